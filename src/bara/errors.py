@@ -1,0 +1,45 @@
+"""One tree of errors; each is also the builtin it is, and says what was got, what is required, and whose it was."""
+
+
+class BaraError(Exception):
+    """Everything bara raises on purpose."""
+
+
+class InvalidMoneyError(BaraError, ValueError):
+    """An amount that is not a whole number of micro-units, or out of range."""
+
+
+class InvalidBidError(BaraError, ValueError):
+    """A bid, or a column that comes with it, that breaks a rule; names the client."""
+
+
+class InvalidOfferError(BaraError, ValueError):
+    """An offer that is not a cap for every n."""
+
+
+class InvalidRecordError(BaraError, ValueError):
+    """A record whose parts contradict each other."""
+
+
+class OverspentError(BaraError, ValueError):
+    """A payment that would exceed what is left in the purse."""
+
+
+class ConfigError(BaraError, ValueError):
+    """A configuration that cannot be run; names the key and what it requires."""
+
+
+class UnknownNameError(ConfigError, LookupError):
+    """A name that is in no registry; suggests the nearest."""
+
+
+class MissingExtraError(BaraError, ImportError):
+    """Something that needs an extra which is not installed; names the extra."""
+
+
+class DatasetError(BaraError, ValueError):
+    """A dataset that is missing, damaged, or does not fit the federation."""
+
+
+class TrainingError(BaraError, ArithmeticError):
+    """A round whose training failed as a whole (a loss that is not finite, say); nothing is paid for it."""

@@ -1,0 +1,217 @@
+"""The nouns of the market: money, bids, offers, awards, the purse, and the record of a round.
+
+All of them are frozen and validated at the door. Money is a whole number of micro-units
+(one millionth of the budget's unit), so budgets add up exactly; `money` and `show_money`
+convert to and from decimals without loss.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bara.errors import InvalidBidError, InvalidMoneyError, InvalidOfferError, InvalidRecordError, OverspentError
+
+type_ints = np.dtype(np.int64)
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+MICRO = 1_000_000
+"""Micro-units in one unit of the budget."""
+
+MAX_MONEY = 2**63 - 1
+"""The largest amount; also what "no limit" means in an offer."""
+
+
+# --- money ---------------------------------------------------------------------------------------
+
+
+def money(value: Decimal | float | str, *, what: str = "amount") -> int:
+    """Parse an amount into micro-units.
+
+    Integers, strings and decimals are taken exactly and may have at most six decimals; a float, which is no
+    decimal number to begin with, is rounded to the nearest micro-unit.
+
+    Args:
+        value: The amount in units of the budget.
+        what: How to name the amount in an error.
+
+    >>> money("12.345678"), money(7), money(0.1)
+    (12345678, 7000000, 100000)
+    """
+    try:
+        exact = Decimal(repr(float(value)) if isinstance(value, float) else value)
+    except (InvalidOperation, TypeError, ValueError):
+        raise InvalidMoneyError(f"{what} is {value!r}; required is a decimal number") from None
+    if not exact.is_finite():
+        raise InvalidMoneyError(f"{what} is {value}; required is a finite number")
+    if abs(exact) * MICRO > MAX_MONEY:
+        raise InvalidMoneyError(f"{what} is {value}; required is at most {show_money(MAX_MONEY)}")
+    micros = exact.scaleb(6).to_integral_value() if isinstance(value, float) else exact.scaleb(6)
+    if micros != int(micros):
+        raise InvalidMoneyError(f"{what} is {value}; required are at most six decimals")
+    return int(micros)
+
+
+def show_money(micros: int) -> str:
+    """Print micro-units as a decimal, exactly, with at least two decimals.
+
+    >>> show_money(12_345_678), show_money(7_000_000), show_money(-500_000)
+    ('12.345678', '7.00', '-0.50')
+    """
+    units, rest = divmod(abs(int(micros)), MICRO)
+    return f"{'-' if micros < 0 else ''}{units}.{f'{rest:06d}'.rstrip('0'):0<2}"
+
+
+def decimal_money(micros: int) -> float:
+    """An amount as the decimal number that JSON, tables and figures show."""
+    return int(micros) / MICRO
+
+
+# --- bids ----------------------------------------------------------------------------------------
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+@dataclass(frozen=True, eq=False)
+class Bids:
+    """One round's sealed bids, a column each, in the order of the clients' names.
+
+    The order is part of the record: where two clients are equally good, the one whose name sorts first is preferred,
+    whatever order the bids arrived in.
+
+    Attributes:
+        clients: Who bids, each once, sorted.
+        prices: What each asks, in micro-units.
+        columns: Further columns, one finite positive number a client: `samples` (data size, known to the server),
+            `epsilon` (the privacy budget of an FL-Market bid), ...
+    """
+
+    clients: tuple[str, ...]
+    prices: IntArray
+    columns: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check every bid, then put the record into the order of the clients' names."""
+        clients = tuple(self.clients)
+        prices = np.asarray(self.prices)
+        if prices.shape != (len(clients),):
+            raise InvalidBidError(f"{prices.size} prices for {len(clients)} clients; required is one price a client")
+        if prices.size and prices.dtype.kind not in "iu":
+            raise InvalidBidError("prices are micro-units; use Bids.of for prices in units of the budget")
+        _check_prices(clients, prices)
+        columns = {name: _checked_column(name, values, clients) for name, values in self.columns.items()}
+        order = sorted(range(len(clients)), key=clients.__getitem__)
+        if order != list(range(len(clients))):
+            clients = tuple(clients[i] for i in order)
+            prices = prices[order]
+            columns = {name: values[order] for name, values in columns.items()}
+        _check_clients(clients)
+        object.__setattr__(self, "clients", clients)
+        object.__setattr__(self, "prices", _read_only(prices.astype(np.int64)))
+        object.__setattr__(self, "columns", MappingProxyType({k: _read_only(v) for k, v in columns.items()}))
+
+    @classmethod
+    def of(cls, prices: Mapping[str, float | str | Decimal], **columns: Mapping[str, float]) -> Self:
+        """Bids from prices in units of the budget, by client.
+
+        >>> Bids.of({"ann": "0.75", "bob": 1.2}, samples={"ann": 300, "bob": 600}).prices.tolist()
+        [750000, 1200000]
+        """
+        for client, price in prices.items():
+            if not 0 < _as_float(price) < float("inf"):
+                raise _bad_price(client, price)
+        micros = [money(price, what=f"the price of client {client!r}") for client, price in prices.items()]
+        for client, price, micro in zip(prices, prices.values(), micros, strict=True):
+            if micro == 0:
+                raise _bad_price(client, price)
+        missing = [(c, name) for name, column in columns.items() for c in prices if c not in column]
+        if missing:
+            raise InvalidBidError(f"client {missing[0][0]!r} has no {missing[0][1]!r}; required is one for each client")
+        values = {name: np.array([column[c] for c in prices], float) for name, column in columns.items()}
+        return cls(tuple(prices), np.array(micros, np.int64), values)
+
+    def __len__(self) -> int:
+        """How many clients bid."""
+        return len(self.clients)
+
+    def column(self, name: str) -> FloatArray:
+        """The column of that name, or an error that says which there are."""
+        try:
+            return self.columns[name]
+        except KeyError:
+            known = ", ".join(sorted(self.columns)) or "none"
+            raise InvalidBidError(f"bids carry no column {name!r}; they carry: {known}") from None
+
+    def price_of(self, client: str) -> int:
+        """What that client asks."""
+        return int(self.prices[self.clients.index(client)])
+
+    def replace_price(self, client: str, price: int) -> "Bids":
+        """The same bids, but for one client's price; what-if questions are asked this way."""
+        prices = self.prices.copy()
+        prices[self.clients.index(client)] = price
+        return Bids(self.clients, prices, self.columns)
+
+    def without(self, clients: Iterable[str]) -> "Bids":
+        """The bids of all other clients."""
+        gone = set(clients)
+        keep = [i for i, client in enumerate(self.clients) if client not in gone]
+        if len(keep) == len(self.clients):
+            return self
+        return Bids(
+            tuple(self.clients[i] for i in keep), self.prices[keep], {k: v[keep] for k, v in self.columns.items()}
+        )
+
+
+def _as_float(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def _bad_price(client: str, price: object) -> InvalidBidError:
+    return InvalidBidError(f"client {client!r} asks {price}; required is a finite price of at least 0.000001")
+
+
+def _check_prices(clients: Sequence[str], prices: NDArray[Any]) -> None:
+    if (prices <= 0).any():
+        worst = int(np.argmax(prices <= 0))
+        raise _bad_price(clients[worst], show_money(int(prices[worst])))
+    most = MAX_MONEY >> max(len(clients), 1).bit_length()
+    if (prices > most).any():
+        worst = int(np.argmax(prices > most))
+        raise InvalidBidError(
+            f"client {clients[worst]!r} asks {show_money(int(prices[worst]))}; required is at most "
+            f"{show_money(most)} with {len(clients)} clients (price times clients must fit in 63 bits)"
+        )
+
+
+def _check_clients(clients: Sequence[str]) -> None:
+    for before, client in zip(clients, clients[1:], strict=False):
+        if before == client:
+            raise InvalidBidError(f"client {client!r} is named twice; required is one bid a client")
+    if clients and not all(map(isinstance, clients, (str,) * len(clients))):  # pragma: no cover - typed callers
+        raise InvalidBidError("a client is not named by a string")
+
+
+def _checked_column(name: str, values: ArrayLike, clients: Sequence[str]) -> FloatArray:
+    column = np.array(values, np.float64)
+    if column.shape != (len(clients),):
+        raise InvalidBidError(f"column {name!r} has {column.size} values for {len(clients)} clients")
+    bad = ~(np.isfinite(column) & (column > 0))
+    if bad.any():
+        worst = int(np.argmax(bad))
+        raise InvalidBidError(
+            f"client {clients[worst]!r} has {name} {column[worst]}; required is a finite positive number"
+        )
+    return column
