@@ -1,3 +1,52 @@
-"""bara: how much of a federation's money to spend on which participants, round by round."""
+"""bara: how much of a federation's money to spend on which participants, round by round.
+
+The library in one breath: an `Allocator` makes an `Offer` before the bids are opened, a `Mechanism` turns the
+`Bids` into a `Menu` and the offer into an `Award`, the federation trains, and both are told the `RoundRecord`.
+`Market` is that loop.
+"""
+
+from bara.allocators import ALLOCATORS
+from bara.errors import BaraError
+from bara.market import Market
+from bara.mechanisms import MECHANISMS
+from bara.protocols import Allocator, Federation, Mechanism
+from bara.records import (
+    Award,
+    AwardedRound,
+    Belief,
+    Bids,
+    Delivery,
+    Evaluation,
+    Evidence,
+    Menu,
+    Offer,
+    Purse,
+    RoundRecord,
+    money,
+    show_money,
+)
 
 __version__ = "0.1.0.dev0"
+
+__all__ = [
+    "ALLOCATORS",
+    "MECHANISMS",
+    "Allocator",
+    "Award",
+    "AwardedRound",
+    "BaraError",
+    "Belief",
+    "Bids",
+    "Delivery",
+    "Evaluation",
+    "Evidence",
+    "Federation",
+    "Market",
+    "Mechanism",
+    "Menu",
+    "Offer",
+    "Purse",
+    "RoundRecord",
+    "money",
+    "show_money",
+]

@@ -1,0 +1,209 @@
+"""BARA: time-varying GP-UCB over estimates of the final accuracy (Yang et al. 2023, Algorithm 1).
+
+Notation:
+    n           number of clients, the arm; N - 1 arms
+    T(n)        rounds the budget lasts with n clients each: B_total / (mean cost of n)
+    a_hat(n)    estimated final accuracy with n clients in every round
+    mu, sigma   the Gaussian process's mean and deviation of a_hat for each n
+    beta_t      sqrt(beta_t) = 0.8 log(0.4 t) weighs exploration
+    T_0         rounds t < T_0 draw n at random (stage 1)
+"""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from bara.allocators.arms import arms_of, check_clients, positions
+from bara.allocators.estimators import ESTIMATORS, Estimator
+from bara.errors import ConfigError
+from bara.plugins import nearest
+from bara.records import Belief, Offer, Purse, RoundRecord, Shortfall
+from bara.surrogates import KalmanGP, squared_exponential
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the open points of the paper's text are read. The defaults are ours; `PRESETS["paper"]` is the letter.
+
+    Attributes:
+        exploration_rounds: T_0; rounds t < T_0 explore.
+        exploration_share: Stage 1 also ends once this part of the budget is spent (the text asks that it leave money
+            for stage 2 and gives no rule).
+        normalise: The kernel sees n on [0, 1]; on whole numbers l = 0.2 lets neighbours share nothing.
+        length_scale: l of the squared exponential.
+        forgetting: lambda of the Ornstein-Uhlenbeck factor.
+        noise: sigma^2 of an observation.
+        beta_scale: The 0.8 in sqrt(beta_t) = 0.8 log(0.4 t), which counts as 0 where it is negative.
+        beta_rate: The 0.4.
+        ahead: Predictions are for round t + ahead (the text's commented-out definition has t + 1).
+        reestimate: Past observations are estimated anew every round instead of staying as they were made.
+        cap_horizon: T(n) is at most T_max, which Algorithm 1 loops to.
+        clip: Estimates are clipped to [0, 1]; otherwise they stay as computed, and one that no float holds counts as
+            no observation.
+        cost_average: The mean cost of n over the rounds where n was recruited (`chosen`, the text) or over the menus
+            of all rounds (`menus`).
+        shortfall: When n cannot be paid: `stop` (Algorithm 1) or `shrink`.
+    """
+
+    exploration_rounds: int = 40
+    exploration_share: float = 0.5
+    normalise: bool = True
+    length_scale: float = 0.2
+    forgetting: float = 0.001
+    noise: float = 0.01
+    beta_scale: float = 0.8
+    beta_rate: float = 0.4
+    ahead: int = 1
+    reestimate: bool = False
+    cap_horizon: bool = True
+    clip: bool = True
+    cost_average: Literal["chosen", "menus"] = "chosen"
+    shortfall: Shortfall = "stop"
+
+    def __post_init__(self) -> None:
+        """Refuse a parameter that is outside its range."""
+        rules = {
+            "exploration_rounds": self.exploration_rounds >= 0,
+            "exploration_share": 0 <= self.exploration_share <= 1,
+            "length_scale": self.length_scale > 0,
+            "forgetting": 0 <= self.forgetting < 1,
+            "noise": self.noise > 0,
+            "beta_scale": self.beta_scale >= 0,
+            "beta_rate": self.beta_rate > 0,
+            "ahead": self.ahead >= 0,
+            "cost_average": self.cost_average in ("chosen", "menus"),
+            "shortfall": self.shortfall in ("stop", "shrink"),
+        }
+        for name, holds in rules.items():
+            if not holds:
+                raise ConfigError(f"allocator 'bara' has {name} = {getattr(self, name)!r}, which is out of range")
+
+
+PRESETS = {
+    "default": Reading(),
+    "paper": Reading(exploration_share=1.0, normalise=False, clip=False),
+}
+"""Named readings: ours, and the text to the letter."""
+
+
+class Bara:
+    """Algorithm 1, both stages.
+
+    Args:
+        clients: N, the largest number of clients there may be.
+        seed: Where stage 1's draws come from; a round's draw depends on nothing but (seed, round).
+        preset: Which reading to start from: `default` or `paper`.
+        estimator: Predicts the final accuracy of a constant n: a name, an import path, or the thing itself.
+        **options: Fields of `Reading` to change.
+    """
+
+    def __init__(
+        self,
+        clients: int,
+        seed: int = 0,
+        preset: str = "default",
+        estimator: Estimator | str = "newton",
+        **options: Any,
+    ) -> None:
+        check_clients("bara", clients)
+        self.reading = _reading(preset, options)
+        self._seed = seed
+        self._arms = arms_of(clients)
+        points = positions(self._arms, clients) if self.reading.normalise else self._arms.astype(float)
+        self._covariance = squared_exponential(points, self.reading.length_scale)
+        self._gp = self._prior()
+        self._estimator = ESTIMATORS.build(estimator) if isinstance(estimator, str) else estimator
+        self._costs: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # n -> [sum, count]
+        self._rounds: list[int] = []  # n of each round told, for re-estimation
+        self._estimate: float | None = None
+        self._exploring = True
+
+    def ask(self, purse: Purse) -> Offer:
+        """Stage 1: a random n. Stage 2: the n of the largest upper confidence bound (Eq. 13)."""
+        if self._explores(purse):
+            arm = int(np.random.default_rng((self._seed, purse.round)).integers(len(self._arms)))
+        else:
+            mean, deviation = self._gp.predict(self.reading.ahead)
+            arm = int(np.argmax(mean + self._root_beta(purse.round) * deviation))  # a tie goes to the smaller n
+        return Offer.recruit(int(self._arms[arm]), shortfall=self.reading.shortfall)
+
+    def tell(self, record: RoundRecord) -> None:
+        """Enter the increment, estimate the final accuracy of this n, update the posterior (line 22)."""
+        self._estimator.tell(record)
+        self._exploring = self._explores(record.purse_after)
+        if record.round == 0:
+            return
+        self._learn_costs(record)
+        self._rounds.append(record.n)
+        self._estimate = self._final_accuracy(record.n, record.awarded.purse)
+        if self.reading.reestimate:
+            self._gp = self._prior()
+            for n in self._rounds:
+                self._observe(n, self._final_accuracy(n, record.awarded.purse))
+        else:
+            self._observe(record.n, self._estimate)
+
+    def belief(self) -> Belief:
+        """The posterior over n, and the estimate that the last round gave."""
+        mean, deviation = self._gp.predict(self.reading.ahead)
+        return Belief(
+            stage="explore" if self._exploring else "exploit",
+            arms=tuple(self._arms.tolist()),
+            mean=tuple(mean.tolist()),
+            deviation=tuple(deviation.tolist()),
+            estimate=self._estimate,
+        )
+
+    def _explores(self, purse: Purse) -> bool:
+        within = purse.spent < self.reading.exploration_share * purse.total
+        return purse.round < self.reading.exploration_rounds and within
+
+    def _root_beta(self, t: int) -> float:
+        return max(self.reading.beta_scale * math.log(self.reading.beta_rate * t), 0.0)
+
+    def _prior(self) -> KalmanGP:
+        return KalmanGP(self._covariance, self.reading.forgetting, self.reading.noise)
+
+    def _observe(self, n: int, value: float | None) -> None:
+        if value is None:
+            self._gp.pass_round()
+        else:
+            self._gp.observe(int(np.argmin(np.abs(self._arms - n))), value)
+
+    def _learn_costs(self, record: RoundRecord) -> None:
+        costs = record.awarded.costs
+        if self.reading.cost_average == "menus":
+            seen = {int(n): int(costs[n - 1]) for n in self._arms if n <= len(costs)}
+        else:
+            seen = {record.n: record.paid} if record.n else {}
+        for n, cost in seen.items():
+            self._costs[n][0] += cost
+            self._costs[n][1] += 1
+
+    def _final_accuracy(self, n: int, purse: Purse) -> float | None:
+        """a_hat(n) after T(n) rounds (Eq. 6), rounded down, at least one."""
+        total, count = self._costs.get(n, (0, 0))
+        if not total:
+            return None
+        rounds = max(purse.total * count // total, 1)
+        if self.reading.cap_horizon:
+            rounds = min(rounds, purse.max_rounds)
+        estimate = self._estimator.estimate(n, rounds)
+        if estimate is None or math.isnan(estimate):
+            return None
+        if self.reading.clip:
+            return min(max(estimate, 0.0), 1.0)
+        return estimate if math.isfinite(estimate) else None
+
+
+def _reading(preset: str, options: dict[str, Any]) -> Reading:
+    if preset not in PRESETS:
+        raise ConfigError(f"allocator 'bara' has no preset {preset!r}; {nearest(preset, list(PRESETS))}")
+    known = [field.name for field in fields(Reading)]
+    for option in options:
+        if option not in known:
+            raise ConfigError(f"allocator 'bara' has no option {option!r}; {nearest(option, known)}")
+    return replace(PRESETS[preset], **options)

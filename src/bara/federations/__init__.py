@@ -1,0 +1,1 @@
+"""Who bids and trains: a synthetic learning curve, the simulator, Flower."""

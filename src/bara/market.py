@@ -1,0 +1,101 @@
+"""The market: the one loop that joins allocator, mechanism and federation (paper's steps 1 to 4, Algorithm 1).
+
+Each round is yielded twice: first as awarded, so that the promise can be stored before anyone trains, then as
+settled. The loop knows protocols only, and can go on from stored records and a stored award.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from bara.protocols import Allocator, Believer, Federation, Mechanism
+from bara.records import AwardedRound, Delivery, Evaluation, Purse, RoundRecord
+
+
+class Backoff:
+    """Keeps clients that did not deliver away for a growing number of rounds: 1, 2, 4, ... until they deliver."""
+
+    def __init__(self) -> None:
+        self._failures: dict[str, int] = {}
+        self._until: dict[str, int] = {}
+
+    def tell(self, record: RoundRecord) -> None:
+        """Learn who failed and who came back."""
+        for client in record.delivery.delivered:
+            self._failures.pop(client, None)
+        for client in record.delivery.void:
+            failures = self._failures.get(client, 0)
+            self._until[client] = record.round + 2 ** min(failures, 30)
+            self._failures[client] = failures + 1
+
+    def away(self, round_number: int) -> set[str]:
+        """Who may not take part in that round."""
+        return {client for client, last in self._until.items() if round_number <= last}
+
+
+class Market:
+    """Plays a federation's rounds under a budget.
+
+    Args:
+        allocator: Decides how much a round may cost.
+        mechanism: Decides who is recruited and what they are paid.
+        federation: Bids and trains.
+        purse: The budget and the deadline.
+    """
+
+    def __init__(self, allocator: Allocator, mechanism: Mechanism, federation: Federation, purse: Purse) -> None:
+        self.purse = purse
+        self.ended: str | None = None
+        """Why the market ended, once it has."""
+        self._allocator = allocator
+        self._mechanism = mechanism
+        self._federation = federation
+        self._backoff = Backoff()
+        self._evaluation: Evaluation | None = None
+
+    def rounds(
+        self, history: Iterable[RoundRecord] = (), awarded: AwardedRound | None = None
+    ) -> Iterator[AwardedRound | RoundRecord]:
+        """Yield each round as awarded and then as settled; round 0, the initial evaluation, comes settled.
+
+        Args:
+            history: Settled rounds of an earlier sitting, from round 0 on; they are told, not yielded.
+            awarded: The promise that sitting had stored but not settled; the round is trained as promised.
+        """
+        for record in history:
+            self._tell(record)
+        if self._evaluation is None:
+            yield self._tell(RoundRecord.initial(self.purse, self._federation.evaluate()))
+        while (this := awarded or self._award()) is not None:
+            awarded = None
+            yield this
+            yield self._tell(this.settle(self._train(this)))
+
+    def _award(self) -> AwardedRound | None:
+        """Steps 1 and 2: the offer first, then the sealed bids, the menu and the award."""
+        if not self.purse.rounds_left:
+            self.ended = "the deadline is reached"
+            return None
+        offer = self._allocator.ask(self.purse)
+        if offer.stopped:
+            self.ended = "the allocator stopped"
+            return None
+        bids = self._federation.bids(self.purse.round).without(self._backoff.away(self.purse.round))
+        belief = self._allocator.belief() if isinstance(self._allocator, Believer) else None
+        awarded = AwardedRound.of(self.purse, offer, self._mechanism.menu(bids), belief)
+        if awarded.award.fell_short and offer.shortfall == "stop":
+            self.ended = "the money left cannot pay what the allocator wants"
+            return None
+        return awarded
+
+    def _train(self, awarded: AwardedRound) -> Delivery:
+        """Steps 3 and 4; a round that recruits nobody leaves the model as it is."""
+        if awarded.award.n:
+            return self._federation.train(awarded.purse.round, awarded.award)
+        return Delivery(self._evaluation)  # type: ignore[arg-type] # round 0 has set it
+
+    def _tell(self, record: RoundRecord) -> RoundRecord:
+        self._allocator.tell(record)
+        self._mechanism.tell(record)
+        self._backoff.tell(record)
+        self._evaluation = record.evaluation
+        self.purse = record.purse_after
+        return record

@@ -1,0 +1,17 @@
+"""Who is recruited and what they are paid: one file a mechanism, all on the same `Menu`."""
+
+from bara.mechanisms.critical import critical_menu
+from bara.mechanisms.quality_auction import QualityAuction, bid_price_first
+from bara.plugins import Registry
+from bara.protocols import Mechanism
+
+MECHANISMS: Registry[Mechanism] = Registry(
+    "mechanism",
+    {
+        "bid-price-first": "bara.mechanisms.quality_auction:bid_price_first",
+        "quality": "bara.mechanisms.quality_auction:QualityAuction",
+    },
+)
+"""Every mechanism by name; others by import path or by the entry-point group `bara.mechanisms`."""
+
+__all__ = ["MECHANISMS", "QualityAuction", "bid_price_first", "critical_menu"]

@@ -1,0 +1,117 @@
+"""The critical-payment auction over quality per price, from which several mechanisms are made.
+
+Yang et al. 2023, Preliminaries: sort by q_i / b_i descending; the first n win; each is paid
+r_i = q_i * b_{n+1} / q_{n+1}, the price at which it would just have lost; B(n) is their sum, for 1 <= n < N.
+
+Notation:
+    b_i     price asked, a whole number of micro-units
+    q_i     quality, a float64, taken as the exact binary fraction that it is
+    u_i     unit price b_i / q_i; u_(n+1) is that of the first loser
+
+Every comparison and every payment is exact: floats find the candidates, and the few that lie within their error
+are decided with integers. A payment is rounded down to the micro-unit, which leaves it at or above the winner's
+own price because that is whole.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bara.errors import InvalidBidError
+from bara.records import MAX_MONEY, Bids, FloatArray, IntArray, Menu
+
+_ERROR = 4 * np.finfo(np.float64).eps  # relative; two rounded operations err by less than half of this
+
+
+def critical_menu(bids: Bids, quality: FloatArray | None = None, reserve: int | None = None) -> Menu:
+    """The menu of the critical-payment auction.
+
+    Ties go to the client whose name sorts first.
+
+    Args:
+        bids: The opened bids.
+        quality: The server's own score of each client, in the order of `bids`; None when all are equal.
+        reserve: The most that is paid for a unit of quality: a virtual last bid. With it all N can be recruited
+            and a lone bidder can be paid; clients above it are left out.
+    """
+    if quality is None:
+        return _equal_menu(bids, reserve)
+    _check_quality(bids, quality)
+    return _quality_menu(bids, quality, reserve)
+
+
+def _equal_menu(bids: Bids, reserve: int | None) -> Menu:
+    """All q equal: u_i = b_i, and everything is whole."""
+    # Price and position share one 63-bit key, so that a plain sort settles ties by position; Bids keeps room for it.
+    bits = len(bids).bit_length()
+    keys = np.sort((bids.prices << bits) | np.arange(len(bids)))
+    order, prices = keys & ((1 << bits) - 1), keys >> bits
+    if reserve is None:
+        thresholds = prices[1:]
+    else:
+        prices = prices[: np.searchsorted(prices, reserve, side="right")]
+        thresholds = np.append(prices, reserve)[1:]
+    costs = thresholds * np.arange(1, len(thresholds) + 1)
+    return Menu(bids, order, costs, pay=lambda n, _cap: np.full(n, thresholds[n - 1]))
+
+
+def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None) -> Menu:
+    order = _exact_order(bids.prices, quality)
+    prices, scores = bids.prices[order], quality[order]
+    if reserve is not None:
+        within = [Fraction(int(b)) <= Fraction(reserve) * Fraction(q) for b, q in zip(prices, scores, strict=True)]
+        count = sum(within)
+        prices, scores = np.append(prices[:count], reserve), np.append(scores[:count], 1.0)
+    n = np.arange(1, len(prices))
+    exact_bound = prices[1:] / scores[1:] * np.cumsum(scores)[:-1]
+    bounds = np.ceil(exact_bound * (1 + (n + 4) * _ERROR))
+    costs = np.where(bounds < float(MAX_MONEY), bounds, float(2**62)).astype(np.int64)
+
+    def pay(n: int, _cap: int) -> IntArray:
+        return _floor_products(scores[:n], int(prices[n]), float(scores[n]))
+
+    return Menu(bids, order, costs, pay, exact=False)
+
+
+def _exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
+    """Positions by unit price, then by position; exact where floats cannot tell two unit prices apart."""
+    units = prices / quality
+    order = np.argsort(units, kind="stable")
+    ranked = units[order]
+    close = np.diff(ranked) <= ranked[1:] * _ERROR
+    for first, last in _runs(close):
+        order[first:last] = sorted(
+            order[first:last].tolist(), key=lambda i: (Fraction(int(prices[i])) / Fraction(float(quality[i])), i)
+        )
+    return order
+
+
+def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Half-open ranges of items joined by consecutive flags."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
+    return [(int(first), int(last) + 1) for first, last in edges.reshape(-1, 2)]
+
+
+def _floor_products(scores: FloatArray, price: int, score: float) -> IntArray:
+    """floor(q_i * b / q) for each q_i, exactly."""
+    products = scores * (price / score)
+    payments = np.floor(products)
+    near = np.abs(products - np.rint(products)) <= products * _ERROR
+    whole = payments.astype(object) if products.max(initial=0) > 2**62 else payments.astype(np.int64)
+    for i in np.flatnonzero(near):
+        whole[i] = Fraction(float(scores[i])) * price // Fraction(score)
+    if sum(whole.tolist()) > MAX_MONEY:
+        raise InvalidBidError("these qualities lie so far apart that a payment does not fit in 63 bits")
+    return whole.astype(np.int64)
+
+
+def _check_quality(bids: Bids, quality: FloatArray) -> None:
+    if quality.shape != (len(bids),):
+        raise InvalidBidError(f"{quality.size} qualities for {len(bids)} clients; required is one a client")
+    bad = ~(np.isfinite(quality) & (quality > 0))
+    if bad.any():
+        worst = int(np.argmax(bad))
+        raise InvalidBidError(
+            f"client {bids.clients[worst]!r} has quality {quality[worst]}; required is a finite positive number"
+        )

@@ -1,0 +1,167 @@
+"""What a mechanism may promise, each as a function that looks for a counter-example in one round.
+
+A property takes a mechanism and a `Case` (bids that are taken as the true costs, an offer, a purse) and returns a
+`CounterExample`, or None if it found none. Tests draw cases with hypothesis, `bara audit` at random; a mechanism's
+`claims` say which of them it promises.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from bara.protocols import Mechanism
+from bara.records import MAX_MONEY, Award, Bids, Offer, Purse, Shortfall, show_money
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One round to try a mechanism on; the prices are what taking part really costs each client."""
+
+    bids: Bids
+    offer: Offer
+    purse: Purse
+
+
+@dataclass(frozen=True)
+class CounterExample:
+    """Where a property fails, in words that name the clients and the amounts."""
+
+    text: str
+
+
+Property = Callable[[Mechanism, Case], CounterExample | None]
+
+
+def individually_rational(mechanism: Mechanism, case: Case) -> CounterExample | None:
+    """No winner is paid less than it asks."""
+    award = _award(mechanism, case)
+    for client, payment in zip(award.clients, award.payments, strict=True):
+        if payment < case.bids.price_of(client):
+            return CounterExample(
+                f"{client} asks {show_money(case.bids.price_of(client))} and is paid {show_money(payment)}; {_tell(case)}"
+            )
+    return None
+
+
+def budget_feasible(mechanism: Mechanism, case: Case) -> CounterExample | None:
+    """The award costs no more than the offer's cap for its n, and no more than the purse holds."""
+    award = _award(mechanism, case)
+    for name, most in (
+        ("its cap", case.offer.cap(award.n) if award.n else 0),
+        ("the purse", case.purse.left),
+    ):
+        if award.cost > most:
+            return CounterExample(
+                f"{award.n} clients are paid {show_money(award.cost)}, {name} is {show_money(most)}; {_tell(case)}"
+            )
+    return None
+
+
+def truthful_in_price(mechanism: Mechanism, case: Case) -> CounterExample | None:
+    """No client gains by asking anything else than its cost, whatever the offer, which was made before the bids."""
+    honest = _award(mechanism, case)
+    for client in case.bids.clients:
+        cost = case.bids.price_of(client)
+        gain = _profit(honest, client, cost)
+        for lie in _lies(case.bids, client):
+            award = mechanism.menu(case.bids.replace_price(client, lie)).award(case.offer, case.purse)
+            if _profit(award, client, cost) > gain:
+                return CounterExample(
+                    f"{client} has a cost of {show_money(cost)} and gains {show_money(gain)} by asking it; by asking "
+                    f"{show_money(lie)} it gains {show_money(_profit(award, client, cost))}; {_tell(case)}"
+                )
+    return None
+
+
+def monotone(mechanism: Mechanism, case: Case) -> CounterExample | None:
+    """A winner that asks less still wins, and recruiting more never costs less."""
+    award = _award(mechanism, case)
+    for client in award.clients:
+        for price in _lies(case.bids, client):
+            if price < case.bids.price_of(client):
+                other = mechanism.menu(case.bids.replace_price(client, price)).award(case.offer, case.purse)
+                if client not in other.clients:
+                    return CounterExample(
+                        f"{client} wins at {show_money(case.bids.price_of(client))} but not at {show_money(price)}; "
+                        f"{_tell(case)}"
+                    )
+    menu = mechanism.menu(case.bids)
+    costs = [menu.cost(n) for n in range(1, len(menu) + 1)]
+    for n, (fewer, more) in enumerate(pairwise(costs), 1):
+        if more < fewer:
+            return CounterExample(
+                f"{n} clients cost {show_money(fewer)} but {n + 1} cost {show_money(more)}; {_tell(case)}"
+            )
+    return None
+
+
+def exact_sum(mechanism: Mechanism, case: Case) -> CounterExample | None:
+    """What the menu says n clients cost is what the payments for n clients add up to."""
+    menu = mechanism.menu(case.bids)
+    for n in range(1, len(menu) + 1):
+        cost = menu.cost(n)
+        award = menu.award(Offer.caps([0] * (n - 1) + [cost]), Purse(MAX_MONEY, 1))
+        if award.n != n or award.cost != cost:
+            return CounterExample(
+                f"the menu says {n} clients cost {show_money(cost)}; an offer of just that recruits {award.n} for "
+                f"{show_money(award.cost)}; {_tell(case)}"
+            )
+    return None
+
+
+PROPERTIES: dict[str, Property] = {
+    check.__name__.replace("_", "-"): check
+    for check in (individually_rational, budget_feasible, truthful_in_price, monotone, exact_sum)
+}
+"""Every property by name."""
+
+EVERY_PROPERTY = frozenset(PROPERTIES)
+
+
+def random_case(rng: np.random.Generator, columns: tuple[str, ...] = ("samples",)) -> Case:
+    """A round as an audit draws it: few clients, many ties, every kind of offer, purses that do and do not suffice."""
+    count = int(rng.integers(1, 9))
+    scale = int(rng.choice([3, 20, 10**6]))
+    prices = rng.integers(1, scale + 1, count)
+    names = tuple(f"client-{i}" for i in range(count))
+    extra = {name: rng.choice([1.0, 2.0, 3.0, 10.0, 1 / 3, 0.7], count) for name in columns}
+    bids = Bids(names, prices, extra)
+    most = int(prices.max()) * count
+    offer = _random_offer(rng, count, most)
+    return Case(bids, offer, Purse(int(rng.integers(1, 2 * most + 2)), 10))
+
+
+def _random_offer(rng: np.random.Generator, count: int, most: int) -> Offer:
+    shortfall: Shortfall = "shrink" if rng.random() < 0.5 else "stop"
+    kind = rng.integers(3)
+    if kind == 0:
+        return Offer.recruit(int(rng.integers(0, count + 2)), shortfall=shortfall)
+    if kind == 1:
+        return Offer.spend(int(rng.integers(0, 2 * most + 1)), shortfall=shortfall)
+    return Offer.caps(rng.integers(0, 2 * most + 1, int(rng.integers(0, count + 2))), shortfall=shortfall)
+
+
+def _award(mechanism: Mechanism, case: Case) -> Award:
+    return mechanism.menu(case.bids).award(case.offer, case.purse)
+
+
+def _profit(award: Award, client: str, cost: int) -> int:
+    return award.payments[award.clients.index(client)] - cost if client in award.clients else 0
+
+
+def _lies(bids: Bids, client: str) -> list[int]:
+    """Prices at which an outcome can change: around everybody's price, in between, and far off."""
+    prices = bids.prices.tolist()
+    own = bids.price_of(client)
+    scores = [values[bids.clients.index(client)] / values for values in bids.columns.values()]
+    there = [*prices, *(int(b * s) for score in scores for b, s in zip(prices, score, strict=True))]
+    near = {p + step for p in there for step in (-1, 0, 1)} | {(p + own) // 2 for p in there}
+    return sorted(p for p in near | {1, own // 2, 2 * own, 3 * max(prices) + 1} if p > 0 and p != own)
+
+
+def _tell(case: Case) -> str:
+    asks = ", ".join(f"{c} {show_money(int(p))}" for c, p in zip(case.bids.clients, case.bids.prices, strict=True))
+    extra = "".join(f"; {name} {values.tolist()}" for name, values in case.bids.columns.items())
+    return f"costs: {asks}{extra}; offer: {case.offer}; purse: {show_money(case.purse.left)}"

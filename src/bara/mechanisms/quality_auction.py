@@ -1,0 +1,48 @@
+"""The paper's own mechanism: quality per price, critical payments; *bid price first* where all are equal."""
+
+from dataclasses import dataclass, field
+
+from bara.errors import ConfigError
+from bara.mechanisms.critical import critical_menu
+from bara.mechanisms.properties import EVERY_PROPERTY
+from bara.records import Bids, Menu, RoundRecord, money
+
+
+@dataclass(frozen=True)
+class QualityAuction:
+    """Recruits by quality per price and pays each winner the price at which it would just have lost.
+
+    Args:
+        quality: The column of the bids that the server takes as quality (`samples`, say); None for equal quality.
+        reserve: The most that is paid for a unit of quality, in units of the budget; None for no limit.
+
+    >>> auction = QualityAuction()
+    >>> menu = auction.menu(Bids.of({"ann": 1, "bob": 2, "cat": 4}))
+    >>> menu.cost(1), menu.cost(2)
+    (2000000, 8000000)
+    """
+
+    quality: str | None = None
+    reserve: float | str | None = None
+    claims: frozenset[str] = field(default=EVERY_PROPERTY, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a reserve price that is no price."""
+        if self.reserve is not None and money(self.reserve, what="the reserve price") <= 0:
+            raise ConfigError(f"the reserve price is {self.reserve}; required is more than zero")
+
+    def menu(self, bids: Bids) -> Menu:
+        """The critical-payment menu over the chosen column."""
+        return critical_menu(
+            bids,
+            quality=None if self.quality is None else bids.column(self.quality),
+            reserve=None if self.reserve is None else money(self.reserve),
+        )
+
+    def tell(self, record: RoundRecord) -> None:
+        """It learns nothing."""
+
+
+def bid_price_first(reserve: float | str | None = None) -> QualityAuction:
+    """The quality auction where all clients count alike: the cheapest win (the paper's experiments)."""
+    return QualityAuction(reserve=reserve)

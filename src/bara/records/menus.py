@@ -1,0 +1,75 @@
+"""What each number of clients costs this round, and the award that an offer buys from it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bara.errors import InvalidOfferError
+from bara.records.bids import Bids, IntArray
+from bara.records.offers import Award, Offer, Purse
+
+Pay = Callable[[int, int], IntArray]
+"""(n, cap) -> what each of the first n clients is paid when cap is the most the round may cost."""
+
+Weigh = Callable[[int], tuple[float, ...]]
+"""n -> the aggregation weights of the first n clients."""
+
+
+@dataclass(frozen=True, eq=False)
+class Menu:
+    """The cost of every n that can be served, and how the first n are paid.
+
+    Attributes:
+        bids: What the menu was made from.
+        order: Positions in `bids`, best client first.
+        costs: `costs[n - 1]` is what n clients cost: exactly, or as an upper bound (see `exact`).
+        pay: The exact payments for n clients under a cap.
+        exact: Whether `costs` is exact. Otherwise it lies above `cost(n)` by less than two micro-units a client
+            (more only where a round costs over a thousand million units and float64 ends).
+        weigh: The aggregation weights the mechanism wants, or None.
+    """
+
+    bids: Bids
+    order: IntArray
+    costs: IntArray
+    pay: Pay
+    exact: bool = True
+    weigh: Weigh | None = None
+
+    def __len__(self) -> int:
+        """The largest n on the menu."""
+        return len(self.costs)
+
+    def cost(self, n: int) -> int:
+        """What recruiting n clients costs, to the micro-unit."""
+        if not 1 <= n <= len(self):
+            raise InvalidOfferError(f"n is {n}; this menu serves 1 to {len(self)}")
+        return int(self.costs[n - 1]) if self.exact else int(self.pay(n, int(self.costs[n - 1])).sum())
+
+    def award(self, offer: Offer, purse: Purse) -> Award:
+        """The largest n whose cost is within its cap and within the purse."""
+        wanted = offer.vector(len(self))
+        caps = np.minimum(wanted, purse.left)
+        n = self._largest(caps)
+        fell_short = self._largest(wanted) > n
+        if n == 0 or (fell_short and offer.shortfall == "stop"):
+            return Award(fell_short=fell_short)
+        return Award(
+            clients=tuple(self.bids.clients[i] for i in self.order[:n]),
+            payments=tuple(self.pay(n, int(caps[n - 1])).tolist()),
+            weights=None if self.weigh is None else self.weigh(n),
+            fell_short=fell_short,
+        )
+
+    def _largest(self, caps: IntArray) -> int:
+        for n in np.flatnonzero(self._lower_bounds() <= caps)[::-1] + 1:
+            if self.exact or self.cost(int(n)) <= caps[n - 1]:
+                return int(n)
+        return 0
+
+    def _lower_bounds(self) -> IntArray:
+        if self.exact:
+            return self.costs
+        n = np.arange(1, len(self) + 1)
+        return self.costs - 2 * n - np.ceil(self.costs * (n * 2.0**-51)).astype(np.int64)

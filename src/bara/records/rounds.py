@@ -1,0 +1,191 @@
+"""What a round taught: evaluations, deliveries, the allocator's belief, and the record that joins them."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Self
+
+from bara.errors import InvalidRecordError
+from bara.records.bids import Bids, IntArray
+from bara.records.menus import Menu
+from bara.records.offers import Award, Offer, Purse
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good the global model is, on data the server holds.
+
+    Attributes:
+        accuracy: A fraction in [0, 1]; decisions are made on it.
+        loss: The mean loss, where it is known.
+        test_accuracy: The accuracy to report, where decisions use a separate validation part.
+        test_loss: The loss to report, likewise.
+    """
+
+    accuracy: float
+    loss: float | None = None
+    test_accuracy: float | None = None
+    test_loss: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no accuracy (a per cent figure, say) and a loss that is not finite."""
+        for name in ("accuracy", "test_accuracy"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise InvalidRecordError(f"{name} is {value}; required is a fraction in [0, 1]")
+        for name in ("loss", "test_loss"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise InvalidRecordError(f"{name} is {value}; required is a finite number")
+
+    @property
+    def reported_accuracy(self) -> float:
+        """The accuracy that tables and figures show."""
+        return self.accuracy if self.test_accuracy is None else self.test_accuracy
+
+    @property
+    def reported_loss(self) -> float | None:
+        """The loss that tables and figures show."""
+        return self.loss if self.test_loss is None else self.test_loss
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the server saw of one client's delivery.
+
+    Attributes:
+        samples: How much data it trained on, where that is known.
+        loss_before: Its loss on its own data with the global model it was sent.
+        loss_after: The same with the model it returned.
+    """
+
+    samples: int | None = None
+    loss_before: float | None = None
+    loss_after: float | None = None
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What came of an award: who delivered, who did not and why, and the model afterwards."""
+
+    evaluation: Evaluation
+    delivered: Mapping[str, Evidence] = field(default_factory=dict)
+    void: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Freeze the mappings."""
+        object.__setattr__(self, "delivered", MappingProxyType(dict(self.delivered)))
+        object.__setattr__(self, "void", MappingProxyType(dict(self.void)))
+
+    @classmethod
+    def complete(cls, award: Award, evaluation: Evaluation) -> Self:
+        """Every winner delivered."""
+        return cls(evaluation, {client: Evidence() for client in award.clients})
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What an allocator believes, for logs, reports and the dashboard.
+
+    Attributes:
+        stage: What it is doing now, in its own words.
+        arms: The numbers of clients it considers.
+        mean: For each arm, the final accuracy it expects.
+        deviation: For each arm, how unsure it is.
+        estimate: Its estimate of the final accuracy from the last round alone, if it made one.
+    """
+
+    stage: str
+    arms: tuple[int, ...] = ()
+    mean: tuple[float, ...] = ()
+    deviation: tuple[float, ...] = ()
+    estimate: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class AwardedRound:
+    """A round as promised: stored before anyone trains.
+
+    Attributes:
+        purse: What there was to spend.
+        offer: What the allocator said before the bids were opened.
+        bids: The opened bids that took part.
+        costs: The menu: what each n would have cost.
+        award: Who was recruited at what price.
+        belief: What the allocator believed, if it tells.
+    """
+
+    purse: Purse
+    offer: Offer
+    bids: Bids
+    costs: IntArray
+    award: Award
+    belief: Belief | None = None
+
+    @classmethod
+    def of(cls, purse: Purse, offer: Offer, menu: Menu, belief: Belief | None = None) -> Self:
+        """The round that an offer buys from a menu."""
+        return cls(purse, offer, menu.bids, menu.costs, menu.award(offer, purse), belief)
+
+    def settle(self, delivery: Delivery) -> "RoundRecord":
+        """The round as it ended."""
+        return RoundRecord(self, delivery)
+
+
+@dataclass(frozen=True, eq=False)
+class RoundRecord:
+    """A settled round; allocators and mechanisms learn from it through `tell`."""
+
+    awarded: AwardedRound
+    delivery: Delivery
+
+    def __post_init__(self) -> None:
+        """Refuse a delivery that does not account for exactly the winners."""
+        winners = set(self.awarded.award.clients)
+        delivered, void = set(self.delivery.delivered), set(self.delivery.void)
+        if delivered & void:
+            raise InvalidRecordError(f"client {min(delivered & void)!r} both delivered and did not")
+        if stranger := (delivered | void) - winners:
+            raise InvalidRecordError(f"client {min(stranger)!r} delivered but was not recruited")
+        if silent := winners - delivered - void:
+            raise InvalidRecordError(f"client {min(silent)!r} was recruited; required is a delivery or a reason")
+
+    @classmethod
+    def initial(cls, purse: Purse, evaluation: Evaluation) -> Self:
+        """Round 0: nobody recruited, nothing paid, the initial model evaluated."""
+        before = Purse(purse.total, purse.max_rounds, spent=0, round=0)
+        nobody = Bids.of({})
+        return cls(AwardedRound(before, Offer.skip(), nobody, nobody.prices, Award()), Delivery(evaluation))
+
+    @property
+    def round(self) -> int:
+        """Its number; 0 is the initial evaluation."""
+        return self.awarded.purse.round
+
+    @property
+    def n(self) -> int:
+        """How many clients took part: recruited and delivered."""
+        return len(self.delivery.delivered)
+
+    @property
+    def payments(self) -> dict[str, int]:
+        """What each client that delivered was paid."""
+        award = self.awarded.award
+        owed = zip(award.clients, award.payments, strict=True)
+        return {client: payment for client, payment in owed if client in self.delivery.delivered}
+
+    @property
+    def paid(self) -> int:
+        """What the round cost in the end."""
+        return sum(self.payments.values())
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """The model after the round."""
+        return self.delivery.evaluation
+
+    @property
+    def purse_after(self) -> Purse:
+        """What is left for the next round."""
+        return self.awarded.purse.after(self.paid)

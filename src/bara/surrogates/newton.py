@@ -1,0 +1,63 @@
+"""Newton's polynomial interpolation by divided differences (Yang et al. 2023, Eqs. 7 and 8).
+
+Notation:
+    t_1 .. t_J          nodes, distinct whole numbers, in the order they were added
+    y[t_1, ..., t_j]    divided differences; the polynomial's coefficients
+    p(tau)              y[t_1] + y[t_1, t_2] (tau - t_1) + ... + y[t_1, ..., t_J] prod_{j<J} (tau - t_j)
+
+The arithmetic is that of the values: hand in `Fraction` and everything is exact; hand in floats and it holds to 1e-9
+relative up to a dozen nodes, beyond which a polynomial through whole-numbered nodes loses its digits fast.
+"""
+
+from fractions import Fraction
+from typing import Generic, TypeVar
+
+Number = TypeVar("Number", float, Fraction)
+
+
+class NewtonPolynomial(Generic[Number]):
+    """The polynomial through all nodes added so far; adding one costs J operations.
+
+    >>> p = NewtonPolynomial[Fraction]()
+    >>> for t in (1, 2, 4):
+    ...     p.add(t, Fraction(t * t))
+    >>> p(3), p.sum_to(5)
+    (Fraction(9, 1), Fraction(55, 1))
+    """
+
+    def __init__(self) -> None:
+        self._nodes: list[int] = []
+        self._last: list[Number] = []  # y[t_J], y[t_{J-1}, t_J], ..., y[t_1, ..., t_J]
+        self.coefficients: list[Number] = []
+
+    def __len__(self) -> int:
+        """How many nodes there are."""
+        return len(self._nodes)
+
+    def add(self, node: int, value: Number) -> None:
+        """Pass through (node, value), too."""
+        if node in self._nodes:
+            raise ValueError(f"node {node} is there already; required are distinct nodes")
+        diagonal = [value]
+        for earlier, difference in zip(reversed(self._nodes), self._last, strict=True):
+            # Eq. 7 for t_k .. t_J: (y[t_k .. t_{J-1}] - y[t_{k+1} .. t_J]) / (t_k - t_J)
+            diagonal.append((difference - diagonal[-1]) / (earlier - node))
+        self._nodes.append(node)
+        self._last = diagonal
+        self.coefficients.append(diagonal[-1])
+
+    def __call__(self, tau: int) -> Number:
+        """p(tau), by Horner's rule."""
+        value = self.coefficients[-1]
+        for node, coefficient in zip(self._nodes[-2::-1], self.coefficients[-2::-1], strict=True):
+            value = value * (tau - node) + coefficient
+        return value
+
+    def sum_to(self, last: int) -> Number:
+        """p(1) + ... + p(last); the sums over tau run over whole numbers, which is exact and fast."""
+        products = [1] * last
+        total = self.coefficients[0] * last
+        for node, coefficient in zip(self._nodes, self.coefficients[1:], strict=False):
+            products = [product * (tau - node) for tau, product in enumerate(products, 1)]
+            total += coefficient * sum(products)
+        return total

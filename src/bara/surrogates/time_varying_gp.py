@@ -1,0 +1,116 @@
+"""The time-varying Gaussian process over finitely many arms (Yang et al. 2023, Eqs. 9 to 12), twice.
+
+The kernel is (1 - forgetting)^(|t - t'| / 2) * K[a, a']: any covariance K over the arms, Ornstein-Uhlenbeck in time.
+`DenseGP` transcribes the paper's formulas (Cholesky; cost grows with the rounds). `KalmanGP` is the same posterior:
+the time factor is Markov and the arms are finite, so it is an exact Kalman filter over the arms whose cost does not
+depend on how many rounds there were.
+
+Notation:
+    K       covariance over arms                        [A, A]
+    m, P    mean and covariance of all arms now         [A], [A, A]
+    a, y    the arm observed and the value seen
+    t       rounds elapsed; a prediction is for round t + ahead
+"""
+
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from bara.records import FloatArray
+
+
+def squared_exponential(points: FloatArray, length_scale: float) -> FloatArray:
+    """The covariance exp(-|x - x'|^2 / (2 l^2)) between points on a line."""
+    gaps = points[:, None] - points[None, :]
+    return np.asarray(np.exp(-(gaps**2) / (2 * length_scale**2)))
+
+
+class TimeVaryingGP(Protocol):
+    """A belief about every arm that ages: one call of `observe` or `pass_round` a round."""
+
+    def observe(self, arm: int, value: float) -> None:
+        """A round passed, and its arm gave this value."""
+        ...
+
+    def pass_round(self) -> None:
+        """A round passed in which nothing was seen."""
+        ...
+
+    def predict(self, ahead: int = 1) -> tuple[FloatArray, FloatArray]:
+        """Mean and deviation of every arm that many rounds from now."""
+        ...
+
+
+class KalmanGP:
+    """The exact filter: O(A^2) a round, whatever the round.
+
+    Args:
+        covariance: K, over the arms.
+        forgetting: How fast the past loses weight, in [0, 1] (the paper's lambda).
+        noise: The variance of an observation (the paper's sigma^2).
+    """
+
+    def __init__(self, covariance: FloatArray, forgetting: float, noise: float) -> None:
+        self._prior = covariance
+        self._forgetting = forgetting
+        self._noise = noise
+        self._mean = np.zeros(len(covariance))
+        self._covariance = covariance.copy()
+
+    def observe(self, arm: int, value: float) -> None:
+        """Age by a round, then condition on y at arm a."""
+        self.pass_round()
+        k = self._covariance[:, arm].copy()
+        S = k[arm] + self._noise
+        self._mean += k * ((value - self._mean[arm]) / S)
+        self._covariance -= np.outer(k, k / S)
+
+    def pass_round(self) -> None:
+        """Age by a round: m <- sqrt(1 - f) m, P <- (1 - f) P + f K (which leaves the prior as it is)."""
+        self._mean *= np.sqrt(1 - self._forgetting)
+        self._covariance *= 1 - self._forgetting
+        self._covariance += self._forgetting * self._prior
+
+    def predict(self, ahead: int = 1) -> tuple[FloatArray, FloatArray]:
+        """Mean and deviation of every arm that many rounds from now."""
+        kept = (1 - self._forgetting) ** ahead
+        variance = kept * np.diagonal(self._covariance) + (1 - kept) * np.diagonal(self._prior)
+        return self._mean * np.sqrt(kept), np.sqrt(np.maximum(variance, 0))
+
+
+class DenseGP:
+    """The formulas as printed, over all observations; the reference for `KalmanGP`. Arguments as there."""
+
+    def __init__(self, covariance: FloatArray, forgetting: float, noise: float) -> None:
+        self._prior = covariance
+        self._forgetting = forgetting
+        self._noise = noise
+        self._seen: list[tuple[int, int, float]] = []  # round, arm, value
+        self._round = 0
+
+    def observe(self, arm: int, value: float) -> None:
+        """Append one observation."""
+        self._round += 1
+        self._seen.append((self._round, arm, value))
+
+    def pass_round(self) -> None:
+        """A round without one."""
+        self._round += 1
+
+    def predict(self, ahead: int = 1) -> tuple[FloatArray, FloatArray]:
+        """Eqs. 11 and 12 that many rounds from now."""
+        if not self._seen:
+            return np.zeros(len(self._prior)), np.sqrt(np.diagonal(self._prior))
+        rounds = np.array([seen[0] for seen in self._seen])
+        arms = np.array([seen[1] for seen in self._seen])
+        values = np.array([seen[2] for seen in self._seen])
+        K = self._prior[np.ix_(arms, arms)] * self._decay(np.abs(rounds[:, None] - rounds[None, :]))
+        k = self._prior[arms, :] * self._decay(self._round + ahead - rounds)[:, None]
+        factor = cho_factor(K + self._noise * np.eye(len(values)), lower=True)
+        mean = k.T @ cho_solve(factor, values)
+        variance = np.diagonal(self._prior) - np.einsum("ta,ta->a", k, cho_solve(factor, k))
+        return mean, np.sqrt(np.maximum(variance, 0))
+
+    def _decay(self, gaps: FloatArray) -> FloatArray:
+        return np.asarray((1 - self._forgetting) ** (gaps / 2))
