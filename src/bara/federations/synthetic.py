@@ -28,10 +28,10 @@ class LearningCurve:
     s: float = 12.0
     p: float = 0.8
     kappa: float = 4.0
-    delta: float = 0.6
+    delta: float = 0.3
     phi: float = 0.7
     v_0: float = 1e-5
-    v_1: float = 5e-3
+    v_1: float = 4e-3
 
     def __post_init__(self) -> None:
         """Refuse a curve that leaves [0, 1] or does not rise."""

@@ -38,10 +38,9 @@ def individually_rational(mechanism: Mechanism, case: Case) -> CounterExample | 
     """No winner is paid less than it asks."""
     award = _award(mechanism, case)
     for client, payment in zip(award.clients, award.payments, strict=True):
-        if payment < case.bids.price_of(client):
-            return CounterExample(
-                f"{client} asks {show_money(case.bids.price_of(client))} and is paid {show_money(payment)}; {_tell(case)}"
-            )
+        price = case.bids.price_of(client)
+        if payment < price:
+            return CounterExample(f"{client} asks {show_money(price)} and is paid {show_money(payment)}; {_tell(case)}")
     return None
 
 

@@ -1,0 +1,44 @@
+# make run: set up and run the main job.  make test: set up and test.  make help: the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: run test test-all lint bench format clean help
+
+run: $(READY)  ## one federated training on embedded data; leaves a report to open
+	@$(BIN)/bara run
+
+test: lint  ## everything that needs only Python packages
+	$(BIN)/pytest -n 2 --dist worksteal
+
+test-all: test  ## also what needs Debian packages (none yet)
+
+lint: $(READY)  ## formatting, style, types, rooms
+	$(BIN)/ruff format --check -q .
+	$(BIN)/ruff check -q .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --verbose > $(VENV)/imports.log || (cat $(VENV)/imports.log; exit 1)
+
+bench: $(READY)  ## the benchmarks, each beside a rival in the same run
+	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+format: $(READY)  ## put the code into shape
+	$(BIN)/ruff format -q .
+	$(BIN)/ruff check -q --fix .
+
+clean:  ## remove what set-up made
+	rm -rf $(VENV) .bench-venv
+
+help:
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+# torch first and exactly as pinned: anything that asks for "torch" alone would bring gigabytes of CUDA.
+$(READY): pyproject.toml constraints.txt
+	@echo "setting up $(VENV) (once, about two minutes)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bara needs Python 3.11 or newer")'
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install -c constraints.txt torch==2.13.0
+	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $(READY)

@@ -1,0 +1,202 @@
+"""The command line: the verbs, and how their work is shown. No logic of its own."""
+
+import json
+import shlex
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+import bara
+from bara.errors import BaraError, ConfigError
+from bara.experiments.comparison import Failure, cells, compare
+from bara.experiments.config import Config, parse_spec
+from bara.experiments.folders import RunFolder
+from bara.experiments.results import Result
+from bara.experiments.runner import build_allocator, build_mechanism, run
+from bara.mechanisms import MECHANISMS
+from bara.mechanisms.audit import audit
+from bara.records import AwardedRound, RoundRecord, decimal_money
+from bara.reports.html import run_report
+from bara.reports.terminal import audit_table, comparison_table, per_cent, run_summary
+
+app = typer.Typer(
+    help="Decides, round by round, how much of a federation's money to spend on which participants.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+ConfigFile = Annotated[Path | None, typer.Argument(metavar="[CONFIG.toml]", help="The experiment; none for defaults.")]
+Changes = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change one key; may be repeated.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def _examples(*lines: str) -> str:
+    return "Examples:\n\n" + "\n\n".join(f"  {line}" for line in lines)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bara {bara.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command("run", epilog=_examples("bara run", "bara run --set allocator.name=even --set budget.total=600"))
+def run_command(
+    config: ConfigFile = None,
+    changes: Changes = [],
+    out: Annotated[Path | None, typer.Option(help="The run's folder; a new one below runs/ unless given.")] = None,
+    show_config: Annotated[
+        bool, typer.Option("--show-config", help="Print the whole configuration; run nothing.")
+    ] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Train one federation under a budget, and leave a folder with what happened."""
+    with _errors(debug):
+        experiment = Config.load(config, changes)
+        if show_config:
+            typer.echo(experiment.to_toml(), nl=False)
+            return
+        build_allocator(experiment)
+        build_mechanism(experiment)
+        folder = RunFolder(out, experiment)
+        with _round_progress(experiment, quiet=as_json) as show:
+            result = run(experiment, folder.observe, show)
+        command = f"bara run {shlex.quote(str(folder.path / 'config.toml'))}"
+        places = folder.finish(result, run_report(result, experiment.to_toml(), command))
+        if as_json:
+            _print_json(result.to_json())
+        else:
+            Console().print(run_summary(result, places))
+
+
+@app.command("compare", epilog=_examples("bara compare --allocators even,even:carry_over=true,bara --seeds 5"))
+def compare_command(
+    config: ConfigFile = None,
+    allocators: Annotated[str, typer.Option(help="Which, by comma; options as in even:carry_over=true.")] = (
+        "even,even:carry_over=true,increasing,decreasing,random,bara"
+    ),
+    seeds: Annotated[int, typer.Option(help="How many seeds, from the configuration's own upwards.")] = 5,
+    changes: Changes = [],
+    out: Annotated[Path | None, typer.Option(help="Keep results here and go on where an earlier call stopped.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    history: Annotated[bool, typer.Option("--history", help="With --json: every round, too.")] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Run the same federation under several allocators and seeds, side by side."""
+    with _errors(debug):
+        names = [name.strip() for name in allocators.split(",") if name.strip()]
+        grid = cells(Config.load(config, changes), names, seeds)
+        done: list[Result | Failure] = []
+        with _progress(quiet=as_json) as progress:
+            task = progress.add_task("comparing", total=len(grid), note="")
+            for outcome in compare(grid, folder=out, jobs=jobs):
+                done.append(outcome)
+                progress.update(task, advance=1, note=f"{outcome.allocator}, seed {outcome.seed}")
+        rank = {cell.config.allocator.label: i for i, cell in enumerate(grid[: len(names)])}
+        results = sorted((r for r in done if isinstance(r, Result)), key=lambda r: (rank[r.allocator], r.seed))
+        failures = [f for f in done if isinstance(f, Failure)]
+        if as_json:
+            failed = [{"allocator": f.allocator, "seed": f.seed, "error": f.error} for f in failures]
+            _print_json({"results": [r.to_json(history=history) for r in results], "failures": failed})
+        else:
+            Console().print(comparison_table(results, failures))
+        if failures:
+            raise typer.Exit(1)
+
+
+@app.command(
+    "audit", epilog=_examples("bara audit bid-price-first", "bara audit my_package:MyMechanism --trials 20000")
+)
+def audit_command(
+    mechanism: Annotated[
+        str, typer.Argument(help="A mechanism's name or import path, with options: quality:quality=samples")
+    ],
+    trials: Annotated[int, typer.Option(min=1, help="Random rounds a property is tried on.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Where the rounds come from.")] = 0,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Check what a mechanism claims: rationality, budget, truthfulness; print counter-examples."""
+    with _errors(debug):
+        spec = parse_spec(mechanism)
+        findings = list(audit(MECHANISMS.build(spec.pop("name"), spec), trials, seed))
+        if as_json:
+            _print_json({"mechanism": mechanism, "findings": [vars(f) for f in findings]})
+        else:
+            Console().print(audit_table(mechanism, findings))
+        if any(finding.broken for finding in findings):
+            raise typer.Exit(1)
+
+
+def _print_json(tree: dict[str, Any]) -> None:
+    typer.echo(json.dumps(tree, indent=1))
+
+
+@contextmanager
+def _errors(debug: bool) -> Iterator[None]:
+    """One clear line: exit 2 for what was asked wrongly, 1 for work that failed."""
+    try:
+        yield
+    except BaraError as error:
+        if debug:
+            traceback.print_exc()
+        typer.echo(f"bara: {error}", err=True)
+        raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Progress]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(
+        *columns, TextColumn("{task.fields[note]}"), console=console, disable=quiet or not console.is_terminal
+    ) as progress:
+        yield progress
+
+
+@contextmanager
+def _round_progress(config: Config, *, quiet: bool) -> Iterator[Any]:
+    """A live bar on a terminal; elsewhere a plain line every tenth of the way."""
+    every = max(config.budget.max_rounds // 10, 1)
+    with _progress(quiet=quiet) as progress:
+        task = progress.add_task("round", total=config.budget.max_rounds, note="")
+
+        def show(step: AwardedRound | RoundRecord) -> None:
+            if not isinstance(step, RoundRecord):
+                return
+            accuracy = per_cent(step.evaluation.reported_accuracy)
+            note = f"accuracy {accuracy}  n {step.n}  spent {decimal_money(step.purse_after.spent):,.2f}"
+            progress.update(task, completed=step.round, note=note)
+            if progress.disable and not quiet and step.round % every == 0:
+                typer.echo(f"round {step.round} of {config.budget.max_rounds}  {note}", err=True)
+
+        yield show
+
+
+def main() -> None:
+    """The program `bara`."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""One experiment as a validated configuration, its runner, and comparisons."""
+
+from bara.experiments.config import Config
+from bara.experiments.results import Result
+from bara.experiments.runner import run
+
+__all__ = ["Config", "Result", "run"]

@@ -1,0 +1,107 @@
+"""The same federation under several allocators and seeds, side by side on all cores, resumable."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed, parallel_config
+
+from bara.errors import BaraError, ConfigError
+from bara.experiments.config import Config
+from bara.experiments.results import Result
+from bara.experiments.runner import build_allocator, build_mechanism, run
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a comparison: a configuration, and where its result is kept."""
+
+    config: Config
+
+    @property
+    def key(self) -> str:
+        """The same configuration has the same key, in any sitting."""
+        return hashlib.sha256(self.config.model_dump_json().encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that did not end, and why; the others go on."""
+
+    allocator: str
+    seed: int
+    error: str
+
+
+def cells(config: Config, allocators: Sequence[str], seeds: int) -> list[Cell]:
+    """Every allocator with every seed, seed by seed, each checked before anything runs."""
+    if seeds < 1:
+        raise ConfigError(f"{seeds} seeds; required is at least 1")
+    if not allocators:
+        raise ConfigError("no allocator to compare; required is at least one")
+    grid = [
+        Cell(config.with_allocator(allocator, seed))
+        for seed in range(config.seed, config.seed + seeds)
+        for allocator in allocators
+    ]
+    for cell in grid[: len(allocators)]:
+        build_allocator(cell.config)
+        build_mechanism(cell.config)
+    return grid
+
+
+def compare(
+    grid: Sequence[Cell],
+    folder: Path | None = None,
+    jobs: int = -1,
+    backend: str | None = None,
+    play: Callable[[Config], Result] = run,
+) -> Iterator[Result | Failure]:
+    """Yield the result of every cell: first those that an earlier sitting finished, then the others as they come.
+
+    Args:
+        grid: What to run.
+        folder: Where each result is kept as soon as it is there; None to keep nothing.
+        jobs: How many processes; -1 for all cores.
+        backend: A joblib backend (`loky`, `ray`, `dask`, ...) that the caller has set up; None for joblib's own.
+        play: What runs a configuration.
+    """
+    todo = []
+    for cell in grid:
+        stored = _stored(folder, cell)
+        if stored is None:
+            todo.append(cell)
+        else:
+            yield stored
+    with parallel_config(backend=backend) if backend else parallel_config():
+        for cell, outcome in Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(
+            delayed(_play)(play, cell) for cell in todo
+        ):
+            if folder is not None and isinstance(outcome, Result):
+                _store(folder, cell, outcome)
+            yield outcome
+
+
+def _play(play: Callable[[Config], Result], cell: Cell) -> tuple[Cell, Result | Failure]:
+    try:
+        return cell, play(cell.config)
+    except BaraError as error:
+        return cell, Failure(cell.config.allocator.label, cell.config.seed, str(error))
+
+
+def _stored(folder: Path | None, cell: Cell) -> Result | None:
+    if folder is None or not (path := folder / f"{cell.key}.json").exists():
+        return None
+    tree: dict[str, Any] = json.loads(path.read_text())
+    return Result(**tree)
+
+
+def _store(folder: Path, cell: Cell, result: Result) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder / f"{cell.key}.{os.getpid()}.tmp"
+    unfinished.write_text(json.dumps(result.to_json()))
+    unfinished.replace(folder / f"{cell.key}.json")

@@ -1,0 +1,214 @@
+"""One experiment as a validated configuration: TOML in, TOML out, every default visible."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from bara.errors import BaraError, ConfigError
+from bara.federations.bidding import Strategy
+from bara.federations.distributions import Distribution
+from bara.plugins import nearest
+from bara.records import Purse
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Named(BaseModel):
+    """A plug-in by name, with options of its own."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the plug-in itself is configured with."""
+        return dict(self.model_extra or {})
+
+    @property
+    def label(self) -> str:
+        """As one writes it on the command line: `even:carry_over=true`."""
+        return ":".join([self.name, *(f"{key}={_toml_value(value)}" for key, value in self.options.items())])
+
+
+class BudgetSection(_Section):
+    """The money and the deadline."""
+
+    total: float | str = Field(1500.0, description="the whole reward budget, in its own unit")
+    max_rounds: int = Field(200, ge=1, description="the deadline: the last round that may be played")
+
+
+class ClientsSection(_Section):
+    """Who takes part, what it costs them, how they bid and behave."""
+
+    count: int = Field(20, ge=1, description="N, how many clients there are")
+    bids: str = Field("uniform(0.5, 1.5)", description="where each round's costs come from")
+    strategic: int = Field(0, ge=0, description="how many clients bid strategically instead of their cost")
+    strategy: str = Field("overbid(0.2)", description="what these do: overbid(0.2) or learner(0.05)")
+    failure_rate: float = Field(0.0, ge=0, le=1, description="the probability that a winner does not deliver")
+
+    @field_validator("bids")
+    @classmethod
+    def _known_distribution(cls, value: str) -> str:
+        Distribution.parse(value)
+        return value
+
+    @field_validator("strategy")
+    @classmethod
+    def _known_strategy(cls, value: str) -> str:
+        Strategy.parse(value)
+        return value
+
+
+class MechanismSection(_Named):
+    """Who is recruited and what they are paid."""
+
+    name: str = Field("bid-price-first", description="a mechanism's name or import path")
+
+
+class AllocatorSection(_Named):
+    """How much a round may cost."""
+
+    name: str = Field("bara", description="an allocator's name or import path")
+
+
+class FederationSection(BaseModel):
+    """Who trains, with the engine's own options."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    engine: str = Field("synthetic", description="synthetic")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the engine itself is configured with."""
+        return dict(self.model_extra or {})
+
+
+class Config(_Section):
+    """One experiment."""
+
+    seed: int = Field(0, ge=0, description="everything random derives from it")
+    budget: BudgetSection = BudgetSection()
+    clients: ClientsSection = ClientsSection()
+    mechanism: MechanismSection = MechanismSection()
+    allocator: AllocatorSection = AllocatorSection()
+    federation: FederationSection = FederationSection()
+
+    @classmethod
+    def load(cls, path: Path | None = None, changes: Sequence[str] = ()) -> Self:
+        """Read a TOML file, or the defaults, and change single keys (`budget.total=600`)."""
+        tree = _read_toml(path) if path else {}
+        for change in changes:
+            _change(tree, change)
+        return cls.parse(tree)
+
+    @classmethod
+    def parse(cls, tree: Mapping[str, Any]) -> Self:
+        """Validate a tree of keys; an unknown one is an error that suggests the nearest."""
+        try:
+            config = cls.model_validate(tree)
+        except ValidationError as error:
+            raise ConfigError(_explain(cls, error)) from None
+        config.purse()
+        return config
+
+    @property
+    def dataset(self) -> str:
+        """What is learned, by name."""
+        return self.federation.engine
+
+    def purse(self) -> Purse:
+        """The full purse."""
+        return Purse.of(self.budget.total, self.budget.max_rounds)
+
+    def with_allocator(self, spec: str, seed: int) -> Self:
+        """The same experiment under another allocator, written `even:carry_over=true`, and another seed."""
+        return self.model_copy(update={"allocator": AllocatorSection(**parse_spec(spec)), "seed": seed})
+
+    def to_toml(self) -> str:
+        """The whole configuration, every default included."""
+        return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
+
+
+def parse_spec(spec: str) -> dict[str, Any]:
+    """Read a plug-in with its options as one writes it on the command line.
+
+    >>> parse_spec("even:carry_over=true")
+    {'name': 'even', 'carry_over': True}
+    >>> parse_spec("my_package.module:MyAllocator:speed=2")
+    {'name': 'my_package.module:MyAllocator', 'speed': 2}
+    """
+    parts = spec.split(":")
+    options = [part.partition("=") for part in parts if "=" in part]
+    name = ":".join(part for part in parts if "=" not in part)
+    return {"name": name.strip(), **{key.strip(): _value(text) for key, _, text in options}}
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        raise ConfigError(f"there is no configuration {str(path)!r}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, IsADirectoryError) as error:
+        raise ConfigError(f"{path} is no TOML file: {error}") from None
+
+
+def _change(tree: dict[str, Any], change: str) -> None:
+    key, equals, text = change.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"--set {change!r}; required is KEY=VALUE, like budget.total=600")
+    *sections, last = key.strip().split(".")
+    for section in sections:
+        tree = tree.setdefault(section, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"--set {change!r}: {section!r} is no section")
+    tree[last] = _value(text)
+
+
+def _value(text: str) -> Any:
+    """A TOML value, or the text itself where it is none."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
+
+
+def _toml_value(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _without_none(tree: Any) -> Any:
+    """TOML has no null: a key that is not set is not written."""
+    if isinstance(tree, dict):
+        return {key: _without_none(value) for key, value in tree.items() if value is not None}
+    return tree
+
+
+def _explain(model: type[BaseModel], error: ValidationError) -> str:
+    """The first of pydantic's findings, as one line that names the key."""
+    first = error.errors()[0]
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        return f"unknown key {key!r}; {nearest(key, _keys(model))}"
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, BaraError):
+        return f"{key}: {cause}"
+    return f"{key} is {first['input']!r}: {first['msg']}"
+
+
+def _keys(model: type[BaseModel], prefix: str = "") -> list[str]:
+    found = []
+    for name, field in model.model_fields.items():
+        section = field.annotation
+        if isinstance(section, type) and issubclass(section, BaseModel):
+            found += _keys(section, f"{prefix}{name}.")
+        else:
+            found.append(f"{prefix}{name}")
+    return found

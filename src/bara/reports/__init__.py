@@ -1,0 +1,1 @@
+"""Records to what a person looks at: terminal tables and one-file HTML."""

@@ -1,0 +1,86 @@
+"""A run as one HTML file: no network, no script, figures drawn as SVG."""
+
+from collections.abc import Sequence
+from html import escape
+from itertools import accumulate
+
+from bara.experiments.results import Result
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --soft: #667; --line: #0072b2; --rule: #8884; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e8eb; --paper: #16181c; --soft: #9aa; --line: #56b4e9; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 70rem;
+  margin: 0 auto; padding: 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin: 1.5rem 0 .3rem; }
+.facts { display: flex; flex-wrap: wrap; gap: .5rem 2.5rem; }
+.facts div span { display: block; color: var(--soft); font-size: .85rem; } .facts b { font-size: 1.5rem; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); gap: 0 2rem; }
+svg { width: 100%; height: auto; } svg text { fill: var(--soft); font-size: 11px; }
+polyline { fill: none; stroke: var(--line); stroke-width: 1.8; } .grid { stroke: var(--rule); }
+table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; text-align: right; }
+td:first-child, th:first-child { text-align: left; } pre { overflow-x: auto; background: #8881; padding: .7rem; }
+.scroll { max-height: 24rem; overflow: auto; }
+"""
+
+
+def chart(title: str, xs: Sequence[float], ys: Sequence[float], x_name: str, floor: float | None = 0.0) -> str:
+    """One line over one axis, as a figure with a title, axes in numbers and a text for those who cannot see it."""
+    left, top, width, height = 44, 8, 420, 180
+    low = min(ys) if floor is None else min(floor, *ys)
+    high = max(*ys, low + 1e-9)
+    start, end = min(xs), max(*xs, min(xs) + 1e-9)
+    points = " ".join(
+        f"{left + (x - start) / (end - start) * width:.1f},{top + (high - y) / (high - low) * height:.1f}"
+        for x, y in zip(xs, ys, strict=True)
+    )
+    grid = "".join(
+        f'<line class="grid" x1="{left}" x2="{left + width}" y1="{top + part * height}" y2="{top + part * height}"/>'
+        f'<text x="{left - 6}" y="{top + part * height + 4}" text-anchor="end">{high - part * (high - low):.3g}</text>'
+        for part in (0, 0.25, 0.5, 0.75, 1)
+    )
+    axis = (
+        f'<text x="{left}" y="{top + height + 16}">{start:.4g}</text>'
+        f'<text x="{left + width}" y="{top + height + 16}" text-anchor="end">{end:.4g}</text>'
+        f'<text x="{left + width / 2}" y="{top + height + 16}" text-anchor="middle">{escape(x_name)}</text>'
+    )
+    label = f"{title}: from {ys[0]:.3g} to {ys[-1]:.3g}, over {x_name}"
+    return (
+        f"<section><h2>{escape(title)}</h2>"
+        f'<svg viewBox="0 0 {left + width + 8} {top + height + 24}" role="img" aria-label="{escape(label)}">'
+        f'{grid}<polyline points="{points}"/>{axis}</svg></section>'
+    )
+
+
+def run_report(result: Result, config_toml: str, command: str) -> str:
+    """The whole page of one run."""
+    rounds = [entry["round"] for entry in result.history]
+    accuracy = [entry["accuracy"] for entry in result.history]
+    spent = list(accumulate(entry["cost"] for entry in result.history))
+    figures = [
+        chart("Accuracy over rounds", rounds, accuracy, "round"),
+        chart("Accuracy over money spent", spent, accuracy, "spent"),
+        chart("Clients a round", rounds[1:] or rounds, [e["n"] for e in result.history][1:] or [0], "round"),
+        chart("Money left", rounds, [result.budget - s for s in spent], "round"),
+    ]
+    title = f"{result.dataset}: {result.allocator} on {result.mechanism}"
+    facts = {
+        "final accuracy": f"{100 * result.accuracy_final:.1f} %",
+        "best round": f"{100 * result.accuracy_best:.1f} %",
+        "mean of the last ten": f"{100 * result.accuracy_last10:.1f} %",
+        "spent": f"{result.spent:,.2f} of {result.budget:,.2f}",
+        "rounds": f"{result.rounds}",
+    }
+    shown = "".join(f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>" for name, value in facts.items())
+    paid = "".join(
+        f"<tr><td>{escape(client)}</td><td>{amount:,.6f}</td></tr>" for client, amount in result.payments.items()
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
+        f"<h1>{escape(title)}</h1><p>{result.clients} clients, seed {result.seed}; ended because "
+        f'{escape(result.ended)}.</p><div class="facts">{shown}</div><div class="figures">{"".join(figures)}</div>'
+        f'<h2>Payments</h2><div class="scroll"><table><tr><th>client</th><th>paid</th></tr>{paid}</table></div>'
+        f"<h2>Repeat it</h2><pre>{escape(command)}</pre><h2>Configuration</h2><pre>{escape(config_toml)}</pre>"
+        "</body></html>"
+    )

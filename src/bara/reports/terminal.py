@@ -1,0 +1,124 @@
+"""What a person sees in the terminal."""
+
+from collections.abc import Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from bara.experiments.comparison import Failure
+from bara.experiments.results import Result
+from bara.experiments.statistics import Estimate, estimate, paired
+from bara.mechanisms.audit import Finding
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def spark_line(values: Sequence[float], width: int = 50) -> str:
+    """A curve in one line of text, thinned to the width.
+
+    >>> spark_line([0, 1, 2, 3])
+    '▁▃▆█'
+    """
+    if not values:
+        return ""
+    step = max(len(values) / width, 1)
+    shown = [*(values[int(i * step)] for i in range(int(len(values) / step) - 1)), values[-1]]
+    low, high = min(values), max(values)
+    scale = (len(_BARS) - 1) / (high - low) if high > low else 0
+    return "".join(_BARS[round((value - low) * scale)] for value in shown)
+
+
+def per_cent(value: float) -> str:
+    """An accuracy as people read it."""
+    return f"{100 * value:.1f} %"
+
+
+def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
+    """A finished run: what was reached, what it cost, who was paid, and where to read on."""
+    accuracies = [entry["accuracy"] for entry in result.history]
+    clients = [float(entry["n"]) for entry in result.history[1:]]
+    facts = Table.grid(padding=(0, 2))
+    facts.add_row(
+        "accuracy", f"[bold]{per_cent(result.accuracy_final)}[/] final, {per_cent(result.accuracy_best)} best"
+    )
+    facts.add_row("", Text(spark_line(accuracies), style="green"))
+    facts.add_row("clients a round", Text(spark_line(clients), style="cyan"))
+    facts.add_row("spent", f"{result.spent:,.2f} of {result.budget:,.2f} in {result.rounds} rounds ({result.ended})")
+    top = list(result.payments.items())[:5]
+    paid = ", ".join(f"{_plain(client)} {amount:,.2f}" for client, amount in top) or "nobody"
+    facts.add_row("paid most", f"{paid} ({len(result.payments)} clients paid)")
+    if result.lying is not None:
+        facts.add_row("lying earned", lying_text(result))
+    for name, place in places.items():
+        facts.add_row(name, Text(place))
+    title = f"{result.dataset}, {result.clients} clients, {_plain(result.allocator)} on {_plain(result.mechanism)}"
+    return Panel(facts, title=title, title_align="left", expand=False)
+
+
+def lying_text(result: Result) -> str:
+    """What strategic bidding earned, against asking the truth."""
+    earned = result.lying or {}
+    return f"{earned['gain']:+,.2f} (profit {earned['profit']:,.2f}, truthful {earned['truthful_profit']:,.2f})"
+
+
+def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> RenderableType:
+    """Allocators side by side; differences are paired by seed, against the first."""
+    groups: dict[str, dict[int, Result]] = {}
+    for result in results:
+        groups.setdefault(result.allocator, {})[result.seed] = result
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    table.add_column("allocator", overflow="fold")
+    for column in ("final", "last 10", "vs first", "spent", "rounds"):
+        table.add_column(column, justify="right", no_wrap=True)
+    lying = any(result.lying for result in results)
+    if lying:
+        table.add_column("lying earned", justify="right", no_wrap=True)
+    first = {seed: result.accuracy_final for seed, result in next(iter(groups.values()), {}).items()}
+    for rank, (allocator, runs) in enumerate(groups.items()):
+        final = {seed: result.accuracy_final for seed, result in runs.items()}
+        row = [
+            _plain(allocator),
+            _show(estimate(list(final.values()))),
+            _show(estimate([result.accuracy_last10 for result in runs.values()])),
+            _show(paired(final, first), signed=True) if rank else "",
+            f"{estimate([result.spent for result in runs.values()]).mean:,.1f}",
+            f"{estimate([result.rounds for result in runs.values()]).mean:.0f}",
+        ]
+        if lying:
+            gains = [result.lying["gain"] for result in runs.values() if result.lying]
+            row.append(f"{estimate(gains).mean:+,.2f}" if gains else "")
+        table.add_row(*row)
+    lost = [Text(f"{f.allocator}, seed {f.seed}: {f.error}", style="red") for f in failures]
+    note = Text(f"Accuracy in per cent, mean ± half of the 95 % interval over {len(first)} paired seeds.", style="dim")
+    return Group(table, note, *lost)
+
+
+def audit_table(mechanism: str, findings: Sequence[Finding]) -> RenderableType:
+    """What an audit found, property by property."""
+    table = Table(box=SIMPLE_HEAD, title=f"audit of {_plain(mechanism)}", title_justify="left", header_style="bold")
+    table.add_column("property")
+    table.add_column("claimed")
+    table.add_column("found")
+    for finding in findings:
+        claimed = "yes" if finding.claimed else "no"
+        if finding.counter_example is None:
+            found = Text(f"holds in {finding.trials:,} trials", style="green")
+        else:
+            found = Text(f"counter-example: {finding.counter_example}", style="red" if finding.claimed else "yellow")
+        table.add_row(finding.name, claimed, found)
+    return table
+
+
+def _show(value: Estimate | None, *, signed: bool = False) -> str:
+    if value is None:
+        return ""
+    margin = "" if value.margin is None else f" ± {100 * value.margin:.1f}"
+    return f"{100 * value.mean:{'+' if signed else ''}.1f}{margin}"
+
+
+def _plain(text: str) -> str:
+    """Names come from users; none of it is markup."""
+    return text.replace("[", r"\[")
