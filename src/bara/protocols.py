@@ -31,8 +31,10 @@ class Believer(Protocol):
 class Mechanism(Protocol):
     """Decides who is recruited and what they are paid."""
 
-    claims: frozenset[str]
-    """The properties (`bara.mechanisms.properties`) it promises."""
+    @property
+    def claims(self) -> frozenset[str]:
+        """The properties (`bara.mechanisms.properties`) it promises."""
+        ...
 
     def menu(self, bids: Bids) -> Menu:
         """What each n would cost, and the payments behind it. Pure."""

@@ -13,14 +13,16 @@ are decided with integers. A payment is rounded down to the micro-unit, which le
 own price because that is whole.
 """
 
+from bisect import bisect_right
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bara.errors import InvalidBidError
-from bara.records import MAX_MONEY, Bids, FloatArray, IntArray, Menu
+from bara.records import Bids, FloatArray, IntArray, Menu
 
+_UNPAYABLE = 2.0**62
 _ERROR = 4 * np.finfo(np.float64).eps  # relative; two rounded operations err by less than half of this
 
 
@@ -60,13 +62,12 @@ def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None) -> Menu:
     order = _exact_order(bids.prices, quality)
     prices, scores = bids.prices[order], quality[order]
     if reserve is not None:
-        within = [Fraction(int(b)) <= Fraction(reserve) * Fraction(q) for b, q in zip(prices, scores, strict=True)]
-        count = sum(within)
+        count = bisect_right(range(len(prices)), Fraction(reserve), key=lambda k: _unit_price(prices, scores, k))
         prices, scores = np.append(prices[:count], reserve), np.append(scores[:count], 1.0)
     n = np.arange(1, len(prices))
-    exact_bound = prices[1:] / scores[1:] * np.cumsum(scores)[:-1]
-    bounds = np.ceil(exact_bound * (1 + (n + 4) * _ERROR))
-    costs = np.where(bounds < float(MAX_MONEY), bounds, float(2**62)).astype(np.int64)
+    with np.errstate(over="ignore"):  # a cost that no float holds is one that no purse pays
+        bounds = np.ceil(prices[1:] / scores[1:] * np.cumsum(scores)[:-1] * (1 + (n + 4) * _ERROR))
+    costs = np.minimum(bounds, _UNPAYABLE).astype(np.int64)
 
     def pay(n: int, _cap: int) -> IntArray:
         return _floor_products(scores[:n], int(prices[n]), float(scores[n]))
@@ -81,10 +82,12 @@ def _exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
     ranked = units[order]
     close = np.diff(ranked) <= ranked[1:] * _ERROR
     for first, last in _runs(close):
-        order[first:last] = sorted(
-            order[first:last].tolist(), key=lambda i: (Fraction(int(prices[i])) / Fraction(float(quality[i])), i)
-        )
+        order[first:last] = sorted(order[first:last].tolist(), key=lambda i: (_unit_price(prices, quality, i), i))
     return order
+
+
+def _unit_price(prices: IntArray, quality: FloatArray, i: int) -> Fraction:
+    return Fraction(int(prices[i])) / Fraction(float(quality[i]))
 
 
 def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -95,15 +98,14 @@ def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 def _floor_products(scores: FloatArray, price: int, score: float) -> IntArray:
     """floor(q_i * b / q) for each q_i, exactly."""
-    products = scores * (price / score)
-    payments = np.floor(products)
-    near = np.abs(products - np.rint(products)) <= products * _ERROR
-    whole = payments.astype(object) if products.max(initial=0) > 2**62 else payments.astype(np.int64)
-    for i in np.flatnonzero(near):
-        whole[i] = Fraction(float(scores[i])) * price // Fraction(score)
-    if sum(whole.tolist()) > MAX_MONEY:
+    with np.errstate(over="ignore"):
+        products = scores * (price / score)
+    if products.sum() >= _UNPAYABLE:
         raise InvalidBidError("these qualities lie so far apart that a payment does not fit in 63 bits")
-    return whole.astype(np.int64)
+    payments = np.floor(products).astype(np.int64)
+    for i in np.flatnonzero(np.abs(products - np.rint(products)) <= products * _ERROR):
+        payments[i] = Fraction(float(scores[i])) * price // Fraction(score)
+    return payments
 
 
 def _check_quality(bids: Bids, quality: FloatArray) -> None:

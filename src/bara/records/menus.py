@@ -26,7 +26,7 @@ class Menu:
         costs: `costs[n - 1]` is what n clients cost: exactly, or as an upper bound (see `exact`).
         pay: The exact payments for n clients under a cap.
         exact: Whether `costs` is exact. Otherwise it lies above `cost(n)` by less than two micro-units a client
-            (more only where a round costs over a thousand million units and float64 ends).
+            (more only where a round costs many millions of units and float64 ends).
         weigh: The aggregation weights the mechanism wants, or None.
     """
 
@@ -72,4 +72,4 @@ class Menu:
         if self.exact:
             return self.costs
         n = np.arange(1, len(self) + 1)
-        return self.costs - 2 * n - np.ceil(self.costs * (n * 2.0**-51)).astype(np.int64)
+        return self.costs - 2 * n - np.ceil(self.costs * ((n + 4) * 2.0**-48)).astype(np.int64)

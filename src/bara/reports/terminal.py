@@ -69,13 +69,13 @@ def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> 
     groups: dict[str, dict[int, Result]] = {}
     for result in results:
         groups.setdefault(result.allocator, {})[result.seed] = result
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    table.add_column("allocator", overflow="fold")
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    table.add_column("allocator", no_wrap=True)
     for column in ("final", "last 10", "vs first", "spent", "rounds"):
         table.add_column(column, justify="right", no_wrap=True)
     lying = any(result.lying for result in results)
     if lying:
-        table.add_column("lying earned", justify="right", no_wrap=True)
+        table.add_column("lying", justify="right", no_wrap=True)
     first = {seed: result.accuracy_final for seed, result in next(iter(groups.values()), {}).items()}
     for rank, (allocator, runs) in enumerate(groups.items()):
         final = {seed: result.accuracy_final for seed, result in runs.items()}
@@ -93,6 +93,8 @@ def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> 
         table.add_row(*row)
     lost = [Text(f"{f.allocator}, seed {f.seed}: {f.error}", style="red") for f in failures]
     note = Text(f"Accuracy in per cent, mean ± half of the 95 % interval over {len(first)} paired seeds.", style="dim")
+    if lying:
+        note.append(" Lying: what the strategic clients earned beyond asking their cost.")
     return Group(table, note, *lost)
 
 

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+
+from bara import ALLOCATORS, Purse
+from bara.allocators import Decreasing, Even, Fixed, Increasing, RandomN
+from bara.errors import ConfigError, UnknownNameError
+
+PURSE = Purse.of(1500, 200)
+
+
+def at(round_number, left):
+    return Purse(total=1500_000_000, max_rounds=200, spent=1500_000_000 - left, round=round_number)
+
+
+def budgets(allocator, purse=PURSE):
+    return [allocator.ask(Purse(purse.total, purse.max_rounds, 0, t)).budget for t in range(1, purse.max_rounds + 1)]
+
+
+def test_even_allocation_is_the_budget_over_the_deadline():
+    assert set(budgets(Even())) == {7_500_000}
+
+
+def test_increasing_allocation_is_the_papers_formula():
+    """B_t = 2 * 1500 / 200^2 * t = 0.075 t; the shares sum to 201/200 of the budget."""
+    shares = budgets(Increasing())
+    assert shares[0] == 75_000
+    assert shares[-1] == 15_000_000
+    assert sum(shares) * 200 == PURSE.total * 201
+
+
+def test_decreasing_allocation_is_the_papers_formula():
+    """B_t = -0.075 t + 15; the last round gets nothing."""
+    shares = budgets(Decreasing())
+    assert shares[0] == 14_925_000
+    assert shares[-1] == 0
+    assert sum(shares) * 200 == PURSE.total * 199
+
+
+def test_carry_over_shares_what_is_left_among_the_rounds_left():
+    assert Even(carry_over=True).ask(at(101, left=1000_000_000)).budget == 10_000_000
+    assert Even(carry_over=True).ask(at(200, left=3)).budget == 3
+    assert Increasing(carry_over=True).ask(at(199, left=399_000_000)).budget == 199_000_000
+    assert Decreasing(carry_over=True).ask(at(199, left=5)).budget == 5
+
+
+@pytest.mark.parametrize("make", [Even, Increasing, Decreasing])
+def test_carry_over_leaves_less_unspent(play, make):
+    plain, carried = (play(make(carry_over=c))[0][-1].purse_after.spent for c in (False, True))
+    assert carried > plain
+
+
+def test_random_allocation_draws_every_n_evenly_and_from_seed_and_round_alone():
+    allocator = RandomN(clients=5, seed=1)
+    draws = [allocator.ask(Purse(10, 4000, 0, t)).limit for t in range(1, 4001)]
+    counts = np.bincount(draws)
+    assert counts[0] == 0
+    assert len(counts) == 5
+    assert np.all(np.abs(counts[1:] - 1000) < 120)
+    assert allocator.ask(Purse(99, 9, 50, 7)) == RandomN(clients=5, seed=1).ask(Purse(10, 4000, 0, 7))
+    assert draws != [RandomN(clients=5, seed=2).ask(Purse(10, 4000, 0, t)).limit for t in range(1, 4001)]
+
+
+def test_random_allocation_ends_when_its_draw_cannot_be_paid(play):
+    records, ended = play(RandomN(clients=8), Purse.of(20, 1000))
+    assert ended == "the money left cannot pay what the allocator wants"
+    assert records[-1].round < 1000
+
+
+def test_a_fixed_number_is_recruited_until_the_money_ends(play):
+    records, ended = play(Fixed(4), Purse.of(40, 1000))
+    assert {record.n for record in records[1:]} == {4}
+    assert "cannot pay" in ended
+
+
+def test_a_fixed_number_may_shrink_instead(play):
+    records, _ = play(Fixed(4, shortfall="shrink"), Purse.of(40, 100))
+    assert {record.n for record in records[1:]} >= {4, 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("fixed", {"n": 0}, "required is at least 1"),
+        ("fixed", {}, "cannot be made"),
+        ("even", {"carryover": True}, "no option 'carryover'; did you mean 'carry_over'"),
+        ("bara", {"lenght_scale": 1}, "no option 'lenght_scale'; did you mean 'length_scale'"),
+        ("bara", {"preset": "papers"}, "no preset 'papers'; did you mean 'paper'"),
+        ("bara", {"noise": 0}, "noise = 0"),
+        ("bara", {"exploration_share": 2}, "exploration_share = 2"),
+        ("bara", {"estimator": "newtn"}, "no estimator is named 'newtn'; did you mean 'newton'"),
+    ],
+)
+def test_a_wrong_option_is_named(name, options, message):
+    with pytest.raises(ConfigError, match=message):
+        ALLOCATORS.build(name, options, clients=5, seed=0)
+
+
+def test_an_unknown_allocator_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match="no allocator is named 'evn'; did you mean 'even'"):
+        ALLOCATORS.build("evn")
+
+
+def test_nobody_to_choose_from_is_refused():
+    with pytest.raises(ConfigError, match="0 clients"):
+        RandomN(clients=0)

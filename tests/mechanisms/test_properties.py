@@ -1,0 +1,146 @@
+"""The properties find what deliberately broken mechanisms do wrong, and nothing in honest ones."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bara import Award, Bids, Menu, Offer, Purse
+from bara.errors import InvalidOfferError
+from bara.mechanisms import QualityAuction, bid_price_first
+from bara.mechanisms.audit import audit
+from bara.mechanisms.properties import EVERY_PROPERTY, PROPERTIES, Case
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Bid price first with one thing wrong."""
+
+    fault: str
+    claims: frozenset[str] = field(default=EVERY_PROPERTY)
+
+    def menu(self, bids):
+        honest = bid_price_first().menu(bids)
+        prices = bids.prices[honest.order]
+        pay = {
+            "first price": lambda n, _cap: prices[:n],
+            "the wrong loser's price": lambda n, _cap: np.full(n, prices[min(n + 1, len(prices) - 1)]),
+            "too little": lambda n, _cap: np.full(n, max(prices[n - 1] - 1, 1)),
+            "overspending": lambda n, _cap: np.full(n, 2 * prices[n]),
+            "lying about costs": lambda n, _cap: np.full(n, prices[n]),
+        }[self.fault]
+        if self.fault in ("overspending", "lying about costs"):
+            factor = 1 if self.fault == "overspending" else 0.5
+            costs = np.maximum((honest.costs * factor).astype(np.int64), 1)
+        else:
+            costs = np.array([int(pay(n, 0).sum()) for n in range(1, len(prices))], np.int64)
+        return Menu(bids, honest.order, costs, pay)
+
+    def tell(self, record):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        ("first price", {"truthful-in-price"}),
+        ("the wrong loser's price", {"truthful-in-price"}),
+        ("too little", {"individually-rational"}),
+        ("overspending", {"budget-feasible", "exact-sum"}),
+        ("lying about costs", {"exact-sum"}),
+    ],
+)
+def test_an_audit_finds_the_fault(fault, found):
+    broken = {finding.name for finding in audit(Broken(fault), trials=500) if finding.broken}
+    assert found <= broken
+
+
+def test_a_counter_example_names_client_and_amounts():
+    finding = next(f for f in audit(Broken("first price")) if f.name == "truthful-in-price")
+    assert "client-" in finding.counter_example
+    assert "gains" in finding.counter_example
+    assert "costs: client-0" in finding.counter_example
+
+
+def test_a_cost_above_its_cap_is_found_in_a_mechanism_that_ignores_the_offer():
+    class Deaf:
+        claims = EVERY_PROPERTY
+
+        def menu(self, bids):
+            inner = bid_price_first().menu(bids)
+
+            class DeafMenu:
+                def award(self, _offer, _purse):
+                    return inner.award(Offer.recruit(len(inner)), Purse(2**62, 1))
+
+            return DeafMenu()
+
+    case = Case(Bids.of({"a": 1, "b": 2, "c": 3}), Offer.spend(1), Purse.of(100, 1))
+    assert PROPERTIES["budget-feasible"](Deaf(), case).text.startswith("2 clients are paid 6.00, its cap is 0.000001")
+
+
+@st.composite
+def cases(draw):
+    count = draw(st.integers(1, 7))
+    amount = st.integers(1, draw(st.sampled_from([3, 30, 10**6])))
+    many = {"min_size": count, "max_size": count}
+    bids = Bids(
+        tuple("abcdefg"[:count]),
+        np.array(draw(st.lists(amount, **many))),
+        {"samples": np.array(draw(st.lists(st.sampled_from([0.1, 1 / 3, 1.0, 2.0, 7.0]), **many)))},
+    )
+    most = int(bids.prices.max()) * count * 3
+    shortfall = draw(st.sampled_from(["shrink", "stop"]))
+    offer = draw(
+        st.one_of(
+            st.builds(Offer.recruit, st.integers(0, count + 1), shortfall=st.just(shortfall)),
+            st.builds(Offer.spend, st.integers(0, most), shortfall=st.just(shortfall)),
+            st.builds(Offer.caps, st.lists(st.integers(0, most), max_size=count + 1), shortfall=st.just(shortfall)),
+        )
+    )
+    return Case(bids, offer, Purse(draw(st.integers(1, most)), 1))
+
+
+@pytest.mark.parametrize("name", sorted(PROPERTIES))
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        bid_price_first(),
+        bid_price_first(reserve="0.00001"),
+        QualityAuction("samples"),
+        QualityAuction("samples", 0.00002),
+    ],
+    ids=["bid price first", "with reserve", "quality", "quality with reserve"],
+)
+@settings(max_examples=100)
+@given(case=cases())
+def test_property_the_critical_payment_auction_keeps_all_promises(mechanism, name, case):
+    assert PROPERTIES[name](mechanism, case) is None
+
+
+def test_choosing_n_after_looking_at_the_bids_is_not_truthful():
+    """Costs 1, 2, 3; worth V(1) = 10, V(2) = 13.5. Honest: n = 1, b loses. b asks 2.9: n = 2, and b is paid 3."""
+    worth = {1: 10.0, 2: 13.5}
+
+    def look_then_choose(prices):
+        menu = bid_price_first().menu(Bids.of(prices))
+        best = max(worth, key=lambda n: worth[n] - menu.cost(n) / 1e6)
+        return menu.award(Offer.recruit(best), Purse.of(100, 1))
+
+    honest = look_then_choose({"a": 1, "b": 2, "c": 3})
+    lying = look_then_choose({"a": 1, "b": "2.9", "c": 3})
+    assert honest.clients == ("a",)
+    assert lying == Award(("a", "b"), (3_000_000, 3_000_000))
+
+
+def test_what_it_claims_holds_is_said_with_the_number_of_trials():
+    findings = list(audit(bid_price_first(), trials=50))
+    assert {f.name for f in findings} == EVERY_PROPERTY
+    assert all(f.trials == 50 and f.counter_example is None and not f.broken for f in findings)
+
+
+def test_an_impossible_n_is_not_silently_priced():
+    with pytest.raises(InvalidOfferError):
+        bid_price_first().menu(Bids.of({"a": 1, "b": 1})).cost(0)

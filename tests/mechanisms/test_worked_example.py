@@ -1,0 +1,125 @@
+"""Five clients by hand. Prices: ann 3, bob 1, cat 2, dan 5, eve 4."""
+
+import pytest
+
+from bara import Bids, Offer, Purse
+from bara.errors import ConfigError, InvalidBidError, InvalidOfferError
+from bara.mechanisms import QualityAuction, bid_price_first
+
+PRICES = {"ann": 3, "bob": 1, "cat": 2, "dan": 5, "eve": 4}
+RICH = Purse.of(1000, 1)
+
+
+def units(award):
+    return dict(zip(award.clients, (payment / 1e6 for payment in award.payments), strict=True))
+
+
+def test_bid_price_first_pays_everyone_the_first_losers_price():
+    """Sorted: bob 1, cat 2, ann 3, eve 4, dan 5. B(1) = 2, B(2) = 2*3, B(3) = 3*4, B(4) = 4*5."""
+    menu = bid_price_first().menu(Bids.of(PRICES))
+    assert (menu.costs / 1e6).tolist() == [2, 6, 12, 20]
+    assert units(menu.award(Offer.recruit(1), RICH)) == {"bob": 2}
+    assert units(menu.award(Offer.recruit(2), RICH)) == {"bob": 3, "cat": 3}
+    assert units(menu.award(Offer.recruit(3), RICH)) == {"bob": 4, "cat": 4, "ann": 4}
+    assert units(menu.award(Offer.recruit(4), RICH)) == {"bob": 5, "cat": 5, "ann": 5, "eve": 5}
+
+
+def test_quality_per_price_pays_in_proportion_to_quality():
+    """Quality: ann 6, bob 1, cat 1, dan 5, eve 2. Unit prices: ann .5, bob 1, dan 1, cat 2, eve 2.
+
+    bob before dan and cat before eve by name. B(1) = 6*1; B(2) = (6+1)*1; B(3) = (6+1+5)*2; B(4) = (6+1+5+1)*2.
+    """
+    quality = {"ann": 6, "bob": 1, "cat": 1, "dan": 5, "eve": 2}
+    menu = QualityAuction(quality="samples").menu(Bids.of(PRICES, samples=quality))
+    assert [menu.cost(n) / 1e6 for n in (1, 2, 3, 4)] == [6, 7, 24, 26]
+    assert units(menu.award(Offer.recruit(3), RICH)) == {"ann": 12, "bob": 2, "dan": 10}
+    assert units(menu.award(Offer.recruit(4), RICH)) == {"ann": 12, "bob": 2, "dan": 10, "cat": 2}
+
+
+def test_payments_round_down_to_the_micro_unit():
+    """ann is paid 1 * 1 / 3 = 0.333333 (3), which is still at least the 0.1 she asked."""
+    bids = Bids.of({"ann": "0.1", "bob": 1}, samples={"ann": 1, "bob": 3})
+    menu = QualityAuction(quality="samples").menu(bids)
+    assert menu.award(Offer.recruit(1), RICH).payments == (333_333,)
+    assert menu.cost(1) == 333_333
+
+
+@pytest.mark.parametrize(
+    ("budget", "n"), [("1.999999", 0), (2, 1), ("5.999999", 1), (6, 2), (12, 3), (19, 3), (20, 4), (99, 4)]
+)
+def test_a_budget_buys_the_largest_n_it_covers(budget, n):
+    menu = bid_price_first().menu(Bids.of(PRICES))
+    assert menu.award(Offer.spend(int(float(budget) * 1e6)), RICH).n == n
+
+
+def test_caps_buy_the_largest_n_whose_own_cap_covers_it():
+    """caps 2, 5, 13, 19 against costs 2, 6, 12, 20: n = 3, though 2 and 4 are refused."""
+    menu = bid_price_first().menu(Bids.of(PRICES))
+    assert menu.award(Offer.caps([2_000_000, 5_000_000, 13_000_000, 19_000_000]), RICH).n == 3
+
+
+def test_the_purse_clamps_and_the_offer_says_what_then():
+    menu = bid_price_first().menu(Bids.of(PRICES))
+    shrunk = menu.award(Offer.recruit(4), Purse.of(15, 1))
+    stopped = menu.award(Offer.recruit(4, shortfall="stop"), Purse.of(15, 1))
+    assert (shrunk.n, shrunk.fell_short) == (3, True)
+    assert (stopped.n, stopped.fell_short) == (0, True)
+    assert menu.award(Offer.recruit(3, shortfall="stop"), Purse.of(15, 1)).n == 3
+
+
+def test_an_n_that_is_not_served_is_no_shortfall():
+    """Nine are wanted, four can be served: a matter of clients, not of money."""
+    award = bid_price_first().menu(Bids.of(PRICES)).award(Offer.recruit(9, shortfall="stop"), RICH)
+    assert (award.n, award.fell_short) == (4, False)
+
+
+def test_a_reserve_price_is_a_virtual_last_bid():
+    """Reserve 4.5: dan (5) is out, the other four can all be recruited, the last at the reserve itself."""
+    menu = bid_price_first(reserve="4.5").menu(Bids.of(PRICES))
+    assert (menu.costs / 1e6).tolist() == [2, 6, 12, 18]
+    assert units(menu.award(Offer.recruit(4), RICH)) == dict.fromkeys(("bob", "cat", "ann", "eve"), 4.5)
+
+
+def test_a_reserve_price_bounds_a_unit_of_quality():
+    """Unit prices ann .5, bob 1; reserve .75 a unit: only ann, at 6 * .75."""
+    bids = Bids.of({"ann": 3, "bob": 1}, samples={"ann": 6, "bob": 1})
+    menu = QualityAuction(quality="samples", reserve=0.75).menu(bids)
+    assert len(menu) == 1
+    assert menu.cost(1) == 4_500_000
+
+
+def test_a_lone_client_can_be_recruited_only_with_a_reserve_price():
+    lone = Bids.of({"ann": 1})
+    assert len(bid_price_first().menu(lone)) == 0
+    assert units(bid_price_first(reserve=2).menu(lone).award(Offer.recruit(1), RICH)) == {"ann": 2}
+    assert len(bid_price_first(reserve="0.5").menu(lone)) == 0
+
+
+def test_two_clients_are_one_winner_at_the_others_price():
+    menu = bid_price_first().menu(Bids.of({"ann": 1, "bob": 2}))
+    assert len(menu) == 1
+    assert units(menu.award(Offer.recruit(5), RICH)) == {"ann": 2}
+
+
+def test_equal_bids_go_to_the_names_that_sort_first():
+    menu = bid_price_first().menu(Bids.of(dict.fromkeys(("zoe", "bob", "ann", "cat"), 1)))
+    assert menu.award(Offer.recruit(2), RICH).clients == ("ann", "bob")
+    assert (menu.costs / 1e6).tolist() == [1, 2, 3]
+
+
+def test_a_cost_beyond_the_menu_is_refused():
+    with pytest.raises(InvalidOfferError, match="n is 5; this menu serves 1 to 4"):
+        bid_price_first().menu(Bids.of(PRICES)).cost(5)
+
+
+def test_a_reserve_price_of_zero_is_refused():
+    with pytest.raises(ConfigError, match="the reserve price is 0"):
+        QualityAuction(reserve=0)
+
+
+def test_qualities_too_far_apart_are_refused_when_they_would_be_paid():
+    bids = Bids.of({"ann": 1, "bob": 1}, samples={"ann": 1e300, "bob": 1e-300})
+    menu = QualityAuction(quality="samples").menu(bids)
+    with pytest.raises(InvalidBidError, match="63 bits"):
+        menu.pay(1, 10**9)
+    assert menu.award(Offer.recruit(1), RICH).n == 0

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bara import Bids
+from bara.errors import InvalidBidError
+from bara.records import MAX_MONEY
+
+
+@pytest.mark.parametrize("price", [0, -1, float("nan"), float("inf"), "-0.5", "nan", 1e-9, "cheap", None])
+def test_a_price_that_is_none_is_refused_by_name(price):
+    with pytest.raises(InvalidBidError, match=r"client 'eve' asks .*; required is a finite price of at least 0.000001"):
+        Bids.of({"ann": 1, "eve": price})
+
+
+def test_an_absurd_price_is_refused_with_the_largest_allowed():
+    with pytest.raises(
+        InvalidBidError, match=r"client 'eve' asks 5000000000000.00; required is at most .* with 2 clients"
+    ):
+        Bids.of({"ann": 1, "eve": 5 * 10**12})
+
+
+def test_the_largest_allowed_price_times_all_clients_still_adds_up():
+    most = MAX_MONEY >> (5).bit_length()
+    bids = Bids(tuple("abcde"), np.full(5, most))
+    assert sum(bids.prices.tolist()) <= MAX_MONEY
+    with pytest.raises(InvalidBidError, match="63 bits"):
+        Bids(tuple("abcde"), np.full(5, most + 1))
+
+
+def test_a_client_named_twice_is_refused():
+    with pytest.raises(InvalidBidError, match="client 'bob' is named twice"):
+        Bids(("bob", "ann", "bob"), np.array([1, 2, 3]))
+
+
+@pytest.mark.parametrize("quality", [0, -1, float("nan"), float("inf")])
+def test_a_quality_that_is_not_finite_and_positive_is_refused_by_name(quality):
+    with pytest.raises(InvalidBidError, match=r"client 'eve' has samples .*; required is a finite positive number"):
+        Bids.of({"ann": 1, "eve": 1}, samples={"ann": 10, "eve": quality})
+
+
+def test_a_client_without_its_column_is_refused():
+    with pytest.raises(InvalidBidError, match="client 'eve' has no 'samples'"):
+        Bids.of({"ann": 1, "eve": 1}, samples={"ann": 10})
+
+
+def test_float_prices_in_the_micro_unit_constructor_are_refused():
+    with pytest.raises(InvalidBidError, match=r"Bids\.of"):
+        Bids(("ann",), np.array([0.5]))
+
+
+def test_one_price_a_client_is_required():
+    with pytest.raises(InvalidBidError, match="2 prices for 1 clients"):
+        Bids(("ann",), np.array([1, 2]))
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=5), st.integers(1, 100), max_size=20), st.randoms())
+def test_property_the_order_of_arrival_leaves_no_trace(prices, random):
+    arrived = list(prices)
+    random.shuffle(arrived)
+    one = Bids.of(prices, samples={c: float(p) for c, p in prices.items()})
+    two = Bids.of({c: prices[c] for c in arrived}, samples={c: float(p) for c, p in prices.items()})
+    assert one.clients == two.clients == tuple(sorted(prices))
+    assert one.prices.tolist() == two.prices.tolist()
+    assert one.column("samples").tolist() == two.column("samples").tolist()
+
+
+def test_a_missing_column_is_named_with_those_there_are():
+    with pytest.raises(InvalidBidError, match="no column 'epsilon'; they carry: samples"):
+        Bids.of({"ann": 1}, samples={"ann": 1}).column("epsilon")
+
+
+def test_bids_cannot_be_changed_afterwards():
+    bids = Bids.of({"ann": 1}, samples={"ann": 3})
+    with pytest.raises(ValueError, match="read-only"):
+        bids.prices[0] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        bids.column("samples")[0] = 0
+
+
+def test_what_the_caller_does_to_its_own_array_does_not_reach_the_record():
+    prices = np.array([5, 6])
+    bids = Bids(("ann", "bob"), prices)
+    prices[0] = 1
+    assert bids.prices.tolist() == [5, 6]

@@ -1,0 +1,39 @@
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bara.errors import BaraError, InvalidMoneyError
+from bara.records import MAX_MONEY, money, show_money
+
+
+@given(st.integers(-MAX_MONEY, MAX_MONEY))
+def test_property_printing_and_parsing_is_exact(micros):
+    assert money(show_money(micros)) == micros
+
+
+@given(st.decimals(min_value=-(10**12), max_value=10**12, places=6))
+def test_property_decimals_with_six_places_are_taken_exactly(value):
+    assert Decimal(money(value)) == value * 10**6
+
+
+@pytest.mark.parametrize(
+    ("value", "micros"),
+    [("0.000001", 1), (7, 7_000_000), ("1e3", 10**9), (0.1, 100_000), (1 / 3, 333_333), ("-2.5", -2_500_000)],
+)
+def test_amounts_of_every_kind_are_read(value, micros):
+    assert money(value) == micros
+
+
+@pytest.mark.parametrize(
+    "value", ["0.0000001", "nan", "inf", float("nan"), float("-inf"), "ten", "", None, 10**13, "1e400"]
+)
+def test_what_is_no_amount_is_refused_with_what_was_got(value):
+    with pytest.raises(InvalidMoneyError, match=r"the price of 'ann' is .*required"):
+        money(value, what="the price of 'ann'")
+
+
+def test_errors_are_bara_errors_and_builtins_at_once():
+    assert issubclass(InvalidMoneyError, BaraError)
+    assert issubclass(InvalidMoneyError, ValueError)

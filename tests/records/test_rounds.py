@@ -1,0 +1,55 @@
+import pytest
+
+from bara import AwardedRound, Bids, Delivery, Evaluation, Evidence, Offer, Purse, RoundRecord
+from bara.errors import InvalidRecordError
+from bara.mechanisms import bid_price_first
+
+
+@pytest.fixture
+def awarded():
+    menu = bid_price_first().menu(Bids.of({"ann": 1, "bob": 2, "cat": 3}))
+    return AwardedRound.of(Purse.of(100, 10), Offer.recruit(2), menu)
+
+
+def test_only_those_who_delivered_are_paid_and_the_rest_stays_in_the_purse(awarded):
+    record = awarded.settle(Delivery(Evaluation(0.5), {"ann": Evidence()}, {"bob": "timed out"}))
+    assert record.payments == {"ann": 3_000_000}
+    assert (record.n, record.paid, record.purse_after.left, record.purse_after.round) == (1, 3_000_000, 97_000_000, 2)
+
+
+@pytest.mark.parametrize(
+    ("delivered", "void", "message"),
+    [
+        ({"ann"}, set(), "client 'bob' was recruited"),
+        ({"ann", "bob", "cat"}, set(), "client 'cat' delivered but was not recruited"),
+        ({"ann", "bob"}, {"bob"}, "client 'bob' both delivered and did not"),
+    ],
+)
+def test_a_delivery_accounts_for_exactly_the_winners(awarded, delivered, void, message):
+    with pytest.raises(InvalidRecordError, match=message):
+        awarded.settle(Delivery(Evaluation(0.5), dict.fromkeys(delivered, Evidence()), dict.fromkeys(void, "why")))
+
+
+@pytest.mark.parametrize("accuracy", [-0.1, 1.1, 84.9, float("nan")])
+def test_an_accuracy_that_is_no_fraction_is_refused(accuracy):
+    with pytest.raises(InvalidRecordError, match=r"required is a fraction in \[0, 1\]"):
+        Evaluation(accuracy)
+    with pytest.raises(InvalidRecordError, match="test_accuracy"):
+        Evaluation(0.5, test_accuracy=accuracy)
+
+
+def test_a_loss_that_is_not_finite_is_refused():
+    with pytest.raises(InvalidRecordError, match="loss is nan"):
+        Evaluation(0.5, loss=float("nan"))
+
+
+def test_reports_show_the_test_part_and_decisions_the_validation_part():
+    evaluation = Evaluation(0.5, loss=1.0, test_accuracy=0.4, test_loss=2.0)
+    assert (evaluation.accuracy, evaluation.reported_accuracy, evaluation.reported_loss) == (0.5, 0.4, 2.0)
+    assert Evaluation(0.5, loss=1.0).reported_accuracy == 0.5
+
+
+def test_round_zero_costs_nothing_and_round_one_follows():
+    record = RoundRecord.initial(Purse.of(10, 5), Evaluation(0.1))
+    assert (record.round, record.paid, record.n) == (0, 0, 0)
+    assert record.purse_after == Purse.of(10, 5)
