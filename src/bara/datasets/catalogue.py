@@ -1,13 +1,13 @@
 """The datasets known by name: how many classes, which bytes are the published ones, and who publishes them."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.resources import files
 from typing import Any
 
 from bara.errors import UnknownNameError
+from bara.plugins import nearest
 
 
 @dataclass(frozen=True)
@@ -62,24 +62,12 @@ def entry(name: str) -> Entry:
         UnknownNameError: If there is none; suggests the nearest.
     """
     if name not in CATALOGUE:
-        raise UnknownNameError(f"{name!r} is not a known dataset{nearest(name, names())}")
+        raise UnknownNameError(f"{name!r} is not a known dataset; {nearest(name.lower(), [*names()])}")
     return CATALOGUE[name]
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the nearest known one, then all of them.
-
-    >>> nearest("minst", ["digits", "mnist"])
-    "; did you mean 'mnist'? Known: digits, mnist"
-    """
-    known = list(known)
-    close = get_close_matches(name.lower(), known, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else "."
-    return f"{hint} Known: {', '.join(known)}"
-
-
 def _entry(name: str, table: Mapping[str, Any]) -> Entry:
-    fields = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     fields["versions"] = tuple(Version(**version) for version in table["versions"])
     fields["remotes"] = tuple(Remote(**remote) for remote in table.get("remotes", ()))
     return Entry(name=name, **fields)

@@ -37,7 +37,7 @@ def sha256(array: NDArray[Any]) -> str:
     """
     if array.ndim == 1 and array.dtype.kind in "iu" and array.size and 0 <= array.min() <= array.max() < 256:
         array = array.astype(np.uint8, copy=False)
-    return hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8)).hexdigest()
+    return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
 
 
 def compare(name: str, source: Source, arrays: Arrays) -> tuple[str, tuple[Check, ...]]:
@@ -49,8 +49,7 @@ def compare(name: str, source: Source, arrays: Arrays) -> tuple[str, tuple[Check
     digests = {part: sha256(array) for part, array in arrays._asdict().items()}
     version = _nearest(CATALOGUE[name].versions, digests) if name in CATALOGUE else Version("", {})
     checks = (
-        Check(part, str(source.files[part]), digest, version.sha256.get(part, ""))
-        for part, digest in digests.items()
+        Check(part, str(source.files[part]), digest, version.sha256.get(part, "")) for part, digest in digests.items()
     )
     return version.name, tuple(checks)
 

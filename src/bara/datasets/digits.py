@@ -11,7 +11,7 @@ from bara.datasets.strata import stratified_order
 from bara.errors import MissingExtraError
 
 TRAIN_SAMPLES = 1_400
-"""How many are trained on; the other 397 are held out. 1,400 divides into equal shards for 10, 20, 25, 35, 50 clients."""
+"""How many are trained on; 397 are held out. 1,400 makes equal shards for 10, 20, 25, 35, 50, 70 clients."""
 
 SPLIT_SEED = 2023
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 from bara.datasets.catalogue import Remote, entry
 from bara.datasets.places import home
@@ -72,7 +72,7 @@ def fetch(
     return Fetched(name, folder, tuple(downloaded), tuple(kept))
 
 
-def _pooch() -> ModuleType:
+def _pooch() -> Any:
     try:
         import pooch  # noqa: PLC0415  (an extra)
     except ImportError as error:
@@ -81,14 +81,12 @@ def _pooch() -> ModuleType:
     return pooch
 
 
-def _is_right(pooch: ModuleType, folder: Path, remote: Remote) -> bool:
+def _is_right(pooch: Any, folder: Path, remote: Remote) -> bool:
     file = folder / remote.file
     return file.is_file() and bool(pooch.file_hash(str(file)) == remote.sha256)
 
 
-def _download(
-    pooch: ModuleType, folder: Path, remote: Remote, mirrors: Sequence[str], show: Progress
-) -> None:
+def _download(pooch: Any, folder: Path, remote: Remote, mirrors: Sequence[str], show: Progress) -> None:
     """Tries one mirror after the other."""
     failures = []
     for mirror in mirrors:
@@ -99,7 +97,7 @@ def _download(
     raise DatasetError(f"{remote.file} could not be fetched to {folder}. " + "; ".join(failures))
 
 
-def _retrieve(pooch: ModuleType, folder: Path, remote: Remote, mirror: str, show: Progress) -> None:
+def _retrieve(pooch: Any, folder: Path, remote: Remote, mirror: str, show: Progress) -> None:
     meter = Meter(remote.file, show, total=remote.size)
     downloader = pooch.HTTPDownloader(progressbar=meter, chunk_size=CHUNK, timeout=CONNECT_AND_READ_SECONDS)
     url = f"{mirror.rstrip('/')}/{remote.file}"

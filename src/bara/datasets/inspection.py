@@ -94,7 +94,7 @@ def verify(name: str, path: str | os.PathLike[str] | None = None) -> Report:
 
 
 def available(path: str | os.PathLike[str] | None = None) -> tuple[Availability, ...]:
-    """Every dataset of the catalogue and every other ``.npz`` in the places: is it there, and where; nothing is read."""
+    """Every dataset of the catalogue and any other ``.npz`` in the places: is it there, and where; reads no data."""
     known = (_availability(entry, path) for entry in CATALOGUE.values())
     return (*known, *_others(path))
 
@@ -114,9 +114,7 @@ def _availability(entry: Entry, path: str | os.PathLike[str] | None) -> Availabi
     if entry.embedded:
         source: formats.Source | None = locate(entry.name)
     else:
-        source = next(
-            (found for place in places(path) for found in formats.find(place.folder, entry.name)), None
-        )
+        source = next((found for place in places(path) for found in formats.find(place.folder, entry.name)), None)
     if source is None:
         return Availability(entry.name, "missing", command=f"bara data fetch {entry.name}")
     return Availability(entry.name, "embedded" if entry.embedded else "found", source.kind, source.path)

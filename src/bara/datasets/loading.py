@@ -4,7 +4,7 @@ import os
 
 from bara.datasets.catalogue import CATALOGUE
 from bara.datasets.checksums import certify
-from bara.datasets.own import load_own
+from bara.datasets.own import is_own, load_own
 from bara.datasets.places import locate
 from bara.datasets.record import Dataset, infer_classes
 
@@ -15,7 +15,7 @@ def load(name: str = "digits", path: str | os.PathLike[str] | None = None, *, ve
     Args:
         name: ``digits`` (inside scikit-learn, works offline), ``mnist``, ``fashion-mnist``, ``cifar10``, ``cifar100``;
             the name of any ``<name>.npz`` with ``x_train``, ``y_train``, ``x_test``, ``y_test``; or the import path
-            ``pkg.module:function`` of a function that returns a ``Dataset``.
+            ``pkg.module:function`` or the entry point of a function that returns a ``Dataset``.
         path: A folder to look in before ``$BARA_DATA`` and the user's cache, or an ``.npz`` file itself.
         verify: Whether a dataset of the catalogue must be, byte for byte, the published one.
 
@@ -28,7 +28,7 @@ def load(name: str = "digits", path: str | os.PathLike[str] | None = None, *, ve
     >>> digits.x_train.shape, digits.x_test.shape, digits.classes
     ((1400, 8, 8), (397, 8, 8), 10)
     """
-    if ":" in name:
+    if name not in CATALOGUE and is_own(name):
         return load_own(name)
     source = locate(name, path)
     arrays = source.read()

@@ -8,9 +8,7 @@ from bara.datasets.record import Labels
 from bara.errors import ConfigError, DatasetError
 
 
-def flip_labels(
-    labels: Labels, indices: NDArray[np.int64], fraction: float, classes: int, seed: int = 0
-) -> Labels:
+def flip_labels(labels: Labels, indices: NDArray[np.int64], fraction: float, classes: int, seed: int = 0) -> Labels:
     """A copy of the labels in which a fraction of those at the indices is wrong.
 
     Which are flipped is drawn at random; each becomes any of the other classes, all equally likely.
@@ -39,9 +37,7 @@ def _check(samples: int, indices: NDArray[np.int64], fraction: float, classes: i
         raise ConfigError(f"the fraction of flipped labels must be from 0 to 1, got {fraction}")
     if classes < 2:
         raise ConfigError(f"labels cannot be flipped among {classes} class(es); there must be at least 2")
-    if len(indices) and not (0 <= indices.min() and indices.max() < samples):
-        raise DatasetError(
-            f"labels to flip are at {indices.min()} .. {indices.max()}; there are {samples} labels"
-        )
+    if len(indices) and not (indices.min() >= 0 and indices.max() < samples):
+        raise DatasetError(f"labels to flip are at {indices.min()} .. {indices.max()}; there are {samples} labels")
     if len(np.unique(indices)) != len(indices):
         raise DatasetError("the indices of the labels to flip hold one twice; each may be there once")

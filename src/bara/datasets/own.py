@@ -1,41 +1,37 @@
-"""A dataset of the user's own, named by the import path of a function that returns it."""
+"""A dataset of the user's own: a function that returns it, named by its import path or by an entry point."""
 
-from importlib import import_module
-from typing import Any
+from collections.abc import Callable
 
-from bara.datasets.catalogue import nearest
 from bara.datasets.record import Dataset
-from bara.errors import BaraError, ConfigError, DatasetError, UnknownNameError
+from bara.errors import BaraError, ConfigError, DatasetError
+from bara.plugins import Registry
+
+REGISTRY: Registry[Dataset] = Registry("dataset", {})
+"""The functions that installed packages offer in the entry-point group ``bara.datasets``."""
+
+
+def is_own(name: str) -> bool:
+    """Whether a name stands for a function: it is an import path, or an installed package offers it."""
+    return ":" in name or name in REGISTRY.names()
 
 
 def load_own(name: str) -> Dataset:
-    """Calls ``pkg.module:function`` and checks that a dataset comes back.
+    """Calls the function of that name and checks that a dataset comes back.
 
     Raises:
         ConfigError: If there is no such module or function.
         DatasetError: If the function fails, or returns something else.
     """
-    made = _call(name, _function(name))
+    function = REGISTRY.factory(name)
+    if not callable(function):
+        raise ConfigError(f"dataset {name!r} is a {type(function).__name__}; it must be a function")
+    made = _call(name, function)
     if not isinstance(made, Dataset):
         raise DatasetError(f"{name} returned a {type(made).__name__}; it must return a bara.datasets.Dataset")
     return made
 
 
-def _function(name: str) -> Any:
-    module_name, _, attribute = name.partition(":")
-    try:
-        module = import_module(module_name)
-    except (ImportError, ValueError) as error:
-        raise ConfigError(f"dataset {name!r}: cannot import {module_name!r}: {error}") from error
-    if not callable(found := getattr(module, attribute, None)):
-        functions = [
-            word for word in vars(module) if callable(vars(module)[word]) and not word.startswith("_")
-        ]
-        raise UnknownNameError(f"{module_name} has no function {attribute!r}{nearest(attribute, functions)}")
-    return found
-
-
-def _call(name: str, function: Any) -> object:
+def _call(name: str, function: Callable[..., object]) -> object:
     try:
         return function()
     except BaraError:

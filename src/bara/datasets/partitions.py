@@ -91,9 +91,7 @@ def _check(labels: Labels, clients: int) -> None:
     if np.ndim(labels) != 1:
         raise DatasetError(f"labels must be a list with one label a sample, got shape {np.shape(labels)}")
     if len(labels) < clients:
-        raise DatasetError(
-            f"there are more clients ({clients}) than samples ({len(labels)}): each needs at least one"
-        )
+        raise DatasetError(f"there are more clients ({clients}) than samples ({len(labels)}): each needs at least one")
 
 
 def _check_whole(what: str, number: object) -> None:

@@ -12,18 +12,14 @@ NARROW = 20
 """With more labels than this, each gets one character's width."""
 
 
-def counts(
-    labels: Labels, parts: Sequence[NDArray[np.int64]], classes: int | None = None
-) -> NDArray[np.int64]:
+def counts(labels: Labels, parts: Sequence[NDArray[np.int64]], classes: int | None = None) -> NDArray[np.int64]:
     """How many samples of each label each client holds: one row a client, one column a label.
 
     >>> counts(np.array([0, 1, 1]), [np.array([0, 1]), np.array([2])]).tolist()
     [[1, 1], [0, 1]]
     """
     columns = classes or int(np.max(labels, initial=0)) + 1
-    return np.array([np.bincount(labels[part], minlength=columns) for part in parts], np.int64).reshape(
-        -1, columns
-    )
+    return np.array([np.bincount(labels[part], minlength=columns) for part in parts], np.int64).reshape(-1, columns)
 
 
 def picture(
@@ -56,9 +52,7 @@ def picture(
     sizes = table.sum(axis=1)
     lines += [f"{k:>{width}} {cells[k]} {sizes[k]:>8}" for k in range(min(rows, len(table)))]
     if len(table) > rows:
-        lines.append(
-            f"{'...':>{width}} and {len(table) - rows} more clients with {sizes[rows:].sum()} samples"
-        )
+        lines.append(f"{'...':>{width}} and {len(table) - rows} more clients with {sizes[rows:].sum()} samples")
     return "\n".join(lines)
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bara.datasets import formats
-from bara.datasets.catalogue import CATALOGUE, names, nearest
+from bara.datasets.catalogue import CATALOGUE, names
 from bara.datasets.digits import EmbeddedDigits
 from bara.datasets.formats.idx import STEMS, present
 from bara.datasets.formats.npz import NpzFile
 from bara.errors import DatasetError, MissingExtraError, UnknownNameError
+from bara.plugins import nearest
 
 VARIABLE = "BARA_DATA"
 """The environment variable that names a folder of datasets."""
@@ -66,7 +67,7 @@ def locate(name: str, path: str | os.PathLike[str] | None = None) -> formats.Sou
     if path and (single := _single(Path(path).expanduser())):
         return single
     if not re.fullmatch(r"\w[\w.-]*", name):
-        raise UnknownNameError(f"{name!r} cannot be a dataset's name{nearest(name, names())}")
+        raise UnknownNameError(f"{name!r} cannot be a dataset's name; {nearest(name.lower(), [*names()])}")
     looked = places(path)
     found = next((source for place in looked for source in formats.find(place.folder, name)), None)
     return found or _missing(name, looked)
@@ -93,19 +94,15 @@ def _single(path: Path) -> NpzFile | None:
 def _missing(name: str, looked: tuple[Place, ...]) -> formats.Source:
     where = f"Looked in {', '.join(map(str, looked)) or 'no folder: none is named'}"
     if name not in CATALOGUE:
-        raise UnknownNameError(f"no dataset {name!r}, and no {name}.npz{nearest(name, names())}. {where}")
-    raise DatasetError(
-        f"{name} is not here. Get it with: bara data fetch {name}. {where}{_incomplete(name, looked)}"
-    )
+        raise UnknownNameError(f"no dataset {name!r}, and no {name}.npz; {nearest(name.lower(), [*names()])} {where}")
+    raise DatasetError(f"{name} is not here. Get it with: bara data fetch {name}. {where}{_incomplete(name, looked)}")
 
 
 def _incomplete(name: str, looked: tuple[Place, ...]) -> str:
     """The end of a message: the folder that holds some of the files only, where there is one."""
     if not CATALOGUE[name].torchvision:
         return ""
-    for folder in (
-        place.folder / sub for place in looked for sub in (name, f"{CATALOGUE[name].torchvision}/raw", "")
-    ):
+    for folder in (place.folder / sub for place in looked for sub in (name, f"{CATALOGUE[name].torchvision}/raw", "")):
         there = present(folder)
         if 0 < len(there) < len(STEMS):
             return f". {folder} lacks {', '.join(STEMS[part] for part in STEMS if part not in there)}"

@@ -57,9 +57,7 @@ class Dataset:
     def __post_init__(self) -> None:
         """Checks every part; the error names the dataset, the part and the rule."""
         if not isinstance(self.classes, int | np.integer) or self.classes < 2:
-            raise DatasetError(
-                f"{self.name}: classes must be a whole number of at least 2, got {self.classes!r}"
-            )
+            raise DatasetError(f"{self.name}: classes must be a whole number of at least 2, got {self.classes!r}")
         for side in ("train", "test"):
             self._check_side(f"x_{side}", f"y_{side}")
         if self.x_train.shape[1:] != self.x_test.shape[1:]:
@@ -100,9 +98,7 @@ def infer_classes(arrays: Arrays) -> int:
 def _samples(name: str, part: str, given: object) -> NDArray[Any]:
     x = np.asarray(given)
     if x.ndim < 2 or len(x) == 0:
-        raise DatasetError(
-            f"{name}: {part} has shape {x.shape}; it must be [n, ...] with at least one sample"
-        )
+        raise DatasetError(f"{name}: {part} has shape {x.shape}; it must be [n, ...] with at least one sample")
     if x.dtype != np.uint8 and x.dtype.kind != "f":
         raise DatasetError(f"{name}: {part} is of type {x.dtype}; it must be uint8 (images) or floats")
     if x.dtype.kind == "f" and not np.isfinite(x).all():
@@ -114,9 +110,7 @@ def _samples(name: str, part: str, given: object) -> NDArray[Any]:
 def _labels(name: str, part: str, given: object, classes: int) -> Labels:
     y = np.asarray(given)
     if y.ndim != 1 or y.dtype.kind not in "iu":
-        raise DatasetError(
-            f"{name}: {part} is {y.dtype} of shape {y.shape}; it must be a list of whole numbers"
-        )
+        raise DatasetError(f"{name}: {part} is {y.dtype} of shape {y.shape}; it must be a list of whole numbers")
     outside = (y < 0) | (y >= classes)
     if outside.any():
         at = int(np.argmax(outside))

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bara.datasets.catalogue import nearest
 from bara.datasets.partitions import Parts, dirichlet, iid, quantity, shards
 from bara.datasets.record import Labels
 from bara.errors import ConfigError, UnknownNameError
+from bara.plugins import nearest
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def parse(text: str) -> Scheme:
         raise ConfigError(f'partition {text!r} must be a name, or a name and a number, as in "shards(2)"')
     name, number = form.groups()
     if name not in KINDS:
-        raise UnknownNameError(f"partition {text!r}: there is no {name!r}{nearest(name, KINDS)}")
+        raise UnknownNameError(f"partition {text!r}: there is no {name!r}; {nearest(name.lower(), [*KINDS])}")
     return Scheme(name, _number(text, KINDS[name], number))
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bara.datasets.catalogue import nearest
 from bara.datasets.randomness import stream
 from bara.datasets.record import Dataset, Labels
 from bara.datasets.strata import stratified_order
 from bara.errors import ConfigError, DatasetError, UnknownNameError
+from bara.plugins import nearest
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +48,7 @@ def subset(dataset: Dataset, train_samples: int | None, seed: int = 0) -> Datase
     if train_samples is None:
         return dataset
     available = len(dataset.y_train)
-    if (
-        isinstance(train_samples, bool)
-        or not isinstance(train_samples, int | np.integer)
-        or train_samples < 1
-    ):
+    if isinstance(train_samples, bool) or not isinstance(train_samples, int | np.integer) or train_samples < 1:
         raise ConfigError(f"train_samples must be a whole number of at least 1, got {train_samples!r}")
     if train_samples > available:
         raise DatasetError(f"{dataset.name}: train_samples is {train_samples} but there are {available}")
@@ -78,9 +74,7 @@ def held_out(dataset: Dataset, mode: str = "halves", seed: int = 0) -> HeldOut:
     if mode == "same":
         return HeldOut(x, y, x, y, same=True)
     if mode != "halves":
-        raise UnknownNameError(
-            f"held-out data cannot be split by {mode!r}{nearest(mode, ('halves', 'same'))}"
-        )
+        raise UnknownNameError(f"held-out data cannot be split by {mode!r}; {nearest(mode, ['halves', 'same'])}")
     if len(y) < 2:
         raise DatasetError(f"{dataset.name}: x_test holds {len(y)} sample; two halves need at least 2")
     order = _order(y, seed, "held out")

@@ -1,11 +1,11 @@
 """CIFAR-10 and CIFAR-100 as published for Python: a tar archive of pickled batches, or the folder unpacked from it."""
 
 import tarfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zlib import error as ZlibError
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class CifarArchive:
         """Decodes the four arrays."""
         try:
             batches = dict(self._batches())
-        except (OSError, EOFError, ZlibError, tarfile.TarError) as error:
+        except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
             raise DatasetError(f"{self.path} cannot be read: {error}") from error
         return _assemble(batches, self.layout, self.path)
 
@@ -126,9 +126,7 @@ def _decode(raw: bytes, key: bytes, source: str) -> tuple[NDArray[Any], NDArray[
     pixels, labels = batch.get(b"data"), batch.get(key)
     if not isinstance(pixels, np.ndarray) or pixels.ndim != 2 or pixels.shape[1] != 3072:
         raise DatasetError(f"{source}: 'data' must be an array of rows of 3072 bytes")
-    if not isinstance(labels, list) or not all(
-        isinstance(label, int) and 0 <= label < 256 for label in labels
-    ):
+    if not isinstance(labels, list) or not all(isinstance(label, int) and 0 <= label < 256 for label in labels):
         raise DatasetError(f"{source}: {key.decode()!r} must be a list of labels in 0 .. 255")
     images = pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     return np.ascontiguousarray(images), np.array(labels, np.uint8)

@@ -3,11 +3,11 @@
 import gzip
 import hashlib
 import math
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zlib import error as ZlibError
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,9 +48,7 @@ def read_idx(path: Path) -> NDArray[Any]:
     """
     raw = _content(path)
     if len(raw) < 4 or raw[:3] != UNSIGNED_BYTES:
-        raise DatasetError(
-            f"{path} is not an IDX file of unsigned bytes: it starts with {raw[:4].hex() or 'nothing'}"
-        )
+        raise DatasetError(f"{path} is not an IDX file of unsigned bytes: it starts with {raw[:4].hex() or 'nothing'}")
     start = 4 + 4 * raw[3]
     shape = tuple(int.from_bytes(raw[at : at + 4], "big") for at in range(4, start, 4))
     if len(raw) != start + math.prod(shape):
@@ -80,10 +78,7 @@ def present(folder: Path) -> dict[str, Path]:
         part: [stem, f"{stem}.gz", stem.replace("-idx", ".idx"), f"{stem.replace('-idx', '.idx')}.gz"]
         for part, stem in STEMS.items()
     }
-    found = {
-        part: [folder / file for file in tried if (folder / file).is_file()]
-        for part, tried in spellings.items()
-    }
+    found = {part: [folder / file for file in tried if (folder / file).is_file()] for part, tried in spellings.items()}
     return {part: paths[0] for part, paths in found.items() if paths}
 
 
@@ -91,7 +86,7 @@ def _content(path: Path) -> bytes:
     try:
         raw = path.read_bytes()
         return gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except (OSError, EOFError, ZlibError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DatasetError(f"{path} cannot be read: {error}") from error
 
 

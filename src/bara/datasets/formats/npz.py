@@ -1,10 +1,10 @@
 """One numpy archive a dataset, ``<name>.npz`` with ``x_train``, ``y_train``, ``x_test`` and ``y_test``."""
 
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile
-from zlib import error as ZlibError
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class NpzFile:
         """Decodes the four arrays."""
         try:
             return self._read()
-        except (OSError, EOFError, ValueError, BadZipFile, ZlibError) as error:
+        except (OSError, EOFError, ValueError, BadZipFile, zlib.error) as error:
             if isinstance(error, DatasetError):
                 raise
             raise DatasetError(f"{self.path} is not a numpy archive that can be read: {error}") from error
@@ -36,9 +36,7 @@ class NpzFile:
     def _read(self) -> Arrays:
         archive = np.load(self.path, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise DatasetError(
-                f"{self.path} holds a single array; it must be an archive of {', '.join(PARTS)}"
-            )
+            raise DatasetError(f"{self.path} holds a single array; it must be an archive of {', '.join(PARTS)}")
         with archive:
             lacking = [part for part in PARTS if part not in archive.files]
             if lacking:

@@ -88,9 +88,7 @@ def read_pickle(raw: bytes, source: str) -> dict[bytes, Any]:
     except Exception as error:  # a damaged pickle may raise almost anything
         raise DatasetError(f"{source} is not a batch of CIFAR that can be read safely: {error}") from error
     if not isinstance(content, dict):
-        raise DatasetError(
-            f"{source} is not a batch of CIFAR: it holds a {type(content).__name__}, not a dictionary"
-        )
+        raise DatasetError(f"{source} is not a batch of CIFAR: it holds a {type(content).__name__}, not a dictionary")
     return {_key(key): _plain(value) for key, value in content.items()}
 
 
