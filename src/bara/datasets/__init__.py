@@ -11,10 +11,10 @@ from bara.datasets.catalogue import names
 from bara.datasets.fetching import Fetched, fetch
 from bara.datasets.inspection import Availability, Report, available, verify
 from bara.datasets.loading import load
+from bara.datasets.locating import places
 from bara.datasets.noise import flip_labels
 from bara.datasets.partitions import dirichlet, iid, quantity, shards
 from bara.datasets.pictures import counts, picture
-from bara.datasets.places import places
 from bara.datasets.record import Dataset
 from bara.datasets.schemes import Scheme, parse, partition
 from bara.datasets.splits import HeldOut, held_out, subset

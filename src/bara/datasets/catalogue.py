@@ -34,6 +34,7 @@ class Entry:
     Attributes:
         name: What users call it.
         classes: How many labels it has.
+        shape: Height, width and, of colour images, channels.
         versions: The contents that are accepted as this dataset; the complete one first.
         remotes: The files that ``fetch`` downloads; none when the dataset is embedded.
         mirrors: Addresses that publish them, in the order they are tried.
@@ -43,6 +44,7 @@ class Entry:
 
     name: str
     classes: int
+    shape: tuple[int, ...]
     versions: tuple[Version, ...]
     remotes: tuple[Remote, ...] = ()
     mirrors: tuple[str, ...] = ()

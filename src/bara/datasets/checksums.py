@@ -1,7 +1,7 @@
 """Tells whether arrays are, byte for byte, what was published."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,14 +61,22 @@ def certify(name: str, source: Source, arrays: Arrays) -> str:
         DatasetError: If they are none; names the file and the part.
     """
     version, checks = compare(name, source, arrays)
-    for check in checks:
-        if not check.right:
-            raise DatasetError(problem(name, check))
+    for problem in problems(name, arrays, checks):
+        raise DatasetError(problem)
     return version
 
 
-def problem(name: str, check: Check) -> str:
-    """What to tell the user about a part whose checksum is wrong."""
+def problems(name: str, arrays: Arrays, checks: tuple[Check, ...]) -> Iterator[str]:
+    """What to tell the user about each part whose checksum or shape is wrong."""
+    for check in checks:
+        shape = getattr(arrays, check.part).shape[1:]
+        if not check.right:
+            yield _altered(name, check)
+        elif check.expected and shape not in ((), CATALOGUE[name].shape):
+            yield f"{name}: {check.part} in {check.file} holds images of {shape}; they must be {CATALOGUE[name].shape}"
+
+
+def _altered(name: str, check: Check) -> str:
     return (
         f"{name}: {check.part} in {check.file} is not as published (SHA-256 {check.sha256[:12]}..., "
         f"not {check.expected[:12]}...): the file is damaged or of another dataset. "

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bara.datasets.catalogue import Remote, entry
-from bara.datasets.places import home
+from bara.datasets.locating import home
 from bara.datasets.progress import Meter, Progress, reporter
 from bara.errors import DatasetError, MissingExtraError
 
@@ -98,7 +98,7 @@ def _download(pooch: Any, folder: Path, remote: Remote, mirrors: Sequence[str], 
 
 
 def _retrieve(pooch: Any, folder: Path, remote: Remote, mirror: str, show: Progress) -> None:
-    meter = Meter(remote.file, show, total=remote.size)
+    meter = Meter(remote.file, remote.size, show)
     downloader = pooch.HTTPDownloader(progressbar=meter, chunk_size=CHUNK, timeout=CONNECT_AND_READ_SECONDS)
     url = f"{mirror.rstrip('/')}/{remote.file}"
     pooch.retrieve(url, f"sha256:{remote.sha256}", fname=remote.file, path=folder, downloader=downloader)

@@ -10,8 +10,9 @@ import numpy as np
 
 from bara.datasets import formats
 from bara.datasets.catalogue import CATALOGUE, Entry
-from bara.datasets.checksums import Check, compare, problem
-from bara.datasets.places import locate, places
+from bara.datasets.checksums import Check, compare, problems
+from bara.datasets.locating import locate, places
+from bara.datasets.own import is_own, load_own
 from bara.datasets.record import Arrays, Dataset, infer_classes
 from bara.errors import DatasetError
 
@@ -81,16 +82,17 @@ def verify(name: str, path: str | os.PathLike[str] | None = None) -> Report:
         DatasetError: If it is not there at all.
         UnknownNameError: If nothing is known by that name.
     """
+    if name not in CATALOGUE and is_own(name):
+        return _verify_own(name)
     source = locate(name, path)
     try:
         arrays = source.read()
     except DatasetError as error:
         return Report(name, source.kind, source.path, problems=(str(error),))
     version, checks = compare(name, source, arrays)
-    wrong = tuple(problem(name, check) for check in checks if not check.right)
     train, test, malformed = _counts(name, arrays)
-    problems = wrong + malformed
-    return Report(name, source.kind, source.path, "" if problems else version, checks, train, test, problems)
+    wrong = (*problems(name, arrays, checks), *malformed)
+    return Report(name, source.kind, source.path, "" if wrong else version, checks, train, test, wrong)
 
 
 def available(path: str | os.PathLike[str] | None = None) -> tuple[Availability, ...]:
@@ -99,15 +101,26 @@ def available(path: str | os.PathLike[str] | None = None) -> tuple[Availability,
     return (*known, *_others(path))
 
 
+def _verify_own(name: str) -> Report:
+    try:
+        data = load_own(name)
+    except DatasetError as error:
+        return Report(name, "function", Path(name), problems=(str(error),))
+    return Report(name, "function", Path(name), "", (), *_per_label(data))
+
+
 def _counts(name: str, arrays: Arrays) -> tuple[tuple[int, ...], tuple[int, ...], tuple[str, ...]]:
     """Samples a label on both sides, or what keeps the arrays from being a dataset."""
     classes = CATALOGUE[name].classes if name in CATALOGUE else infer_classes(arrays)
     try:
-        data = Dataset(name, *arrays, classes=classes)
+        return (*_per_label(Dataset(name, *arrays, classes=classes)), ())
     except DatasetError as error:
         return (), (), (str(error),)
-    train, test = (np.bincount(y, minlength=classes).tolist() for y in (data.y_train, data.y_test))
-    return tuple(train), tuple(test), ()
+
+
+def _per_label(data: Dataset) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    train, test = (np.bincount(y, minlength=data.classes).tolist() for y in (data.y_train, data.y_test))
+    return tuple(train), tuple(test)
 
 
 def _availability(entry: Entry, path: str | os.PathLike[str] | None) -> Availability:

@@ -4,8 +4,8 @@ import os
 
 from bara.datasets.catalogue import CATALOGUE
 from bara.datasets.checksums import certify
+from bara.datasets.locating import locate
 from bara.datasets.own import is_own, load_own
-from bara.datasets.places import locate
 from bara.datasets.record import Dataset, infer_classes
 
 

@@ -12,17 +12,30 @@ MEGABYTE = 1e6
 
 @dataclass
 class Meter:
-    """Counts what pooch reports, in the form pooch wants its progress bars, and tells a function."""
+    """Counts what pooch reports, in the form pooch wants its progress bars, and tells a function.
+
+    Attributes:
+        file: What is downloaded.
+        size: How many bytes it has.
+        show: The function that is told.
+        total: What the server says it has; set by pooch, not used.
+        done: How many bytes came.
+        told: What the function was told last; it is not told the same twice.
+    """
 
     file: str
+    size: int
     show: Progress
-    total: int
+    total: int = 0
     done: int = 0
+    told: int = -1
 
-    def update(self, size: int) -> None:
-        """Counts bytes that came."""
-        self.done = min(self.done + size, self.total) if self.total else self.done + size
-        self.show(self.file, self.done, self.total)
+    def update(self, came: int) -> None:
+        """Counts bytes that came; pooch counts whole chunks, so the last one may be less."""
+        self.done = min(self.done + came, self.size)
+        if self.done != self.told:
+            self.told = self.done
+            self.show(self.file, self.done, self.size)
 
     def reset(self) -> None:
         """Starts the count again; pooch does so before it reports the whole at the end."""

@@ -86,7 +86,7 @@ def partition(scheme: str, labels: Labels, clients: int, seed: int = 0) -> Parts
 
     >>> import numpy as np
     >>> [part.tolist() for part in partition("shards(1)", np.array([1, 0, 1, 0]), clients=2)]
-    [[1, 3], [0, 2]]
+    [[0, 2], [1, 3]]
     """
     return parse(scheme).split(labels, clients, seed)
 

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 from zipfile import BadZipFile
 
 import numpy as np
@@ -27,14 +28,15 @@ class NpzFile:
     def read(self) -> Arrays:
         """Decodes the four arrays."""
         try:
-            return self._read()
+            with self.path.open("rb") as file:  # ours to close: numpy leaves a damaged file open
+                return self._read(file)
         except (OSError, EOFError, ValueError, BadZipFile, zlib.error) as error:
             if isinstance(error, DatasetError):
                 raise
             raise DatasetError(f"{self.path} is not a numpy archive that can be read: {error}") from error
 
-    def _read(self) -> Arrays:
-        archive = np.load(self.path, allow_pickle=False)
+    def _read(self, file: BinaryIO) -> Arrays:
+        archive = np.load(file, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise DatasetError(f"{self.path} holds a single array; it must be an archive of {', '.join(PARTS)}")
         with archive:

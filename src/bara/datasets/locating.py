@@ -92,10 +92,10 @@ def _single(path: Path) -> NpzFile | None:
 
 
 def _missing(name: str, looked: tuple[Place, ...]) -> formats.Source:
-    where = f"Looked in {', '.join(map(str, looked)) or 'no folder: none is named'}"
+    where = f"looked in {', '.join(map(str, looked)) or 'no folder: none is named'}"
     if name not in CATALOGUE:
-        raise UnknownNameError(f"no dataset {name!r}, and no {name}.npz; {nearest(name.lower(), [*names()])} {where}")
-    raise DatasetError(f"{name} is not here. Get it with: bara data fetch {name}. {where}{_incomplete(name, looked)}")
+        raise UnknownNameError(f"no dataset {name!r} and no {name}.npz ({where}); {nearest(name.lower(), [*names()])}")
+    raise DatasetError(f"{name} is not here. Get it with: bara data fetch {name} ({where}{_incomplete(name, looked)})")
 
 
 def _incomplete(name: str, looked: tuple[Place, ...]) -> str:
@@ -105,5 +105,5 @@ def _incomplete(name: str, looked: tuple[Place, ...]) -> str:
     for folder in (place.folder / sub for place in looked for sub in (name, f"{CATALOGUE[name].torchvision}/raw", "")):
         there = present(folder)
         if 0 < len(there) < len(STEMS):
-            return f". {folder} lacks {', '.join(STEMS[part] for part in STEMS if part not in there)}"
+            return f"; {folder} lacks {', '.join(STEMS[part] for part in STEMS if part not in there)}"
     return ""
