@@ -68,7 +68,7 @@ class Fabricate:
         return folder / f"{name}.npz"
 
     @staticmethod
-    def idx(folder, arrays, zipped=True, dotted=False):
+    def idx(folder, arrays, *, zipped=True, dotted=False):
         folder.mkdir(parents=True, exist_ok=True)
         for part, stem in STEMS.items():
             array = getattr(arrays, part)

@@ -129,7 +129,7 @@ def test_a_wrong_file_that_is_already_there_is_replaced(server, data_path, publi
 
 
 def test_the_next_mirror_is_tried(server, data_path, published):
-    with serving({file: b"not it" for file in published}) as bad:
+    with serving(dict.fromkeys(published, b"not it")) as bad:
         result = fetch("mnist", data_path, progress=False, base_urls=[bad.url, server.url])
         assert bad.asked == list(published)
     assert len(result.downloaded) == 4
@@ -141,7 +141,7 @@ def test_a_refused_connection_is_an_error_that_names_the_address(data_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-        with pytest.raises(DatasetError, match=rf"http://127\.0\.0\.1:{port}: ConnectionError"):
+        with pytest.raises(DatasetError, match=rf"http://127\.0\.0\.1:{port}: ConnectionRefusedError"):
             fetch("mnist", data_path, progress=False, base_urls=[f"http://127.0.0.1:{port}"])
     assert not files_in(data_path)
 
@@ -173,6 +173,20 @@ def test_without_a_path_it_goes_where_it_is_looked_for(server, cache, monkeypatc
     assert load("mnist").version
     monkeypatch.setenv("BARA_DATA", str(tmp_path / "variable"))
     assert fetch("mnist", progress=False, base_urls=[server.url]).folder == tmp_path / "variable" / "mnist"
+
+
+def test_an_interrupted_download_leaves_nothing_behind(server, data_path):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch("mnist", data_path, progress=interrupt, base_urls=[server.url])
+    assert not files_in(data_path)
+
+
+def test_what_is_fetched_can_be_read_by_everybody(server, data_path):
+    folder = fetch("mnist", data_path, progress=False, base_urls=[server.url]).folder
+    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o644}
 
 
 def test_the_embedded_dataset_needs_no_fetching():

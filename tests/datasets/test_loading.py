@@ -12,7 +12,7 @@ REAL = os.environ.get("BARA_DATA")
 
 
 @pytest.fixture
-def mnist(fabricate, data_path, publish):
+def mnist(fabricate, publish):
     """A tiny dataset that passes for MNIST."""
     arrays = fabricate.arrays((28, 28))
     publish("mnist", arrays)

@@ -22,12 +22,12 @@ def test_a_meter_never_tells_more_than_there_is_nor_the_same_twice():
 
 def test_on_a_terminal_one_line_is_rewritten(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
-    show = reporter(True)
+    show = reporter(progress=True)
     show("file", 1_000_000, 2_000_000)
     show("file", 2_000_000, 2_000_000)
-    assert sys.stderr.getvalue() == "\rfile: 1.0 of 2.0 MB\rfile: 2.0 of 2.0 MB\n"
+    assert sys.stderr.getvalue() == "\rfile: 1.00 of 2.00 MB\rfile: 2.00 of 2.00 MB\n"
 
 
 def test_no_progress_says_nothing(capsys):
-    reporter(False)("file", 1, 1)
+    reporter(progress=False)("file", 1, 1)
     assert capsys.readouterr() == ("", "")

@@ -102,9 +102,13 @@ def _retrieve(pooch: Any, folder: Path, remote: Remote, mirror: str, show: Progr
     downloader = pooch.HTTPDownloader(progressbar=meter, chunk_size=CHUNK, timeout=CONNECT_AND_READ_SECONDS)
     url = f"{mirror.rstrip('/')}/{remote.file}"
     pooch.retrieve(url, f"sha256:{remote.sha256}", fname=remote.file, path=folder, downloader=downloader)
+    (folder / remote.file).chmod(0o644)  # public data; the temporary file it was is its owner's alone
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
+    """What went wrong in the end, without the libraries it passed through."""
     if isinstance(error, ValueError) and "hash" in str(error):
         return "what it sent is not the published file (cut short or altered); it was thrown away"
+    while (inner := error.__cause__ or error.__context__) is not None:
+        error = inner
     return f"{type(error).__name__}: {error}"

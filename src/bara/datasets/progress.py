@@ -59,7 +59,7 @@ def _silent(file: str, done: int, total: int) -> None:
 def _write(file: str, done: int, total: int) -> None:
     """A line that is rewritten on a terminal; elsewhere one line when the file is there."""
     whole = done >= total
-    text = f"{file}: {done / MEGABYTE:.1f} of {total / MEGABYTE:.1f} MB"
+    text = f"{file}: {done / MEGABYTE:.2f} of {total / MEGABYTE:.2f} MB"
     if sys.stderr.isatty():
         sys.stderr.write(f"\r{text}" + "\n" * whole)
     elif whole:

@@ -62,7 +62,7 @@ def test_a_batch_without_images_or_labels_is_named(fabricate, data_path, content
         source.read()
 
 
-def test_an_archive_writes_nothing_wherever_its_members_point(fabricate, data_path, tmp_path):
+def test_an_archive_writes_nothing_wherever_its_members_point(data_path, tmp_path):
     path = data_path / "cifar-10-python.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         member = tarfile.TarInfo("../escaped")

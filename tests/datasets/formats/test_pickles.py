@@ -1,3 +1,4 @@
+import contextlib
 import os
 import pickle
 import warnings
@@ -57,13 +58,13 @@ def test_a_hostile_pickle_runs_nothing(tmp_path, protocol):
     ],
 )
 def test_whatever_else_a_pickle_asks_for_is_refused(raw):
-    with pytest.raises(DatasetError, match="it asks for|it refers to"):
+    with pytest.raises(DatasetError, match=r"it asks for|it refers to"):
         read_pickle(raw, "file")
 
 
 @pytest.mark.parametrize("array", [np.array([print], object), np.arange(4.0), np.array(["a"])])
 def test_only_arrays_of_bytes_are_admitted(fabricate, array):
-    with pytest.raises(DatasetError, match="only unsigned bytes are admitted|does not hold|asks for"):
+    with pytest.raises(DatasetError, match=r"only unsigned bytes are admitted|does not hold|asks for"):
         read_pickle(fabricate.pickle3({b"data": array}), "file")
 
 
@@ -80,7 +81,5 @@ def test_property_a_damaged_pickle_never_fails_otherwise(fabricate, data):
     raw[at] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(raw)))
     for damaged in (raw, raw[:cut]):
-        try:
+        with contextlib.suppress(DatasetError):  # and nothing else
             assert isinstance(read_pickle(bytes(damaged), "file"), dict)
-        except DatasetError as error:
-            assert "file" in str(error)
