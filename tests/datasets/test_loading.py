@@ -1,11 +1,13 @@
 import os
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
 
-from bara.datasets import Dataset, load, names
+from bara import plugins
+from bara.datasets import Dataset, load, names, verify
 from bara.errors import ConfigError, DatasetError, UnknownNameError
 
 REAL = os.environ.get("BARA_DATA")
@@ -106,6 +108,20 @@ def module(monkeypatch, tmp_path):
 @pytest.mark.usefixtures("module")
 def test_a_users_own_dataset_loads_by_import_path():
     assert isinstance(load("my_own_data:make"), Dataset)
+
+
+@pytest.mark.usefixtures("module")
+def test_a_users_own_dataset_loads_by_entry_point(monkeypatch):
+    point = EntryPoint("theirs", "my_own_data:make", "bara.datasets")
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [point] if group == point.group else [])
+    assert load("theirs").name == "mine"
+
+
+@pytest.mark.usefixtures("module")
+def test_a_users_own_dataset_can_be_verified():
+    report = verify("my_own_data:make")
+    assert (report.ok, report.format, report.train_counts) == (True, "function", (2, 2))
+    assert "no disk" in verify("my_own_data:fails").problems[0]
 
 
 @pytest.mark.usefixtures("module")
