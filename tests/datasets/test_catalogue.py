@@ -1,0 +1,30 @@
+import re
+
+import pytest
+
+from bara.datasets.catalogue import CATALOGUE, entry, names
+from bara.datasets.record import PARTS
+from bara.errors import UnknownNameError
+
+
+def test_the_embedded_default_comes_first():
+    assert names() == ("digits", "mnist", "fashion-mnist", "cifar10", "cifar100")
+    assert [name for name in names() if entry(name).embedded] == ["digits"]
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_checksum_is_a_sha256(name):
+    known = CATALOGUE[name]
+    digests = [version.sha256[part] for version in known.versions for part in PARTS]
+    digests += [remote.sha256 for remote in known.remotes]
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in digests)
+    assert known.shape in {(8, 8), (28, 28), (32, 32, 3)}
+    assert bool(known.remotes) == bool(known.mirrors) == (not known.embedded)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("minst", "mnist"), ("CIFAR-10", "cifar10"), ("fashion_mnist", "fashion-mnist")]
+)
+def test_an_unknown_name_gets_the_nearest(typed, meant):
+    with pytest.raises(UnknownNameError, match=f"did you mean '{meant}'"):
+        entry(typed)
