@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from bara import Bids, Offer, Purse
 from bara.mechanisms import critical_menu
 
-prices = st.one_of(st.integers(1, 5), st.integers(1, 10**6), st.integers(1, 2**55))
-qualities = st.one_of(st.sampled_from([1.0, 2.0, 3.0, 1 / 3]), st.floats(1e-3, 1e3))
+prices = st.one_of(st.integers(1, 5), st.integers(1, 10**6), st.integers(1, 2**50))
+qualities = st.one_of(st.sampled_from([1.0, 2.0, 3.0, 1 / 3]), st.floats(0.1, 10))
 
 
 @st.composite
@@ -44,11 +44,10 @@ def test_property_the_fast_auction_is_the_formula_to_the_micro_unit(case):
     expected = naive(bids, quality, reserve)
     assert len(menu) == len(expected)
     for n, (winners, payments) in enumerate(expected, 1):
-        if sum(payments) < 2**62:
-            cost = menu.cost(n)
-            award = menu.award(Offer.caps([0] * (n - 1) + [cost]), Purse(2**62, 1))
-            assert (award.clients, award.payments, cost) == (winners, payments, sum(payments))
-            assert cost <= menu.costs[n - 1] <= cost + 2 * n + cost * (n + 4) * 2.0**-48
+        cost = menu.cost(n)
+        award = menu.award(Offer.caps([0] * (n - 1) + [cost]), Purse(2**62, 1))
+        assert (award.clients, award.payments, cost) == (winners, payments, sum(payments))
+        assert cost <= menu.costs[n - 1] <= cost + 2 * n + cost * (n + 4) * 2.0**-48
 
 
 @pytest.mark.parametrize("price", [10**6, 2**40, 2**50])

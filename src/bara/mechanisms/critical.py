@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from bara.errors import InvalidBidError
 from bara.records import Bids, FloatArray, IntArray, Menu
 
-_UNPAYABLE = 2.0**62
 _ERROR = 4 * np.finfo(np.float64).eps  # relative; two rounded operations err by less than half of this
 
 
@@ -40,6 +39,8 @@ def critical_menu(bids: Bids, quality: FloatArray | None = None, reserve: int | 
     if quality is None:
         return _equal_menu(bids, reserve)
     _check_quality(bids, quality)
+    if len(bids):
+        _check_range(bids, quality, reserve or 0)
     return _quality_menu(bids, quality, reserve)
 
 
@@ -65,9 +66,8 @@ def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None) -> Menu:
         count = bisect_right(range(len(prices)), Fraction(reserve), key=lambda k: _unit_price(prices, scores, k))
         prices, scores = np.append(prices[:count], reserve), np.append(scores[:count], 1.0)
     n = np.arange(1, len(prices))
-    with np.errstate(over="ignore"):  # a cost that no float holds is one that no purse pays
-        bounds = np.ceil(prices[1:] / scores[1:] * np.cumsum(scores)[:-1] * (1 + (n + 4) * _ERROR))
-    costs = np.minimum(bounds, _UNPAYABLE).astype(np.int64)
+    bounds = prices[1:] / scores[1:] * np.cumsum(scores)[:-1] * (1 + (n + 4) * _ERROR)
+    costs = np.ceil(bounds).astype(np.int64)
 
     def pay(n: int, _cap: int) -> IntArray:
         return _floor_products(scores[:n], int(prices[n]), float(scores[n]))
@@ -98,10 +98,7 @@ def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 def _floor_products(scores: FloatArray, price: int, score: float) -> IntArray:
     """floor(q_i * b / q) for each q_i, exactly."""
-    with np.errstate(over="ignore"):
-        products = scores * (price / score)
-    if products.sum() >= _UNPAYABLE:
-        raise InvalidBidError("these qualities lie so far apart that a payment does not fit in 63 bits")
+    products = scores * (price / score)
     payments = np.floor(products).astype(np.int64)
     for i in np.flatnonzero(np.abs(products - np.rint(products)) <= products * _ERROR):
         payments[i] = Fraction(float(scores[i])) * price // Fraction(score)
@@ -116,4 +113,16 @@ def _check_quality(bids: Bids, quality: FloatArray) -> None:
         worst = int(np.argmax(bad))
         raise InvalidBidError(
             f"client {bids.clients[worst]!r} has quality {quality[worst]}; required is a finite positive number"
+        )
+
+
+def _check_range(bids: Bids, quality: FloatArray, reserve: int) -> None:
+    """The dearest payment there could be, for everyone, must fit in 63 bits."""
+    best, worst = int(np.argmax(quality)), int(np.argmin(quality))
+    ratio = Fraction(float(quality[best])) / Fraction(float(quality[worst]))
+    unit = Fraction(reserve) * Fraction(float(quality[best]))
+    if max(int(bids.prices.max()) * ratio, unit) * len(bids) >= 2**62:
+        raise InvalidBidError(
+            f"clients {bids.clients[best]!r} and {bids.clients[worst]!r} have qualities {quality[best]} and "
+            f"{quality[worst]}; required is that the dearest payment, for all {len(bids)}, fits in 63 bits"
         )

@@ -1,0 +1,62 @@
+import pytest
+
+from bara import Award
+from bara.errors import ConfigError
+from bara.federations.synthetic import LearningCurve
+
+QUIET = {"v_0": 0.0, "v_1": 0.0}
+
+
+def award(federation, n):
+    return Award(federation.bidders.clients[:n], (1,) * n)
+
+
+def test_the_first_round_by_hand(make_federation):
+    """N = 4 all take part: no selection noise, S = 1. a = .9 - .8 (1 + 1/1)^-1 = .5."""
+    federation = make_federation(clients=4, a_0=0.1, a_max=0.9, s=1, p=1, kappa=2, delta=1, **QUIET)
+    assert federation.train(1, award(federation, 4)).evaluation.accuracy == pytest.approx(0.5)
+
+
+def test_selecting_few_costs_accuracy_by_hand(make_federation):
+    """n = 1 of 4, kappa 0: S = 1; E = (1 - .5) (1 - 1/4) = .375; a = .5 - .4 * .375 = .35."""
+    federation = make_federation(clients=4, a_0=0.1, a_max=0.9, s=1, p=1, kappa=0, delta=0.4, phi=0.5, **QUIET)
+    assert federation.train(1, award(federation, 1)).evaluation.accuracy == pytest.approx(0.35)
+
+
+def test_more_clients_learn_faster(make_federation):
+    few, many = make_federation(clients=8, **QUIET), make_federation(clients=8, **QUIET)
+    for t in range(1, 6):
+        low, high = few.train(t, award(few, 2)), many.train(t, award(many, 7))
+    assert high.evaluation.accuracy > low.evaluation.accuracy
+    assert high.evaluation.loss < low.evaluation.loss
+
+
+def test_failures_come_at_their_rate_and_are_void_with_a_reason(make_federation):
+    federation = make_federation(clients=8, failure_rate=0.25)
+    void = [client for t in range(1, 401) for client in federation.train(t, award(federation, 8)).void.items()]
+    assert 0.2 < len(void) / 3200 < 0.3
+    assert {reason for _, reason in void} == {"it did not answer"}
+
+
+def test_when_everybody_fails_the_model_stays_as_it_is(make_federation):
+    federation = make_federation(failure_rate=1.0)
+    assert federation.train(1, award(federation, 3)).evaluation == federation.evaluate()
+
+
+@pytest.mark.parametrize(
+    ("curve", "message"),
+    [
+        ({"a_0": 0.9, "a_max": 0.5}, "a_0 <= a_max"),
+        ({"s": 0}, "s = 0"),
+        ({"phi": 1}, "phi = 1"),
+        ({"v_1": -1}, "v_1 = -1"),
+    ],
+)
+def test_a_curve_that_cannot_be_is_refused(curve, message):
+    with pytest.raises(ConfigError, match=message):
+        LearningCurve(**curve)
+
+
+def test_a_failure_rate_that_is_no_probability_is_refused(make_federation):
+    with pytest.raises(ConfigError, match="failure_rate is 2"):
+        make_federation(failure_rate=2)
