@@ -11,7 +11,7 @@ from bara.federations.distributions import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.mechanisms import bid_price_first
 
-for _name, _examples in (("default", 200), ("thorough", 100_000)):
+for _name, _examples in (("default", 100), ("thorough", 100_000)):
     hypothesis.settings.register_profile(
         _name, max_examples=_examples, deadline=None, derandomize=_name == "default", print_blob=True
     )

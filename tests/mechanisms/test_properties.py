@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bara import Award, Bids, Menu, Offer, Purse
@@ -53,8 +53,8 @@ class Broken:
     ],
 )
 def test_an_audit_finds_the_fault(fault, found):
-    broken = {finding.name for finding in audit(Broken(fault), trials=500) if finding.broken}
-    assert found <= broken
+    broken = {finding.name for finding in audit(Broken(fault), trials=300, names=found) if finding.broken}
+    assert found == broken
 
 
 def test_a_counter_example_names_client_and_amounts():
@@ -114,7 +114,6 @@ def cases(draw):
     ],
     ids=["bid price first", "with reserve", "quality", "quality with reserve"],
 )
-@settings(max_examples=100)
 @given(case=cases())
 def test_property_the_critical_payment_auction_keeps_all_promises(mechanism, name, case):
     assert PROPERTIES[name](mechanism, case) is None

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bara import Bids, Offer, Purse
@@ -36,7 +36,6 @@ def naive(bids, quality, reserve):
     ]
 
 
-@settings(max_examples=1000)
 @given(rounds())
 def test_property_the_fast_auction_is_the_formula_to_the_micro_unit(case):
     bids, quality, reserve = case

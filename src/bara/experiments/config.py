@@ -8,7 +8,7 @@ from typing import Any, Self
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from bara.errors import BaraError, ConfigError
+from bara.errors import BaraError, ConfigError, InvalidMoneyError, InvalidRecordError
 from bara.federations.bidding import Strategy
 from bara.federations.distributions import Distribution
 from bara.plugins import nearest
@@ -114,9 +114,11 @@ class Config(_Section):
         """Validate a tree of keys; an unknown one is an error that suggests the nearest."""
         try:
             config = cls.model_validate(tree)
+            config.purse()
         except ValidationError as error:
             raise ConfigError(_explain(cls, error)) from None
-        config.purse()
+        except (InvalidMoneyError, InvalidRecordError) as error:
+            raise ConfigError(str(error)) from None
         return config
 
     @property

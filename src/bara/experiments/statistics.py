@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ def estimate(values: Sequence[float]) -> Estimate:
     count = len(values)
     if count < 2:
         return Estimate(fmean(values), None, count)
-    margin = float(student.ppf(0.975, count - 1)) * stdev(values) / count**0.5
+    margin = float(stdtrit(count - 1, 0.975)) * stdev(values) / count**0.5
     return Estimate(fmean(values), margin, count)
 
 

@@ -1,0 +1,214 @@
+"""The real program, as its users start it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SMALL = [
+    "--set",
+    "budget.total=40",
+    "--set",
+    "budget.max_rounds=12",
+    "--set",
+    "clients.count=6",
+    "--set",
+    "federation.engine=synthetic",
+    "--set",
+    "allocator.name=even",
+]
+
+
+@pytest.fixture
+def bara(tmp_path):
+    def call(*arguments, code=0):
+        done = subprocess.run(
+            [Path(sys.executable).parent / "bara", *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(tmp_path), "COLUMNS": "100"},
+        )
+        assert done.returncode == code, done.stderr
+        return done
+
+    return call
+
+
+def test_run_leaves_a_folder_with_configuration_rounds_result_and_report(bara, tmp_path):
+    done = bara("run", *SMALL, "--out", "one")
+    assert "accuracy" in done.stdout
+    assert "report" in done.stdout
+    assert "round 12 of 12" in done.stderr
+    result = json.loads((tmp_path / "one/result.json").read_text())
+    rounds = [json.loads(line) for line in (tmp_path / "one/rounds.jsonl").read_text().splitlines()]
+    assert len(rounds) == 13
+    assert sum(r["cost"] for r in rounds) == pytest.approx(result["spent"])
+    report = (tmp_path / "one/report.html").read_text()
+    assert "<svg" in report
+    assert "http" not in report.replace("http-equiv", "")
+
+
+def test_the_left_configuration_repeats_the_run(bara, tmp_path):
+    bara("run", *SMALL, "--out", "one")
+    bara("run", "one/config.toml", "--out", "two")
+    assert (tmp_path / "one/result.json").read_text() == (tmp_path / "two/result.json").read_text()
+
+
+def test_json_is_one_document_with_the_documented_keys_and_nothing_else(bara):
+    tree = json.loads(bara("run", *SMALL, "--json").stdout)
+    assert set(tree) >= {
+        "allocator",
+        "mechanism",
+        "dataset",
+        "seed",
+        "clients",
+        "budget",
+        "spent",
+        "rounds",
+        "accuracy_final",
+        "accuracy_last10",
+        "accuracy_best",
+        "payments",
+        "history",
+    }
+    assert set(tree["history"][0]) == {"round", "n", "cost", "accuracy", "loss"}
+
+
+def test_compare_prints_a_table_and_json(bara):
+    done = bara("compare", *SMALL, "--allocators", "even,fixed:n=2", "--seeds", "3", "--jobs", "1")
+    assert "fixed:n=2" in done.stdout
+    assert "3 paired seeds" in done.stdout
+    tree = json.loads(bara("compare", *SMALL, "--allocators", "even,bara", "--seeds", "2", "--json").stdout)
+    assert [(r["allocator"], r["seed"]) for r in tree["results"]] == [
+        ("even", 0),
+        ("even", 1),
+        ("bara", 0),
+        ("bara", 1),
+    ]
+    assert "history" not in tree["results"][0]
+
+
+def test_compare_reports_what_lying_earned(bara):
+    done = bara(
+        "compare", *SMALL, "--set", "clients.strategic=2", "--allocators", "even", "--seeds", "2", "--jobs", "1"
+    )
+    assert "lying" in done.stdout
+
+
+def test_audit_says_what_holds_and_exits_zero(bara):
+    done = bara("audit", "bid-price-first", "--trials", "50")
+    assert done.stdout.count("holds in 50 trials") == 5
+
+
+MINE = """
+from bara import Menu
+from bara.mechanisms import bid_price_first
+class FirstPrice:
+    claims = frozenset({"individually-rational", "truthful-in-price"})
+    def menu(self, bids):
+        menu = bid_price_first().menu(bids)
+        pay = lambda n, cap: bids.prices[menu.order[:n]]
+        return Menu(bids, menu.order, bids.prices[menu.order].cumsum()[:-1], pay)
+    def tell(self, record):
+        pass
+"""
+
+
+def test_audit_of_a_users_own_mechanism_prints_the_counter_example_and_exits_one(bara, tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    done = bara("audit", "mine:FirstPrice", code=1)
+    assert "counter-example: client-" in done.stdout.replace("\n", " ")
+    tree = json.loads(bara("audit", "mine:FirstPrice", "--json", code=1).stdout)
+    found = {finding["name"]: finding["counter_example"] for finding in tree["findings"]}
+    assert found["individually-rational"] is None
+    assert "gains" in found["truthful-in-price"]
+
+
+def test_a_users_own_mechanism_and_allocator_run_by_import_path(bara, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        MINE
+        + "class Two:\n    def ask(self, purse):\n        from bara import Offer\n        return Offer.recruit(2)\n"
+        "    def tell(self, record):\n        pass\n"
+    )
+    tree = json.loads(
+        bara(
+            "run", *SMALL, "--set", "mechanism.name=mine:FirstPrice", "--set", "allocator.name=mine:Two", "--json"
+        ).stdout
+    )
+    assert {entry["n"] for entry in tree["history"][1:]} == {2}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "--set", "budget.totl=1"], "bara: unknown key 'budget.totl'; did you mean 'budget.total'?"),
+        (["run", "--set", "budget.total=0"], "bara: the budget is 0.00; required is more than zero"),
+        (["run", "--set", "allocator.name=evn"], "bara: no allocator is named 'evn'; did you mean 'even'?"),
+        (["run", "--set", "allocator.name=nowhere:Thing"], "bara: cannot import 'nowhere'"),
+        (
+            ["run", "--set", "federation.engine=synthetic", "--set", "federation.a_mx=1"],
+            "bara: unknown key 'federation.a_mx'",
+        ),
+        (["run", "absent.toml"], "bara: there is no configuration 'absent.toml'"),
+        (["compare", "--seeds", "0"], "bara: 0 seeds"),
+        (
+            ["audit", "bid-price-frist"],
+            "bara: no mechanism is named 'bid-price-frist'; did you mean 'bid-price-first'?",
+        ),
+    ],
+)
+def test_bad_usage_is_one_clear_line_and_exit_code_two(bara, arguments, message):
+    done = bara(*arguments, code=2)
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_debug_shows_the_traceback(bara):
+    assert "Traceback" in bara("run", "--set", "budget.total=0", "--debug", code=2).stderr
+
+
+def test_a_folder_that_holds_something_is_not_written_over(bara, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/note").write_text("mine")
+    assert "required is a new or empty folder" in bara("run", *SMALL, "--out", "full", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("clients", "reserve", "trains"), [(1, None, False), (1, 2, True), (2, None, True), (5, None, True)]
+)
+def test_small_federations_run(bara, clients, reserve, trains):
+    options = ["--set", f"clients.count={clients}", "--set", "clients.bids=constant(1)"]
+    options += ["--set", f"mechanism.reserve={reserve}"] if reserve else []
+    tree = json.loads(bara("run", *SMALL, *options, "--json").stdout)
+    assert (tree["spent"] > 0) == trains
+
+
+def test_a_budget_too_small_for_stage_one_ends_early_and_says_so(bara):
+    done = bara("run", *SMALL, "--set", "allocator.name=bara", "--set", "budget.total=3")
+    assert "cannot pay" in done.stdout.replace("\n", " ")
+
+
+def test_show_config_prints_toml_and_runs_nothing(bara, tmp_path):
+    done = bara("run", *SMALL, "--show-config")
+    assert "max_rounds = 12" in done.stdout
+    assert not (tmp_path / "runs").exists()
+
+
+def test_every_verb_has_help_with_an_example(bara):
+    listing = bara("--help").stdout
+    for verb in ("run", "compare", "audit"):
+        assert verb in listing
+        text = bara(verb, "--help").stdout
+        assert f"bara {verb}" in text
+        assert "Example" in text
+
+
+def test_the_version_is_printed(bara):
+    assert bara("--version").stdout.startswith("bara 0.")

@@ -1,0 +1,68 @@
+import pytest
+
+from bara.errors import ConfigError
+from bara.experiments.config import Config, parse_spec
+
+
+def test_the_printed_configuration_reads_back_as_itself(tmp_path):
+    config = Config.load(None, ["budget.total=600", "allocator.name=even", "allocator.carry_over=true"])
+    path = tmp_path / "config.toml"
+    path.write_text(config.to_toml())
+    assert Config.load(path) == config
+
+
+def test_every_default_is_visible():
+    text = Config().to_toml()
+    for key in ("seed", "total", "max_rounds", "count", "bids", "engine", "strategic"):
+        assert f"{key} = " in text
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("budget.totl=1", "unknown key 'budget.totl'; did you mean 'budget.total'"),
+        ("bugdet.total=1", "unknown key 'bugdet'"),
+        ("sead=1", "unknown key 'sead'; did you mean 'seed'"),
+        ("budget.total=0", "the budget is 0.00; required is more than zero"),
+        ("budget.total=-5", "the budget is -5.00"),
+        ("budget.total=nan", "the budget is nan; required is a finite number"),
+        ("budget.total=lots", "the budget is 'lots'; required is a decimal number"),
+        ("budget.max_rounds=0", "budget.max_rounds is 0: .*greater than or equal to 1"),
+        ("clients.count=0", "clients.count is 0"),
+        ("clients.bids=unifrm(0,1)", "clients.bids: no distribution is named 'unifrm'; did you mean 'uniform'"),
+        ("clients.strategy=liar", "clients.strategy: no bidding strategy is named 'liar'"),
+        ("clients.failure_rate=2", "clients.failure_rate is 2"),
+        ("budget", "required is KEY=VALUE"),
+        ("seed.x=1", "seed"),
+        ("seed=-1", "seed is -1"),
+    ],
+)
+def test_a_wrong_key_or_value_is_named(change, message):
+    with pytest.raises(ConfigError, match=message):
+        Config.load(None, [change])
+
+
+def test_a_missing_or_broken_file_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"there is no configuration .*absent.toml"):
+        Config.load(tmp_path / "absent.toml")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[budget")
+    with pytest.raises(ConfigError, match="no TOML file"):
+        Config.load(broken)
+
+
+def test_values_are_toml_and_otherwise_text():
+    assert parse_spec("x:a=1:b=true:c=0.5:d=word:e='1'") == {
+        "name": "x",
+        "a": 1,
+        "b": True,
+        "c": 0.5,
+        "d": "word",
+        "e": "1",
+    }
+
+
+def test_labels_read_as_on_the_command_line():
+    config = Config().with_allocator("even:carry_over=true", seed=3)
+    assert (config.allocator.label, config.seed) == ("even:carry_over=true", 3)
+    assert parse_spec(config.allocator.label) == {"name": "even", "carry_over": True}

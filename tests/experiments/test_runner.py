@@ -1,0 +1,104 @@
+import pytest
+
+from bara.errors import ConfigError
+from bara.experiments import Config, run
+from bara.experiments.comparison import Failure, cells, compare
+from bara.experiments.statistics import estimate, paired
+
+SMALL = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]
+
+
+def config(*changes):
+    return Config.load(None, [*SMALL, "allocator.name=even", *changes])
+
+
+def test_a_result_adds_up():
+    result = run(config())
+    assert result.spent == pytest.approx(sum(result.payments.values()))
+    assert result.spent == pytest.approx(sum(entry["cost"] for entry in result.history))
+    assert result.accuracy_final == result.history[-1]["accuracy"]
+    assert result.accuracy_last10 == pytest.approx(sum(e["accuracy"] for e in result.history[-10:]) / 10)
+    assert result.accuracy_best == max(entry["accuracy"] for entry in result.history)
+    assert (result.rounds, result.history[0]["round"], result.ended) == (12, 0, "the deadline is reached")
+
+
+def test_the_same_configuration_gives_the_same_result_and_another_seed_another():
+    assert run(config()) == run(config())
+    assert run(config("seed=1")) != run(config())
+
+
+def test_what_lying_earned_is_measured_against_the_truthful_twin():
+    result = run(config("clients.strategic=2", "clients.strategy=overbid(0.2)"))
+    assert result.lying["gain"] == pytest.approx(result.lying["profit"] - result.lying["truthful_profit"])
+    assert run(config()).lying is None
+
+
+def test_overbidding_loses_money_under_a_truthful_mechanism():
+    gains = [
+        run(config("clients.strategic=1", "clients.strategy=overbid(0.5)", f"seed={s}")).lying["gain"] for s in range(5)
+    ]
+    assert sum(gains) < 0
+
+
+def test_a_comparison_runs_every_allocator_with_every_seed():
+    grid = cells(config(), ["even", "fixed:n=2"], 3)
+    results = list(compare(grid, jobs=1))
+    assert {(r.allocator, r.seed) for r in results} == {(a, s) for a in ("even", "fixed:n=2") for s in range(3)}
+    assert {r.seed: r for r in results if r.allocator == "even"}[1] == run(config("seed=1"))
+
+
+def test_a_comparison_goes_on_where_it_stopped(tmp_path):
+    grid = cells(config(), ["even", "random"], 3)
+    first = compare(grid, tmp_path, jobs=1)
+    done = [next(first), next(first)]
+    first.close()
+
+    def refuse_repeats(settings):
+        played.append((settings.allocator.label, settings.seed))
+        return run(settings)
+
+    played = []
+    again = list(compare(grid, tmp_path, jobs=1, play=refuse_repeats))
+    assert len(again) == 6
+    assert len(played) <= 4
+    assert all((r.allocator, r.seed) not in played for r in done)
+    assert sorted(again, key=str) == sorted(compare(grid, jobs=1), key=str)
+
+
+def test_one_failed_run_does_not_lose_the_others():
+    def sometimes(settings):
+        if settings.seed == 1:
+            raise ConfigError("this one breaks")
+        return run(settings)
+
+    outcomes = list(compare(cells(config(), ["even"], 3), jobs=1, play=sometimes))
+    assert [o for o in outcomes if isinstance(o, Failure)] == [Failure("even", 1, "this one breaks")]
+    assert len(outcomes) == 3
+
+
+@pytest.mark.parametrize(
+    ("allocators", "seeds", "message"),
+    [
+        (["evn"], 1, "did you mean 'even'"),
+        ([], 1, "no allocator"),
+        (["even"], 0, "0 seeds"),
+        (["even:x=1"], 1, "no option 'x'"),
+    ],
+)
+def test_a_comparison_is_checked_before_anything_runs(allocators, seeds, message):
+    with pytest.raises(ConfigError, match=message):
+        cells(config(), allocators, seeds)
+
+
+def test_intervals_by_hand():
+    """Values 1, 2, 3: mean 2, deviation 1, t(0.975, 2) = 4.302653: margin 4.302653 / sqrt(3)."""
+    value = estimate([1, 2, 3])
+    assert (value.mean, value.count) == (2, 3)
+    assert value.margin == pytest.approx(4.302652729 / 3**0.5)
+    assert estimate([5]).margin is None
+
+
+def test_differences_pair_by_seed():
+    difference = paired({0: 3.0, 1: 5.0, 2: 9.0}, {1: 4.0, 0: 1.0})
+    assert (difference.mean, difference.count) == (1.5, 2)
+    assert paired({0: 1.0}, {1: 1.0}) is None
