@@ -78,12 +78,19 @@ def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None) -> Menu:
 def _exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
     """Positions by unit price, then by position; exact where floats cannot tell two unit prices apart."""
     units = prices / quality
-    order = np.argsort(units, kind="stable")
-    ranked = units[order]
-    close = np.diff(ranked) <= ranked[1:] * _ERROR
-    for first, last in _runs(close):
-        order[first:last] = sorted(order[first:last].tolist(), key=lambda i: (_unit_price(prices, quality, i), i))
+    order = np.argsort(units)
+    if (close := _close(units[order])).any():
+        order = np.argsort(units, kind="stable")
+        same = (np.diff(prices[order]) == 0) & (np.diff(quality[order]) == 0)
+        for first, last in _runs(close):
+            if not same[first : last - 1].all():  # otherwise true ties, which stand by position already
+                run = order[first:last].tolist()
+                order[first:last] = sorted(run, key=lambda i: (_unit_price(prices, quality, i), i))
     return order
+
+
+def _close(ranked: FloatArray) -> NDArray[np.bool_]:
+    return np.asarray(np.diff(ranked) <= ranked[1:] * _ERROR)
 
 
 def _unit_price(prices: IntArray, quality: FloatArray, i: int) -> Fraction:
