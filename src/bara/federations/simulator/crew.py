@@ -39,10 +39,16 @@ class Alone:
     def run(self, tasks: Sequence[Task]) -> list[Result]:
         """One after the other."""
         with one_thread():
-            return [self._bench.do(task) for task in tasks]
+            return [self._done(task) for task in tasks]
 
     def close(self) -> None:
         """Nobody to let go."""
+
+    def _done(self, task: Task) -> Result:
+        try:
+            return self._bench.do(task)
+        except Exception as error:
+            raise TrainingError(f"{task} failed: {error!r}") from error
 
 
 @final

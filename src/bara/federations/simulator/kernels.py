@@ -89,7 +89,7 @@ class Convolution:
         return aten.convolution.default(x, self._now, self._bias, *self._how)  # type: ignore[no-any-return]
 
     def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:
-        """The library's own kernel; the weights are small beside the convolution, so two passes over them cost nothing."""
+        """The library's own kernel; two passes over its small weights cost nothing beside it."""
         back, weight, bias = aten.convolution_backward.default(
             g, self._x, self._now, [len(self._bias)], *self._how, [wanted, True, True]
         )

@@ -53,7 +53,7 @@ class Local:
         return None
 
     def _step_once(self, start: Tensor, part: Tensor, result: Tensor) -> float:
-        """w - rate * gradient of the mean loss over all samples, summed straight into the result."""
+        """Go to w - rate * gradient of the mean loss over all samples, summed straight into the result."""
         result.copy_(start)
         self._network.aim(result[: self._learned])
         loss = 0.0
@@ -72,7 +72,7 @@ class Local:
                 step(x, y, weights, start)
 
     def _plain_step(self, x: Tensor, y: Tensor, weights: Tensor, start: Tensor) -> None:
-        """w = (1 - rate (decay + mu)) w - rate gradient + rate mu w_0, the first two inside the products."""
+        """Do w = (1 - rate (decay + mu)) w - rate gradient + rate mu w_0, the first two inside the products."""
         t = self._training
         shrink = 1.0 - t.learning_rate * (t.weight_decay + t.proximal)
         self._network.accumulate(x, y, shrink, -t.learning_rate / len(y))
@@ -80,7 +80,7 @@ class Local:
             weights.add_(start, alpha=t.learning_rate * t.proximal)
 
     def _heavy_step(self, x: Tensor, y: Tensor, weights: Tensor, start: Tensor) -> None:
-        """v = momentum v + gradient + decay w + mu (w - w_0), the first two inside the products; w = w - rate v."""
+        """Do v = momentum v + gradient + decay w + mu (w - w_0), the first two inside the products; w = w - rate v."""
         t = self._training
         self._network.accumulate(x, y, t.momentum, 1.0 / len(y))
         if t.weight_decay or t.proximal:
