@@ -1,6 +1,7 @@
 """The general network: any `torch.nn.Module`, by autograd, its parameters and gradients views into flat vectors."""
 
-from typing import final
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,10 @@ class Autograd:
         self._gradient = torch.zeros(self.layout.learned)
         self._target = self._gradient
         self._bind()
+
+    def context(self) -> AbstractContextManager[Any]:
+        """Nothing special."""
+        return nullcontext()
 
     def aim(self, target: Tensor) -> None:
         """Let the gradients go there."""

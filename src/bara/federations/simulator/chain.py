@@ -5,6 +5,7 @@ the gradient of the samples themselves.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, final
 
 import torch
@@ -53,7 +54,12 @@ class Chain:
         self.independent = is_independent(module)
         self._kernels, self._names = self._compile(_pool_first(list(module.named_children())))
         self._first = next((i for i, slots in enumerate(self._names) if slots), 0)
+        self._backwards = list(enumerate(self._kernels))[: self._first - 1 if self._first else None : -1]
         self._classes = torch.eye(0)
+
+    def context(self) -> AbstractContextManager[Any]:
+        """No autograd at all."""
+        return torch.inference_mode()
 
     def aim(self, target: Tensor) -> None:
         """Each kernel writes to its own place in the target."""
@@ -62,17 +68,15 @@ class Chain:
 
     def accumulate(self, x: Tensor, y: Tensor, beta: float, alpha: float) -> Tensor:
         """Forward, the gradient of softmax and cross-entropy (p - onehot), backward."""
-        with torch.inference_mode():
-            scores = self._forward(x, training=True)
-            g = torch.softmax(scores, 1).sub_(self._onehot(y, scores.shape[1]))
-            for i in range(len(self._kernels) - 1, self._first - 1, -1):
-                g = self._kernels[i].backward(g, beta, alpha, wanted=i > self._first)
-            return scores
+        scores = self._forward(x, training=True)
+        g = torch.softmax(scores, 1).sub_(self._onehot(y, scores.shape[1]))
+        for i, kernel in self._backwards:
+            g = kernel.backward(g, beta, alpha, wanted=i > self._first)
+        return scores
 
     def scores(self, x: Tensor) -> Tensor:
         """Forward only."""
-        with torch.inference_mode():
-            return self._forward(x, training=False)
+        return self._forward(x, training=False)
 
     def _forward(self, x: Tensor, *, training: bool) -> Tensor:
         for kernel in self._kernels:

@@ -27,8 +27,9 @@ class Tally:
 def tally(network: Network, samples: Samples, indices: Tensor) -> Tally:
     """Count in chunks of a fixed size: the sum is the same whoever computes which part."""
     total = Tally()
-    for x, y in samples.batches(indices, CHUNK):
-        scores = network.scores(x)
-        right = int((scores.argmax(1) == y).sum())
-        total += Tally(right, float(cross_entropy(scores, y, reduction="sum")), len(y))
+    with network.context():
+        for x, y in samples.batches(indices, CHUNK):
+            scores = network.scores(x)
+            right = int((scores.argmax(1) == y).sum())
+            total += Tally(right, float(cross_entropy(scores, y, reduction="sum")), len(y))
     return total

@@ -45,4 +45,5 @@ class Keeper:
         """The mean of the last states (of all of them while there are fewer), batch-norm statistics included."""
         if not self._recent:
             raise ConfigError("no state was kept yet; tell the keeper at least one round")
-        return np.stack(self._recent).mean(axis=0, dtype=np.float64).astype(np.float32)
+        mean: State = np.stack(self._recent).mean(axis=0, dtype=np.float64).astype(np.float32)
+        return mean

@@ -39,7 +39,7 @@ class Linear:
 
     def __init__(self, layer: nn.Linear, held: Tensors) -> None:
         """Compute with the held weights."""
-        self._weight, self._bias = held["weight"], held["bias"]
+        self._weight, self._turned, self._bias = held["weight"], held["weight"].t(), held["bias"]
         self._out, self._back = Scratch(layer.out_features), Scratch(layer.in_features)
         self._ones = torch.ones(0)
 
@@ -50,15 +50,16 @@ class Linear:
     def forward(self, x: Tensor, *, training: bool) -> Tensor:  # noqa: ARG002 - the kernels' common shape
         """One product, the bias inside it."""
         self._x = x
-        return torch.addmm(self._bias, x, self._weight.t(), out=self._out.rows(len(x)))
+        return torch.addmm(self._bias, x, self._turned, out=self._out.rows(len(x)))
 
     def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:
         """Two products and one with a vector of ones, which is the sum over the batch."""
         back = torch.mm(g, self._weight, out=self._back.rows(len(g))) if wanted else g
         if len(self._ones) != len(g):
             self._ones = torch.ones(len(g))
-        self._to_weight.addmm_(g.t(), self._x, beta=beta, alpha=alpha)
-        self._to_bias.addmv_(g.t(), self._ones, beta=beta, alpha=alpha)
+        turned = g.t()
+        self._to_weight.addmm_(turned, self._x, beta=beta, alpha=alpha)
+        self._to_bias.addmv_(turned, self._ones, beta=beta, alpha=alpha)
         return back
 
 
@@ -114,8 +115,8 @@ class Relu:
         return self._y
 
     def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:  # noqa: ARG002
-        """In place."""
-        return aten.threshold_backward.grad_input(g, self._y, 0, grad_input=g)  # type: ignore[no-any-return]
+        """Times 1 where the output was positive, 0 elsewhere: in place, for the layer above has done with it."""
+        return g.mul_(self._y.sign_())
 
 
 @final
@@ -126,6 +127,7 @@ class MaxPool:
         """Take over the layer's window."""
         window, step, edge = (_pair(n) for n in (layer.kernel_size, layer.stride, layer.padding))
         self._how = (window, step, edge, _pair(layer.dilation), layer.ceil_mode)
+        self._back = torch.empty(0)
 
     def aim(self, targets: Tensors) -> None:
         """Nothing to aim."""
@@ -133,13 +135,20 @@ class MaxPool:
     def forward(self, x: Tensor, *, training: bool) -> Tensor:  # noqa: ARG002 - the kernels' common shape
         """Remember which one was the largest."""
         self._x = x
-        y, self._where = aten.max_pool2d_with_indices.default(x, *self._how)
-        return y  # type: ignore[no-any-return]
+        if self._back.shape != x.shape:
+            self._allot(x)
+        aten.max_pool2d_with_indices.out(x, *self._how, out=self._out, indices=self._where)
+        return self._out
 
     def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:  # noqa: ARG002
         """The largest one takes the gradient."""
-        back = aten.max_pool2d_with_indices_backward.default
-        return back(g, self._x, *self._how, self._where)  # type: ignore[no-any-return]
+        back = aten.max_pool2d_with_indices_backward.grad_input
+        return back(g, self._x, *self._how, self._where, grad_input=self._back)  # type: ignore[no-any-return]
+
+    def _allot(self, x: Tensor) -> None:
+        """Memory for a batch of this size, used again for the next: fresh pages would cost more than the pooling."""
+        self._out, self._where = aten.max_pool2d_with_indices.default(x, *self._how)
+        self._back = torch.empty_like(x)
 
 
 @final

@@ -46,9 +46,10 @@ class Local:
     def train(self, start: Tensor, part: Tensor, turn: Turn, result: Tensor) -> float | None:
         """Train from `start` on a client's part into `result`; FedSGD knows the loss before, for free."""
         self._network.state.copy_(start)
-        if self._training.algorithm == "fedsgd":
-            return self._step_once(start, part, result)
-        self._descend(start[: self._learned], part, turn)
+        with self._network.context():
+            if self._training.algorithm == "fedsgd":
+                return self._step_once(start, part, result)
+            self._descend(start[: self._learned], part, turn)
         result.copy_(self._network.state)
         return None
 

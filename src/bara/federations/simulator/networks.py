@@ -1,6 +1,7 @@
 """A model as local training sees it, whichever way it computes."""
 
-from typing import Protocol
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -20,6 +21,9 @@ class Network(Protocol):
     layout: Layout
     state: Tensor
     independent: bool
+
+    def context(self) -> AbstractContextManager[Any]:
+        """What everything below is done in: entered once a client, because entering costs as much as a layer."""
 
     def aim(self, target: Tensor) -> None:
         """Let `accumulate` write to this flat vector of parameters; it may be the state's own."""

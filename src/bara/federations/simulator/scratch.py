@@ -21,7 +21,12 @@ class Scratch:
     def rows(self, count: int) -> Tensor:
         """The first `count` rows."""
         if len(self._last) != count:
-            if len(self._all) < count:
-                self._all = self._all.new_empty((count, *self._all.shape[1:]))
+            self._grow(count)
             self._last = self._all[:count]
         return self._last
+
+    def _grow(self, count: int) -> None:
+        """A normal tensor whoever asks: one made in inference mode could not be written outside of it."""
+        if len(self._all) < count:
+            with torch.inference_mode(mode=False):
+                self._all = self._all.new_empty((count, *self._all.shape[1:]))
