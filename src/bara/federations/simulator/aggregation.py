@@ -1,0 +1,54 @@
+"""From the clients' states to the next one."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from bara.errors import ConfigError, TrainingError
+from bara.federations.simulator.bench import one_thread
+from bara.federations.simulator.engine import State, Updates
+
+
+def aggregate(updates: Updates, weights: Sequence[float]) -> State:
+    """The weighted mean of the clients' whole states, summed in the clients' order.
+
+    Batch-norm statistics are part of a state and are averaged with the same weights as the parameters. With FedSGD
+    the mean of the clients' w - rate * gradient is w - rate * (the weighted mean gradient), Algorithm 1's server step.
+
+    Args:
+        updates: of one round.
+        weights: one for each client, in the updates' order: `updates.samples`, all equal, or a mechanism's own; they
+            are divided by their sum. A client of weight 0 is left out, whatever its update holds.
+
+    Raises:
+        ConfigError: when the weights cannot be weights.
+        TrainingError: when a client of positive weight sent numbers that are not finite.
+    """
+    _check_weights(updates, weights)
+    _check_finite(updates, weights)
+    total = math.fsum(weights)
+    mean = torch.zeros(updates.states.shape[1])
+    with one_thread():
+        for state, weight in zip(torch.from_numpy(updates.states), weights, strict=True):
+            if weight:
+                mean.add_(state, alpha=weight / total)
+    return mean.numpy()
+
+
+def _check_weights(updates: Updates, weights: Sequence[float]) -> None:
+    if len(weights) != len(updates.clients):
+        raise ConfigError(f"{len(weights)} weights were given for {len(updates.clients)} clients")
+    if not np.isfinite(weights).all() or min(weights) < 0 or math.fsum(weights) <= 0:
+        raise ConfigError(f"weights {list(weights)}: finite numbers of at least 0, not all 0, are required")
+
+
+def _check_finite(updates: Updates, weights: Sequence[float]) -> None:
+    told = zip(updates.clients, updates.finite, weights, strict=True)
+    lost = [client for client, finite, weight in told if weight and not finite]
+    if lost:
+        raise TrainingError(
+            f"round {updates.round}: the update of client {', '.join(map(str, lost))} is not finite; "
+            "use a smaller learning rate"
+        )

@@ -1,0 +1,84 @@
+"""The place where a client is trained: a model, the shared arrays, and what can be asked of them.
+
+The same bench stands in every worker process, and in this one when there is a single worker.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bara.federations.simulator.batches import Samples
+from bara.federations.simulator.evaluation import Tally, tally
+from bara.federations.simulator.local import Local, Turn, network_of
+from bara.federations.simulator.memory import Arrays
+from bara.federations.simulator.models import build
+from bara.federations.simulator.tasks import Evaluate, Result, Setup, Task, Train, Trained
+
+
+@final
+class Bench:
+    """Does tasks, one at a time, on one thread."""
+
+    def __init__(self, setup: Setup, arrays: Arrays) -> None:
+        """Build the model over the shared arrays."""
+        held: dict[str, Tensor] = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        self._seed = setup.seed
+        self._arrays = held
+        self._network = network_of(build(setup.model, setup.shape, setup.classes, setup.seed), setup.training)
+        self._train = Samples(held["x_train"], held["y_train"])
+        self._held = Samples(held["x_held"], held["y_held"])
+        self._local = Local(self._network, setup.training, self._train)
+        self._verbs: dict[type[Any], Callable[[Any], Result]] = {
+            Train: self._trained,
+            Evaluate: self._evaluated,
+        }
+
+    def do(self, task: Task) -> Result:
+        """Do what the task says."""
+        return self._verbs[type(task)](task)
+
+    def _trained(self, task: Train) -> Trained:
+        part = self._part(task.client)
+        state, result = self._arrays["state"], self._arrays["updates"][task.row]
+        before = self._loss(state, part) if task.evidence else None
+        turn = Turn(self._seed, task.round, task.client)
+        with _own_randomness(turn):
+            free = self._local.train(state, part, turn, result)
+        after = self._loss(result, part) if task.evidence else None
+        return Trained(task.row, before if free is None else free, after, bool(torch.isfinite(result).all()))
+
+    def _evaluated(self, task: Evaluate) -> Tally:
+        self._network.state.copy_(self._arrays["state"])
+        return tally(self._network, self._held, self._arrays[f"held/{task.part}"][task.start : task.stop])
+
+    def _part(self, client: int) -> Tensor:
+        start, stop = self._arrays["bounds"][client : client + 2].tolist()
+        return self._arrays["parts"][start:stop]
+
+    def _loss(self, state: Tensor, part: Tensor) -> float:
+        self._network.state.copy_(state)
+        counted = tally(self._network, self._train, part)
+        return counted.loss / counted.samples
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread, as the workers do: sums then come out the same, and nobody competes for a core."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _own_randomness(turn: Turn) -> Iterator[None]:
+    """Let a module that draws numbers (dropout) draw the same ones whoever trains this client."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(np.random.SeedSequence([turn.seed, turn.round, turn.client]).generate_state(1)[0]))
+        yield

@@ -1,0 +1,76 @@
+"""The plain loop: what the fast engine computes, as the pseudocode says it. Slow; the reference for the tests."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from bara.federations.simulator.batches import Samples, orders
+from bara.federations.simulator.layout import Layout
+from bara.federations.simulator.training import Training
+
+
+def client_update(
+    module: nn.Module,
+    start: Tensor,
+    samples: Samples,
+    part: Tensor,
+    training: Training,
+    turn: tuple[int, int, int],
+) -> Tensor:
+    """What one client sends back; `turn` is (seed, round, client)."""
+    layout = Layout.of(module)
+    layout.write(start, module)
+    module.train()
+    if training.algorithm == "fedsgd":
+        _one_step(module, samples, part, training)
+    else:
+        _epochs(module, samples, part, training, turn)
+    return layout.read(module)
+
+
+def average(states: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
+    """The server's weighted mean."""
+    total = sum(weights)
+    return torch.stack([state * (weight / total) for state, weight in zip(states, weights, strict=True)]).sum(0)
+
+
+def accuracy_and_loss(module: nn.Module, state: Tensor, samples: Samples, part: Tensor) -> tuple[float, float]:
+    """The share of right answers and the mean loss, in one pass."""
+    Layout.of(module).write(state, module)
+    module.eval()
+    x, y = samples.batch(part)
+    with torch.no_grad():
+        scores = module(x)
+    return float((scores.argmax(1) == y).float().mean()), float(cross_entropy(scores, y))
+
+
+def _one_step(module: nn.Module, samples: Samples, part: Tensor, training: Training) -> None:
+    optimizer = torch.optim.SGD(module.parameters(), lr=training.learning_rate)
+    x, y = samples.batch(part)
+    cross_entropy(module(x), y).backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def _epochs(module: nn.Module, samples: Samples, part: Tensor, training: Training, turn: tuple[int, int, int]) -> None:
+    optimizer = torch.optim.SGD(
+        module.parameters(),
+        lr=training.learning_rate,
+        momentum=training.momentum,
+        weight_decay=training.weight_decay,
+    )
+    received = [parameter.detach().clone() for parameter in module.parameters()]
+    for order in orders(part, *turn, training.local_epochs):
+        for batch in torch.split(order, training.batch_size):
+            x, y = samples.batch(batch)
+            loss = cross_entropy(module(x), y) + training.proximal / 2 * _distance(module, received)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+
+
+def _distance(module: nn.Module, received: list[Tensor]) -> Tensor:
+    pairs = zip(module.parameters(), received, strict=True)
+    return torch.stack([((parameter - old) ** 2).sum() for parameter, old in pairs]).sum()

@@ -1,0 +1,143 @@
+import numpy as np
+import pytest
+import torch
+
+from bara.errors import ConfigError, TrainingError
+from bara.federations.simulator import Engine, Training, aggregate
+
+from .conftest import tiny_data, tiny_parts
+
+
+def run(engine, rounds=3, clients=(2, 0, 3)):
+    """A few rounds: the last state and everything measured on the way."""
+    state, seen = engine.start(), []
+    for number in range(1, rounds + 1):
+        updates = engine.train(state, number, clients, evidence=True)
+        state = aggregate(updates, updates.samples)
+        seen.append((updates.loss_before, updates.loss_after, engine.evaluate(state, "validation")))
+    return state, seen, engine.evaluate(state)
+
+
+def test_training_makes_the_model_better(make_engine):
+    engine = make_engine(local_epochs=3)
+    before = engine.evaluate(engine.start())
+    _, _, after = run(engine, rounds=10, clients=(0, 1, 2, 3))
+    assert after.accuracy > 0.9 > before.accuracy
+    assert after.loss < before.loss / 2
+    assert after.samples == 40
+
+
+def test_a_run_is_the_same_twice_and_another_with_another_seed(make_engine):
+    first, again, other = (run(make_engine(seed=seed)) for seed in (1, 1, 2))
+    assert np.array_equal(first[0], again[0])
+    assert first[1:] == again[1:]
+    assert not np.array_equal(first[0], other[0])
+
+
+@pytest.mark.parametrize(("model", "algorithm"), [("mlp", "fedavg"), ("cifar-cnn", "fedsgd"), ("cnn", "fedavg")])
+def test_one_worker_and_two_give_the_same_bits(make_engine, model, algorithm):
+    one, two = (run(make_engine(model, shape=(12, 12, 3), algorithm=algorithm, workers=n)) for n in (1, 2))
+    assert np.array_equal(one[0], two[0])
+    assert one[1:] == two[1:]
+
+
+def test_a_clients_update_depends_neither_on_the_others_nor_on_their_order(make_engine):
+    engine = make_engine()
+    together = engine.train(engine.start(), 1, [0, 1, 2]).states.copy()
+    assert np.array_equal(together[1], engine.train(engine.start(), 1, [1]).states[0])
+    assert np.array_equal(together[::-1], engine.train(engine.start(), 1, [2, 1, 0]).states)
+
+
+def test_batches_are_shuffled_anew_every_round(make_engine):
+    engine = make_engine()
+    first = engine.train(engine.start(), 1, [0]).states.copy()
+    assert not np.array_equal(first, engine.train(engine.start(), 2, [0]).states)
+
+
+def test_evidence_is_the_loss_on_ones_own_samples(make_engine):
+    engine = make_engine(local_epochs=5, data=tiny_data(), parts=[np.arange(60), np.arange(60, 120)])
+    updates = engine.train(engine.start(), 1, [1, 0], evidence=True)
+    assert updates.clients == (1, 0)
+    assert updates.samples == (60, 60)
+    assert all(after < before for before, after in zip(updates.loss_before, updates.loss_after, strict=True))
+    bare = engine.train(engine.start(), 1, [1, 0])
+    assert bare.loss_before == bare.loss_after == (None, None)
+
+
+def test_fedsgd_knows_the_loss_before_without_being_asked(make_engine):
+    engine = make_engine(algorithm="fedsgd")
+    bare = engine.train(engine.start(), 1, [0, 1])
+    asked = engine.train(engine.start(), 1, [0, 1], evidence=True)
+    assert bare.loss_before == asked.loss_before
+    assert bare.loss_after == (None, None)
+    assert all(after < before for before, after in zip(asked.loss_before, asked.loss_after, strict=True))
+
+
+def test_uint8_is_divided_by_255_and_floats_are_taken_as_they_are(make_engine):
+    data = tiny_data()
+    scaled = type(data)(data.x_train / 255, data.y_train, data.x_held / 255, data.y_held, 4, data.held)
+    whole, real = (run(make_engine(data=given))[0] for given in (data, scaled))
+    assert np.allclose(whole, real, atol=1e-5)
+
+
+def test_the_callers_torch_settings_survive(make_engine):
+    threads, before = torch.get_num_threads(), torch.get_rng_state()
+    torch.set_num_threads(2)
+    try:
+        run(make_engine(), rounds=1)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_learning_rate_that_explodes_flags_the_client_and_stops_the_aggregation(make_engine):
+    engine = make_engine(learning_rate=1e30, local_epochs=2)
+    updates = engine.train(engine.start(), 7, [1, 3])
+    assert updates.finite[0] is False
+    with pytest.raises(TrainingError, match=r"round 7: the update of client 1"):
+        aggregate(updates, updates.samples)
+
+
+def test_a_state_that_is_not_finite_is_neither_trained_nor_evaluated(make_engine):
+    engine = make_engine()
+    state = engine.start()
+    state[5] = np.nan
+    with pytest.raises(TrainingError, match="before round 4"):
+        engine.train(state, 4, [0])
+    with pytest.raises(TrainingError, match="before evaluation on 'test'"):
+        engine.evaluate(state)
+
+
+def test_a_loss_that_is_not_finite_stops_the_evaluation(make_engine):
+    engine = make_engine()
+    with pytest.raises(TrainingError, match="the loss on 'test' is"):
+        engine.evaluate(engine.start() + np.float32(1e37))
+
+
+@pytest.mark.parametrize("clients", [[], [4], [-1], [1, 1]])
+def test_clients_that_are_none_are_refused(make_engine, clients):
+    engine = make_engine()
+    with pytest.raises(ConfigError, match="from 0 to 3"):
+        engine.train(engine.start(), 1, clients)
+
+
+def test_a_state_of_another_model_and_a_part_there_is_not_are_refused(make_engine):
+    engine = make_engine()
+    with pytest.raises(ConfigError, match="a state of shape"):
+        engine.train(engine.start()[1:], 1, [0])
+    with pytest.raises(ConfigError, match="there are validation, test"):
+        engine.evaluate(engine.start(), "train")
+
+
+@pytest.mark.parametrize("workers", [0, 1.0, True])
+def test_a_number_of_workers_that_is_none_is_refused(workers):
+    with pytest.raises(ConfigError, match="workers"):
+        Engine("mlp", Training(), tiny_data(), tiny_parts(), seed=0, workers=workers)
+
+
+def test_bfloat16_learns_too_and_leaves_the_state_in_float32(make_engine):
+    exact, rough = (run(make_engine(precision=precision)) for precision in ("float32", "bfloat16"))
+    assert rough[0].dtype == np.float32
+    assert not np.array_equal(exact[0], rough[0])
+    assert np.abs(exact[0] - rough[0]).max() < 0.02

@@ -1,0 +1,121 @@
+"""Worker processes when things go wrong: no hang, nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bara.errors import TrainingError
+
+SLOW = """
+import time
+from torch import nn
+class Slow(nn.Linear):
+    def __init__(self, shape, classes):
+        super().__init__(64, classes)
+    def forward(self, x):
+        if self.training:
+            open(FLAG, "a").close()
+            time.sleep(60)
+        return super().forward(x.flatten(1))
+class Broken(Slow):
+    def forward(self, x):
+        if self.training:
+            raise RuntimeError("my own mistake")
+        return super().forward(x)
+class Random(nn.Sequential):
+    def __init__(self, shape, classes):
+        super().__init__(nn.Flatten(), nn.Linear(64, 32), nn.Dropout(0.5), nn.Linear(32, classes))
+"""
+
+SCRIPT = """
+import sys
+sys.path[:0] = [{tests!r}, {models!r}]
+import numpy as np
+from conftest import tiny_data, tiny_parts
+from bara.federations.simulator import Engine, Training
+engine = Engine("slow_models:Slow", Training(), tiny_data(), tiny_parts(), seed=0, workers=2)
+print(*[worker.process.pid for worker in engine._crew._workers], flush=True)
+with engine:
+    engine.train(engine.start(), 1, [0, 1, 2, 3])
+"""
+
+
+@pytest.fixture
+def models(tmp_path, monkeypatch):
+    flag = tmp_path / "training"
+    (tmp_path / "slow_models.py").write_text(SLOW.replace("FLAG", repr(str(flag))))
+    monkeypatch.syspath_prepend(tmp_path)
+    return flag
+
+
+def until(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_killed_worker_gives_a_clear_error_and_takes_the_crew_with_it(make_engine):
+    engine = make_engine(workers=2)
+    victims = [worker.process.pid for worker in engine._crew._workers]
+    for pid in victims:  # the data are mapped once in each, and it is the same memory
+        assert Path(f"/proc/{pid}/maps").read_text().count("memfd:bara") == 1
+    os.kill(victims[0], signal.SIGKILL)
+    with pytest.raises(TrainingError, match=r"worker process \d+ was ended by SIGKILL"):
+        engine.train(engine.start(), 1, [0, 1, 2, 3])
+    assert not any(alive(pid) for pid in victims)
+    with pytest.raises(TrainingError, match="the engine is closed"):
+        engine.train(engine.start(), 1, [0])
+    engine.close()
+
+
+@pytest.mark.usefixtures("models")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_a_users_module_raises_is_told_with_the_task(make_engine, workers):
+    engine = make_engine("slow_models:Broken", workers=workers)
+    with pytest.raises(TrainingError, match=r"(?s)round=9.*my own mistake"):
+        engine.train(engine.start(), 9, [0])
+
+
+@pytest.mark.usefixtures("models")
+def test_a_module_that_draws_numbers_draws_the_same_in_any_worker(make_engine):
+    one, two = (make_engine("slow_models:Random", workers=workers) for workers in (1, 2))
+    first, second = (engine.train(engine.start(), 1, [0, 1, 2]).states.copy() for engine in (one, two))
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, one.train(one.start(), 2, [0, 1, 2]).states)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_their_parent_even_in_the_middle_of_a_task(tmp_path, models, ending):
+    script = tmp_path / "script.py"  # no `if __name__ == "__main__"`: a plain script must do
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), models=str(tmp_path)))
+    parent = subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    pids = [int(word) for word in parent.stdout.readline().split()]
+    assert until(models.exists)
+    assert len(pids) == 2
+    assert all(map(alive, pids))
+    if ending == signal.SIGINT:
+        os.killpg(parent.pid, ending)  # as a terminal does: everybody in the group gets it
+    else:
+        parent.send_signal(ending)
+    _, told = parent.communicate(timeout=10)
+    assert until(lambda: not any(map(alive, pids)))
+    assert b"resource_tracker" not in told
+    assert told.count(b"Traceback") == (1 if ending == signal.SIGINT else 0)
