@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 import bara
+from bara import datasets
 from bara.errors import BaraError, ConfigError
 from bara.experiments.comparison import Failure, cells, compare
 from bara.experiments.config import Config, parse_spec
@@ -23,7 +24,7 @@ from bara.mechanisms import MECHANISMS
 from bara.mechanisms.audit import audit
 from bara.records import AwardedRound, RoundRecord, decimal_money
 from bara.reports.html import run_report
-from bara.reports.terminal import audit_table, comparison_table, per_cent, run_summary
+from bara.reports.terminal import audit_table, comparison_table, datasets_table, per_cent, run_summary, verification
 
 app = typer.Typer(
     help="Decides, round by round, how much of a federation's money to spend on which participants.",
@@ -79,7 +80,7 @@ def run_command(
         build_mechanism(experiment)
         folder = RunFolder(out, experiment)
         with _round_progress(experiment, quiet=as_json) as show:
-            result = run(experiment, folder.observe, show)
+            result = run(experiment, folder.observe, show, folder=folder.path)
         command = f"bara run {shlex.quote(str(folder.path / 'config.toml'))}"
         places = folder.finish(result, run_report(result, experiment.to_toml(), command))
         if as_json:
@@ -146,6 +147,81 @@ def audit_command(
             Console().print(audit_table(mechanism, findings))
         if any(finding.broken for finding in findings):
             raise typer.Exit(1)
+
+
+data_app = typer.Typer(help="Find, download, check and picture datasets.", no_args_is_help=True)
+app.add_typer(
+    data_app, name="data", epilog=_examples("bara data list", "bara data fetch mnist", "bara data show digits")
+)
+
+DataName = Annotated[str, typer.Argument(metavar="NAME", help="Which dataset.")]
+DataPath = Annotated[
+    Path | None, typer.Option("--path", help="Look here (and put it here) instead of $BARA_DATA or the cache.")
+]
+
+
+@data_app.command("list", epilog=_examples("bara data list"))
+def data_list(path: DataPath = None, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Show which datasets are here, and the command that gets the others."""
+    with _errors(debug):
+        found = datasets.available(path)
+        if as_json:
+            _print_json({"datasets": [one.as_json() for one in found]})
+        else:
+            Console().print(datasets_table(found))
+
+
+@data_app.command("fetch", epilog=_examples("bara data fetch fashion-mnist", "bara data fetch all"))
+def data_fetch(name: DataName, path: DataPath = None, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Download a dataset from its public source, check it, and keep it; `all` for every one."""
+    with _errors(debug):
+        wanted = datasets.names() if name == "all" else (name,)
+        fetched = []
+        with _progress(quiet=as_json) as progress:
+            for one in wanted:
+                tasks: dict[str, TaskID] = {}
+
+                def show(file: str, done: int, total: int, tasks: dict[str, TaskID] = tasks) -> None:
+                    if file not in tasks:
+                        tasks[file] = progress.add_task(file, total=total, note="bytes")
+                    progress.update(tasks[file], completed=done, total=total)
+
+                fetched.append(datasets.fetch(one, path, progress=show))
+        if as_json:
+            _print_json({"fetched": [{**vars(f), "folder": f.folder and str(f.folder)} for f in fetched]})
+        else:
+            for f in fetched:
+                where = "embedded, nothing to fetch" if f.folder is None else f"in {f.folder}"
+                typer.echo(f"{f.name}: {where} ({len(f.downloaded)} downloaded, {len(f.kept)} already there)")
+
+
+@data_app.command("verify", epilog=_examples("bara data verify cifar10"))
+def data_verify(name: DataName, path: DataPath = None, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Check a dataset's files against what was published."""
+    with _errors(debug):
+        report = datasets.verify(name, path)
+        if as_json:
+            _print_json(report.as_json())
+        else:
+            Console().print(verification(report))
+        if not report.ok:
+            raise typer.Exit(1)
+
+
+@data_app.command("show", epilog=_examples("bara data show digits --clients 20 --partition 'shards(2)'"))
+def data_show(
+    name: DataName = "digits",
+    clients: Annotated[int, typer.Option(min=1, help="How many clients.")] = 20,
+    partition: Annotated[str, typer.Option(help="shards(k), iid, dirichlet(alpha) or quantity(skew).")] = "shards(2)",
+    seed: Annotated[int, typer.Option(help="Decides who gets what.")] = 0,
+    path: DataPath = None,
+    debug: Debug = False,
+) -> None:
+    """Picture who holds what."""
+    with _errors(debug):
+        dataset = datasets.load(name, path)
+        parts = datasets.partition(partition, dataset.y_train, clients, seed)
+        typer.echo(datasets.picture(dataset.y_train, parts, dataset.classes))
 
 
 def _print_json(tree: dict[str, Any]) -> None:

@@ -43,8 +43,10 @@ def cells(config: Config, allocators: Sequence[str], seeds: int) -> list[Cell]:
         raise ConfigError(f"{seeds} seeds; required is at least 1")
     if not allocators:
         raise ConfigError("no allocator to compare; required is at least one")
+    # The cells share the cores; a federation that trained on all of them would only wait for the others.
+    alone = config.model_copy(update={"federation": config.federation.model_copy(update={"workers": 1})})
     grid = [
-        Cell(config.with_allocator(allocator, seed))
+        Cell(alone.with_allocator(allocator, seed))
         for seed in range(config.seed, config.seed + seeds)
         for allocator in allocators
     ]

@@ -2,12 +2,14 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from bara.datasets import parse as parse_partition
 from bara.errors import BaraError, ConfigError, InvalidMoneyError, InvalidRecordError
 from bara.federations.bidding import Strategy
 from bara.federations.distributions import Distribution
@@ -49,9 +51,21 @@ class ClientsSection(_Section):
 
     count: int = Field(20, ge=1, description="N, how many clients there are")
     bids: str = Field("uniform(0.5, 1.5)", description="where each round's costs come from")
+    cost_by: Literal["none", "samples", "compute"] = Field(
+        "none", description="scale a client's costs by its data size, or by a speed of its own drawn once"
+    )
+    drift: float = Field(0.0, gt=-1, description="by what part costs grow each round")
     strategic: int = Field(0, ge=0, description="how many clients bid strategically instead of their cost")
     strategy: str = Field("overbid(0.2)", description="what these do: overbid(0.2) or learner(0.05)")
+    absence_rate: float = Field(0.0, ge=0, lt=1, description="the part of the time a client is away and does not bid")
     failure_rate: float = Field(0.0, ge=0, le=1, description="the probability that a winner does not deliver")
+    late_rate: float = Field(0.0, ge=0, le=1, description="the probability that a winner delivers too late")
+    partition: str = Field("shards(2)", description="shards(k), iid, dirichlet(alpha) or quantity(skew)")
+    noisy: int = Field(0, ge=0, description="how many clients hold wrong labels")
+    label_noise: float = Field(0.5, ge=0, le=1, description="which part of their labels is wrong")
+    free_riders: int = Field(0, ge=0, description="how many clients deliver without training")
+    free_riding: Literal["unchanged", "random"] = Field("unchanged", description="what these deliver")
+    poisoners: int = Field(0, ge=0, description="how many clients deliver the opposite of what they learned")
 
     @field_validator("bids")
     @classmethod
@@ -59,11 +73,48 @@ class ClientsSection(_Section):
         Distribution.parse(value)
         return value
 
+    @field_validator("partition")
+    @classmethod
+    def _known_partition(cls, value: str) -> str:
+        parse_partition(value)
+        return value
+
     @field_validator("strategy")
     @classmethod
     def _known_strategy(cls, value: str) -> str:
         Strategy.parse(value)
         return value
+
+
+class DataSection(_Section):
+    """What is learned, and what the server keeps to evaluate on."""
+
+    name: str = Field("digits", description="digits, mnist, fashion-mnist, cifar10, cifar100, or your own")
+    path: str | None = Field(None, description="where the files are; else $BARA_DATA and the user's cache")
+    train_samples: int | None = Field(None, ge=1, description="use so many training samples; all unless set")
+    evaluation_samples: int | None = Field(None, ge=1, description="evaluate on so many a part; all unless set")
+    held_out: Literal["halves", "same"] = Field(
+        "halves", description="decide on one half of the test set and report the other, or the same for both"
+    )
+    verify: bool = Field(default=True, description="check published datasets against their checksums")
+
+
+class TrainingSection(_Section):
+    """How clients train and how the server joins what they learned."""
+
+    model: str = Field("mlp", description="mlp, cnn, cifar-cnn, or the import path of a torch module")
+    algorithm: Literal["fedsgd", "fedavg"] = Field("fedsgd", description="one full-batch gradient, or local epochs")
+    learning_rate: float = Field(0.1, gt=0, description="of every step")
+    local_epochs: int = Field(1, ge=1, description="fedavg's passes over a client's data")
+    batch_size: int = Field(50, ge=1, description="fedavg's")
+    momentum: float = Field(0.0, ge=0, lt=1, description="fedavg's, within a round")
+    weight_decay: float = Field(0.0, ge=0, description="fedavg's")
+    proximal: float = Field(0.0, ge=0, description="FedProx's mu, with fedavg")
+    precision: Literal["float32", "bfloat16"] = Field("float32", description="of the products while training")
+    aggregation: Literal["samples", "equal"] = Field("samples", description="weights, unless the mechanism has its own")
+    evidence: bool = Field(default=False, description="measure each client's own loss before and after, too")
+    average_last: int = Field(10, ge=1, description="also keep the average of so many last models")
+    checkpoint_every: int = Field(0, ge=0, description="save a checkpoint every so many rounds; 0 for none")
 
 
 class MechanismSection(_Named):
@@ -78,12 +129,19 @@ class AllocatorSection(_Named):
     name: str = Field("bara", description="an allocator's name or import path")
 
 
+def _default_engine() -> str:
+    return "simulator" if all(map(find_spec, ("torch", "sklearn"))) else "synthetic"
+
+
 class FederationSection(BaseModel):
     """Who trains, with the engine's own options."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    engine: str = Field("synthetic", description="synthetic")
+    engine: str = Field(
+        default_factory=_default_engine, description="simulator, synthetic, or an import path; simulator where torch is"
+    )
+    workers: int = Field(0, ge=0, description="processes that train; 0 for as many as help; the result is the same")
 
     @property
     def options(self) -> dict[str, Any]:
@@ -99,7 +157,9 @@ class Config(_Section):
     clients: ClientsSection = ClientsSection()
     mechanism: MechanismSection = MechanismSection()
     allocator: AllocatorSection = AllocatorSection()
-    federation: FederationSection = FederationSection()
+    federation: FederationSection = Field(default_factory=FederationSection)
+    data: DataSection = DataSection()
+    training: TrainingSection = TrainingSection()
 
     @classmethod
     def load(cls, path: Path | None = None, changes: Sequence[str] = ()) -> Self:
@@ -124,7 +184,7 @@ class Config(_Section):
     @property
     def dataset(self) -> str:
         """What is learned, by name."""
-        return self.federation.engine
+        return self.data.name if self.federation.engine == "simulator" else self.federation.engine
 
     def purse(self) -> Purse:
         """The full purse."""

@@ -1,6 +1,9 @@
 """From a configuration to the federation that trains."""
 
 from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
 
 from bara.errors import ConfigError
 from bara.experiments.config import Config
@@ -9,21 +12,22 @@ from bara.federations.distributions import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.plugins import Registry, nearest
 from bara.protocols import Federation
+from bara.records import FloatArray, IntArray
 
 FEDERATIONS: Registry[Federation] = Registry(
     "federation",
-    {"synthetic": "bara.experiments.engines:synthetic"},
+    {"simulator": "bara.experiments.simulation:simulator", "synthetic": "bara.experiments.engines:synthetic"},
 )
 """Every engine by name; a user's own by import path, as a function of the whole `Config`."""
 
 
-def build_federation(config: Config) -> Federation:
-    """The federation a configuration describes."""
-    return FEDERATIONS.factory(config.federation.engine)(config)
+def build_federation(config: Config, folder: Path | None = None) -> Federation:
+    """The federation a configuration describes; what it keeps (models, checkpoints) goes into the folder."""
+    return FEDERATIONS.build(config.federation.engine, {"config": config}, folder=folder)
 
 
-def bidders(config: Config) -> Bidders:
-    """The clients as bidders."""
+def bidders(config: Config, samples: IntArray | None = None) -> Bidders:
+    """The clients as bidders; their data sizes where they have data."""
     clients = config.clients
     return Bidders(
         clients.count,
@@ -31,7 +35,24 @@ def bidders(config: Config) -> Bidders:
         config.seed,
         strategic=clients.strategic,
         strategy=Strategy.parse(clients.strategy),
+        samples=samples,
+        factors=_cost_factors(config, samples),
+        drift=clients.drift,
+        absence_rate=clients.absence_rate,
     )
+
+
+def _cost_factors(config: Config, samples: IntArray | None) -> FloatArray | None:
+    """How much dearer than the mean each client is."""
+    if config.clients.cost_by == "none":
+        return None
+    if config.clients.cost_by == "compute":
+        return np.random.default_rng((config.seed, 3)).lognormal(-0.125, 0.5, config.clients.count)
+    if samples is None:
+        raise ConfigError(
+            "clients.cost_by is 'samples', but this federation has no data; required is an engine that has"
+        )
+    return np.asarray(samples / samples.mean())
 
 
 def synthetic(config: Config) -> SyntheticFederation:

@@ -29,6 +29,7 @@ class Result:
         accuracy_best: The best round's.
         payments: What each client was paid in all.
         history: The rounds: round, n, cost, accuracy, loss.
+        models: How good the models kept beside the final one are, where any are.
         lying: What strategic bidding earned (see `bara.experiments.runner`), or None where nobody lies.
     """
 
@@ -46,6 +47,7 @@ class Result:
     accuracy_best: float
     payments: dict[str, float] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
+    models: dict[str, dict[str, float]] = field(default_factory=dict)
     lying: dict[str, float] | None = None
 
     def to_json(self, *, history: bool = True) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from bara.allocators import ALLOCATORS
 from bara.experiments.config import Config
@@ -18,11 +20,20 @@ Observer = Callable[[AwardedRound | RoundRecord], None]
 """Is shown each round as awarded and as settled."""
 
 
-def run(config: Config, *observers: Observer) -> Result:
-    """Play a configuration's federation to its end."""
+@runtime_checkable
+class Keeps(Protocol):
+    """A federation that keeps models beside the final one."""
+
+    def finish(self) -> dict[str, dict[str, float]]:
+        """Save them, and say how good each is."""
+        ...
+
+
+def run(config: Config, *observers: Observer, folder: Path | None = None) -> Result:
+    """Play a configuration's federation to its end; models and checkpoints go into the folder, if one is given."""
     allocator, mechanism = build_allocator(config), build_mechanism(config)
     with contextlib.ExitStack() as stack:
-        federation = build_federation(config)
+        federation = build_federation(config, folder)
         if isinstance(federation, contextlib.AbstractContextManager):
             stack.enter_context(federation)
         market = Market(allocator, mechanism, federation, config.purse())
@@ -32,8 +43,9 @@ def run(config: Config, *observers: Observer) -> Result:
                 observe(step)
             if isinstance(step, RoundRecord):
                 records.append(step)
-        result = summarise(records, market.ended or "", **_identity(config))
-        return _with_lying(config, result, records, federation)
+        models = federation.finish() if isinstance(federation, Keeps) else {}
+        result = summarise(records, market.ended or "", models=models, **_identity(config))
+    return _with_lying(config, result, records, federation)
 
 
 def build_allocator(config: Config) -> Allocator:

@@ -68,16 +68,26 @@ class Bidders:
         strategic: The first so many clients play `strategy`; the others ask their cost.
         strategy: What the strategic ones do.
         samples: Each client's data size, if the server knows it; it travels with the bids.
+        factors: What each client's costs are multiplied by; None for 1.
+        drift: By what part all costs grow each round.
+        absence_rate: The part of the time a client is away, ten rounds in a row, and does not bid.
     """
+
+    ABSENCE = 10
+    """Rounds that one who is away stays away."""
 
     def __init__(
         self,
         count: int,
         distribution: Distribution,
         seed: int,
+        *,
         strategic: int = 0,
         strategy: Strategy | None = None,
         samples: IntArray | None = None,
+        factors: FloatArray | None = None,
+        drift: float = 0.0,
+        absence_rate: float = 0.0,
     ) -> None:
         if count < 1:
             raise ConfigError(f"clients.count is {count}; required is at least 1")
@@ -90,17 +100,26 @@ class Bidders:
         self._strategy = Strategy() if strategy is None else strategy
         self._markups: FloatArray = np.ones(count)
         self._markups[:strategic] = self._strategy.first_markup
+        self._factors: FloatArray = np.ones(count) if factors is None else factors
+        self._drift = drift
+        self._absence_rate = absence_rate
         self._columns = {} if samples is None else {"samples": samples.astype(float)}
 
     def costs(self, round: int) -> IntArray:  # noqa: A002 - a round is a round
         """What taking part in this round costs each client, in micro-units."""
         drawn = self._distribution.draw(np.random.default_rng((self._seed, 1, round)), len(self.clients))
-        return np.maximum(np.rint(drawn * MICRO), 1).astype(np.int64)
+        scaled = drawn * self._factors * (1 + self._drift) ** (round - 1)
+        return np.maximum(np.rint(scaled * MICRO), 1).astype(np.int64)
 
     def bids(self, round: int) -> Bids:  # noqa: A002
         """What each asks."""
         prices = np.ceil(self.costs(round) * self._markups).astype(np.int64)
-        return Bids(self.clients, prices, self._columns)
+        return Bids(self.clients, prices, self._columns).without(self.away(round))
+
+    def away(self, round: int) -> list[str]:  # noqa: A002
+        """Who is not there this round."""
+        drawn = np.random.default_rng((self._seed, 4, round // self.ABSENCE)).random(len(self.clients))
+        return [client for client, value in zip(self.clients, drawn, strict=True) if value < self._absence_rate]
 
     def tell(self, award: Award) -> None:
         """Let the strategic ones learn whether they won."""

@@ -8,6 +8,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from bara.datasets import Availability, Report
 from bara.experiments.comparison import Failure
 from bara.experiments.results import Result
 from bara.experiments.statistics import Estimate, estimate, paired
@@ -112,6 +113,27 @@ def audit_table(mechanism: str, findings: Sequence[Finding]) -> RenderableType:
             found = Text(f"counter-example: {finding.counter_example}", style="red" if finding.claimed else "yellow")
         table.add_row(finding.name, claimed, found)
     return table
+
+
+def datasets_table(found: Sequence[Availability]) -> RenderableType:
+    """Which datasets are here, and how to get the others."""
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for column in ("dataset", "status", "where, or how to get it"):
+        table.add_column(column, overflow="fold")
+    for one in found:
+        colour = "yellow" if one.status == "missing" else "green"
+        table.add_row(_plain(one.name), f"[{colour}]{one.status}[/]", _plain(str(one.path or one.command or "")))
+    return table
+
+
+def verification(report: Report) -> RenderableType:
+    """What checking a dataset found."""
+    lines = [Text(f"{report.name}: {report.format} at {report.path or 'scikit-learn'}", style="bold")]
+    lines += [Text(problem, style="red") for problem in report.problems]
+    if report.ok:
+        counts = f"{sum(report.train_counts):,} training and {sum(report.test_counts):,} test samples"
+        lines.append(Text(f"as published ({report.version or 'no published checksum'}): {counts}", style="green"))
+    return Group(*lines)
 
 
 def _show(value: Estimate | None, *, signed: bool = False) -> str:

@@ -1,0 +1,112 @@
+"""From a configuration to the simulated federation: data, partition, engine, conduct."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bara.datasets import Dataset, flip_labels, held_out, load, partition, subset
+from bara.errors import ConfigError
+from bara.experiments.config import Config
+from bara.experiments.engines import bidders
+from bara.federations.bidding import client_names
+from bara.federations.simulator import Data, Engine, Training
+from bara.federations.simulator.conduct import Conduct, Role, cast_roles
+from bara.federations.simulator.federation import Habits, SimulatedFederation
+
+
+def simulator(config: Config, folder: Path | None = None) -> SimulatedFederation:
+    """The federation that trains on this machine."""
+    if config.federation.options:
+        raise ConfigError(
+            f"unknown key 'federation.{next(iter(config.federation.options))}'; the simulator has workers"
+        )
+    clients = config.clients
+    dataset = subset(load(config.data.name, config.data.path, verify=config.data.verify), config.data.train_samples)
+    parts = partition(clients.partition, dataset.y_train, clients.count, config.seed)
+    names = client_names(clients.count)
+    roles = cast_roles(
+        names, config.seed, noisy=clients.noisy, free_riders=clients.free_riders, poisoners=clients.poisoners
+    )
+    labels = _with_noise(config, dataset, parts, [role == "noisy" for role in map(roles.get, names)])
+    engine = Engine(
+        config.training.model,
+        _training(config),
+        _data(config, dataset, labels),
+        parts,
+        seed=config.seed,
+        workers=_workers(config, len(labels)),
+    )
+    sizes = np.array([len(part) for part in parts], np.int64)
+    return SimulatedFederation(engine, bidders(config, sizes), _conduct(config, roles), _habits(config, folder))
+
+
+SMALL = 10_000
+"""Training samples up to which starting more processes takes longer than it saves."""
+
+
+def _workers(config: Config, samples: int) -> int:
+    if config.federation.workers:
+        return config.federation.workers
+    return 1 if samples <= SMALL else os.cpu_count() or 1
+
+
+def _training(config: Config) -> Training:
+    t = config.training
+    return Training(
+        algorithm=t.algorithm,
+        learning_rate=t.learning_rate,
+        local_epochs=t.local_epochs,
+        batch_size=t.batch_size,
+        momentum=t.momentum,
+        weight_decay=t.weight_decay,
+        proximal=t.proximal,
+        precision=t.precision,
+    )
+
+
+def _data(config: Config, dataset: Dataset, labels: NDArray[np.int64]) -> Data:
+    """Training data, and the held-out set as the parts that decide and that are reported."""
+    held = held_out(dataset, config.data.held_out, config.seed)
+    most = config.data.evaluation_samples
+    parts = {"validation": (held.x_validation, held.y_validation), "test": (held.x_test, held.y_test)}
+    if held.same:
+        del parts["validation"]
+    cut: dict[str, tuple[NDArray[Any], NDArray[np.int64]]] = {
+        name: (x[:most], y[:most]) for name, (x, y) in parts.items()
+    }
+    ends = np.cumsum([0, *(len(y) for _, y in cut.values())])
+    index = {name: np.arange(first, last) for name, first, last in zip(cut, ends, ends[1:], strict=False)}
+    x_held = np.concatenate([x for x, _ in cut.values()])
+    y_held = np.concatenate([y for _, y in cut.values()])
+    return Data(dataset.x_train, labels, x_held, y_held, dataset.classes, index)
+
+
+def _with_noise(
+    config: Config, dataset: Dataset, parts: Sequence[NDArray[np.int64]], noisy: Sequence[bool]
+) -> NDArray[np.int64]:
+    chosen = [part for part, wrong in zip(parts, noisy, strict=True) if wrong]
+    if not chosen:
+        return dataset.y_train
+    return flip_labels(
+        dataset.y_train, np.concatenate(chosen), config.clients.label_noise, dataset.classes, config.seed
+    )
+
+
+def _conduct(config: Config, roles: dict[str, Role]) -> Conduct:
+    clients = config.clients
+    return Conduct(config.seed, roles, clients.failure_rate, clients.late_rate, clients.free_riding)
+
+
+def _habits(config: Config, folder: Path | None) -> Habits:
+    return Habits(
+        weigh_by_samples=config.training.aggregation == "samples",
+        evidence=config.training.evidence,
+        same_held_out=config.data.held_out == "same",
+        average_last=config.training.average_last,
+        checkpoint_every=config.training.checkpoint_every,
+        folder=folder,
+    )

@@ -1,0 +1,151 @@
+"""The simulated federation: bidders with data, who train, fail, cheat, and whose updates become the next model."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, final
+
+import numpy as np
+
+from bara.errors import TrainingError
+from bara.federations.bidding import Bidders
+from bara.federations.simulator.aggregation import aggregate
+from bara.federations.simulator.checkpoints import save
+from bara.federations.simulator.conduct import Conduct
+from bara.federations.simulator.engine import Engine, State, Updates
+from bara.federations.simulator.keeping import Keeper
+from bara.records import Award, Bids, Delivery, Evaluation, Evidence
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How a simulated server goes about its work.
+
+    Attributes:
+        weigh_by_samples: Weigh updates by data size, unless the mechanism brings weights; otherwise equally.
+        evidence: Measure each client's own loss before and after training, too.
+        same_held_out: Decide and report on one and the same held-out set, as the paper does.
+        average_last: Also keep the average of so many last models.
+        checkpoint_every: Save a checkpoint every so many rounds; 0 for none.
+        folder: Where checkpoints and models go; None to keep none.
+    """
+
+    weigh_by_samples: bool = True
+    evidence: bool = False
+    same_held_out: bool = False
+    average_last: int = 10
+    checkpoint_every: int = 0
+    folder: Path | None = None
+
+
+@final
+class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
+    """Trains a real model on real data; a context manager, because the engine holds processes.
+
+    Args:
+        engine: Trains and evaluates; it has the held-out parts `validation` and `test`.
+        bidders: Who bids what.
+        conduct: Who fails, is late, rides free or poisons.
+        habits: How the server works.
+    """
+
+    def __init__(self, engine: Engine, bidders: Bidders, conduct: Conduct, habits: Habits) -> None:
+        self.bidders = bidders
+        self._engine = engine
+        self._conduct = conduct
+        self._habits = habits
+        self._state = engine.start()
+        self._keeper = Keeper(habits.average_last)
+        self._index = {client: i for i, client in enumerate(bidders.clients)}
+
+    def __enter__(self) -> Self:
+        """The federation itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the worker processes."""
+        self._engine.close()
+
+    @property
+    def state(self) -> State:
+        """The global model, in one flat vector."""
+        return self._state.copy()
+
+    def restore(self, state: State) -> None:
+        """Go on from this model (a checkpoint's)."""
+        self._state = np.array(state, np.float32)
+
+    def evaluate(self) -> Evaluation:
+        """The model on the validation part, for decisions, and on the test part, for reports."""
+        return self._evaluation(self._state)
+
+    def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
+        """What each client that is there asks."""
+        return self.bidders.bids(round)
+
+    def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
+        """Train the winners, drop what did not arrive or cannot be used, aggregate, evaluate."""
+        self.bidders.tell(award)
+        void = self._conduct.absent(round, award.clients)
+        # In the order of the clients, not of the auction: the sum is then the same whoever was cheapest.
+        winners = sorted((client for client in award.clients if client not in void), key=self._index.__getitem__)
+        delivered: dict[str, Evidence] = {}
+        state = self._state
+        if winners:
+            updates = self._updates(round, winners)
+            kept = [i for i, finite in enumerate(updates.finite) if finite]
+            if not kept:
+                raise TrainingError(
+                    f"round {round}: no update is finite; use a smaller training.learning_rate (nobody is paid)"
+                )
+            void |= {c: "its update is not finite" for i, c in enumerate(winners) if i not in kept}
+            state = aggregate(updates, self._weights(award, winners, updates))
+            delivered = {winners[i]: _evidence(updates, i) for i in kept}
+        evaluation = self._evaluation(state)
+        self._state = state
+        self._keeper.tell(round, state, evaluation.accuracy)
+        self._checkpoint(round)
+        return Delivery(evaluation, delivered, void)
+
+    def finish(self) -> dict[str, dict[str, float]]:
+        """Evaluate and save what is kept beside the last model: the best on validation, the average of the last."""
+        if self._keeper.best_round < 0:
+            return {}
+        kept = {"best": self._keeper.best, "average": self._keeper.average}
+        found = {name: self._evaluation(state) for name, state in kept.items()}
+        if self._habits.folder is not None:
+            for name, state in {"final": self._state, **kept}.items():
+                save(self._habits.folder / f"model-{name}.npz", state, self._keeper.best_round, {"model": name})
+        return {name: {"accuracy": e.reported_accuracy, "loss": e.reported_loss or 0.0} for name, e in found.items()}
+
+    def _updates(self, round: int, winners: Sequence[str]) -> Updates:  # noqa: A002
+        clients = [self._index[client] for client in winners]
+        updates = self._engine.train(self._state, round, clients, evidence=self._habits.evidence)
+        return self._conduct.tamper(round, winners, self._state, updates)
+
+    def _weights(self, award: Award, winners: Sequence[str], updates: Updates) -> list[float]:
+        if award.weights is not None:
+            own = dict(zip(award.clients, award.weights, strict=True))
+            weights = [own[client] for client in winners]
+        elif self._habits.weigh_by_samples:
+            weights = [float(samples) for samples in updates.samples]
+        else:
+            weights = [1.0] * len(winners)
+        return [weight if finite else 0.0 for weight, finite in zip(weights, updates.finite, strict=True)]
+
+    def _evaluation(self, state: State) -> Evaluation:
+        test = self._engine.evaluate(state, "test")
+        if self._habits.same_held_out:
+            return Evaluation(test.accuracy, test.loss)
+        validation = self._engine.evaluate(state, "validation")
+        return Evaluation(validation.accuracy, validation.loss, test.accuracy, test.loss)
+
+    def _checkpoint(self, round: int) -> None:  # noqa: A002
+        habits = self._habits
+        if habits.folder is not None and habits.checkpoint_every and round % habits.checkpoint_every == 0:
+            save(habits.folder / "checkpoint.npz", self._state, round, {})
+
+
+def _evidence(updates: Updates, i: int) -> Evidence:
+    return Evidence(updates.samples[i], updates.loss_before[i], updates.loss_after[i])
