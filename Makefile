@@ -11,7 +11,7 @@ run: $(READY)  ## one federated training on embedded data; leaves a report to op
 	@$(BIN)/bara run
 
 test: lint  ## everything that needs only Python packages
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 test-all: test  ## also what needs Debian packages (none yet)
 

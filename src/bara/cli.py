@@ -5,6 +5,7 @@ import shlex
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,6 +79,10 @@ def run_command(
             return
         build_allocator(experiment)
         build_mechanism(experiment)
+        if experiment.federation.engine == "synthetic" and find_spec("torch") is None:
+            typer.echo(
+                "no torch here: a synthetic learning curve trains instead (pip install 'bara-fl[sim]')", err=True
+            )
         folder = RunFolder(out, experiment)
         with _round_progress(experiment, quiet=as_json) as show:
             result = run(experiment, folder.observe, show, folder=folder.path)

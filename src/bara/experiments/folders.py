@@ -23,19 +23,24 @@ class RunFolder:
         self.path = path or Path("runs") / f"{stamp}-{config.dataset}-{config.allocator.name.rpartition(':')[2]}"
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise ConfigError(f"{str(self.path)!r} is there already; required is a new or empty folder for --out")
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"cannot make the folder {str(self.path)!r}: {error.strerror}") from None
-        (self.path / "config.toml").write_text(config.to_toml())
+        self._config = config
 
     def observe(self, step: AwardedRound | RoundRecord) -> None:
-        """Append a settled round, with each winner's payment and each failure's reason."""
+        """Append a settled round, with each winner's payment and each failure's reason; the first makes the folder."""
         if isinstance(step, RoundRecord):
+            if step.round == 0:
+                self._open()
             paid = {client: decimal_money(amount) for client, amount in step.payments.items()}
             entry = {**round_json(step), "payments": paid, "void": dict(step.delivery.void)}
             with (self.path / "rounds.jsonl").open("a") as file:
                 file.write(json.dumps(entry) + "\n")
+
+    def _open(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            (self.path / "config.toml").write_text(self._config.to_toml())
+        except OSError as error:
+            raise ConfigError(f"cannot write to the folder {str(self.path)!r}: {error.strerror}") from None
 
     def finish(self, result: Result, report: str) -> dict[str, str]:
         """Write the result and the report; returns what is where."""

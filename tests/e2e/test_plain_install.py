@@ -1,0 +1,69 @@
+"""The built wheel in an empty environment, without any extra."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+pytestmark = pytest.mark.xdist_group("plain install")  # one environment for all of them
+HEAVY = {"torch", "flwr", "ray", "matplotlib", "starlette", "fastapi", "scikit-learn", "sqlalchemy"}
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """An environment with nothing but the wheel and what it requires."""
+    home = tmp_path_factory.mktemp("plain")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--outdir", home / "dist", ROOT], check=True, capture_output=True
+    )
+    subprocess.run([sys.executable, "-m", "venv", home / "venv"], check=True)
+    (wheel,) = (home / "dist").glob("*.whl")
+    pip = [home / "venv/bin/python", "-m", "pip", "--disable-pip-version-check", "-q"]
+    subprocess.run([*pip, "install", "-c", ROOT / "constraints.txt", wheel], check=True, capture_output=True)
+    return home
+
+
+def call(plain, *command, code=0):
+    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    done = subprocess.run(
+        [plain / "venv/bin" / command[0], *command[1:]],
+        cwd=plain,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def test_it_brings_nothing_heavy(plain):
+    listed = json.loads(call(plain, "python", "-m", "pip", "list", "--format=json").stdout)
+    assert not HEAVY & {package["name"].lower() for package in listed}
+
+
+def test_bara_run_works_on_the_synthetic_federation_and_says_so(plain):
+    done = call(plain, "bara", "run", "--json")
+    assert json.loads(done.stdout)["dataset"] == "synthetic"
+    assert "pip install 'bara-fl[sim]'" in done.stderr
+
+
+def test_ask_and_tell_from_the_readme_work(plain):
+    code = (ROOT / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    assert call(plain, "python", "-c", code).stdout.startswith("1 ('north', 'south')")
+
+
+def test_what_needs_an_extra_says_which_one(plain):
+    done = call(plain, "bara", "run", "--set", "federation.engine=simulator", code=1)
+    assert "pip install 'bara-fl[sim]'" in done.stderr
+    done = call(plain, "bara", "data", "verify", "digits", code=1)
+    assert "pip install 'bara-fl[sim]'" in done.stderr
+
+
+def test_the_wheel_carries_its_types_and_its_catalogue(plain):
+    code = "import bara, pathlib; print(*sorted(p.name for p in pathlib.Path(bara.__file__).parent.rglob('*.t*')))"
+    assert call(plain, "python", "-c", code).stdout.split() == ["catalogue.toml", "py.typed"]
