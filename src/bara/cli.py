@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 import bara
 from bara import datasets
 from bara.errors import BaraError, ConfigError
+from bara.experiments.clusters import connected
 from bara.experiments.comparison import Failure, cells, compare
 from bara.experiments.config import Config, parse_spec
 from bara.experiments.folders import RunFolder
@@ -104,6 +105,9 @@ def compare_command(
     changes: Changes = [],
     out: Annotated[Path | None, typer.Option(help="Keep results here and go on where an earlier call stopped.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    cluster: Annotated[
+        str | None, typer.Option(help="Run on a cluster: dask:tcp://HOST:8786 or ray:HOST:6379.")
+    ] = None,
     history: Annotated[bool, typer.Option("--history", help="With --json: every round, too.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -113,9 +117,9 @@ def compare_command(
         names = [name.strip() for name in allocators.split(",") if name.strip()]
         grid = cells(Config.load(config, changes), names, seeds)
         done: list[Result | Failure] = []
-        with _progress(quiet=as_json) as progress:
+        with connected(cluster) as backend, _progress(quiet=as_json) as progress:
             task = progress.add_task("comparing", total=len(grid), note="")
-            for outcome in compare(grid, folder=out, jobs=jobs):
+            for outcome in compare(grid, folder=out, jobs=jobs, backend=backend):
                 done.append(outcome)
                 progress.update(task, advance=1, note=f"{outcome.allocator}, seed {outcome.seed}")
         rank = {cell.config.allocator.label: i for i, cell in enumerate(grid[: len(names)])}

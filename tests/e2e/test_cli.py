@@ -212,3 +212,43 @@ def test_every_verb_has_help_with_an_example(bara):
 
 def test_the_version_is_printed(bara):
     assert bara("--version").stdout.startswith("bara 0.")
+
+
+def test_data_list_says_what_is_here_and_how_to_get_the_rest(bara, tmp_path):
+    text = bara("data", "list", "--path", str(tmp_path)).stdout
+    assert "embedded" in text
+    assert "bara data fetch mnist" in text
+    tree = json.loads(bara("data", "list", "--path", str(tmp_path), "--json").stdout)
+    assert {one["name"] for one in tree["datasets"]} == {"digits", "mnist", "fashion-mnist", "cifar10", "cifar100"}
+
+
+def test_data_show_pictures_who_holds_what(bara):
+    text = bara("data", "show", "digits", "--clients", "4", "--partition", "shards(1)").stdout
+    assert len(text.strip().splitlines()) == 5
+    assert "samples" in text
+
+
+def test_data_verify_reports_a_damaged_file_and_exits_one(bara, tmp_path):
+    assert "as published" in bara("data", "verify", "digits").stdout
+    (tmp_path / "mnist.npz").write_bytes(b"not a dataset")
+    done = bara("data", "verify", "mnist", "--path", str(tmp_path), code=1)
+    assert "mnist" in done.stdout + done.stderr
+
+
+def test_a_missing_dataset_names_the_command_that_gets_it(bara, tmp_path):
+    done = bara(
+        "run",
+        "--set",
+        "data.name=mnist",
+        "--set",
+        f"data.path={tmp_path}",
+        "--set",
+        "federation.engine=simulator",
+        code=1,
+    )
+    assert "bara data fetch mnist" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_partition_nobody_knows_is_refused(bara):
+    assert "did you mean 'shards'" in bara("run", "--set", "clients.partition=shard(2)", code=2).stderr

@@ -1,0 +1,46 @@
+"""Hands a comparison's runs to a cluster people already have: Dask or Ray, through joblib's backends."""
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bara.errors import ConfigError, MissingExtraError
+from bara.plugins import nearest
+
+ENGINES = {"dask": "distributed", "ray": "ray"}
+"""Which package each engine needs."""
+
+
+@contextmanager
+def connected(where: str | None) -> Iterator[str | None]:
+    """Connect to a cluster and give joblib's name for it; None stays on this machine.
+
+    Args:
+        where: `dask:tcp://host:8786`, `ray:host:6379`, `ray:auto`, or None.
+    """
+    if where is None:
+        yield None
+        return
+    engine, _, address = where.partition(":")
+    if engine not in ENGINES or not address:
+        raise ConfigError(f"--cluster {where!r}; required is ENGINE:ADDRESS, and {nearest(engine, list(ENGINES))}")
+    package = _import(engine)
+    try:
+        client = package.Client(address, timeout=10) if engine == "dask" else _ray(package, address)
+    except (OSError, ConnectionError, ValueError) as error:
+        raise ConfigError(f"--cluster {where!r} does not answer: {error}") from None
+    with client:
+        yield engine
+
+
+def _ray(package: Any, address: str) -> Any:
+    importlib.import_module("ray.util.joblib").register_ray()
+    return package.init(address=address)
+
+
+def _import(engine: str) -> Any:
+    try:
+        return importlib.import_module(ENGINES[engine])
+    except ModuleNotFoundError:
+        raise MissingExtraError(f"{engine} is not installed: pip install '{ENGINES[engine]}'") from None
