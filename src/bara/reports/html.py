@@ -1,5 +1,6 @@
 """A run as one HTML file: no network, no script, figures drawn as SVG."""
 
+import math
 from collections.abc import Sequence
 from html import escape
 from itertools import accumulate
@@ -14,7 +15,7 @@ body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
 h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin: 1.5rem 0 .3rem; }
 .facts { display: flex; flex-wrap: wrap; gap: .5rem 2.5rem; }
 .facts div span { display: block; color: var(--soft); font-size: .85rem; } .facts b { font-size: 1.5rem; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); gap: 0 2rem; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 0 2rem; }
 svg { width: 100%; height: auto; } svg text { fill: var(--soft); font-size: 11px; }
 polyline { fill: none; stroke: var(--line); stroke-width: 1.8; } .grid { stroke: var(--rule); }
 table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; text-align: right; }
@@ -23,24 +24,34 @@ td:first-child, th:first-child { text-align: left; } pre { overflow-x: auto; bac
 """
 
 
-def chart(title: str, xs: Sequence[float], ys: Sequence[float], x_name: str, floor: float | None = 0.0) -> str:
-    """One line over one axis, as a figure with a title, axes in numbers and a text for those who cannot see it."""
+def nice_step(span: float, parts: int = 4) -> float:
+    """The smallest of 1, 2, 2.5, 5 times a power of ten that covers the span in so many parts.
+
+    >>> nice_step(0.87), nice_step(19), nice_step(1500)
+    (0.25, 5.0, 500.0)
+    """
+    power = 10.0 ** math.floor(math.log10(span / parts))
+    return next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor * parts >= span)
+
+
+def chart(title: str, xs: Sequence[float], ys: Sequence[float], x_name: str) -> str:
+    """One line over one axis from zero, with axes in numbers and a text for those who cannot see it."""
     left, top, width, height = 44, 8, 420, 180
-    low = min(ys) if floor is None else min(floor, *ys)
-    high = max(*ys, low + 1e-9)
+    step = nice_step(max(*ys, 1e-9))
+    high = 4 * step
     start, end = min(xs), max(*xs, min(xs) + 1e-9)
     points = " ".join(
-        f"{left + (x - start) / (end - start) * width:.1f},{top + (high - y) / (high - low) * height:.1f}"
+        f"{left + (x - start) / (end - start) * width:.1f},{top + (high - y) / high * height:.1f}"
         for x, y in zip(xs, ys, strict=True)
     )
     grid = "".join(
-        f'<line class="grid" x1="{left}" x2="{left + width}" y1="{top + part * height}" y2="{top + part * height}"/>'
-        f'<text x="{left - 6}" y="{top + part * height + 4}" text-anchor="end">{high - part * (high - low):.3g}</text>'
-        for part in (0, 0.25, 0.5, 0.75, 1)
+        f'<line class="grid" x1="{left}" x2="{left + width}" y1="{top + k * height / 4}" y2="{top + k * height / 4}"/>'
+        f'<text x="{left - 6}" y="{top + k * height / 4 + 4}" text-anchor="end">{(4 - k) * step:,.4g}</text>'
+        for k in range(5)
     )
     axis = (
-        f'<text x="{left}" y="{top + height + 16}">{start:.4g}</text>'
-        f'<text x="{left + width}" y="{top + height + 16}" text-anchor="end">{end:.4g}</text>'
+        f'<text x="{left}" y="{top + height + 16}">{start:,.4g}</text>'
+        f'<text x="{left + width}" y="{top + height + 16}" text-anchor="end">{end:,.5g}</text>'
         f'<text x="{left + width / 2}" y="{top + height + 16}" text-anchor="middle">{escape(x_name)}</text>'
     )
     label = f"{title}: from {ys[0]:.3g} to {ys[-1]:.3g}, over {x_name}"
