@@ -19,6 +19,8 @@ ALLOCATORS: Registry[Allocator] = Registry(
         "decreasing": "bara.allocators.decreasing:Decreasing",
         "random": "bara.allocators.random_n:RandomN",
         "fixed": "bara.allocators.fixed:Fixed",
+        "finale": "bara.allocators.finale:Finale",
+        "planner": "bara.allocators.planner:Planner",
     },
 )
 """Every allocator by name; others by import path or by the entry-point group `bara.allocators`."""

@@ -8,7 +8,7 @@ from bara.records.bids import Bids, FloatArray, IntArray
 from bara.records.menus import Menu
 from bara.records.money import MAX_MONEY, MICRO, decimal_money, money, show_money
 from bara.records.offers import Award, Offer, Purse, Shortfall
-from bara.records.rounds import AwardedRound, Belief, Delivery, Evaluation, Evidence, RoundRecord
+from bara.records.rounds import AwardedRound, Belief, Delivery, Evaluation, Evidence, Plan, RoundRecord
 
 __all__ = [
     "MAX_MONEY",
@@ -24,6 +24,7 @@ __all__ = [
     "IntArray",
     "Menu",
     "Offer",
+    "Plan",
     "Purse",
     "RoundRecord",
     "Shortfall",

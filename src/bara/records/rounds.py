@@ -85,6 +85,31 @@ class Delivery:
 
 
 @dataclass(frozen=True)
+class Plan:
+    """What an allocator that plans ahead means to do with what is left.
+
+    Attributes:
+        main_n: Clients a round it means to recruit until the end phase.
+        main_rounds: For so many rounds.
+        end_n: Clients a round in the end phase.
+        end_rounds: How long that is.
+        spend: What it expects to spend on both, in micro-units.
+        accuracy: The final accuracy it expects.
+        low: The final accuracy it expects to exceed with 95 % probability.
+        high: The one it expects to stay below with 95 % probability.
+    """
+
+    main_n: int
+    main_rounds: float
+    end_n: int
+    end_rounds: int
+    spend: int
+    accuracy: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Belief:
     """What an allocator believes, for logs, reports and the dashboard.
 
@@ -94,6 +119,7 @@ class Belief:
         mean: For each arm, the final accuracy it expects.
         deviation: For each arm, how unsure it is.
         estimate: Its estimate of the final accuracy from the last round alone, if it made one.
+        plan: What it means to do with what is left, if it plans.
     """
 
     stage: str
@@ -101,6 +127,7 @@ class Belief:
     mean: tuple[float, ...] = ()
     deviation: tuple[float, ...] = ()
     estimate: float | None = None
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True, eq=False)
