@@ -147,7 +147,8 @@ class MaxPool:
 
     def _allot(self, x: Tensor) -> None:
         """Memory for a batch of this size, used again for the next: fresh pages would cost more than the pooling."""
-        self._out, self._where = aten.max_pool2d_with_indices.default(x, *self._how)
+        made: tuple[Tensor, Tensor] = aten.max_pool2d_with_indices.default(x, *self._how)
+        self._out, self._where = made
         self._back = torch.empty_like(x)
 
 
