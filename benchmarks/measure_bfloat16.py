@@ -7,7 +7,7 @@ import numpy as np
 
 from bara.federations.simulator import Data, Engine, Training, aggregate
 
-CLIENTS, SAMPLES, ROUNDS = 10, 600, 10
+CLIENTS, SAMPLES, ROUNDS = 10, 600, 5
 
 
 def load(name):

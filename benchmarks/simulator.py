@@ -11,6 +11,7 @@ thread, two processes at a time.
 """
 
 import argparse
+import atexit
 import os
 import signal
 import statistics
@@ -51,6 +52,7 @@ class Contestant:
             bufsize=1,
             start_new_session=True,
         )
+        atexit.register(self.end)  # also when the driver is interrupted: peers leave processes behind
         self.alive = self._process.stdout.readline().strip() == "ready"
 
     def play(self):
@@ -63,7 +65,10 @@ class Contestant:
 
     def end(self):
         """Let it end, then end whatever it started and left behind (it leads a process group of its own)."""
-        self._process.stdin.close()
+        if self._process.returncode is not None:
+            return
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
         with suppress(ProcessLookupError):
@@ -146,6 +151,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="mlp,cnn,cifar-cnn,fedsgd,memory,bfloat16")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     prepare()
     parts = {
         "mlp": lambda: mlp(asked.rounds),
