@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from bara.federations.simulator.chain import is_independent
+from bara.federations.simulator.chain import chunk_of
 from bara.federations.simulator.layout import Layout
 
 
@@ -19,7 +19,7 @@ class Autograd:
         """Move the module's parameters and buffers into one flat vector."""
         self.layout = Layout.of(module)
         self.state = self.layout.read(module)
-        self.independent = is_independent(module)
+        self.chunk = chunk_of(module)
         self._module = module
         self._mixed = precision == "bfloat16"
         self._gradient = torch.zeros(self.layout.learned)

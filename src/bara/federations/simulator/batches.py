@@ -13,7 +13,7 @@ BLOCK = 500
 """Samples that are taken out of storage at once."""
 
 CHUNK = 250
-"""Samples a forward pass takes where the result does not depend on it (evaluation, FedSGD): fits the caches."""
+"""Samples a pass takes where the result does not depend on it (evaluation, FedSGD): what fits the caches."""
 
 
 def orders(part: Tensor, seed: int, round: int, client: int, epochs: int) -> Iterator[Tensor]:  # noqa: A002

@@ -11,6 +11,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
+from bara.federations.simulator.batches import CHUNK
 from bara.federations.simulator.kernels import (
     BatchNorm,
     Convolution,
@@ -38,9 +39,12 @@ def is_chain(module: nn.Module) -> bool:
     return type(module) is nn.Sequential and len(module) > 0 and all(_usual(layer) for layer in module)
 
 
-def is_independent(module: nn.Module) -> bool:
-    """Whether a batch's samples are known not to influence each other."""
-    return is_chain(module) and not any(isinstance(layer, nn.BatchNorm2d) for layer in module.modules())
+def chunk_of(module: nn.Module) -> int | None:
+    """How much of a full batch to take at once: products like it large, convolutions in the cache."""
+    kinds = {type(layer) for layer in module.modules()}
+    if not is_chain(module) or nn.BatchNorm2d in kinds:
+        return None
+    return CHUNK if nn.Conv2d in kinds else 4 * CHUNK
 
 
 @final
@@ -51,7 +55,7 @@ class Chain:
         """Take over the module's values; the module itself is not touched afterwards."""
         self.layout = Layout.of(module)
         self.state = self.layout.read(module)
-        self.independent = is_independent(module)
+        self.chunk = chunk_of(module)
         self._kernels, self._names = self._compile(_pool_first(list(module.named_children())))
         self._first = next((i for i, slots in enumerate(self._names) if slots), 0)
         self._backwards = list(enumerate(self._kernels))[: self._first - 1 if self._first else None : -1]

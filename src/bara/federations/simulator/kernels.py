@@ -65,19 +65,14 @@ class Linear:
 
 @final
 class Convolution:
-    """A two-dimensional convolution in the channels-last format."""
+    """A two-dimensional convolution; its input and output are channels last."""
 
     def __init__(self, layer: nn.Conv2d, held: Tensors) -> None:
         """Compute with the held weights and the layer's stride and padding."""
         self._weight, self._bias = held["weight"], held["bias"]
-        self._how = (
-            list(layer.stride),
-            list(layer.padding),
-            list(layer.dilation),
-            False,
-            [0, 0],
-            layer.groups,
-        )
+        self._how = (list(layer.stride), list(layer.padding), list(layer.dilation), False, [0, 0], layer.groups)
+        # measured: large windows over many channels are faster channels first, converting there and back included
+        self._inside = torch.contiguous_format if _is_wide(layer) else torch.channels_last
 
     def aim(self, targets: Tensors) -> None:
         """Gradients of weight and bias."""
@@ -85,18 +80,24 @@ class Convolution:
 
     def forward(self, x: Tensor, *, training: bool) -> Tensor:  # noqa: ARG002 - the kernels' common shape
         """The library's own kernel; it is fast only when the weights are channels-last too."""
-        self._x = x
-        self._now = self._weight.contiguous(memory_format=torch.channels_last)
-        return aten.convolution.default(x, self._now, self._bias, *self._how)  # type: ignore[no-any-return]
+        self._x = x.contiguous(memory_format=self._inside)
+        self._now = self._weight.contiguous(memory_format=self._inside)
+        y: Tensor = aten.convolution.default(self._x, self._now, self._bias, *self._how)
+        return y.contiguous(memory_format=torch.channels_last)
 
     def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:
         """The library's own kernel; two passes over its small weights cost nothing beside it."""
         back, weight, bias = aten.convolution_backward.default(
-            g, self._x, self._now, [len(self._bias)], *self._how, [wanted, True, True]
+            g.contiguous(memory_format=self._inside),
+            self._x,
+            self._now,
+            [len(self._bias)],
+            *self._how,
+            [wanted, True, True],
         )
         self._to_weight.mul_(beta).add_(weight, alpha=alpha)
         self._to_bias.mul_(beta).add_(bias, alpha=alpha)
-        return back if wanted else g
+        return back.contiguous(memory_format=torch.channels_last) if wanted else g
 
 
 @final
@@ -147,7 +148,8 @@ class MaxPool:
 
     def _allot(self, x: Tensor) -> None:
         """Memory for a batch of this size, used again for the next: fresh pages would cost more than the pooling."""
-        self._out, self._where = aten.max_pool2d_with_indices.default(x, *self._how)
+        made: tuple[Tensor, Tensor] = aten.max_pool2d_with_indices.default(x, *self._how)
+        self._out, self._where = made
         self._back = torch.empty_like(x)
 
 
@@ -205,6 +207,10 @@ class Flatten:
         """Back into pictures, channels last, as the kernels below want them."""
         back = g.view(self._shape)
         return back.contiguous(memory_format=torch.channels_last) if back.ndim == 4 else back
+
+
+def _is_wide(layer: nn.Conv2d) -> bool:
+    return layer.in_channels >= 16 and min(layer.kernel_size) >= 5
 
 
 def _pair(number: int | tuple[int, ...]) -> list[int]:

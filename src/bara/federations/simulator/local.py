@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from bara.federations.simulator.autograd import Autograd
-from bara.federations.simulator.batches import CHUNK, Samples, orders
+from bara.federations.simulator.batches import Samples, orders
 from bara.federations.simulator.chain import Chain, is_chain
 from bara.federations.simulator.networks import Network
 from bara.federations.simulator.training import Training
@@ -58,7 +58,7 @@ class Local:
         result.copy_(start)
         self._network.aim(result[: self._learned])
         loss = 0.0
-        for x, y in self._samples.batches(part, CHUNK if self._network.independent else len(part)):
+        for x, y in self._samples.batches(part, self._network.chunk or len(part)):
             scores = self._network.accumulate(x, y, 1.0, -self._training.learning_rate / len(part))
             loss += cross_entropy(scores.float(), y, reduction="sum").item()
         result[self._learned :] = self._network.state[self._learned :]

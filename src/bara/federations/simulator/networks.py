@@ -14,13 +14,13 @@ class Network(Protocol):
     Attributes:
         layout: what is where in the vector.
         state: the vector the model computes with: written before training, moved by it.
-        independent: whether each sample's gradient is independent of the others in its batch, so that a full batch
-            may be taken in chunks (batch norm forbids it, and of a user's own module nothing is known).
+        chunk: how much of a full batch to take at once; None where it cannot be divided, because the samples of a
+            batch may influence each other (batch norm; of a user's own module nothing is known).
     """
 
     layout: Layout
     state: Tensor
-    independent: bool
+    chunk: int | None
 
     def context(self) -> AbstractContextManager[Any]:
         """What everything below is done in: entered once a client, because entering costs as much as a layer."""
