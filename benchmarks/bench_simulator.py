@@ -1,11 +1,11 @@
-"""How fast the simulator is beside its peers: `python benchmarks/simulator.py` (make bench).
+"""How fast the simulator is beside its peers: `python benchmarks/bench_simulator.py` (make bench).
 
 The first run makes an environment of its own, `.bench-venv`, with torch, pfl and Flower in it; later runs reuse it.
 Every contestant is a process (or several) that stays idle until it is its turn, and they take turns round by round,
 so that all of them see the same machine: the ratios hold also where the seconds do not. Every process computes on one
 thread, two processes at a time.
 
-    python benchmarks/simulator.py [--rounds 7] [--only mlp,cnn,cifar-cnn,fedsgd,memory,bfloat16]
+    python benchmarks/bench_simulator.py [--rounds 7] [--only mlp,cnn,cifar-cnn,fedsgd,memory,bfloat16]
 
 `$BARA_DATA` may name a folder with `mnist.npz` and `fashion-mnist.npz` to measure what bfloat16 does to accuracy.
 """
