@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from bara.errors import InvalidBidError
 from bara.records import Bids, FloatArray, IntArray, Menu
+from bara.records.bids import checked_column
 
 _ERROR = 4 * np.finfo(np.float64).eps  # relative; two rounded operations err by less than half of this
 
@@ -38,7 +39,7 @@ def critical_menu(bids: Bids, quality: FloatArray | None = None, reserve: int | 
     """
     if quality is None:
         return _equal_menu(bids, reserve)
-    _check_quality(bids, quality)
+    quality = checked_column("quality", quality, bids.clients)
     if len(bids):
         _check_range(bids, quality, reserve or 0)
     return _quality_menu(bids, quality, reserve)
@@ -110,17 +111,6 @@ def _floor_products(scores: FloatArray, price: int, score: float) -> IntArray:
     for i in np.flatnonzero(np.abs(products - np.rint(products)) <= products * _ERROR):
         payments[i] = Fraction(float(scores[i])) * price // Fraction(score)
     return payments
-
-
-def _check_quality(bids: Bids, quality: FloatArray) -> None:
-    if quality.shape != (len(bids),):
-        raise InvalidBidError(f"{quality.size} qualities for {len(bids)} clients; required is one a client")
-    bad = ~(np.isfinite(quality) & (quality > 0))
-    if bad.any():
-        worst = int(np.argmax(bad))
-        raise InvalidBidError(
-            f"client {bids.clients[worst]!r} has quality {quality[worst]}; required is a finite positive number"
-        )
 
 
 def _check_range(bids: Bids, quality: FloatArray, reserve: int) -> None:

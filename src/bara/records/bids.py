@@ -51,7 +51,7 @@ class Bids:
         if prices.size and prices.dtype.kind not in "iu":
             raise InvalidBidError("prices are micro-units; use Bids.of for prices in units of the budget")
         _check_prices(clients, prices)
-        columns = {name: _checked_column(name, values, clients) for name, values in self.columns.items()}
+        columns = {name: checked_column(name, values, clients) for name, values in self.columns.items()}
         if not all(map(lt, clients, clients[1:])):
             order = sorted(range(len(clients)), key=clients.__getitem__)
             clients = tuple(clients[i] for i in order)
@@ -147,7 +147,8 @@ def _check_named_once(clients: Sequence[str]) -> None:
             raise InvalidBidError(f"client {client!r} is named twice; required is one bid a client")
 
 
-def _checked_column(name: str, values: ArrayLike, clients: Sequence[str]) -> FloatArray:
+def checked_column(name: str, values: ArrayLike, clients: Sequence[str]) -> FloatArray:
+    """One finite positive number a client, or an error that names the client."""
     column = np.array(values, np.float64)
     if column.shape != (len(clients),):
         raise InvalidBidError(f"column {name!r} has {column.size} values for {len(clients)} clients")

@@ -27,7 +27,7 @@ def test_a_model_fits_small_pictures_and_tables(name, shape):
     assert build(name, shape, 3, 0)(torch.zeros(5, *shape)).shape == (5, 3)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", MODELS.names())
 def test_the_seed_decides_the_initial_weights(name):
     first, again, other = (build(name, (1, 12, 12), 10, seed) for seed in (1, 1, 2))
     read = Layout.of(first).read
@@ -97,8 +97,8 @@ def test_a_users_own_module_is_found_by_import_path():
         ("own_models:number", "not something that builds"),
         ("own_models:nothing", "built a NoneType"),
         ("own_models:Picky", "cannot be built"),
-        ("own_models:Absent", "cannot be imported"),
-        ("no_such_module:Mine", "cannot be imported"),
+        ("own_models:Absent", "has no 'Absent'"),
+        ("no_such_module:Mine", "cannot import 'no_such_module'"),
     ],
 )
 def test_a_module_that_does_not_fit_is_refused(name, says):

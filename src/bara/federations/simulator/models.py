@@ -4,15 +4,13 @@ A model is a `torch.nn.Module` that maps a batch of samples to one score a class
 torch sees it: (channels, height, width) for pictures, (features,) for tables.
 """
 
-import importlib
 from collections.abc import Callable
-from difflib import get_close_matches
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from bara.errors import ConfigError, UnknownNameError
+from bara.errors import ConfigError
+from bara.plugins import Registry
 
 Shape = tuple[int, ...]
 Factory = Callable[[Shape, int], nn.Module]
@@ -66,7 +64,11 @@ def cifar_cnn(shape: Shape, classes: int) -> nn.Module:
     )
 
 
-MODELS: dict[str, Factory] = {"mlp": mlp, "cnn": cnn, "cifar-cnn": cifar_cnn}
+_HERE = "bara.federations.simulator.models"
+MODELS: Registry[nn.Module] = Registry(
+    "model", {"mlp": f"{_HERE}:mlp", "cnn": f"{_HERE}:cnn", "cifar-cnn": f"{_HERE}:cifar_cnn"}
+)
+"""The paper's models by name; others by import path or by the entry-point group `bara.models`."""
 
 
 def build(name: str, shape: Shape, classes: int, seed: int) -> nn.Module:
@@ -82,33 +84,14 @@ def build(name: str, shape: Shape, classes: int, seed: int) -> nn.Module:
         UnknownNameError: when there is no such model.
         ConfigError: when it cannot be built for this shape, or its output does not fit the classes.
     """
-    factory = _find(name)
+    factory = MODELS.factory(name)
+    if not callable(factory):
+        raise ConfigError(f"model {name!r} is {factory!r}, not something that builds a torch.nn.Module")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         module = _built(name, factory, shape, classes)
         _demand_scores(name, module, shape, classes)
     return module
-
-
-def _find(name: str) -> Factory:
-    if ":" in name:
-        return _imported(name)
-    if name not in MODELS:
-        near = get_close_matches(name, MODELS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UnknownNameError(f"model {name!r} is none of {', '.join(MODELS)}, nor package.module:Name{hint}")
-    return MODELS[name]
-
-
-def _imported(path: str) -> Factory:
-    module, _, attribute = path.partition(":")
-    try:
-        found: Any = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UnknownNameError(f"model {path!r} cannot be imported: {error}") from error
-    if not callable(found):
-        raise ConfigError(f"model {path!r} is {found!r}, not something that builds a torch.nn.Module")
-    return found  # type: ignore[no-any-return]
 
 
 def _built(name: str, factory: Factory, shape: Shape, classes: int) -> nn.Module:
