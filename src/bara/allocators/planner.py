@@ -21,7 +21,7 @@ from bara.records import Belief, FloatArray, IntArray, Offer, Plan, Purse, Round
 from bara.surrogates.learning_curve import LearningCurveBelief, Shapes
 
 ARMS = 24
-DRAWS = 48
+DRAWS = 32
 FIRST_ROUNDS = 4
 """Rounds before which there is nothing to plan on."""
 
@@ -95,13 +95,14 @@ class _Plans:
 
     def __init__(self, purse: Purse, arms: IntArray, costs: FloatArray) -> None:
         rounds, money = purse.rounds_left, purse.left
-        lengths = np.unique(np.rint(np.geomspace(1, rounds, 14)).astype(int))
+        lengths = np.unique(np.rint(np.geomspace(1, rounds, 12)).astype(int))
         grid = np.meshgrid(range(len(arms)), range(len(arms)), [0, *lengths], indexing="ij")
         i, j, length = (axis.ravel() for axis in grid)
         rest = money - length * costs[j]
         main = np.minimum(rounds - length, rest / costs[i])
-        # An end phase that can be paid, or none (then its n does not matter) and a main phase of a round at least.
-        keep = np.where(length > 0, rest >= 0, (j == i) & (main >= 1))
+        # An end phase that is larger and can be paid, or none and a main phase of a round at least.
+        keep = np.where(length > 0, (j > i) & (rest >= 0), (j == i) & (main >= 1))
+        keep |= (length == 1) & (j == i) & (rest >= 0) & (main < 1)  # one last round
         self._i, self._j, self._length = (np.append(column[keep], 0) for column in (i, j, length))
         self._rest, self._rounds = np.append(rest[keep], money), np.append(main[keep], 0.0)  # the last plan: stop now
         self._purse, self._arms, self._costs = purse, arms, costs
