@@ -2,6 +2,7 @@ import pytest
 
 from bara import Award, AwardedRound, Bids, Delivery, Evaluation, Evidence, Market, Offer, Purse, RoundRecord
 from bara.allocators import Bara, Even, Fixed
+from bara.errors import InvalidOfferError, InvalidRecordError
 from bara.market import Backoff
 from bara.mechanisms import bid_price_first
 from bara.testing import _trace
@@ -187,3 +188,13 @@ def _award(clients):
 def test_a_market_of_fixed_size_spends_what_it_recruits(play):
     records, _ = play(Fixed(2))
     assert all(record.paid == sum(record.payments.values()) for record in records)
+
+
+def test_a_market_opens_with_round_one(make_federation):
+    with pytest.raises(InvalidRecordError, match="opens with round 4; required is 1"):
+        market(make_federation(), Offer.skip(), purse=Purse(20, 10, spent=5, round=4))
+
+
+def test_an_allocator_that_answers_something_else_is_named(make_federation):
+    with pytest.raises(InvalidOfferError, match=r"Script.ask answers 3; required is an Offer"):
+        list(market(make_federation(), 3).rounds())

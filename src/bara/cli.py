@@ -1,7 +1,9 @@
 """The command line: the verbs, and how their work is shown. No logic of its own."""
 
 import json
+import os
 import shlex
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,6 +95,8 @@ def run_command(
             _print_json(result.to_json())
         else:
             Console().print(run_summary(result, places))
+        if not result.payments:
+            typer.echo("nobody was ever recruited; a lone client needs a reserve price (mechanism.reserve)", err=True)
 
 
 @app.command("compare", epilog=_examples("bara compare --allocators even,even:carry_over=true,bara --seeds 5"))
@@ -122,7 +126,7 @@ def compare_command(
             for outcome in compare(grid, folder=out, jobs=jobs, backend=backend):
                 done.append(outcome)
                 progress.update(task, advance=1, note=f"{outcome.allocator}, seed {outcome.seed}")
-        rank = {cell.config.allocator.label: i for i, cell in enumerate(grid[: len(names)])}
+        rank = {cell.config.allocator.label: i for i, cell in reversed(list(enumerate(grid)))}
         results = sorted((r for r in done if isinstance(r, Result)), key=lambda r: (rank[r.allocator], r.seed))
         failures = [f for f in done if isinstance(f, Failure)]
         if as_json:
@@ -142,7 +146,7 @@ def audit_command(
         str, typer.Argument(help="A mechanism's name or import path, with options: quality:quality=samples")
     ],
     trials: Annotated[int, typer.Option(min=1, help="Random rounds a property is tried on.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Where the rounds come from.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Where the rounds come from.")] = 0,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -279,7 +283,10 @@ def _round_progress(config: Config, *, quiet: bool) -> Iterator[Any]:
 
 
 def main() -> None:
-    """The program `bara`."""
+    """The program `bara`; plug-ins by import path are also found in the folder it is started in."""
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    os.environ["PYTHONPATH"] = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])  # for workers
     app()
 
 

@@ -6,8 +6,9 @@ settled. The loop knows protocols only, and can go on from stored records and a 
 
 from collections.abc import Iterable, Iterator
 
+from bara.errors import InvalidOfferError, InvalidRecordError
 from bara.protocols import Allocator, Believer, Federation, Mechanism
-from bara.records import AwardedRound, Delivery, Evaluation, Purse, RoundRecord
+from bara.records import AwardedRound, Delivery, Evaluation, Offer, Purse, RoundRecord
 
 
 class Backoff:
@@ -42,6 +43,8 @@ class Market:
     """
 
     def __init__(self, allocator: Allocator, mechanism: Mechanism, federation: Federation, purse: Purse) -> None:
+        if purse.round != 1:
+            raise InvalidRecordError(f"a market opens with round {purse.round}; required is 1, and the past as history")
         self.purse = purse
         self.ended: str | None = None
         """Why the market ended, once it has."""
@@ -75,6 +78,8 @@ class Market:
             self.ended = "the deadline is reached"
             return None
         offer = self._allocator.ask(self.purse)
+        if not isinstance(offer, Offer):
+            raise InvalidOfferError(f"{type(self._allocator).__name__}.ask answers {offer!r}; required is an Offer")
         if offer.stopped:
             self.ended = "the allocator stopped"
             return None

@@ -3,9 +3,11 @@
 import difflib
 import importlib
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
-from typing import Any, Generic, TypeVar
+from types import NoneType, UnionType
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
 from bara.errors import ConfigError, MissingExtraError, UnknownNameError
 
@@ -25,8 +27,8 @@ def import_path(path: str) -> Any:
     module_name, _, attribute = path.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
+    except (ImportError, SyntaxError, TypeError, ValueError) as error:
+        missing = (getattr(error, "name", None) or "").partition(".")[0]
         if missing in _EXTRAS:
             raise MissingExtraError(
                 f"{path} needs {missing}, which is not installed: pip install 'bara-fl[{_EXTRAS[missing]}]'"
@@ -44,11 +46,13 @@ class Registry(Generic[T]):
     Args:
         kind: What they are, in the singular ("allocator").
         paths: Our own, as import paths, so that what needs an extra is imported only when it is asked for.
+        protocol: What each of them must be, where that can be checked.
     """
 
-    def __init__(self, kind: str, paths: Mapping[str, str]) -> None:
+    def __init__(self, kind: str, paths: Mapping[str, str], protocol: type[T] | None = None) -> None:
         self.kind = kind
         self._paths = dict(paths)
+        self._protocol = protocol
 
     def names(self) -> list[str]:
         """Our own, then the installed plug-ins."""
@@ -67,17 +71,66 @@ class Registry(Generic[T]):
 
     def build(self, name: str, options: Mapping[str, Any] | None = None, **context: Any) -> T:
         """Make it from its own options; of the context (clients, seed, ...) it gets what its signature asks for."""
-        factory = self.factory(name)
-        options = dict(options or {})
-        parameters = inspect.signature(factory).parameters
+        factory, options = self.factory(name), dict(options or {})
+        parameters = _parameters(factory)
+        if parameters is None:
+            raise ConfigError(f"{self.kind} {name!r} is {factory!r}; required is something that makes one")
+        self._check_options(name, options, parameters, context)
+        given = {key: value for key, value in context.items() if key in parameters and key not in options}
+        try:
+            made = factory(**given, **options)
+        except TypeError as error:
+            raise ConfigError(f"{self.kind} {name!r} cannot be made from {options}: {error}") from error
+        if self._protocol is not None and not isinstance(made, self._protocol):
+            raise ConfigError(f"{self.kind} {name!r} makes {made!r}; required is a {self._protocol.__name__}")
+        return made
+
+    def _check_options(
+        self,
+        name: str,
+        options: Mapping[str, Any],
+        parameters: Mapping[str, inspect.Parameter],
+        context: Mapping[str, Any],
+    ) -> None:
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-        for option in options:
-            if option not in parameters and not takes_any:
+        for option, value in options.items():
+            if option in parameters:
+                check_option(f"{self.kind} {name!r}", option, value, parameters[option].annotation)
+            elif not takes_any:
                 known = [p for p in parameters if p not in context]
                 hint = nearest(option, known) if known else "it has none"
                 raise ConfigError(f"{self.kind} {name!r} has no option {option!r}; {hint}")
-        given = {key: value for key, value in context.items() if key in parameters and key not in options}
-        try:
-            return factory(**given, **options)
-        except TypeError as error:
-            raise ConfigError(f"{self.kind} {name!r} cannot be made from {options}: {error}") from error
+
+
+def check_option(whose: str, option: str, value: Any, annotation: Any) -> None:
+    """Refuse a value that is not of the annotated type, where that is a plain one: bool, int, float, str, literals.
+
+    >>> check_option("allocator 'even'", "carry_over", "maybe", bool)
+    Traceback (most recent call last):
+    ...
+    bara.errors.ConfigError: allocator 'even' has carry_over = 'maybe'; required is bool
+    """
+    if not _fits(value, annotation):
+        wanted = getattr(annotation, "__name__", None) if isinstance(annotation, type) else str(annotation)
+        raise ConfigError(f"{whose} has {option} = {value!r}; required is {wanted}")
+
+
+def _fits(value: Any, annotation: Any) -> bool:
+    if get_origin(annotation) is Literal:
+        return value in get_args(annotation)
+    if get_origin(annotation) in (Union, UnionType):
+        return any(_fits(value, one) for one in get_args(annotation))
+    if annotation in (bool, str, NoneType):
+        return isinstance(value, annotation)
+    if annotation is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if annotation is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return True
+
+
+def _parameters(factory: Any) -> Mapping[str, inspect.Parameter] | None:
+    try:
+        return inspect.signature(factory, eval_str=True).parameters
+    except (TypeError, ValueError, NameError):
+        return None

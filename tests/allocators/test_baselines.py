@@ -84,6 +84,11 @@ def test_a_fixed_number_may_shrink_instead(play):
         ("fixed", {}, "cannot be made"),
         ("even", {"carryover": True}, "no option 'carryover'; did you mean 'carry_over'"),
         ("bara", {"lenght_scale": 1}, "no option 'lenght_scale'; did you mean 'length_scale'"),
+        ("even", {"carry_over": "no"}, "carry_over = 'no'; required is bool"),
+        ("fixed", {"n": 2.5}, "n = 2.5; required is int"),
+        ("fixed", {"n": True}, "n = True; required is int"),
+        ("bara", {"clip": "maybe"}, "clip = 'maybe'; required is bool"),
+        ("bara", {"noise": float("inf")}, "noise = inf; required is float"),
         ("bara", {"preset": "papers"}, "no preset 'papers'; did you mean 'paper'"),
         ("bara", {"noise": 0}, "noise = 0"),
         ("bara", {"exploration_share": 2}, "exploration_share = 2"),
@@ -103,3 +108,9 @@ def test_an_unknown_allocator_suggests_the_nearest():
 def test_nobody_to_choose_from_is_refused():
     with pytest.raises(ConfigError, match="0 clients"):
         RandomN(clients=0)
+
+
+@pytest.mark.parametrize("name", ["os:getcwd", "collections:Counter", "os:path", ":x", ".foo:X", "os:nothing"])
+def test_an_import_path_to_something_else_is_named(name):
+    with pytest.raises(ConfigError):
+        ALLOCATORS.build(name, {}, clients=5, seed=0)

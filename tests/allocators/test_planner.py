@@ -55,14 +55,14 @@ def test_with_selection_noise_it_recruits_few_first_and_many_at_the_end(play, ma
 
 
 def test_without_selection_noise_it_does_no_harm(play, make_federation):
-    """Within 0.3 points of even allocation with carry-over, under a short deadline, where an end phase is waste."""
+    """Within half a point of even allocation with carry-over, under a short deadline, where an end phase is waste."""
 
     def final(make):
         federations = (make_federation(clients=20, seed=seed, delta=0.0, v_1=0.0) for seed in range(4))
         runs = [play(make(seed), Purse.of(450, 60), federation)[0] for seed, federation in enumerate(federations)]
         return np.mean([records[-1].evaluation.accuracy for records in runs])
 
-    assert final(lambda seed: Planner(clients=20, seed=seed)) > final(lambda _: Even(carry_over=True)) - 0.003
+    assert final(lambda seed: Planner(clients=20, seed=seed)) > final(lambda _: Even(carry_over=True)) - 0.005
 
 
 def test_it_spends_the_budget_and_never_more(play, make_federation):

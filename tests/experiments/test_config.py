@@ -32,6 +32,9 @@ def test_every_default_is_visible():
         ("clients.bids=unifrm(0,1)", "clients.bids: no distribution is named 'unifrm'; did you mean 'uniform'"),
         ("clients.strategy=liar", "clients.strategy: no bidding strategy is named 'liar'"),
         ("clients.failure_rate=2", "clients.failure_rate is 2"),
+        ("budget.total=true", "budget.total: true and false are no numbers"),
+        ("clients.count=true", "clients.count: true and false are no numbers"),
+        ("clients.bids=normal(1,-1)", "negative spread"),
         ("budget", "required is KEY=VALUE"),
         ("seed.x=1", "seed"),
         ("seed=-1", "seed is -1"),
@@ -60,6 +63,11 @@ def test_values_are_toml_and_otherwise_text():
         "d": "word",
         "e": "1",
     }
+
+
+def test_an_import_path_may_be_an_options_value():
+    spec = parse_spec("bara:estimator=my.module:Mine:clip=true")
+    assert spec == {"name": "bara", "estimator": "my.module:Mine", "clip": True}
 
 
 def test_labels_read_as_on_the_command_line():

@@ -68,11 +68,11 @@ def test_a_comparison_goes_on_where_it_stopped(tmp_path):
 def test_one_failed_run_does_not_lose_the_others():
     def sometimes(settings):
         if settings.seed == 1:
-            raise ConfigError("this one breaks")
+            raise KeyError("this one breaks")
         return run(settings)
 
     outcomes = list(compare(cells(config(), ["even"], 3), jobs=1, play=sometimes))
-    assert [o for o in outcomes if isinstance(o, Failure)] == [Failure("even", 1, "this one breaks")]
+    assert [o for o in outcomes if isinstance(o, Failure)] == [Failure("even", 1, "KeyError: 'this one breaks'")]
     assert len(outcomes) == 3
 
 
@@ -102,3 +102,26 @@ def test_differences_pair_by_seed():
     difference = paired({0: 3.0, 1: 5.0, 2: 9.0}, {1: 4.0, 0: 1.0})
     assert (difference.mean, difference.count) == (1.5, 2)
     assert paired({0: 1.0}, {1: 1.0}) is None
+
+
+def test_a_damaged_result_is_run_again(tmp_path):
+    grid = cells(config(), ["even"], 1)
+    first = list(compare(grid, tmp_path, jobs=1))
+    next(tmp_path.glob("*.json")).write_text("{")
+    assert list(compare(grid, tmp_path, jobs=1)) == first
+
+
+def test_the_same_allocator_twice_is_compared_once():
+    assert len(cells(config(), ["even", "even"], 2)) == 2
+
+
+def test_a_place_that_cannot_keep_results_is_named_before_anything_runs(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot keep results"):
+        list(compare(cells(config(), ["even"], 1), tmp_path / "file", play=None))
+
+
+@pytest.mark.parametrize("key", ["clients.late_rate=1", "clients.poisoners=2", "data.name=mnist", "training.model=cnn"])
+def test_the_synthetic_federation_refuses_what_it_would_ignore(key):
+    with pytest.raises(ConfigError, match=r"is set, but the synthetic federation has no data"):
+        run(config(key))

@@ -1,5 +1,8 @@
 """Five clients by hand. Prices: ann 3, bob 1, cat 2, dan 5, eve 4."""
 
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
 from bara import Bids, Offer, Purse
@@ -121,3 +124,17 @@ def test_qualities_too_far_apart_are_refused_by_name():
     bids = Bids.of({"ann": 1, "bob": 1}, samples={"ann": 1e300, "bob": 1e-300})
     with pytest.raises(InvalidBidError, match=r"clients 'ann' and 'bob' have qualities 1e\+300 and 1e-300; .* 63 bits"):
         QualityAuction(quality="samples").menu(bids)
+
+
+@pytest.mark.parametrize("quality", [None, "samples"])
+def test_a_reserve_price_beyond_all_money_is_refused(quality):
+    bids = Bids.of(PRICES, samples=dict.fromkeys(PRICES, 2.0))
+    with pytest.raises(ConfigError, match=r"the reserve price is 9000000000000.00; .*63 bits for all 5 clients"):
+        QualityAuction(quality, reserve="9e12").menu(bids)
+
+
+def test_many_clients_of_few_qualities_are_paid_exactly():
+    bids = Bids(tuple("abcdef"), np.array([1, 2, 3, 4, 5, 7]), {"samples": np.array([3.0, 3.0, 1.0, 1.0, 3.0, 3.0])})
+    menu = QualityAuction("samples").menu(bids)
+    unit = Fraction(4, 1)
+    assert menu.award(Offer.recruit(5), RICH).payments == tuple(int(q * unit) for q in (3, 3, 3, 3, 1))

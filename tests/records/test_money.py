@@ -1,5 +1,7 @@
+import decimal
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,11 +29,24 @@ def test_amounts_of_every_kind_are_read(value, micros):
 
 
 @pytest.mark.parametrize(
-    "value", ["0.0000001", "nan", "inf", float("nan"), float("-inf"), "ten", "", None, 10**13, "1e400"]
+    "value", ["0.0000001", "nan", "inf", float("nan"), float("-inf"), "ten", "", None, 10**13, "1e400", "1e999999999"]
 )
 def test_what_is_no_amount_is_refused_with_what_was_got(value):
     with pytest.raises(InvalidMoneyError, match=r"the price of 'ann' is .*required"):
         money(value, what="the price of 'ann'")
+
+
+def test_no_decimal_context_rounds_an_amount():
+    with decimal.localcontext(decimal.Context(prec=6)):
+        assert money("1234567.89") == 1_234_567_890_000
+    with pytest.raises(InvalidMoneyError, match="six decimals"):
+        money("1.0000000000000000000000000000000001")
+
+
+def test_numpy_numbers_are_amounts_and_truth_values_are_not():
+    assert (money(np.int64(3)), money(np.float32(3.5))) == (3_000_000, 3_500_000)
+    with pytest.raises(InvalidMoneyError, match="decimal number"):
+        money(bool("true"))
 
 
 def test_errors_are_bara_errors_and_builtins_at_once():

@@ -21,6 +21,9 @@ def test_every_kind_of_offer_is_a_cap_for_every_n():
         (lambda: Offer.spend(-1), "a cap of -0.000001"),
         (lambda: Offer.caps([1, -2]), "a cap of -0.000002"),
         (lambda: Offer.recruit(1, shortfall="beg"), "shortfall 'beg'"),
+        (lambda: Offer.recruit(2.5), "limit is 2.5; required is a whole number"),
+        (lambda: Offer.spend(float("nan")), "budget is nan"),
+        (lambda: Offer.caps([1.9]), "a cap is 1.9"),
     ],
 )
 def test_an_offer_that_is_no_cap_is_refused(make, message):
@@ -56,3 +59,14 @@ def test_an_award_that_contradicts_itself_is_refused():
         Award(("ann",), (0,))
     with pytest.raises(InvalidRecordError, match="1 winners but 2 weights"):
         Award(("ann",), (1,), weights=(0.5, 0.5))
+
+
+def test_an_offer_beyond_all_money_is_no_limit():
+    assert Offer.spend(2**64).cap(1) == MAX_MONEY
+    assert Offer.caps([2**64]).cap(1) == MAX_MONEY
+
+
+@pytest.mark.parametrize("make", [lambda: Purse.of(30, 2.5), lambda: Purse(2**64, 1), lambda: Purse(1.5, 1)])
+def test_a_purse_holds_whole_numbers_that_fit(make):
+    with pytest.raises(InvalidRecordError):
+        make()

@@ -1,7 +1,7 @@
 import pytest
 
-from bara import AwardedRound, Bids, Delivery, Evaluation, Evidence, Offer, Purse, RoundRecord
-from bara.errors import InvalidRecordError
+from bara import Award, AwardedRound, Bids, Delivery, Evaluation, Evidence, Offer, Purse, RoundRecord
+from bara.errors import InvalidRecordError, OverspentError
 from bara.mechanisms import bid_price_first
 
 
@@ -53,3 +53,13 @@ def test_round_zero_costs_nothing_and_round_one_follows():
     record = RoundRecord.initial(Purse.of(10, 5), Evaluation(0.1))
     assert (record.round, record.paid, record.n) == (0, 0, 0)
     assert record.purse_after == Purse.of(10, 5)
+
+
+def test_a_promise_that_the_purse_cannot_keep_is_refused_before_anyone_trains():
+    menu = bid_price_first().menu(Bids.of({"ann": 1, "bob": 2}))
+    with pytest.raises(OverspentError, match=r"round 1 promises 7.00; required is at most the 5.00"):
+        AwardedRound(Purse.of(5, 3), Offer.skip(), menu.bids, menu.costs, Award(("ann",), (7_000_000,)))
+
+
+def test_what_was_spent_before_stays_spent():
+    assert RoundRecord.initial(Purse(20, 5, spent=15), Evaluation(0.1)).purse_after.left == 5

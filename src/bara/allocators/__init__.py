@@ -22,6 +22,7 @@ ALLOCATORS: Registry[Allocator] = Registry(
         "finale": "bara.allocators.finale:Finale",
         "planner": "bara.allocators.planner:Planner",
     },
+    Allocator,
 )
 """Every allocator by name; others by import path or by the entry-point group `bara.allocators`."""
 

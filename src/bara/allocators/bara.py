@@ -19,7 +19,8 @@ import numpy as np
 from bara.allocators.arms import arms_of, check_clients, positions
 from bara.allocators.estimators import ESTIMATORS, Estimator
 from bara.errors import ConfigError
-from bara.plugins import nearest
+from bara.plugins import check_option, nearest
+from bara.randomness import stream
 from bara.records import Belief, Offer, Purse, RoundRecord, Shortfall
 from bara.surrogates import KalmanGP, squared_exponential
 
@@ -124,7 +125,7 @@ class Bara:
     def ask(self, purse: Purse) -> Offer:
         """Stage 1: a random n. Stage 2: the n of the largest upper confidence bound (Eq. 13)."""
         if self._explores(purse):
-            arm = int(np.random.default_rng((self._seed, purse.round)).integers(len(self._arms)))
+            arm = int(stream(self._seed, "exploration", purse.round).integers(len(self._arms)))
         else:
             mean, deviation = self._gp.predict(self.reading.ahead)
             arm = int(np.argmax(mean + self._root_beta(purse.round) * deviation))  # a tie goes to the smaller n
@@ -202,8 +203,11 @@ class Bara:
 def _reading(preset: str, options: dict[str, Any]) -> Reading:
     if preset not in PRESETS:
         raise ConfigError(f"allocator 'bara' has no preset {preset!r}; {nearest(preset, list(PRESETS))}")
-    known = [field.name for field in fields(Reading)]
-    for option in options:
-        if option not in known:
-            raise ConfigError(f"allocator 'bara' has no option {option!r}; {nearest(option, known)}")
+    types = {field.name: field.type for field in fields(Reading)}
+    for option, value in options.items():
+        if option not in types:
+            raise ConfigError(
+                f"allocator 'bara' has no option {option!r}; {nearest(option, ['preset', 'estimator', *types])}"
+            )
+        check_option("allocator 'bara'", option, value, types[option])
     return replace(PRESETS[preset], **options)

@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from bara.errors import InvalidRecordError
 from bara.plugins import Registry
@@ -10,6 +10,7 @@ from bara.records import RoundRecord
 from bara.surrogates import NewtonPolynomial
 
 
+@runtime_checkable
 class Estimator(Protocol):
     """Predicts where a constant n would end."""
 
@@ -58,5 +59,7 @@ class NewtonEstimator:
             return math.inf if value > 0 else -math.inf
 
 
-ESTIMATORS: Registry[Estimator] = Registry("estimator", {"newton": "bara.allocators.estimators:NewtonEstimator"})
+ESTIMATORS: Registry[Estimator] = Registry(
+    "estimator", {"newton": "bara.allocators.estimators:NewtonEstimator"}, Estimator
+)
 """Every estimator by name; others by import path or by the entry-point group `bara.estimators`."""

@@ -30,6 +30,8 @@ class Finale:
 
     def ask(self, purse: Purse) -> Offer:
         """This round's shares of what is left."""
+        if not purse.rounds_left:
+            return Offer.stop()
         length = max(purse.max_rounds // 20, 1) if self.rounds is None else self.rounds
         final = min(purse.rounds_left, length)
         shares_left = purse.rounds_left - final + final * self.shares

@@ -17,6 +17,7 @@ import numpy as np
 
 from bara.allocators.arms import arms_of, check_clients
 from bara.allocators.finale import Finale
+from bara.randomness import stream
 from bara.records import Belief, FloatArray, IntArray, Offer, Plan, Purse, RoundRecord
 from bara.surrogates.learning_curve import LearningCurveBelief, Shapes
 
@@ -75,7 +76,7 @@ class Planner:
         known = self._menus > 0
         if self._curve is None or self._curve.rounds < FIRST_ROUNDS or not known.any():
             return Finale().ask(purse), Belief(stage="even with a finale: too few rounds to plan on")
-        rng = np.random.default_rng((self._seed, purse.round))
+        rng = stream(self._seed, "posterior", purse.round)
         shapes = self._curve.draw(rng, DRAWS)
         arms, costs = self._arms[known], self._costs[known] / self._menus[known]
         plans = _Plans(purse, arms, costs)
@@ -86,7 +87,7 @@ class Planner:
     def _variation(self, purse: Purse) -> float:
         """Early rounds vary around the plan, so that the curve can be told apart from the noise."""
         fade = max(1 - purse.round / (0.4 * purse.max_rounds), 0.0)
-        rng = np.random.default_rng((self._seed, purse.round, 1))
+        rng = stream(self._seed, "variation", purse.round)
         return math.exp(0.4 * fade * rng.uniform(-1, 1))
 
 

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from bara.allocators.arms import check_clients
+from bara.randomness import stream
 from bara.records import Offer, Purse, RoundRecord, Shortfall
 
 
@@ -28,7 +27,7 @@ class RandomN:
 
     def ask(self, purse: Purse) -> Offer:
         """This round's draw."""
-        rng = np.random.default_rng((self.seed, purse.round))
+        rng = stream(self.seed, "random n", purse.round)
         return Offer.recruit(int(rng.integers(1, max(self.clients, 2))), shortfall=self.shortfall)
 
     def tell(self, record: RoundRecord) -> None:

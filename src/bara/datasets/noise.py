@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from bara.datasets.randomness import stream
 from bara.datasets.record import Labels
 from bara.errors import ConfigError, DatasetError
+from bara.randomness import stream
 
 
 def flip_labels(labels: Labels, indices: NDArray[np.int64], fraction: float, classes: int, seed: int = 0) -> Labels:

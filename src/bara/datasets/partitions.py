@@ -7,9 +7,9 @@ no client is left without: how is said at each function. The same seed gives the
 import numpy as np
 from numpy.typing import NDArray
 
-from bara.datasets.randomness import stream
 from bara.datasets.record import Labels
 from bara.errors import ConfigError, DatasetError
+from bara.randomness import stream
 
 Parts = list[NDArray[np.int64]]
 

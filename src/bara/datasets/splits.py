@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bara.datasets.randomness import stream
 from bara.datasets.record import Dataset, Labels
 from bara.datasets.strata import stratified_order
 from bara.errors import ConfigError, DatasetError, UnknownNameError
 from bara.plugins import nearest
+from bara.randomness import stream
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,10 @@ from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 
+from bara import __version__
 from bara.errors import BaraError, ConfigError
 from bara.experiments.config import Config
+from bara.experiments.engines import FEDERATIONS
 from bara.experiments.results import Result
 from bara.experiments.runner import build_allocator, build_mechanism, run
 
@@ -25,7 +27,8 @@ class Cell:
     @property
     def key(self) -> str:
         """The same configuration has the same key, in any sitting."""
-        return hashlib.sha256(self.config.model_dump_json().encode()).hexdigest()[:16]
+        content = f"{__version__} {self.config.model_dump_json()}"
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -48,11 +51,12 @@ def cells(config: Config, allocators: Sequence[str], seeds: int) -> list[Cell]:
     grid = [
         Cell(alone.with_allocator(allocator, seed))
         for seed in range(config.seed, config.seed + seeds)
-        for allocator in allocators
+        for allocator in dict.fromkeys(allocators)
     ]
-    for cell in grid[: len(allocators)]:
+    for cell in grid[: len(grid) // seeds]:
         build_allocator(cell.config)
         build_mechanism(cell.config)
+        FEDERATIONS.factory(cell.config.federation.engine)
     return grid
 
 
@@ -72,6 +76,13 @@ def compare(
         backend: A joblib backend (`loky`, `ray`, `dask`, ...) that the caller has set up; None for joblib's own.
         play: What runs a configuration.
     """
+    if jobs == 0:
+        raise ConfigError("0 jobs; required is at least 1, or -1 for all cores")
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"cannot keep results in {str(folder)!r}: {error.strerror}") from None
     todo = []
     for cell in grid:
         stored = _stored(folder, cell)
@@ -91,19 +102,22 @@ def compare(
 def _play(play: Callable[[Config], Result], cell: Cell) -> tuple[Cell, Result | Failure]:
     try:
         return cell, play(cell.config)
-    except BaraError as error:
-        return cell, Failure(cell.config.allocator.label, cell.config.seed, str(error))
+    except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; the others go on
+        told = str(error) if isinstance(error, BaraError) else f"{type(error).__name__}: {error}"
+        return cell, Failure(cell.config.allocator.label, cell.config.seed, told)
 
 
 def _stored(folder: Path | None, cell: Cell) -> Result | None:
     if folder is None or not (path := folder / f"{cell.key}.json").exists():
         return None
-    tree: dict[str, Any] = json.loads(path.read_text())
-    return Result(**tree)
+    try:
+        tree: dict[str, Any] = json.loads(path.read_text())
+        return Result(**tree)
+    except (ValueError, TypeError):
+        return None  # damaged, or of another version: it is run again
 
 
 def _store(folder: Path, cell: Cell, result: Result) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f"{cell.key}.{os.getpid()}.tmp"
     unfinished.write_text(json.dumps(result.to_json()))
     unfinished.replace(folder / f"{cell.key}.json")

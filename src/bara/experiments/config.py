@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from bara.datasets import parse as parse_partition
 from bara.errors import BaraError, ConfigError, InvalidMoneyError, InvalidRecordError
@@ -19,6 +19,14 @@ from bara.records import Purse
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        """Pydantic would read true as 1."""
+        if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
+            raise ConfigError("true and false are no numbers")
+        return value
 
 
 class _Named(BaseModel):
@@ -207,10 +215,17 @@ def parse_spec(spec: str) -> dict[str, Any]:
     >>> parse_spec("my_package.module:MyAllocator:speed=2")
     {'name': 'my_package.module:MyAllocator', 'speed': 2}
     """
-    parts = spec.split(":")
-    options = [part.partition("=") for part in parts if "=" in part]
-    name = ":".join(part for part in parts if "=" not in part)
-    return {"name": name.strip(), **{key.strip(): _value(text) for key, _, text in options}}
+    name: list[str] = []
+    options: dict[str, str] = {}
+    for part in spec.split(":"):
+        key, equals, text = part.partition("=")
+        if equals:
+            options[last := key.strip()] = text
+        elif options:  # the rest of an import path that is an option's value
+            options[last] += f":{part}"
+        else:
+            name.append(part.strip())
+    return {"name": ":".join(name), **{key: _value(text) for key, text in options.items()}}
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -7,9 +7,13 @@ import numpy as np
 from bara.errors import ConfigError
 from bara.federations.distributions import Distribution, parse_call
 from bara.plugins import nearest
+from bara.randomness import stream
 from bara.records import MICRO, Award, Bids, FloatArray, IntArray
 
 TRUTHFUL = "truthful"
+MOST_COST = 1e11
+"""What no round of training costs; beyond, a price does not fit in 63 bits."""
+
 STRATEGIES = (TRUTHFUL, "overbid", "learner")
 
 
@@ -107,8 +111,10 @@ class Bidders:
 
     def costs(self, round: int) -> IntArray:  # noqa: A002 - a round is a round
         """What taking part in this round costs each client, in micro-units."""
-        drawn = self._distribution.draw(np.random.default_rng((self._seed, 1, round)), len(self.clients))
+        drawn = self._distribution.draw(stream(self._seed, "costs", round), len(self.clients))
         scaled = drawn * self._factors * (1 + self._drift) ** (round - 1)
+        if not scaled.max() < MOST_COST:
+            raise ConfigError(f"clients.bids draws a cost of {scaled.max():.3g}; required is below {MOST_COST:.0e}")
         return np.maximum(np.rint(scaled * MICRO), 1).astype(np.int64)
 
     def bids(self, round: int) -> Bids:  # noqa: A002
@@ -118,7 +124,7 @@ class Bidders:
 
     def away(self, round: int) -> list[str]:  # noqa: A002
         """Who is not there this round."""
-        drawn = np.random.default_rng((self._seed, 4, round // self.ABSENCE)).random(len(self.clients))
+        drawn = stream(self._seed, "absence", round // self.ABSENCE).random(len(self.clients))
         return [client for client, value in zip(self.clients, drawn, strict=True) if value < self._absence_rate]
 
     def tell(self, award: Award) -> None:

@@ -54,6 +54,8 @@ class Distribution:
             raise ConfigError(f"{text!r} has {len(arguments)} numbers; {name} takes {_DRAWS[name][0]}")
         if not all(np.isfinite(arguments)) or (name == "uniform" and not 0 <= arguments[0] <= arguments[1]):
             raise ConfigError(f"{text!r} cannot be drawn from; required are finite numbers, low before high")
+        if name in ("lognormal", "normal") and arguments[1] < 0:
+            raise ConfigError(f"{text!r} has a negative spread; required is zero or more")
         if name in ("constant", "exponential") and arguments[0] <= 0:
             raise ConfigError(f"{text!r} is no price; required is more than zero")
         return cls(name, arguments)

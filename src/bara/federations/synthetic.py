@@ -12,10 +12,9 @@ The loss is that of a classifier of this accuracy: -log of it.
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from bara.errors import ConfigError
 from bara.federations.bidding import Bidders
+from bara.randomness import stream
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence
 
 
@@ -80,7 +79,7 @@ class SyntheticFederation:
 
     def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
         """Move along the curve by what those who deliver are worth."""
-        rng = np.random.default_rng((self._seed, 2, round))
+        rng = stream(self._seed, "training", round)
         failed = rng.random(award.n) < self._failure_rate
         noise = rng.standard_normal()
         self.bidders.tell(award)

@@ -11,6 +11,7 @@ MECHANISMS: Registry[Mechanism] = Registry(
         "bid-price-first": "bara.mechanisms.quality_auction:bid_price_first",
         "quality": "bara.mechanisms.quality_auction:QualityAuction",
     },
+    Mechanism,
 )
 """Every mechanism by name; others by import path or by the entry-point group `bara.mechanisms`."""
 

@@ -19,8 +19,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from bara.errors import InvalidBidError
-from bara.records import Bids, FloatArray, IntArray, Menu
+from bara.errors import ConfigError, InvalidBidError
+from bara.records import MAX_MONEY, Bids, FloatArray, IntArray, Menu, show_money
 from bara.records.bids import checked_column
 
 _ERROR = 4 * np.finfo(np.float64).eps  # relative; two rounded operations err by less than half of this
@@ -38,6 +38,8 @@ def critical_menu(bids: Bids, quality: FloatArray | None = None, reserve: int | 
             and a lone bidder can be paid; clients above it are left out.
     """
     if quality is None:
+        if reserve is not None and reserve * len(bids) > MAX_MONEY:
+            raise _reserve_too_large(reserve, len(bids))
         return _equal_menu(bids, reserve)
     quality = checked_column("quality", quality, bids.clients)
     if len(bids):
@@ -108,17 +110,26 @@ def _floor_products(scores: FloatArray, price: int, score: float) -> IntArray:
     """floor(q_i * b / q) for each q_i, exactly."""
     products = scores * (price / score)
     payments = np.floor(products).astype(np.int64)
-    for i in np.flatnonzero(np.abs(products - np.rint(products)) <= products * _ERROR):
-        payments[i] = Fraction(float(scores[i])) * price // Fraction(score)
+    near = np.abs(products - np.rint(products)) <= products * _ERROR
+    distinct, where = np.unique(scores[near], return_inverse=True)  # equal qualities are decided once
+    exact = [Fraction(float(one)) * price // Fraction(score) for one in distinct]
+    payments[near] = np.array(exact, np.int64)[where]
     return payments
+
+
+def _reserve_too_large(reserve: int, clients: int) -> ConfigError:
+    return ConfigError(
+        f"the reserve price is {show_money(reserve)}; required is that it fits in 63 bits for all {clients} clients"
+    )
 
 
 def _check_range(bids: Bids, quality: FloatArray, reserve: int) -> None:
     """The dearest payment there could be, for everyone, must fit in 63 bits."""
     best, worst = int(np.argmax(quality)), int(np.argmin(quality))
     ratio = Fraction(float(quality[best])) / Fraction(float(quality[worst]))
-    unit = Fraction(reserve) * Fraction(float(quality[best]))
-    if max(int(bids.prices.max()) * ratio, unit) * len(bids) >= 2**62:
+    if Fraction(reserve) * Fraction(float(quality[best])) * len(bids) >= 2**62:
+        raise _reserve_too_large(reserve, len(bids))
+    if int(bids.prices.max()) * ratio * len(bids) >= 2**62:
         raise InvalidBidError(
             f"clients {bids.clients[best]!r} and {bids.clients[worst]!r} have qualities {quality[best]} and "
             f"{quality[worst]}; required is that the dearest payment, for all {len(bids)}, fits in 63 bits"

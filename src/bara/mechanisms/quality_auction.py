@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from bara.errors import ConfigError
+from bara.errors import ConfigError, InvalidMoneyError
 from bara.mechanisms.critical import critical_menu
 from bara.mechanisms.properties import EVERY_PROPERTY
 from bara.records import Bids, Menu, RoundRecord, money
@@ -28,7 +28,11 @@ class QualityAuction:
 
     def __post_init__(self) -> None:
         """Refuse a reserve price that is no price."""
-        if self.reserve is not None and money(self.reserve, what="the reserve price") <= 0:
+        try:
+            price = 1 if self.reserve is None else money(self.reserve, what="the reserve price")
+        except InvalidMoneyError as error:
+            raise ConfigError(str(error)) from None
+        if price <= 0:
             raise ConfigError(f"the reserve price is {self.reserve}; required is more than zero")
 
     def menu(self, bids: Bids) -> Menu:

@@ -1,6 +1,10 @@
 """Money: whole micro-units, exact from and to decimals."""
 
+import operator
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+import numpy as np
 
 from bara.errors import InvalidMoneyError
 
@@ -24,18 +28,26 @@ def money(value: Decimal | float | str, *, what: str = "amount") -> int:
     >>> money("12.345678"), money(7), money(0.1)
     (12345678, 7000000, 100000)
     """
-    try:
-        exact = Decimal(repr(float(value)) if isinstance(value, float) else value)
-    except (InvalidOperation, TypeError, ValueError):
-        raise InvalidMoneyError(f"{what} is {value!r}; required is a decimal number") from None
+    exact = _decimal(value, what)
     if not exact.is_finite():
         raise InvalidMoneyError(f"{what} is {value}; required is a finite number")
-    if abs(exact) * MICRO > MAX_MONEY:
+    micros = Fraction(exact) * MICRO if exact.adjusted() < 20 else Fraction(2 * MAX_MONEY)  # 1e9999 is not spelled out
+    if abs(micros) > MAX_MONEY:
         raise InvalidMoneyError(f"{what} is {value}; required is at most {show_money(MAX_MONEY)}")
-    micros = exact.scaleb(6).to_integral_value() if isinstance(value, float) else exact.scaleb(6)
-    if micros != int(micros):
+    if micros.denominator != 1 and not isinstance(value, float | np.floating):
         raise InvalidMoneyError(f"{what} is {value}; required are at most six decimals")
-    return int(micros)
+    return round(micros)
+
+
+def _decimal(value: object, what: str) -> Decimal:
+    """The number as written; no decimal context rounds it."""
+    try:
+        if isinstance(value, float | np.floating):
+            return Decimal(repr(float(value)))
+        written = str(value) if isinstance(value, bool) else value  # True is no amount
+        return Decimal(written if isinstance(written, str | Decimal) else operator.index(written))  # type: ignore[arg-type]
+    except (InvalidOperation, TypeError, ValueError):
+        raise InvalidMoneyError(f"{what} is {value!r}; required is a decimal number") from None
 
 
 def show_money(micros: int) -> str:

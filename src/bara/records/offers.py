@@ -1,16 +1,24 @@
 """What an allocator would pay, what there is to pay with, and what was awarded."""
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
 
-from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
+from bara.errors import BaraError, InvalidOfferError, InvalidRecordError, OverspentError
 from bara.records.bids import IntArray
 from bara.records.money import MAX_MONEY, money, show_money
 
 Shortfall = Literal["shrink", "stop"]
+
+
+def _whole(name: str, value: object, error: type[BaraError]) -> int:
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise error(f"{name} is {value!r}; required is a whole number") from None
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,10 @@ class Purse:
 
     def __post_init__(self) -> None:
         """Refuse a budget, deadline or balance that cannot be."""
+        for name in ("total", "max_rounds", "spent", "round"):
+            object.__setattr__(self, name, _whole(name, getattr(self, name), InvalidRecordError))
+        if self.total > MAX_MONEY:
+            raise InvalidRecordError(f"the budget is {self.total}; required is at most {MAX_MONEY} micro-units")
         if self.total <= 0:
             raise InvalidRecordError(f"the budget is {show_money(self.total)}; required is more than zero")
         if self.max_rounds < 1:
@@ -85,7 +97,13 @@ class Offer:
     stopped: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse caps that are no amounts."""
+        """Refuse caps that are no amounts; one beyond all money is no limit."""
+        caps = {"limit": self.limit, "budget": self.budget}
+        for name, value in caps.items():
+            object.__setattr__(self, name, min(_whole(name, value, InvalidOfferError), MAX_MONEY))
+        if self.table is not None:
+            table = tuple(min(_whole("a cap", cap, InvalidOfferError), MAX_MONEY) for cap in self.table)
+            object.__setattr__(self, "table", table)
         if self.limit < 0:
             raise InvalidOfferError(f"an offer for {self.limit} clients; required is zero or more")
         worst = min((self.budget, *(self.table or ())))
@@ -107,7 +125,7 @@ class Offer:
     @classmethod
     def caps(cls, caps: Sequence[int] | IntArray, *, shortfall: Shortfall = "shrink") -> Self:
         """Take the largest n whose cost is at most caps[n - 1], in micro-units."""
-        return cls(limit=len(caps), table=tuple(int(cap) for cap in caps), shortfall=shortfall)
+        return cls(limit=len(caps), table=tuple(caps), shortfall=shortfall)
 
     @classmethod
     def skip(cls) -> Self:

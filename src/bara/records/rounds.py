@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Self
 
-from bara.errors import InvalidRecordError
+from bara.errors import InvalidRecordError, OverspentError
 from bara.records.bids import Bids, IntArray
 from bara.records.menus import Menu
+from bara.records.money import show_money
 from bara.records.offers import Award, Offer, Purse
 
 
@@ -150,6 +151,14 @@ class AwardedRound:
     award: Award
     belief: Belief | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse a promise that the purse cannot keep."""
+        if self.award.cost > self.purse.left:
+            raise OverspentError(
+                f"round {self.purse.round} promises {show_money(self.award.cost)}; required is at most the "
+                f"{show_money(self.purse.left)} that are left"
+            )
+
     @classmethod
     def of(cls, purse: Purse, offer: Offer, menu: Menu, belief: Belief | None = None) -> Self:
         """The round that an offer buys from a menu."""
@@ -181,7 +190,7 @@ class RoundRecord:
     @classmethod
     def initial(cls, purse: Purse, evaluation: Evaluation) -> Self:
         """Round 0: nobody recruited, nothing paid, the initial model evaluated."""
-        before = Purse(purse.total, purse.max_rounds, spent=0, round=0)
+        before = replace(purse, round=0)
         nobody = Bids.of({})
         return cls(AwardedRound(before, Offer.skip(), nobody, nobody.prices, Award()), Delivery(evaluation))
 

@@ -73,7 +73,6 @@ class LearningCurveBelief:
         self._xz = np.zeros((cells, 2))
         self._zz = np.zeros(cells)
         self._log_weight = np.zeros(cells)
-        self._count = 0.0
         self._precision = precision
         self.rounds = 0
 
@@ -86,7 +85,6 @@ class LearningCurveBelief:
         g = self._g(self._progress)
         x1, x2 = 1 - g, -self._selection
         z = self._tamed(accuracy, x1, x2, g, variance) - self.initial * g
-        self._count += 1
         self._xx += np.stack([x1 * x1, x1 * x2, x2 * x2], 1) / variance[:, None]
         self._xz += np.stack([x1 * z, x2 * z], 1) / variance[:, None]
         self._zz += z * z / variance
@@ -122,7 +120,7 @@ class LearningCurveBelief:
         return np.asarray(np.exp(-self._p * np.log1p(progress / self._s)))
 
     def _shape(self) -> float:
-        return PRIOR_SHAPE + self._count / 2
+        return PRIOR_SHAPE + self.rounds / 2
 
     def _tamed(
         self, accuracy: float, x1: FloatArray, x2: FloatArray, g: FloatArray, variance: FloatArray

@@ -29,6 +29,9 @@ class NewtonPolynomial(Generic[Number]):
         self._nodes: list[int] = []
         self._last: list[Number] = []  # y[t_J], y[t_{J-1}, t_J], ..., y[t_1, ..., t_J]
         self.coefficients: list[Number] = []
+        self._products: list[int] = []  # prod over the counted nodes of (tau - node), for each tau
+        self._counted = 0
+        self._summed: Number | None = None
 
     def __len__(self) -> int:
         """How many nodes there are."""
@@ -54,10 +57,12 @@ class NewtonPolynomial(Generic[Number]):
         return value
 
     def sum_to(self, last: int) -> Number:
-        """p(1) + ... + p(last); the sums over tau run over whole numbers, which is exact and fast."""
-        products = [1] * last
-        total = self.coefficients[0] * last
-        for node, coefficient in zip(self._nodes, self.coefficients[1:], strict=False):
-            products = [product * (tau - node) for tau, product in enumerate(products, 1)]
-            total += coefficient * sum(products)
-        return total
+        """p(1) + ... + p(last), in whole-numbered sums that go on from the last call's where they can."""
+        if self._summed is None or len(self._products) != last:
+            self._products, self._counted, self._summed = [1] * last, 1, self.coefficients[0] * last
+        while self._counted < len(self):
+            node = self._nodes[self._counted - 1]
+            self._products = [product * (tau - node) for tau, product in enumerate(self._products, 1)]
+            self._summed += self.coefficients[self._counted] * sum(self._products)
+            self._counted += 1
+        return self._summed

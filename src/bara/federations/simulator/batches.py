@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import final
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from bara.federations.simulator.scratch import Scratch
+from bara.randomness import stream
 
 BLOCK = 500
 """Samples that are taken out of storage at once."""
@@ -18,7 +18,7 @@ CHUNK = 250
 
 def orders(part: Tensor, seed: int, round: int, client: int, epochs: int) -> Iterator[Tensor]:  # noqa: A002
     """One client's samples in each epoch's order: depends on (seed, round, client), never on who trains it."""
-    random = np.random.default_rng([seed, round, client])
+    random = stream(seed, "batches", round, client)
     for _ in range(epochs):
         yield part[torch.from_numpy(random.permutation(len(part)))]
 

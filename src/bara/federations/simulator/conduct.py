@@ -8,6 +8,7 @@ import numpy as np
 
 from bara.errors import ConfigError
 from bara.federations.simulator.engine import State, Updates
+from bara.randomness import stream
 
 Role = Literal["noisy", "free rider", "poisoner"]
 
@@ -33,7 +34,7 @@ class Conduct:
 
     def absent(self, round: int, clients: Sequence[str]) -> dict[str, str]:  # noqa: A002 - a round is a round
         """Which of these do not deliver this round, and why."""
-        drawn = np.random.default_rng((self.seed, 2, round)).random((2, len(clients)))
+        drawn = stream(self.seed, "failures", round).random((2, len(clients)))
         void = {
             c: "its update came too late" for c, late in zip(clients, drawn[1] < self.late_rate, strict=True) if late
         }
@@ -59,7 +60,7 @@ class Conduct:
     def _idle_noise(self, round: int, row: int, state: State) -> State:  # noqa: A002
         if self.free_riding == "unchanged":
             return np.zeros_like(state)
-        rng = np.random.default_rng((self.seed, 5, round, row))
+        rng = stream(self.seed, "free riding", round, row)
         spread = 0.01 * float(np.sqrt(np.mean(state**2)))
         return (spread * rng.standard_normal(len(state))).astype(np.float32)
 
@@ -71,7 +72,7 @@ def cast_roles(clients: Sequence[str], seed: int, *, noisy: int, free_riders: in
         raise ConfigError(
             f"clients.noisy, free_riders and poisoners are {len(wanted)} in all; required is at most {len(clients)}"
         )
-    drawn = np.random.default_rng((seed, 6)).permutation(len(clients))
+    drawn = stream(seed, "roles").permutation(len(clients))
     return {clients[i]: role for i, role in zip(drawn, wanted, strict=False)}
 
 

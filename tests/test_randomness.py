@@ -1,6 +1,6 @@
 import numpy as np
 
-from bara.datasets.randomness import stream
+from bara.randomness import stream
 
 
 def test_each_purpose_has_a_stream_of_its_own():

@@ -7,8 +7,8 @@ import numpy as np
 from bara.errors import ConfigError
 
 
-def stream(seed: int, purpose: str) -> np.random.Generator:
-    """A generator that depends on the seed and on what it is used for.
+def stream(seed: int, purpose: str, *keys: int) -> np.random.Generator:
+    """A generator that depends on the seed, on what it is used for, and on further keys (a round, a client).
 
     Without the purpose, a partition and a subsample with the same seed would draw the same numbers and so
     be correlated.
@@ -18,4 +18,4 @@ def stream(seed: int, purpose: str) -> np.random.Generator:
     """
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ConfigError(f"seed must be a whole number of at least 0, got {seed!r}")
-    return np.random.default_rng([int(seed), crc32(purpose.encode())])
+    return np.random.default_rng([int(seed), crc32(purpose.encode()), *keys])
