@@ -91,4 +91,4 @@ def assert_close(got, want, start):
     """Apart by a small share of how far training went, so that a forgotten term cannot hide behind the weights."""
     apart, went = np.linalg.norm(got - want), np.linalg.norm(want - start)
     assert went > 0
-    assert apart < 1e-4 * went + 2e-7 * np.linalg.norm(want)
+    assert apart < 5e-4 * went + 2e-7 * np.linalg.norm(want)
