@@ -11,7 +11,7 @@ from bara import Award, Bids, Menu, Offer, Purse
 from bara.errors import InvalidOfferError
 from bara.mechanisms import QualityAuction, bid_price_first
 from bara.mechanisms.audit import audit
-from bara.mechanisms.properties import EVERY_PROPERTY, PROPERTIES, Case
+from bara.mechanisms.properties import CRITICAL_PAYMENTS, EVERY_PROPERTY, PROPERTIES, Case
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def cases(draw):
     return Case(bids, offer, Purse(draw(st.integers(1, most)), 1))
 
 
-@pytest.mark.parametrize("name", sorted(PROPERTIES))
+@pytest.mark.parametrize("name", sorted(CRITICAL_PAYMENTS))
 @pytest.mark.parametrize(
     "mechanism",
     [
@@ -137,7 +137,8 @@ def test_choosing_n_after_looking_at_the_bids_is_not_truthful():
 def test_what_it_claims_holds_is_said_with_the_number_of_trials():
     findings = list(audit(bid_price_first(), trials=50))
     assert {f.name for f in findings} == EVERY_PROPERTY
-    assert all(f.trials == 50 and f.counter_example is None and not f.broken for f in findings)
+    assert not any(f.broken for f in findings)
+    assert all(f.trials == 50 and f.counter_example is None for f in findings if f.claimed)
 
 
 def test_an_impossible_n_is_not_silently_priced():

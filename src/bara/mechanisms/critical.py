@@ -38,9 +38,9 @@ def critical_menu(bids: Bids, quality: FloatArray | None = None, reserve: int | 
     """
     if quality is None:
         return _equal_menu(bids, reserve)
-    _check_quality(bids, quality)
+    check_quality(bids, quality)
     if len(bids):
-        _check_range(bids, quality, reserve or 0)
+        check_range(bids, quality, reserve or 0)
     return _quality_menu(bids, quality, reserve)
 
 
@@ -60,7 +60,7 @@ def _equal_menu(bids: Bids, reserve: int | None) -> Menu:
 
 
 def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None) -> Menu:
-    order = _exact_order(bids.prices, quality)
+    order = exact_order(bids.prices, quality)
     prices, scores = bids.prices[order], quality[order]
     if reserve is not None:
         count = bisect_right(range(len(prices)), Fraction(reserve), key=lambda k: _unit_price(prices, scores, k))
@@ -70,12 +70,12 @@ def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None) -> Menu:
     costs = np.ceil(bounds).astype(np.int64)
 
     def pay(n: int, _cap: int) -> IntArray:
-        return _floor_products(scores[:n], int(prices[n]), float(scores[n]))
+        return floor_products(scores[:n], int(prices[n]), float(scores[n]))
 
     return Menu(bids, order, costs, pay, exact=False)
 
 
-def _exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
+def exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
     """Positions by unit price, then by position; exact where floats cannot tell two unit prices apart."""
     units = prices / quality
     order = np.argsort(units)
@@ -103,7 +103,7 @@ def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(int(first), int(last) + 1) for first, last in edges.reshape(-1, 2)]
 
 
-def _floor_products(scores: FloatArray, price: int, score: float) -> IntArray:
+def floor_products(scores: FloatArray, price: int, score: float) -> IntArray:
     """floor(q_i * b / q) for each q_i, exactly."""
     products = scores * (price / score)
     payments = np.floor(products).astype(np.int64)
@@ -112,7 +112,8 @@ def _floor_products(scores: FloatArray, price: int, score: float) -> IntArray:
     return payments
 
 
-def _check_quality(bids: Bids, quality: FloatArray) -> None:
+def check_quality(bids: Bids, quality: FloatArray) -> None:
+    """Refuse scores that are not one finite positive number a client."""
     if quality.shape != (len(bids),):
         raise InvalidBidError(f"{quality.size} qualities for {len(bids)} clients; required is one a client")
     bad = ~(np.isfinite(quality) & (quality > 0))
@@ -123,7 +124,7 @@ def _check_quality(bids: Bids, quality: FloatArray) -> None:
         )
 
 
-def _check_range(bids: Bids, quality: FloatArray, reserve: int) -> None:
+def check_range(bids: Bids, quality: FloatArray, reserve: int = 0) -> None:
     """The dearest payment there could be, for everyone, must fit in 63 bits."""
     best, worst = int(np.argmax(quality)), int(np.argmin(quality))
     ratio = Fraction(float(quality[best])) / Fraction(float(quality[worst]))

@@ -18,6 +18,11 @@ Shape = tuple[int, ...]
 Factory = Callable[[Shape, int], nn.Module]
 
 
+def linear(shape: Shape, classes: int) -> nn.Module:
+    """Softmax regression: one linear layer. Few numbers, so that noise on every one of them leaves something."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(int(torch.Size(shape).numel()), classes))
+
+
 def mlp(shape: Shape, classes: int) -> nn.Module:
     """Two hidden layers of 200 with ReLU (784-200-200-10 on MNIST); takes samples of any shape."""
     features = int(torch.Size(shape).numel())
@@ -66,7 +71,7 @@ def cifar_cnn(shape: Shape, classes: int) -> nn.Module:
     )
 
 
-MODELS: dict[str, Factory] = {"mlp": mlp, "cnn": cnn, "cifar-cnn": cifar_cnn}
+MODELS: dict[str, Factory] = {"linear": linear, "mlp": mlp, "cnn": cnn, "cifar-cnn": cifar_cnn}
 
 
 def build(name: str, shape: Shape, classes: int, seed: int) -> nn.Module:
