@@ -197,8 +197,8 @@ def test_all_in_at_a_fixed_budget_is_not_truthful():
 
 
 def test_two_clients_weights_in_closed_form():
-    """Equal data, eps 1 and 2: v = 8, 2. With lambda = (1/2 - x, 1/2 + x), 8 (1/2-x)^2 + 2 (1/2+x)^2 + 4 x^2 is least at
-    x = (8 - 2) / 2 / (8 + 2 + 4) = 3/14: weights 2/7 and 5/7.
+    """Equal data, eps 1 and 2: v = 8, 2. With lambda = (1/2 - x, 1/2 + x), 8 (1/2-x)^2 + 2 (1/2+x)^2 + (2x)^2 is
+    least at x = (8 - 2) / 2 / (8 + 2 + 4) = 3/14: weights 2/7 and 5/7.
     """
     assert optimal_weights(np.ones(2), np.array([1.0, 2.0])) == pytest.approx([2 / 7, 5 / 7])
 

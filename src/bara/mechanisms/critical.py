@@ -80,12 +80,12 @@ def exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
     units = prices / quality
     order = np.argsort(units)
     if (close := _close(units[order])).any():
-        order = np.argsort(units, kind="stable")
+        tied = np.append(close, False) | np.insert(close, 0, False)  # noqa: FBT003
+        order[tied] = order[tied][np.lexsort((order[tied], units[order[tied]]))]
         same = (np.diff(prices[order]) == 0) & (np.diff(quality[order]) == 0)
-        for first, last in _runs(close):
-            if not same[first : last - 1].all():  # otherwise true ties, which stand by position already
-                run = order[first:last].tolist()
-                order[first:last] = sorted(run, key=lambda i: (_unit_price(prices, quality, i), i))
+        for first, last in _runs(close, close & ~same):  # the others are true ties, which stand by position already
+            run = order[first:last].tolist()
+            order[first:last] = sorted(run, key=lambda i: (_unit_price(prices, quality, i), i))
     return order
 
 
@@ -97,10 +97,11 @@ def _unit_price(prices: IntArray, quality: FloatArray, i: int) -> Fraction:
     return Fraction(int(prices[i])) / Fraction(float(quality[i]))
 
 
-def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Half-open ranges of items joined by consecutive flags."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
-    return [(int(first), int(last) + 1) for first, last in edges.reshape(-1, 2)]
+def _runs(flags: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Half-open ranges of items joined by consecutive flags, of which at least one is wanted."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8))).reshape(-1, 2)
+    seen = np.insert(np.cumsum(wanted), 0, 0)
+    return [(int(first), int(last) + 1) for first, last in edges[seen[edges[:, 1]] > seen[edges[:, 0]]]]
 
 
 def floor_products(scores: FloatArray, price: int, score: float) -> IntArray:

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bara.errors import ConfigError
+from bara.mechanisms.learned import sizes
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import Wishes
 from bara.records import MICRO, Bids, FloatArray, Menu, RoundRecord
@@ -67,7 +68,8 @@ class FMore:
         """S_i of every bid, in micro-units."""
         if not len(bids):
             return np.zeros(0)
-        x = np.stack([bids.column(name) / bids.column(name).max() for name in self.columns])
+        known = [sizes(bids) if name == "samples" else bids.column(name) for name in self.columns]
+        x = np.stack([values / values.max() for values in known])
         weights = np.ones(len(x)) if self.weights is None else np.asarray(self.weights, float)
         return np.asarray(self.worth * MICRO * _FORMS[self.form](x, weights) - bids.prices)
 

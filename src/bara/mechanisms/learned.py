@@ -29,10 +29,9 @@ def learned_menu(bids: Bids, quality: FloatArray, least: float, reserve: int | N
     on this round's prices, so leaving clients out by it keeps the auction truthful. The menu weighs updates by quality.
     """
     floor = least * float(quality.mean()) if len(bids) else 0.0
-    out = [client for client, q in zip(bids.clients, quality, strict=True) if q <= 0 or q < floor]
-    kept = bids.without(out)
-    scores = quality[(quality > 0) & (quality >= floor)]
-    menu = critical_menu(kept, scores, reserve)
+    worthy = (quality > 0) & (quality >= floor)
+    scores = quality[worthy]
+    menu = critical_menu(bids.without(bids.clients[i] for i in np.flatnonzero(~worthy)), scores, reserve)
 
     def weigh(n: int) -> tuple[float, ...]:
         return tuple(scores[menu.order[:n]].tolist())

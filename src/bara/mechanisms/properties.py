@@ -6,7 +6,7 @@ A property takes a mechanism and a `Case` (bids that are taken as the true costs
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -17,11 +17,19 @@ from bara.records import MAX_MONEY, Award, Bids, Offer, Purse, Shortfall, show_m
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One round to try a mechanism on; the prices are what taking part really costs each client."""
+    """One round to try a mechanism on; the prices are what taking part really costs each client.
+
+    Attributes:
+        bids: The true costs.
+        offer: What the allocator said before.
+        purse: What there is to spend.
+        lies: Which of the lies worth trying are tried; all of them unless many rounds are looked at.
+    """
 
     bids: Bids
     offer: Offer
     purse: Purse
+    lies: slice = field(default_factory=lambda: slice(None))
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,7 @@ def truthful_in_price(mechanism: Mechanism, case: Case) -> CounterExample | None
     for client in case.bids.clients:
         cost = case.bids.price_of(client)
         gain = _profit(honest, client, cost)
-        for lie in _lies(case.bids, client):
+        for lie in _lies(case.bids, client)[case.lies]:
             award = mechanism.menu(case.bids.replace_price(client, lie)).award(case.offer, case.purse)
             if _profit(award, client, cost) > gain:
                 return CounterExample(
@@ -78,7 +86,7 @@ def monotone(mechanism: Mechanism, case: Case) -> CounterExample | None:
     """A winner that asks less still wins, and recruiting more never costs less."""
     award = _award(mechanism, case)
     for client in award.clients:
-        for price in _lies(case.bids, client):
+        for price in _lies(case.bids, client)[case.lies]:
             if price < case.bids.price_of(client):
                 other = mechanism.menu(case.bids.replace_price(client, price)).award(case.offer, case.purse)
                 if client not in other.clients:
