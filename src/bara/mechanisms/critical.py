@@ -80,7 +80,7 @@ def exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
     units = prices / quality
     order = np.argsort(units)
     if (close := _close(units[order])).any():
-        tied = np.append(close, False) | np.insert(close, 0, False)  # noqa: FBT003
+        tied = np.append(close, False) | np.insert(close, 0, False)
         order[tied] = order[tied][np.lexsort((order[tied], units[order[tied]]))]
         same = (np.diff(prices[order]) == 0) & (np.diff(quality[order]) == 0)
         for first, last in _runs(close, close & ~same):  # the others are true ties, which stand by position already
