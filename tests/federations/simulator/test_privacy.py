@@ -12,7 +12,7 @@ from bara.experiments import Config, run
 from bara.federations.simulator.batches import Samples
 from bara.federations.simulator.layout import Layout
 from bara.federations.simulator.models import build
-from bara.federations.simulator.privacy import Privacy, PrivateGradient, bounded
+from bara.federations.simulator.privacy import Privacy, PrivateGradient, bounded_sum
 from bara.federations.simulator.training import Training
 from bara.protocols import Protection
 
@@ -81,7 +81,7 @@ def test_replacing_one_sample_moves_the_mean_by_no_more_than_the_noise_is_made_f
 
 def test_a_gradient_that_is_not_finite_counts_as_nothing():
     rows = torch.tensor([[1.0, 3.0], [float("nan"), 1.0], [float("inf"), 1.0], [0.0, 0.0]])
-    assert bounded(rows, 2.0).tolist() == [[0.5, 1.5], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
+    assert bounded_sum([rows], 2.0).tolist() == [0.5, 1.5]
 
 
 @pytest.mark.parametrize(("level", "scale"), [("record", 2 * 0.7 / (40 * 0.5)), ("client", 2 * 0.7 / 0.5)])

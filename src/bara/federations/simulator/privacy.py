@@ -11,7 +11,7 @@ client. `record` level: every sample's own gradient is clipped to L, so that the
 one sample is replaced: Laplace(2 L / (d eps)) protects each sample. (Zheng et al. 2022; the record level is ours.)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import final
 
@@ -85,18 +85,27 @@ class PrivateGradient:
         total = torch.zeros(self._layout.learned)
         if self._privacy.protection.level == "record":
             for x, y in samples.batches(part, self._at_once):
-                total += bounded(_flat(self._one(weights, x[:, None], y[:, None]), len(y)), bound).sum(0)
+                total += bounded_sum(self._one(weights, x[:, None], y[:, None]).values(), bound)
             return total / len(part)
         for x, y in samples.batches(part, CHUNK):
-            total += _flat(self._all(weights, x, y), 1)[0]
-        return bounded(total[None] / len(part), bound)[0]
+            total += torch.cat([gradient.reshape(-1) for gradient in self._all(weights, x, y).values()])
+        return bounded_sum([total[None] / len(part)], bound)
 
 
-def bounded(gradients: Tensor, bound: float) -> Tensor:
-    """Each row scaled down to an L1 norm of at most the bound; a row that is not finite becomes zero."""
-    norms = gradients.abs().sum(1, keepdim=True)
-    scaled = gradients * (bound / norms.clamp(min=bound))
-    return torch.where(torch.isfinite(norms), scaled, torch.zeros_like(gradients))
+def bounded_sum(gradients: Iterable[Tensor], bound: float) -> Tensor:
+    """The sum of the rows, each scaled down to an L1 norm of at most the bound; one that is not finite counts nothing.
+
+    Args:
+        gradients: One tensor a parameter, a row a sample.
+        bound: L.
+    """
+    parts = [gradient.flatten(1) for gradient in gradients]
+    norms = torch.stack([torch.linalg.vector_norm(part, ord=1, dim=1) for part in parts]).sum(0)
+    sound = torch.isfinite(norms)
+    factors = torch.where(sound, bound / norms.clamp(min=bound), torch.zeros_like(norms))
+    if not sound.all():
+        parts = [part.nan_to_num(0.0, 0.0, 0.0) for part in parts]
+    return torch.cat([factors @ part for part in parts])
 
 
 def _loss_of(module: nn.Module) -> Callable[[dict[str, Tensor], Tensor, Tensor], Tensor]:
@@ -104,7 +113,3 @@ def _loss_of(module: nn.Module) -> Callable[[dict[str, Tensor], Tensor, Tensor],
         return cross_entropy(functional_call(module, weights, (x,)), y, reduction="sum")
 
     return loss
-
-
-def _flat(gradients: dict[str, Tensor], rows: int) -> Tensor:
-    return torch.cat([gradient.reshape(rows, -1) for gradient in gradients.values()], dim=1)
