@@ -63,14 +63,14 @@ def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None) -> Menu:
     order = exact_order(bids.prices, quality)
     prices, scores = bids.prices[order], quality[order]
     if reserve is not None:
-        count = bisect_right(range(len(prices)), Fraction(reserve), key=lambda k: _unit_price(prices, scores, k))
+        count = bisect_right(range(len(prices)), Fraction(reserve), key=lambda k: unit_price(prices, scores, k))
         prices, scores = np.append(prices[:count], reserve), np.append(scores[:count], 1.0)
     n = np.arange(1, len(prices))
     bounds = prices[1:] / scores[1:] * np.cumsum(scores)[:-1] * (1 + (n + 4) * _ERROR)
     costs = np.ceil(bounds).astype(np.int64)
 
     def pay(n: int, _cap: int) -> IntArray:
-        return floor_products(scores[:n], int(prices[n]), float(scores[n]))
+        return floor_products(scores[:n], unit_price(prices, scores, n))
 
     return Menu(bids, order, costs, pay, exact=False)
 
@@ -85,7 +85,7 @@ def exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
         same = (np.diff(prices[order]) == 0) & (np.diff(quality[order]) == 0)
         for first, last in _runs(close, close & ~same):  # the others are true ties, which stand by position already
             run = order[first:last].tolist()
-            order[first:last] = sorted(run, key=lambda i: (_unit_price(prices, quality, i), i))
+            order[first:last] = sorted(run, key=lambda i: (unit_price(prices, quality, i), i))
     return order
 
 
@@ -93,7 +93,8 @@ def _close(ranked: FloatArray) -> NDArray[np.bool_]:
     return np.asarray(np.diff(ranked) <= ranked[1:] * _ERROR)
 
 
-def _unit_price(prices: IntArray, quality: FloatArray, i: int) -> Fraction:
+def unit_price(prices: IntArray, quality: FloatArray, i: int) -> Fraction:
+    """u_i, exactly."""
     return Fraction(int(prices[i])) / Fraction(float(quality[i]))
 
 
@@ -104,12 +105,12 @@ def _runs(flags: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> list[tuple[int
     return [(int(first), int(last) + 1) for first, last in edges[seen[edges[:, 1]] > seen[edges[:, 0]]]]
 
 
-def floor_products(scores: FloatArray, price: int, score: float) -> IntArray:
-    """floor(q_i * b / q) for each q_i, exactly."""
-    products = scores * (price / score)
+def floor_products(scores: FloatArray, unit: Fraction) -> IntArray:
+    """floor(q_i u) for each q_i, exactly."""
+    products = scores * float(unit)
     payments = np.floor(products).astype(np.int64)
     for i in np.flatnonzero(np.abs(products - np.rint(products)) <= products * _ERROR):
-        payments[i] = Fraction(float(scores[i])) * price // Fraction(score)
+        payments[i] = Fraction(float(scores[i])) * unit // 1
     return payments
 
 

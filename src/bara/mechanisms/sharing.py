@@ -11,12 +11,11 @@ n clients can share B when B / Q(n), what each unit of quality gets, is at least
 least such budget, u_n Q(n). What is really paid depends on B itself and reaches `Menu.pay` as the cap.
 """
 
-import math
 from fractions import Fraction
 
 import numpy as np
 
-from bara.mechanisms.critical import check_quality, check_range, exact_order, floor_products
+from bara.mechanisms.critical import check_quality, check_range, exact_order, floor_products, unit_price
 from bara.records import Bids, FloatArray, IntArray, Menu
 
 _ERROR = 4 * np.finfo(np.float64).eps
@@ -39,10 +38,8 @@ def sharing_menu(bids: Bids, quality: FloatArray, *, up_to_next: bool) -> Menu:
     costs = _least_budgets(prices, scores)
 
     def pay(n: int, cap: int) -> IntArray:
-        total = math.fsum(scores[:n])
-        if up_to_next and Fraction(int(prices[n])) / Fraction(float(scores[n])) < Fraction(cap) / Fraction(total):
-            return floor_products(scores[:n], int(prices[n]), float(scores[n]))
-        return floor_products(scores[:n], cap, total)
+        share = Fraction(cap) / sum(map(Fraction, scores[:n].tolist()))
+        return floor_products(scores[:n], min(share, unit_price(prices, scores, n)) if up_to_next else share)
 
     return Menu(bids, order, costs[:-1] if up_to_next else costs, pay)
 
