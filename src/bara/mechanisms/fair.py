@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from bara.errors import ConfigError
-from bara.mechanisms.learned import learned_menu, loss_drop, sizes
+from bara.mechanisms.learned import by_client, learned_menu, loss_drop, sizes
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import Wishes
 from bara.records import Bids, FloatArray, Menu, RoundRecord, money
@@ -76,7 +76,7 @@ class Fair:
         known = {client: forecast.value for client, forecast in self._forecasts.items()}
         typical = [value for value in known.values() if value > 0]
         start = float(np.mean(typical)) if typical else 1.0
-        return np.asarray(sizes(bids) * np.array([known.get(client, start) for client in bids.clients]))
+        return np.asarray(sizes(bids) * by_client(bids, known, start))
 
     def tell(self, record: RoundRecord) -> None:
         """Learn from the loss before and after of everyone who delivered."""

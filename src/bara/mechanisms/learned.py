@@ -1,6 +1,8 @@
 """What mechanisms that learn quality share: the drop they learn from, and an auction without the worthless."""
 
 import math
+from bisect import bisect_left
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -12,6 +14,16 @@ def sizes(bids: Bids) -> FloatArray:
     """Each client's data size, as the server knows it; 1 each where it does not."""
     known = bids.columns.get("samples")
     return np.ones(len(bids)) if known is None else known
+
+
+def by_client(bids: Bids, known: Mapping[str, float], otherwise: float) -> FloatArray:
+    """What is known of each client, in the order of the bids; found by bisection, for few are known among many."""
+    values = np.full(len(bids), otherwise)
+    for client, value in known.items():
+        place = bisect_left(bids.clients, client)
+        if place < len(bids) and bids.clients[place] == client:
+            values[place] = value
+    return values
 
 
 def loss_drop(evidence: Evidence) -> float | None:

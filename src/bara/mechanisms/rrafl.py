@@ -2,10 +2,8 @@
 
 from typing import final
 
-import numpy as np
-
 from bara.errors import ConfigError
-from bara.mechanisms.learned import learned_menu, loss_drop
+from bara.mechanisms.learned import by_client, learned_menu, loss_drop
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import Wishes
 from bara.records import Bids, FloatArray, Menu, RoundRecord, money
@@ -50,7 +48,7 @@ class Rrafl:
 
     def reputation(self, bids: Bids) -> FloatArray:
         """Each client's reputation, in the order of the bids."""
-        return np.array([self._reputations.get(client, self._start) for client in bids.clients])
+        return by_client(bids, self._reputations, self._start)
 
     def tell(self, record: RoundRecord) -> None:
         """Move everyone's reputation towards what it contributed."""
