@@ -5,7 +5,7 @@ import pytest
 
 from bara.errors import ConfigError, InvalidBidError
 from bara.experiments import Config
-from bara.experiments.engines import bidders
+from bara.experiments.engines import bidders, build_federation
 from bara.federations.valuations import VALUATIONS, PrivacyCosts, valuations
 
 EPSILONS = np.array([0.1, 0.5, 1.0])
@@ -69,3 +69,12 @@ def test_bids_carry_the_same_budget_every_round_and_another_price():
 def test_a_wrong_key_is_named(change, message):
     with pytest.raises(ConfigError, match=message):
         Config.load(None, [change])
+
+
+def test_an_engine_that_cannot_protect_is_refused_before_the_run(tmp_path, monkeypatch):
+    (tmp_path / "bare.py").write_text("def engine(config):\n    return object()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        ConfigError, match="asks for local differential privacy, which engine 'bare:engine' does not have"
+    ):
+        build_federation(Config.load(None, ["mechanism.name=fl-market", "federation.engine=bare:engine"]))

@@ -25,7 +25,13 @@ FEDERATIONS: Registry[Federation] = Registry(
 
 def build_federation(config: Config, folder: Path | None = None) -> Federation:
     """The federation a configuration describes; what it keeps (models, checkpoints) goes into the folder."""
-    return FEDERATIONS.build(config.federation.engine, {"config": config}, folder=folder)
+    federation = FEDERATIONS.build(config.federation.engine, {"config": config}, folder=folder)
+    if wishes(config).protection and not getattr(federation, "protects", False):
+        raise ConfigError(
+            f"mechanism {config.mechanism.name!r} asks for local differential privacy, which engine "
+            f"{config.federation.engine!r} does not have; required is an engine with `protects = True`"
+        )
+    return federation
 
 
 def wishes(config: Config) -> Wishes:

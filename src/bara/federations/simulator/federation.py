@@ -53,6 +53,9 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         habits: How the server works.
     """
 
+    protects = True
+    """It trains with local differential privacy where it is told to."""
+
     def __init__(self, engine: Engine, bidders: Bidders, conduct: Conduct, habits: Habits) -> None:
         self.bidders = bidders
         self._engine = engine
