@@ -207,6 +207,11 @@ def test_equal_clients_keep_their_share_of_the_data():
     assert optimal_weights(np.ones(4), np.full(4, 0.5)).tolist() == [0.25] * 4
 
 
+def test_clients_that_are_equal_but_for_rounding_keep_their_share():
+    precision = np.full(5, 1 / 3) * (1 / 3)
+    assert optimal_weights(np.full(5, 1 / 3), precision) == pytest.approx([0.2] * 5)
+
+
 def test_without_noise_to_speak_of_weights_are_shares_of_the_data():
     assert optimal_weights(np.array([1.0, 3.0]), np.array([1e6, 2e6])) == pytest.approx([0.25, 0.75], abs=1e-6)
 

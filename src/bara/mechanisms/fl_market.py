@@ -106,6 +106,8 @@ def optimal_weights(data: FloatArray, precision: FloatArray) -> FloatArray:
     def surplus(low: float) -> float:
         return gained(low) - float(np.maximum(w - (low + 4 * gained(low)) / v, 0).sum())
 
-    low = brentq(surplus, least, most, xtol=1e-15 * most, rtol=1e-14) if surplus(least) < 0 else least
+    # All equal, the ends are the same number, or rounding puts both on one side of zero.
+    inside = surplus(least) < 0 < surplus(most)
+    low = brentq(surplus, least, most, xtol=1e-15 * most, rtol=1e-14) if inside else least
     weights = np.clip(w, low / v, (low + 4 * gained(low)) / v)
     return np.asarray(weights / weights.sum())
