@@ -14,6 +14,7 @@ from bara.cli import app
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 PYTHON = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
+FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```", re.DOTALL)
 CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 snippets = [
@@ -29,6 +30,8 @@ commands = [
     if line.startswith("$ bara ")
 ]
 
+files = [file for page in PAGES for file in FILE.findall(page.read_text())]
+
 
 @pytest.mark.parametrize(("code", "output"), snippets)
 def test_a_python_snippet_runs_and_prints_what_stands_beneath(code, output):
@@ -42,10 +45,19 @@ def test_a_python_snippet_runs_and_prints_what_stands_beneath(code, output):
 @pytest.mark.parametrize("command", commands)
 def test_a_command_in_the_documentation_works(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, code in files:
+        (tmp_path / name).write_text(code)
     short = ["--set", "budget.max_rounds=8", "--set", "data.train_samples=300"]
     arguments = shlex.split(command.removeprefix("bara "))
     done = CliRunner().invoke(app, arguments + (short if arguments[0] in ("run", "compare") else []))
     assert done.exit_code == 0, done.output
+
+
+def test_a_complete_mechanism_takes_less_than_thirty_lines():
+    code = dict(files)["posted_price.py"]
+    assert "class PostedPrice" in code
+    assert len(code.splitlines()) < 30
 
 
 def test_the_readme_has_at_least_one_of_each():

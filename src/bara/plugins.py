@@ -13,7 +13,7 @@ from bara.errors import ConfigError, MissingExtraError, UnknownNameError
 
 T = TypeVar("T")
 
-_EXTRAS = {"torch": "sim", "sklearn": "sim", "pooch": "sim", "flwr": "flower", "ray": "flower"}
+_EXTRAS = {"torch": "sim", "sklearn": "sim", "pooch": "sim", "dp_accounting": "sim", "flwr": "flower", "ray": "flower"}
 
 
 def nearest(name: str, known: list[str]) -> str:

@@ -1,7 +1,9 @@
 """What the market asks of its three partners. Small on purpose; implement one and the contract checks apply to it."""
 
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
 
+from bara.errors import ConfigError
 from bara.records import Award, Belief, Bids, Delivery, Evaluation, Menu, Offer, Purse, RoundRecord
 
 
@@ -43,6 +45,53 @@ class Mechanism(Protocol):
     def tell(self, record: RoundRecord) -> None:
         """Learn quality or reputation from a settled round; one that learns nothing ignores it."""
         ...
+
+
+Level = Literal["record", "client"]
+
+
+@dataclass(frozen=True)
+class Protection:
+    """Local differential privacy that a mechanism asks clients to train with, by Laplace noise on a clipped gradient.
+
+    Attributes:
+        level: Who is protected: `record`, each sample of a client (every sample's gradient is clipped), or `client`,
+            its whole data (the client's gradient is clipped once).
+        clip: The largest L1 norm that a gradient may have.
+    """
+
+    level: Level = "record"
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse a level nobody knows and a bound that is none."""
+        if self.level not in ("record", "client"):
+            raise ConfigError(f"the level of privacy is {self.level!r}; required is 'record' or 'client'")
+        if not 0 < self.clip < float("inf"):
+            raise ConfigError(f"the clipping bound is {self.clip}; required is a finite number above 0")
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a mechanism wants of a federation beside bids and training; a mechanism may carry one as `wishes`.
+
+    Attributes:
+        columns: What its bids must carry.
+        evidence: Each client's loss before and after its training, measured by the server.
+        outliers: Refuse updates whose distance to the others' is so many robust deviations too large; None for none.
+        protection: Train with local differential privacy, with each bid's `epsilon`.
+    """
+
+    columns: tuple[str, ...] = ()
+    evidence: bool = False
+    outliers: float | None = None
+    protection: Protection | None = None
+
+
+def wishes_of(mechanism: object) -> Wishes:
+    """What this mechanism wants; nothing unless it says so."""
+    wishes = getattr(mechanism, "wishes", None)
+    return wishes if isinstance(wishes, Wishes) else Wishes()
 
 
 @runtime_checkable

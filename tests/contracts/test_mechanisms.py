@@ -8,6 +8,11 @@ from bara.testing import MECHANISM_CHECKS
 VARIANTS = {
     "bid-price-first": [{}, {"reserve": 0.00001}],
     "quality": [{}, {"quality": "samples"}, {"quality": "samples", "reserve": 0.00002}],
+    "fair": [{}, {"reserve": 0.00002}],
+    "fl-market": [{}, {"level": "client"}, {"auction": "all-in"}, {"optimal": False}],
+    "rrafl": [{}, {"reserve": 0.00002}],
+    "fmore": [{}, *({"columns": ["samples", "speed"], "form": form} for form in ("additive", "cobb-douglas", "min"))],
+    "proportional-share": [{}, {"quality": "samples"}],
 }
 CASES = [(name, options) for name in MECHANISMS.names() for options in VARIANTS.get(name, [{}])]
 

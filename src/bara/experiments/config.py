@@ -13,6 +13,7 @@ from bara.datasets import parse as parse_partition
 from bara.errors import BaraError, ConfigError, InvalidMoneyError, InvalidRecordError
 from bara.federations.bidding import Strategy
 from bara.federations.distributions import Distribution
+from bara.federations.valuations import MIXED, valuations
 from bara.plugins import nearest
 from bara.records import Purse
 
@@ -59,6 +60,12 @@ class ClientsSection(_Section):
 
     count: int = Field(20, ge=1, description="N, how many clients there are")
     bids: str = Field("uniform(0.5, 1.5)", description="where each round's costs come from")
+    epsilon: str | None = Field(
+        None, description="each client's privacy budget a round; uniform(0.1, 1) if the mechanism trades privacy"
+    )
+    valuation: str = Field(
+        MIXED, description="what privacy costs: mixed, square, root, linear, exponential, or an import path"
+    )
     cost_by: Literal["none", "samples", "compute"] = Field(
         "none", description="scale a client's costs by its data size, or by a speed of its own drawn once"
     )
@@ -75,10 +82,17 @@ class ClientsSection(_Section):
     free_riding: Literal["unchanged", "random"] = Field("unchanged", description="what these deliver")
     poisoners: int = Field(0, ge=0, description="how many clients deliver the opposite of what they learned")
 
-    @field_validator("bids")
+    @field_validator("bids", "epsilon")
     @classmethod
-    def _known_distribution(cls, value: str) -> str:
-        Distribution.parse(value)
+    def _known_distribution(cls, value: str | None) -> str | None:
+        if value is not None:
+            Distribution.parse(value)
+        return value
+
+    @field_validator("valuation")
+    @classmethod
+    def _known_valuation(cls, value: str) -> str:
+        valuations(value)
         return value
 
     @field_validator("partition")
@@ -110,7 +124,7 @@ class DataSection(_Section):
 class TrainingSection(_Section):
     """How clients train and how the server joins what they learned."""
 
-    model: str = Field("mlp", description="mlp, cnn, cifar-cnn, or the import path of a torch module")
+    model: str = Field("mlp", description="linear, mlp, cnn, cifar-cnn, or the import path of a torch module")
     algorithm: Literal["fedsgd", "fedavg"] = Field("fedsgd", description="one full-batch gradient, or local epochs")
     learning_rate: float = Field(0.1, gt=0, description="of every step")
     local_epochs: int = Field(1, ge=1, description="fedavg's passes over a client's data")
@@ -121,6 +135,11 @@ class TrainingSection(_Section):
     precision: Literal["float32", "bfloat16"] = Field("float32", description="of the products while training")
     aggregation: Literal["samples", "equal"] = Field("samples", description="weights, unless the mechanism has its own")
     evidence: bool = Field(default=False, description="measure each client's own loss before and after, too")
+    outliers: float = Field(
+        0.0,
+        ge=0,
+        description="refuse updates so many robust deviations off; 0 for none, unless the mechanism has its own",
+    )
     average_last: int = Field(10, ge=1, description="also keep the average of so many last models")
     checkpoint_every: int = Field(0, ge=0, description="save a checkpoint every so many rounds; 0 for none")
 

@@ -10,8 +10,10 @@ from bara.experiments.config import ClientsSection, Config
 from bara.federations.bidding import Bidders, Strategy
 from bara.federations.distributions import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
+from bara.federations.valuations import PrivacyCosts, valuations
+from bara.mechanisms import MECHANISMS
 from bara.plugins import Registry, check_option, nearest
-from bara.protocols import Federation
+from bara.protocols import Federation, Wishes, wishes_of
 from bara.randomness import stream
 from bara.records import FloatArray, IntArray
 
@@ -27,7 +29,34 @@ FEDERATIONS: Registry[Federation] = Registry(
 
 def build_federation(config: Config, folder: Path | None = None) -> Federation:
     """The federation a configuration describes; what it keeps (models, checkpoints) goes into the folder."""
-    return FEDERATIONS.build(config.federation.engine, config=config, folder=folder)
+    federation = FEDERATIONS.build(config.federation.engine, config=config, folder=folder)
+    if wishes(config).protection and not getattr(federation, "protects", False):
+        raise ConfigError(
+            f"mechanism {config.mechanism.name!r} asks for local differential privacy, which engine "
+            f"{config.federation.engine!r} does not have; required is an engine with `protects = True`"
+        )
+    return federation
+
+
+def wishes(config: Config) -> Wishes:
+    """What the configured mechanism wants of the federation."""
+    return wishes_of(MECHANISMS.build(config.mechanism.name, config.mechanism.options))
+
+
+def epsilons(config: Config) -> FloatArray | None:
+    """Each client's privacy budget for a round, drawn once; None where nobody trades privacy."""
+    drawn = config.clients.epsilon or (None if wishes(config).protection is None else "uniform(0.1, 1)")
+    if drawn is None:
+        return None
+    return Distribution.parse(drawn).draw(stream(config.seed, "epsilon"), config.clients.count)
+
+
+def costs(config: Config) -> Distribution | PrivacyCosts:
+    """Where the clients' costs come from: what their privacy is worth to them where it is traded."""
+    budgets = epsilons(config)
+    if budgets is None:
+        return Distribution.parse(config.clients.bids)
+    return PrivacyCosts(budgets, valuations(config.clients.valuation))
 
 
 def bidders(config: Config, samples: IntArray | None = None) -> Bidders:
@@ -35,7 +64,7 @@ def bidders(config: Config, samples: IntArray | None = None) -> Bidders:
     clients = config.clients
     return Bidders(
         clients.count,
-        Distribution.parse(clients.bids),
+        costs(config),
         config.seed,
         strategic=clients.strategic,
         strategy=Strategy.parse(clients.strategy),

@@ -30,6 +30,7 @@ class Result:
         payments: What each client was paid in all.
         history: The rounds: round, n, cost, accuracy, loss.
         models: How good the models kept beside the final one are, where any are.
+        privacy: What privacy each client has spent (see `bara.experiments.accounting`), or None where none is traded.
         lying: What strategic bidding earned (see `bara.experiments.runner`), or None where nobody lies.
     """
 
@@ -49,15 +50,14 @@ class Result:
     history: list[dict[str, Any]] = field(default_factory=list)
     models: dict[str, dict[str, float]] = field(default_factory=dict)
     lying: dict[str, float] | None = None
+    privacy: dict[str, dict[str, float]] | None = None
 
     def to_json(self, *, history: bool = True) -> dict[str, Any]:
         """A plain tree; without the rounds where they are not wanted."""
         tree = asdict(self)
         if not history:
             del tree["history"]
-        if self.lying is None:
-            del tree["lying"]
-        return tree
+        return {key: value for key, value in tree.items() if value is not None}
 
 
 def summarise(records: Sequence[RoundRecord], ended: str, **identity: Any) -> Result:

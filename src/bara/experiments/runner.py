@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from bara.allocators import ALLOCATORS
+from bara.experiments.accounting import privacy_spent
 from bara.experiments.config import Config
 from bara.experiments.engines import build_federation
 from bara.experiments.results import Result, summarise
 from bara.federations.bidding import Bidders
 from bara.market import Market
 from bara.mechanisms import MECHANISMS
-from bara.protocols import Allocator, Federation, Mechanism
+from bara.protocols import Allocator, Federation, Mechanism, wishes_of
 from bara.records import AwardedRound, RoundRecord, decimal_money
 
 Observer = Callable[[AwardedRound | RoundRecord], None]
@@ -44,7 +45,8 @@ def run(config: Config, *observers: Observer, folder: Path | None = None) -> Res
             if isinstance(step, RoundRecord):
                 records.append(step)
         models = federation.finish() if isinstance(federation, Keeps) else {}
-        result = summarise(records, market.ended or "", models=models, **_identity(config))
+        spent = privacy_spent(records) if wishes_of(mechanism).protection else None
+        result = summarise(records, market.ended or "", models=models, privacy=spent, **_identity(config))
     return _with_lying(config, result, records, federation)
 
 

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from bara.datasets import Dataset, flip_labels, held_out, load, partition, subset
 from bara.errors import ConfigError
 from bara.experiments.config import Config
-from bara.experiments.engines import bidders
+from bara.experiments.engines import bidders, epsilons, wishes
 from bara.federations.bidding import client_names
 from bara.federations.simulator import Data, Engine, Training
 from bara.federations.simulator.conduct import Conduct, Role, cast_roles
 from bara.federations.simulator.federation import Habits, SimulatedFederation
+from bara.federations.simulator.privacy import Privacy
 
 
 def simulator(config: Config, folder: Path | None = None) -> SimulatedFederation:
@@ -65,7 +66,18 @@ def _training(config: Config) -> Training:
         weight_decay=t.weight_decay,
         proximal=t.proximal,
         precision=t.precision,
+        privacy=_privacy(config),
     )
+
+
+def _privacy(config: Config) -> Privacy | None:
+    """The mechanism says how clients are protected, the clients how much."""
+    protection, budgets = wishes(config).protection, epsilons(config)
+    if protection is None or budgets is None:
+        return None
+    if config.training.evidence:
+        raise ConfigError("training.evidence tells losses on private data; required is false with this mechanism")
+    return Privacy(protection, tuple(budgets.tolist()))
 
 
 def _data(config: Config, dataset: Dataset, labels: NDArray[np.int64]) -> Data:
@@ -104,7 +116,8 @@ def _conduct(config: Config, roles: dict[str, Role]) -> Conduct:
 def _habits(config: Config, folder: Path | None) -> Habits:
     return Habits(
         weigh_by_samples=config.training.aggregation == "samples",
-        evidence=config.training.evidence,
+        evidence=config.training.evidence or wishes(config).evidence,
+        outliers=config.training.outliers or wishes(config).outliers,
         same_held_out=config.data.held_out == "same",
         average_last=config.training.average_last,
         checkpoint_every=config.training.checkpoint_every,

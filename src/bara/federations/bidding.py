@@ -6,6 +6,7 @@ import numpy as np
 
 from bara.errors import ConfigError
 from bara.federations.distributions import Distribution, parse_call
+from bara.federations.valuations import PrivacyCosts
 from bara.plugins import nearest
 from bara.randomness import stream
 from bara.records import MICRO, Award, Bids, FloatArray, IntArray
@@ -67,7 +68,7 @@ class Bidders:
 
     Args:
         count: How many clients.
-        distribution: Where the costs of each round come from.
+        distribution: Where the costs of each round come from; with `PrivacyCosts` the bids carry privacy budgets.
         seed: Costs depend on nothing but (seed, round).
         strategic: The first so many clients play `strategy`; the others ask their cost.
         strategy: What the strategic ones do.
@@ -83,7 +84,7 @@ class Bidders:
     def __init__(
         self,
         count: int,
-        distribution: Distribution,
+        distribution: Distribution | PrivacyCosts,
         seed: int,
         *,
         strategic: int = 0,
@@ -108,6 +109,8 @@ class Bidders:
         self._drift = drift
         self._absence_rate = absence_rate
         self._columns = {} if samples is None else {"samples": samples.astype(float)}
+        if isinstance(distribution, PrivacyCosts):
+            self._columns["epsilon"] = distribution.epsilons
 
     def costs(self, round: int) -> IntArray:  # noqa: A002 - a round is a round
         """What taking part in this round costs each client, in micro-units."""

@@ -58,6 +58,9 @@ class SyntheticFederation:
         failure_rate: The probability that a winner does not deliver.
     """
 
+    protects = True
+    """It has no data that could be told."""
+
     def __init__(self, bidders: Bidders, curve: LearningCurve, seed: int, failure_rate: float = 0.0) -> None:
         if not 0 <= failure_rate <= 1:
             raise ConfigError(f"clients.failure_rate is {failure_rate}; required is a probability")

@@ -10,6 +10,11 @@ MECHANISMS: Registry[Mechanism] = Registry(
     {
         "bid-price-first": "bara.mechanisms.quality_auction:bid_price_first",
         "quality": "bara.mechanisms.quality_auction:QualityAuction",
+        "fair": "bara.mechanisms.fair:Fair",
+        "fl-market": "bara.mechanisms.fl_market:FLMarket",
+        "rrafl": "bara.mechanisms.rrafl:Rrafl",
+        "fmore": "bara.mechanisms.fmore:FMore",
+        "proportional-share": "bara.mechanisms.proportional_share:ProportionalShare",
     },
     Mechanism,
 )

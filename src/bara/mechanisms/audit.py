@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bara.mechanisms.properties import EVERY_PROPERTY, PROPERTIES, random_case
-from bara.protocols import Mechanism
+from bara.protocols import Mechanism, wishes_of
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ def audit(
     mechanism: Mechanism, trials: int = 1000, seed: int = 0, names: Collection[str] = EVERY_PROPERTY
 ) -> Iterator[Finding]:
     """Try these properties on random rounds; stop at a property's first counter-example."""
+    columns = tuple({"samples": 0, **dict.fromkeys(wishes_of(mechanism).columns)})
     for index, (name, check) in enumerate(PROPERTIES.items()):
         if name not in names:
             continue
@@ -42,6 +43,6 @@ def audit(
         counter_example, tried = None, 0
         while counter_example is None and tried < trials:
             tried += 1
-            found = check(mechanism, random_case(rng))
+            found = check(mechanism, random_case(rng, columns))
             counter_example = found.text if found else None
         yield Finding(name, name in mechanism.claims, tried, counter_example)

@@ -43,7 +43,7 @@ def critical_menu(bids: Bids, quality: FloatArray | None = None, reserve: int | 
         return _equal_menu(bids, reserve)
     quality = checked_column("quality", quality, bids.clients)
     if len(bids):
-        _check_range(bids, quality, reserve or 0)
+        check_range(bids, quality, reserve or 0)
     return _quality_menu(bids, quality, reserve)
 
 
@@ -63,32 +63,32 @@ def _equal_menu(bids: Bids, reserve: int | None) -> Menu:
 
 
 def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None) -> Menu:
-    order = _exact_order(bids.prices, quality)
+    order = exact_order(bids.prices, quality)
     prices, scores = bids.prices[order], quality[order]
     if reserve is not None:
-        count = bisect_right(range(len(prices)), Fraction(reserve), key=lambda k: _unit_price(prices, scores, k))
+        count = bisect_right(range(len(prices)), Fraction(reserve), key=lambda k: unit_price(prices, scores, k))
         prices, scores = np.append(prices[:count], reserve), np.append(scores[:count], 1.0)
     n = np.arange(1, len(prices))
     bounds = prices[1:] / scores[1:] * np.cumsum(scores)[:-1] * (1 + (n + 4) * _ERROR)
     costs = np.ceil(bounds).astype(np.int64)
 
     def pay(n: int, _cap: int) -> IntArray:
-        return _floor_products(scores[:n], int(prices[n]), float(scores[n]))
+        return floor_products(scores[:n], unit_price(prices, scores, n))
 
     return Menu(bids, order, costs, pay, exact=False)
 
 
-def _exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
+def exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
     """Positions by unit price, then by position; exact where floats cannot tell two unit prices apart."""
     units = prices / quality
     order = np.argsort(units)
     if (close := _close(units[order])).any():
-        order = np.argsort(units, kind="stable")
+        tied = np.append(close, False) | np.insert(close, 0, False)
+        order[tied] = order[tied][np.lexsort((order[tied], units[order[tied]]))]
         same = (np.diff(prices[order]) == 0) & (np.diff(quality[order]) == 0)
-        for first, last in _runs(close):
-            if not same[first : last - 1].all():  # otherwise true ties, which stand by position already
-                run = order[first:last].tolist()
-                order[first:last] = sorted(run, key=lambda i: (_unit_price(prices, quality, i), i))
+        for first, last in _runs(close, close & ~same):  # the others are true ties, which stand by position already
+            run = order[first:last].tolist()
+            order[first:last] = sorted(run, key=lambda i: (unit_price(prices, quality, i), i))
     return order
 
 
@@ -96,23 +96,25 @@ def _close(ranked: FloatArray) -> NDArray[np.bool_]:
     return np.asarray(np.diff(ranked) <= ranked[1:] * _ERROR)
 
 
-def _unit_price(prices: IntArray, quality: FloatArray, i: int) -> Fraction:
+def unit_price(prices: IntArray, quality: FloatArray, i: int) -> Fraction:
+    """u_i, exactly."""
     return Fraction(int(prices[i])) / Fraction(float(quality[i]))
 
 
-def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Half-open ranges of items joined by consecutive flags."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
-    return [(int(first), int(last) + 1) for first, last in edges.reshape(-1, 2)]
+def _runs(flags: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Half-open ranges of items joined by consecutive flags, of which at least one is wanted."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8))).reshape(-1, 2)
+    seen = np.insert(np.cumsum(wanted), 0, 0)
+    return [(int(first), int(last) + 1) for first, last in edges[seen[edges[:, 1]] > seen[edges[:, 0]]]]
 
 
-def _floor_products(scores: FloatArray, price: int, score: float) -> IntArray:
-    """floor(q_i * b / q) for each q_i, exactly."""
-    products = scores * (price / score)
+def floor_products(scores: FloatArray, unit: Fraction) -> IntArray:
+    """floor(q_i u) for each q_i, exactly."""
+    products = scores * float(unit)
     payments = np.floor(products).astype(np.int64)
     near = np.abs(products - np.rint(products)) <= products * _ERROR
     distinct, where = np.unique(scores[near], return_inverse=True)  # equal qualities are decided once
-    exact = [Fraction(float(one)) * price // Fraction(score) for one in distinct]
+    exact = [Fraction(float(one)) * unit // 1 for one in distinct]
     payments[near] = np.array(exact, np.int64)[where]
     return payments
 
@@ -123,7 +125,7 @@ def _reserve_too_large(reserve: int, clients: int) -> ConfigError:
     )
 
 
-def _check_range(bids: Bids, quality: FloatArray, reserve: int) -> None:
+def check_range(bids: Bids, quality: FloatArray, reserve: int = 0) -> None:
     """The dearest payment there could be, for everyone, must fit in 63 bits."""
     best, worst = int(np.argmax(quality)), int(np.argmin(quality))
     ratio = Fraction(float(quality[best])) / Fraction(float(quality[worst]))

@@ -6,7 +6,7 @@ A property takes a mechanism and a `Case` (bids that are taken as the true costs
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -17,11 +17,19 @@ from bara.records import MAX_MONEY, Award, Bids, Offer, Purse, Shortfall, show_m
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One round to try a mechanism on; the prices are what taking part really costs each client."""
+    """One round to try a mechanism on; the prices are what taking part really costs each client.
+
+    Attributes:
+        bids: The true costs.
+        offer: What the allocator said before.
+        purse: What there is to spend.
+        lies: Which of the lies worth trying are tried; all of them unless many rounds are looked at.
+    """
 
     bids: Bids
     offer: Offer
     purse: Purse
+    lies: slice = field(default_factory=lambda: slice(None))
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,7 @@ def truthful_in_price(mechanism: Mechanism, case: Case) -> CounterExample | None
     for client in case.bids.clients:
         cost = case.bids.price_of(client)
         gain = _profit(honest, client, cost)
-        for lie in _lies(case.bids, client):
+        for lie in _lies(case.bids, client)[case.lies]:
             award = mechanism.menu(case.bids.replace_price(client, lie)).award(case.offer, case.purse)
             if _profit(award, client, cost) > gain:
                 return CounterExample(
@@ -78,7 +86,7 @@ def monotone(mechanism: Mechanism, case: Case) -> CounterExample | None:
     """A winner that asks less still wins, and recruiting more never costs less."""
     award = _award(mechanism, case)
     for client in award.clients:
-        for price in _lies(case.bids, client):
+        for price in _lies(case.bids, client)[case.lies]:
             if price < case.bids.price_of(client):
                 other = mechanism.menu(case.bids.replace_price(client, price)).award(case.offer, case.purse)
                 if client not in other.clients:
@@ -110,13 +118,27 @@ def exact_sum(mechanism: Mechanism, case: Case) -> CounterExample | None:
     return None
 
 
+def spends_the_budget(mechanism: Mechanism, case: Case) -> CounterExample | None:
+    """Offered a budget, an award that recruits anyone spends all of it, but for less than a micro-unit a winner."""
+    budget = min(case.offer.budget, case.purse.left)
+    award = mechanism.menu(case.bids).award(Offer.spend(budget), case.purse)
+    if award.n and award.cost <= budget - award.n:
+        return CounterExample(
+            f"offered {show_money(budget)}, {award.n} clients are paid {show_money(award.cost)}; {_tell(case)}"
+        )
+    return None
+
+
 PROPERTIES: dict[str, Property] = {
     check.__name__.replace("_", "-"): check
-    for check in (individually_rational, budget_feasible, truthful_in_price, monotone, exact_sum)
+    for check in (individually_rational, budget_feasible, truthful_in_price, monotone, exact_sum, spends_the_budget)
 }
 """Every property by name."""
 
 EVERY_PROPERTY = frozenset(PROPERTIES)
+
+CRITICAL_PAYMENTS = EVERY_PROPERTY - {"spends-the-budget"}
+"""What the critical-payment auction promises: a price that nobody's own bid moves leaves some of a budget over."""
 
 
 def random_case(rng: np.random.Generator, columns: tuple[str, ...] = ("samples",)) -> Case:
@@ -155,6 +177,8 @@ def _lies(bids: Bids, client: str) -> list[int]:
     prices = bids.prices.tolist()
     own = bids.price_of(client)
     scores = [values[bids.clients.index(client)] / values for values in bids.columns.values()]
+    # Columns multiply into the quality of some mechanisms: their product is tried like each of them.
+    scores += [np.prod(scores, axis=0)] if len(scores) > 1 else []
     there = [*prices, *(int(b * s) for score in scores for b, s in zip(prices, score, strict=True))]
     near = {p + step for p in there for step in (-1, 0, 1)} | {(p + own) // 2 for p in there}
     return sorted(p for p in near | {1, own // 2, 2 * own, 3 * max(prices) + 1} if p > 0 and p != own)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from bara.errors import ConfigError, InvalidMoneyError
 from bara.mechanisms.critical import critical_menu
-from bara.mechanisms.properties import EVERY_PROPERTY
+from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.records import Bids, Menu, RoundRecord, money
 
 
@@ -24,7 +24,7 @@ class QualityAuction:
 
     quality: str | None = None
     reserve: float | str | None = None
-    claims: frozenset[str] = field(default=EVERY_PROPERTY, init=False, repr=False)
+    claims: frozenset[str] = field(default=CRITICAL_PAYMENTS, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse a reserve price that is no price."""

@@ -107,6 +107,8 @@ class Bids:
     def without(self, clients: Iterable[str]) -> "Bids":
         """The bids of all other clients."""
         gone = set(clients)
+        if not gone:
+            return self
         keep = [i for i, client in enumerate(self.clients) if client not in gone]
         if len(keep) == len(self.clients):
             return self

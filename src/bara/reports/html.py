@@ -82,16 +82,34 @@ def run_report(result: Result, config_toml: str, command: str) -> str:
         "rounds": f"{result.rounds}",
     }
     shown = "".join(f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>" for name, value in facts.items())
-    paid = "".join(
-        f"<tr><td>{escape(client)}</td><td>{amount:,.6f}</td></tr>" for client, amount in result.payments.items()
-    )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
         f"<h1>{escape(title)}</h1><p>{result.clients} clients, seed {result.seed}; ended because "
         f'{escape(result.ended)}.</p><div class="facts">{shown}</div><div class="figures">{"".join(figures)}</div>'
-        f'<h2>Payments</h2><div class="scroll"><table><tr><th>client</th><th>paid</th></tr>{paid}</table></div>'
+        f'<h2>Payments</h2><div class="scroll">{_payments(result)}</div>'
         f"<h2>Repeat it</h2><pre>{escape(command)}</pre><h2>Configuration</h2><pre>{escape(config_toml)}</pre>"
         "</body></html>"
     )
+
+
+def _payments(result: Result) -> str:
+    """Who was paid what, and beside it, where privacy was traded, how much of it was given for that."""
+    privacy = result.privacy or {}
+    names = ["client", "paid", *(["rounds won", "sum of ε", f"ε at δ = {_delta(privacy):g}"] if privacy else [])]
+    rows = [
+        [escape(client), f"{amount:,.6f}", *(_spent(privacy[client]) if privacy else [])]
+        for client, amount in result.payments.items()
+    ]
+    head = "".join(f"<th>{name}</th>" for name in names)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _delta(privacy: dict[str, dict[str, float]]) -> float:
+    return next(iter(privacy.values()))["delta"]
+
+
+def _spent(privacy: dict[str, float]) -> list[str]:
+    return [f"{privacy['rounds']:.0f}", f"{privacy['epsilon_sum']:.2f}", f"{privacy['epsilon']:.2f}"]

@@ -16,6 +16,7 @@ from bara.federations.simulator.evaluation import Tally, tally
 from bara.federations.simulator.local import Local, Turn, network_of
 from bara.federations.simulator.memory import Arrays
 from bara.federations.simulator.models import build
+from bara.federations.simulator.privacy import PrivateGradient
 from bara.federations.simulator.tasks import Evaluate, Result, Setup, Task, Train, Trained
 
 
@@ -31,7 +32,9 @@ class Bench:
         self._network = network_of(build(setup.model, setup.shape, setup.classes, setup.seed), setup.training)
         self._train = Samples(held["x_train"], held["y_train"])
         self._held = Samples(held["x_held"], held["y_held"])
-        self._local = Local(self._network, setup.training, self._train)
+        privacy = setup.training.privacy
+        private = privacy and PrivateGradient(build(setup.model, setup.shape, setup.classes, setup.seed), privacy)
+        self._local = Local(self._network, setup.training, self._train, private)
         self._verbs: dict[type[Any], Callable[[Any], Result]] = {
             Train: self._trained,
             Evaluate: self._evaluated,

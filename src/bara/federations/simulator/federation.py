@@ -15,6 +15,7 @@ from bara.federations.simulator.checkpoints import save
 from bara.federations.simulator.conduct import Conduct
 from bara.federations.simulator.engine import Engine, State, Updates
 from bara.federations.simulator.keeping import Keeper
+from bara.federations.simulator.screening import refusals
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence
 
 
@@ -25,6 +26,7 @@ class Habits:
     Attributes:
         weigh_by_samples: Weigh updates by data size, unless the mechanism brings weights; otherwise equally.
         evidence: Measure each client's own loss before and after training, too.
+        outliers: Refuse updates so many robust deviations farther from the others than is usual; None for all.
         same_held_out: Decide and report on one and the same held-out set, as the paper does.
         average_last: Also keep the average of so many last models.
         checkpoint_every: Save a checkpoint every so many rounds; 0 for none.
@@ -33,6 +35,7 @@ class Habits:
 
     weigh_by_samples: bool = True
     evidence: bool = False
+    outliers: float | None = None
     same_held_out: bool = False
     average_last: int = 10
     checkpoint_every: int = 0
@@ -49,6 +52,9 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         conduct: Who fails, is late, rides free or poisons.
         habits: How the server works.
     """
+
+    protects = True
+    """It trains with local differential privacy where it is told to."""
 
     def __init__(self, engine: Engine, bidders: Bidders, conduct: Conduct, habits: Habits) -> None:
         self.bidders = bidders
@@ -94,13 +100,15 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         state = self._state
         if winners:
             updates = self._updates(round, winners)
-            kept = [i for i, finite in enumerate(updates.finite) if finite]
+            refused = refusals(self._state, list(updates.states), self._habits.outliers)
+            kept = [i for i in range(len(winners)) if i not in refused]
             if not kept:
                 raise TrainingError(
                     f"round {round}: no update is finite; use a smaller training.learning_rate (nobody is paid)"
                 )
-            void |= {c: "its update is not finite" for i, c in enumerate(winners) if i not in kept}
-            state = aggregate(updates, self._weights(award, winners, updates))
+            void |= {winners[i]: reason for i, reason in refused.items()}
+            weights = self._weights(award, winners, updates)
+            state = aggregate(updates, [weight if i in kept else 0.0 for i, weight in enumerate(weights)])
             delivered = {winners[i]: _evidence(updates, i) for i in kept}
         evaluation = self._evaluation(state)
         self._state = state
@@ -127,12 +135,10 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
     def _weights(self, award: Award, winners: Sequence[str], updates: Updates) -> list[float]:
         if award.weights is not None:
             own = dict(zip(award.clients, award.weights, strict=True))
-            weights = [own[client] for client in winners]
-        elif self._habits.weigh_by_samples:
-            weights = [float(samples) for samples in updates.samples]
-        else:
-            weights = [1.0] * len(winners)
-        return [weight if finite else 0.0 for weight, finite in zip(weights, updates.finite, strict=True)]
+            return [own[client] for client in winners]
+        if self._habits.weigh_by_samples:
+            return [float(samples) for samples in updates.samples]
+        return [1.0] * len(winners)
 
     def _evaluation(self, state: State) -> Evaluation:
         test = self._engine.evaluate(state, "test")

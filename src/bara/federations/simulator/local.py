@@ -11,6 +11,7 @@ from bara.federations.simulator.autograd import Autograd
 from bara.federations.simulator.batches import Samples, orders
 from bara.federations.simulator.chain import Chain, is_chain
 from bara.federations.simulator.networks import Network
+from bara.federations.simulator.privacy import PrivateGradient
 from bara.federations.simulator.training import Training
 
 
@@ -35,8 +36,11 @@ class Turn:
 class Local:
     """Trains one client after another, reusing the same memory."""
 
-    def __init__(self, network: Network, training: Training, samples: Samples) -> None:
-        """Train this network on parts of these samples."""
+    def __init__(
+        self, network: Network, training: Training, samples: Samples, private: PrivateGradient | None = None
+    ) -> None:
+        """Train this network on parts of these samples; with privacy, on gradients that are private already."""
+        self._private = private
         self._network = network
         self._training = training
         self._samples = samples
@@ -45,6 +49,11 @@ class Local:
 
     def train(self, start: Tensor, part: Tensor, turn: Turn, result: Tensor) -> float | None:
         """Train from `start` on a client's part into `result`; FedSGD knows the loss before, for free."""
+        if self._private is not None:
+            gradient = self._private(start, self._samples, part, (turn.seed, turn.round, turn.client))
+            result.copy_(start)
+            result[: self._learned].sub_(gradient, alpha=self._training.learning_rate)
+            return None
         self._network.state.copy_(start)
         with self._network.context():
             if self._training.algorithm == "fedsgd":

@@ -16,6 +16,11 @@ Shape = tuple[int, ...]
 Factory = Callable[[Shape, int], nn.Module]
 
 
+def linear(shape: Shape, classes: int) -> nn.Module:
+    """Softmax regression: one linear layer. Few numbers, so that noise on every one of them leaves something."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(int(torch.Size(shape).numel()), classes))
+
+
 def mlp(shape: Shape, classes: int) -> nn.Module:
     """Two hidden layers of 200 with ReLU (784-200-200-10 on MNIST); takes samples of any shape."""
     features = int(torch.Size(shape).numel())
@@ -66,7 +71,8 @@ def cifar_cnn(shape: Shape, classes: int) -> nn.Module:
 
 _HERE = "bara.federations.simulator.models"
 MODELS: Registry[nn.Module] = Registry(
-    "model", {"mlp": f"{_HERE}:mlp", "cnn": f"{_HERE}:cnn", "cifar-cnn": f"{_HERE}:cifar_cnn"}
+    "model",
+    {"linear": f"{_HERE}:linear", "mlp": f"{_HERE}:mlp", "cnn": f"{_HERE}:cnn", "cifar-cnn": f"{_HERE}:cifar_cnn"},
 )
 """The paper's models by name; others by import path or by the entry-point group `bara.models`."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 from bara.errors import ConfigError
+from bara.federations.simulator.privacy import Privacy
 
 ALGORITHMS = ("fedsgd", "fedavg")
 PRECISIONS = ("float32", "bfloat16")
@@ -26,6 +27,7 @@ class Training:
         proximal: FedProx's mu: adds mu/2 ||w - w_round||^2 to FedAvg's local loss.
         precision: of the products while training: `bfloat16` runs under torch's autocast with float32 parameters.
             Evaluation is always in float32.
+        privacy: Local differential privacy of the one gradient that FedSGD sends; None for none.
     """
 
     algorithm: Literal["fedsgd", "fedavg"] = "fedavg"
@@ -36,6 +38,7 @@ class Training:
     weight_decay: float = 0.0
     proximal: float = 0.0
     precision: Literal["float32", "bfloat16"] = "float32"
+    privacy: Privacy | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained."""
@@ -50,6 +53,9 @@ class Training:
             value = getattr(self, name)
             _require(name, value, "a finite number of at least 0", ok=_finite(value) >= 0)
         self._refuse_what_fedsgd_has_not()
+        private = self.privacy is not None
+        _require("algorithm", self.algorithm, "fedsgd with privacy", ok=not private or self.algorithm == "fedsgd")
+        _require("precision", self.precision, "float32 with privacy", ok=not private or self.precision == "float32")
 
     def _refuse_what_fedsgd_has_not(self) -> None:
         if self.algorithm != "fedsgd":

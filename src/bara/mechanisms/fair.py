@@ -1,0 +1,86 @@
+"""FAIR: quality learned from what each client's training achieves."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from bara.errors import ConfigError
+from bara.mechanisms.learned import by_client, learned_menu, loss_drop, sizes
+from bara.mechanisms.properties import CRITICAL_PAYMENTS
+from bara.protocols import Wishes
+from bara.records import Bids, FloatArray, Menu, RoundRecord, money
+
+
+@dataclass
+class _Forecast:
+    """Sums over the rounds k a client took part in: rho^(t - t_k) drop_k, and rho^(t - t_k); t is its last round."""
+
+    weighted: float = 0.0
+    weights: float = 0.0
+    round: int = 0
+
+    def learn(self, drop: float, round_number: int, rho: float) -> None:
+        faded = rho ** (round_number - self.round)
+        self.weighted = faded * self.weighted + drop
+        self.weights = faded * self.weights + 1.0
+        self.round = round_number
+
+    @property
+    def value(self) -> float:
+        return self.weighted / self.weights
+
+
+@final
+class Fair:
+    """Recruits by learned quality per price, pays critically, weighs updates by quality, refuses outliers.
+
+    Deng et al. 2021 (INFOCOM), from its published ingredients. Quality in round t is
+    q_i(t) = d_i max(loss before - loss after, 0), the loss being that on the client's own data (the product form is our
+    choice). The forecast fades with age: sum_k rho^(t - t_k) q_i(t_k) / sum_k rho^(t - t_k) over the rounds it took
+    part in (recalled, not re-read). A client not seen yet counts as its data size times the mean drop of those seen: a
+    cold start proportional to d_i. The auction is the critical-payment one over the forecasts.
+
+    Our choices: updates are weighed by forecast; the filter for updates that are not ideal is a robust z-score of the
+    distance to the coordinate-wise median, and a filtered update is void, so not paid; clients below `least` of the
+    mean quality are left out of the auction. A free rider's loss does not drop: it scores 0 and stops winning.
+
+    Args:
+        forgetting: rho in (0, 1]; 1 forgets nothing.
+        outliers: From how many robust deviations on an update is refused; 0 refuses none.
+        least: Which share of the mean quality a client must have to take part.
+        reserve: The most that is paid for a unit of quality, in units of the budget; None for no limit.
+    """
+
+    claims = CRITICAL_PAYMENTS
+
+    def __init__(
+        self, forgetting: float = 0.9, outliers: float = 6.0, least: float = 0.1, reserve: float | str | None = None
+    ) -> None:
+        if not 0 < forgetting <= 1:
+            raise ConfigError(f"forgetting is {forgetting}; required is above 0 and at most 1")
+        if not 0 <= outliers < np.inf or not 0 <= least < 1:
+            raise ConfigError(f"outliers {outliers}, least {least}; required are numbers from 0, least below 1")
+        self.wishes = Wishes(evidence=True, outliers=outliers or None)
+        self._rho = forgetting
+        self._least = least
+        self._reserve = None if reserve is None else money(reserve, what="the reserve price")
+        self._forecasts: dict[str, _Forecast] = {}
+
+    def menu(self, bids: Bids) -> Menu:
+        """The critical-payment menu over the forecasts, among those worth anything."""
+        return learned_menu(bids, self.quality(bids), self._least, self._reserve)
+
+    def quality(self, bids: Bids) -> FloatArray:
+        """The forecast of each client's quality, in the order of the bids."""
+        known = {client: forecast.value for client, forecast in self._forecasts.items()}
+        typical = [value for value in known.values() if value > 0]
+        start = float(np.mean(typical)) if typical else 1.0
+        return np.asarray(sizes(bids) * by_client(bids, known, start))
+
+    def tell(self, record: RoundRecord) -> None:
+        """Learn from the loss before and after of everyone who delivered."""
+        for client, evidence in record.delivery.delivered.items():
+            drop = loss_drop(evidence)
+            if drop is not None:
+                self._forecasts.setdefault(client, _Forecast()).learn(drop, record.round, self._rho)

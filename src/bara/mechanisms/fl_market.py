@@ -1,0 +1,113 @@
+"""FL-Market: clients sell locally private updates; the more privacy they give up, the more their update counts."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import brentq
+
+from bara.errors import ConfigError
+from bara.mechanisms.critical import critical_menu
+from bara.mechanisms.learned import sizes
+from bara.mechanisms.properties import EVERY_PROPERTY
+from bara.mechanisms.sharing import sharing_menu
+from bara.protocols import Level, Protection, Wishes
+from bara.records import Bids, FloatArray, Menu, RoundRecord
+
+Auction = Literal["critical", "all-in"]
+
+
+@dataclass(frozen=True)
+class FLMarket:
+    """Recruits by price per unit of privacy budget and data, and weighs updates by OptAggr.
+
+    Zheng et al. 2022 (IEEE BigData): bids carry `epsilon`, the price is the client's valuation of it, the unit price is
+    v_i / (eps_i d_i). Two auctions:
+
+    - `critical` (ours, the default): n winners share B(n) = u_(n+1) sum_j eps_j d_j, the first loser's unit price. It
+      admits exactly n, spends just that, and is truthful under any offer made before the bids.
+    - `all-in` (the published auction): the n best win while u_n sum_j eps_j d_j is within the budget, which is shared
+      out whole by eps_i d_i. Not truthful: with a budget of 10, equal eps and costs 1, 4, 4.9, client 3 asks 3 and is
+      paid 5. A menu serves the n best, so unlike the public code ours does not go on looking for smaller clients
+      behind the first that does not fit. It spends whatever cap it is offered: use it with allocators that offer a
+      budget, not a number of clients.
+
+    Args:
+        level: Whom the noise protects (see `Protection`): `record`, or `client` as in the public code.
+        clip: The L1 bound of a gradient.
+        auction: Which of the two.
+        optimal: Weigh updates by OptAggr; otherwise by data size, as the federation does.
+    """
+
+    level: Level = "record"
+    clip: float = 1.0
+    auction: Auction = "critical"
+    optimal: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse an auction or a protection that nobody knows."""
+        if self.auction not in ("critical", "all-in"):
+            raise ConfigError(f"the auction is {self.auction!r}; required is 'critical' or 'all-in'")
+        Protection(self.level, self.clip)
+
+    @property
+    def claims(self) -> frozenset[str]:
+        """The published auction spends every budget whole, and is not truthful."""
+        unclaimed = {"truthful-in-price", "exact-sum"} if self.auction == "all-in" else {"spends-the-budget"}
+        return EVERY_PROPERTY - unclaimed
+
+    @property
+    def wishes(self) -> Wishes:
+        """Bids with privacy budgets, and training with that much privacy."""
+        return Wishes(columns=("epsilon",), protection=Protection(self.level, self.clip))
+
+    def menu(self, bids: Bids) -> Menu:
+        """The chosen auction over eps_i d_i, with OptAggr's weights for every n."""
+        epsilons, data = bids.column("epsilon"), sizes(bids)
+        menu = (
+            sharing_menu(bids, epsilons * data, up_to_next=False)
+            if self.auction == "all-in"
+            else critical_menu(bids, epsilons * data)
+        )
+
+        def weigh(n: int) -> tuple[float, ...]:
+            winners = menu.order[:n]
+            released = epsilons[winners] * (data[winners] if self.level == "record" else 1.0)
+            return tuple(optimal_weights(data[winners], released).tolist())
+
+        return Menu(menu.bids, menu.order, menu.costs, menu.pay, menu.exact, weigh if self.optimal else None)
+
+    def tell(self, record: RoundRecord) -> None:
+        """It learns nothing."""
+
+
+def optimal_weights(data: FloatArray, precision: FloatArray) -> FloatArray:
+    """OptAggr: aggregation weights that trade the noise in the updates against the bias of not weighing by data.
+
+    Minimises sum_i lambda_i^2 2 (2 L / e_i)^2 + L^2 (sum_i |lambda_i - w_i|)^2 over the simplex; w_i is the share of
+    the data, e_i is eps_i at client level and eps_i d_i at record level; L cancels. With v_i = 8 / e_i^2 the conditions
+    of optimality are lambda_i = clip(w_i, low / v_i, high / v_i), high - low = 2 sum |lambda - w|, and that some
+    weights gain what the others lose. So one number is left to find, `low`, and scipy's root finder finds it for any
+    number of winners; the tests compare with scipy's general solver.
+
+    Args:
+        data: Data sizes.
+        precision: e_i.
+
+    >>> optimal_weights(np.ones(2), np.array([1.0, 2.0])).round(6).tolist()
+    [0.285714, 0.714286]
+    """
+    w, v = data / data.sum(), 8 / precision**2
+    least, most = float((v * w).min()), float((v * w).max())
+
+    def gained(low: float) -> float:
+        return float(np.maximum(low / v - w, 0).sum())
+
+    def surplus(low: float) -> float:
+        return gained(low) - float(np.maximum(w - (low + 4 * gained(low)) / v, 0).sum())
+
+    # All equal, the ends are the same number, or rounding puts both on one side of zero.
+    inside = surplus(least) < 0 < surplus(most)
+    low = brentq(surplus, least, most, xtol=1e-15 * most, rtol=1e-14) if inside else least
+    weights = np.clip(w, low / v, (low + 4 * gained(low)) / v)
+    return np.asarray(weights / weights.sum())

@@ -1,0 +1,77 @@
+"""FMore: a multi-dimensional procurement auction that pays what winners ask."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from bara.errors import ConfigError
+from bara.mechanisms.learned import sizes
+from bara.mechanisms.properties import CRITICAL_PAYMENTS
+from bara.protocols import Wishes
+from bara.records import MICRO, Bids, FloatArray, Menu, RoundRecord
+
+Form = Literal["additive", "cobb-douglas", "min"]
+
+_FORMS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "additive": lambda x, a: a @ x,
+    "cobb-douglas": lambda x, a: np.exp(a @ np.log(x)),
+    "min": lambda x, a: (a[:, None] * x).min(0),
+}
+
+
+@dataclass(frozen=True)
+class FMore:
+    """Recruits the highest scores S_i = worth * s(q_i) - b_i and pays each winner its own price.
+
+    Zeng et al. 2020 (ICDCS): the score is quasi-linear in the price; s is additive (sum a_k x_k), Cobb-Douglas
+    (prod x_k^a_k) or perfect complements (min a_k x_k); the K best win at first price. So it is *not* truthful: a
+    winner gains by asking more, and the audit shows where. Our choices: each dimension x_k is divided by its largest
+    value in the round, and `worth` turns s into units of the budget.
+
+    Args:
+        columns: The dimensions of quality: columns of the bids that the server knows.
+        weights: a_k, one a dimension; 1 each unless given.
+        form: Which s.
+        worth: What s = 1 is worth, in units of the budget.
+    """
+
+    columns: Sequence[str] = ("samples",)
+    weights: Sequence[float] | None = None
+    form: Form = "additive"
+    worth: float = 1.0
+    claims: ClassVar[frozenset[str]] = CRITICAL_PAYMENTS - {"truthful-in-price"}
+
+    def __post_init__(self) -> None:
+        """Refuse a score that cannot be computed."""
+        weights = [1.0] * len(self.columns) if self.weights is None else self.weights
+        if self.form not in _FORMS:
+            raise ConfigError(f"the form of the score is {self.form!r}; required is one of {', '.join(_FORMS)}")
+        if not self.columns or len(weights) != len(self.columns) or not all(0 < w < np.inf for w in weights):
+            raise ConfigError(f"weights {list(weights)} for {list(self.columns)}; required is one above 0 for each")
+        if not 0 < self.worth < np.inf:
+            raise ConfigError(f"the worth of quality is {self.worth}; required is a finite number above 0")
+
+    @property
+    def wishes(self) -> Wishes:
+        """Bids with every dimension it scores."""
+        return Wishes(columns=tuple(self.columns))
+
+    def menu(self, bids: Bids) -> Menu:
+        """By score, ties by name; n clients cost what they ask."""
+        order = np.argsort(-self.scores(bids), kind="stable")
+        prices = bids.prices[order]
+        return Menu(bids, order, np.cumsum(prices), pay=lambda n, _cap: prices[:n])
+
+    def scores(self, bids: Bids) -> FloatArray:
+        """S_i of every bid, in micro-units."""
+        if not len(bids):
+            return np.zeros(0)
+        known = [sizes(bids) if name == "samples" else bids.column(name) for name in self.columns]
+        x = np.stack([values / values.max() for values in known])
+        weights = np.ones(len(x)) if self.weights is None else np.asarray(self.weights, float)
+        return np.asarray(self.worth * MICRO * _FORMS[self.form](x, weights) - bids.prices)
+
+    def tell(self, record: RoundRecord) -> None:
+        """It learns nothing."""

@@ -1,0 +1,64 @@
+"""RRAFL: a reverse auction over reputation."""
+
+from typing import final
+
+from bara.errors import ConfigError
+from bara.mechanisms.learned import by_client, learned_menu, loss_drop
+from bara.mechanisms.properties import CRITICAL_PAYMENTS
+from bara.protocols import Wishes
+from bara.records import Bids, FloatArray, Menu, RoundRecord, money
+
+
+@final
+class Rrafl:
+    """Recruits by reputation per price and pays each winner its reputation times the first loser's unit price.
+
+    Zhang et al. 2021 (WWW): unit reputation price b_i / R_i ascending, payment R_i (b / R)_next while the budget lasts:
+    the critical-payment auction with q = R. How the paper updates reputation could not be recovered; ours is an
+    exponential average of measured contributions, R <- (1 - s) R + s c, where c is a client's loss drop as a share of
+    the round's best, 1 where losses are not measured, and 0 for a winner that did not deliver.
+
+    Args:
+        smoothing: s in (0, 1].
+        start: The reputation of a client not seen yet, in (0, 1].
+        least: Which share of the mean reputation a client must have to take part (our choice).
+        reserve: The most that is paid for a unit of reputation, in units of the budget; None for no limit.
+    """
+
+    claims = CRITICAL_PAYMENTS
+    wishes = Wishes(evidence=True)
+
+    def __init__(
+        self, smoothing: float = 0.3, start: float = 0.5, least: float = 0.1, reserve: float | str | None = None
+    ) -> None:
+        if not 0 < smoothing <= 1 or not 0 < start <= 1:
+            raise ConfigError(f"smoothing {smoothing}, start {start}; required is above 0 and at most 1 for both")
+        if not 0 <= least < 1:
+            raise ConfigError(f"least is {least}; required is a share from 0, below 1")
+        self._smoothing = smoothing
+        self._start = start
+        self._least = least
+        self._reserve = None if reserve is None else money(reserve, what="the reserve price")
+        self._reputations: dict[str, float] = {}
+
+    def menu(self, bids: Bids) -> Menu:
+        """The critical-payment menu over reputations; it wants no say in aggregation."""
+        menu = learned_menu(bids, self.reputation(bids), self._least, self._reserve)
+        return Menu(menu.bids, menu.order, menu.costs, menu.pay, menu.exact)
+
+    def reputation(self, bids: Bids) -> FloatArray:
+        """Each client's reputation, in the order of the bids."""
+        return by_client(bids, self._reputations, self._start)
+
+    def tell(self, record: RoundRecord) -> None:
+        """Move everyone's reputation towards what it contributed."""
+        drops = {client: loss_drop(evidence) for client, evidence in record.delivery.delivered.items()}
+        best = max((drop for drop in drops.values() if drop), default=0.0)
+        for client, drop in drops.items():
+            self._learn(client, 1.0 if drop is None else drop / best if best else 0.0)
+        for client in record.delivery.void:
+            self._learn(client, 0.0)
+
+    def _learn(self, client: str, contribution: float) -> None:
+        before = self._reputations.get(client, self._start)
+        self._reputations[client] = (1 - self._smoothing) * before + self._smoothing * contribution

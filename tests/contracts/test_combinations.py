@@ -1,0 +1,39 @@
+"""Every mechanism works with every allocator: a short run each, whose books add up."""
+
+import pytest
+
+from bara.allocators import ALLOCATORS
+from bara.experiments import Config, run
+from bara.mechanisms import MECHANISMS
+
+OPTIONS = {"fixed": {"n": 3}}
+
+
+def play(allocator, mechanism, *changes):
+    options = [f"allocator.{key}={value}" for key, value in OPTIONS.get(allocator, {}).items()]
+    names = [f"allocator.name={allocator}", f"mechanism.name={mechanism}"]
+    return run(Config.load(None, [*names, *options, "federation.workers=1", *changes]))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS.names())
+@pytest.mark.parametrize("allocator", ALLOCATORS.names())
+def test_every_mechanism_with_every_allocator(allocator, mechanism):
+    result = play(
+        allocator,
+        mechanism,
+        "federation.engine=synthetic",
+        "clients.count=8",
+        "budget.total=60",
+        "budget.max_rounds=12",
+    )
+    assert 0 < result.rounds <= 12
+    assert 0 < result.spent <= 60
+    assert sum(result.payments.values()) == pytest.approx(result.spent)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS.names())
+def test_every_mechanism_in_the_simulator(mechanism):
+    small = ["federation.engine=simulator", "clients.count=6", "data.train_samples=300"]
+    result = play("even", mechanism, *small, "budget.total=20", "budget.max_rounds=4", "training.model=linear")
+    assert result.rounds == 4
+    assert 0 < result.spent <= 20

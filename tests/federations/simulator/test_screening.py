@@ -1,0 +1,105 @@
+"""The server's door: bad updates are refused, the others' round is unharmed."""
+
+import numpy as np
+import pytest
+
+from bara import Market, Purse, RoundRecord
+from bara.allocators import ALLOCATORS
+from bara.experiments import Config
+from bara.experiments.engines import build_federation
+from bara.federations.simulator.screening import refusals, robust_scores
+from bara.mechanisms import MECHANISMS
+
+START = np.zeros(50, np.float32)
+
+
+def honest(count=8, seed=0):
+    rng = np.random.default_rng(seed)
+    return [(0.1 + 0.05 * rng.standard_normal(50)).astype(np.float32) for _ in range(count)]
+
+
+def test_honest_updates_are_all_taken():
+    for seed in range(50):
+        assert refusals(START, honest(seed=seed), outliers=6.0) == {}
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (np.full(50, np.nan, np.float32), "not finite"),
+        (np.full(50, np.inf, np.float32), "not finite"),
+        (np.ones(49, np.float32), r"has shape \(49,\), the model has \(50,\)"),
+        (np.ones((5, 10), np.float32), r"has shape \(5, 10\)"),
+        (honest(seed=9)[0] * 1000, "not ideal"),
+    ],
+)
+def test_a_bad_update_is_refused_with_its_reason(bad, reason):
+    updates = honest()
+    updates[3] = bad
+    found = refusals(START, updates, outliers=6.0)
+    assert list(found) == [3]
+    with pytest.raises(AssertionError, match=reason):
+        raise AssertionError(found[3])
+
+
+def test_two_of_eight_are_found_together():
+    updates = honest()
+    updates[1], updates[6] = updates[1] * 1000, -1000 * updates[6]
+    assert set(refusals(START, updates, outliers=6.0)) == {1, 6}
+
+
+def test_too_few_to_compare_are_all_taken():
+    updates = [*honest(2), honest(1)[0] * 1000]
+    assert refusals(START, updates, outliers=6.0) == {}
+
+
+def test_equal_updates_are_no_outliers():
+    assert robust_scores(np.ones((5, 4), np.float32)).tolist() == [0.0] * 5
+
+
+def play(mechanism, spoil, rounds=6):
+    """A run on digits in which the engine's updates of client 0 are spoiled."""
+    changes = [
+        "federation.engine=simulator",
+        "federation.workers=1",
+        "data.train_samples=300",
+        "clients.count=8",
+        "clients.partition=iid",
+        f"mechanism.name={mechanism}",
+    ]
+    config = Config.load(None, changes)
+    with build_federation(config) as federation:
+        train = federation._engine.train
+
+        def spoiled(state, *arguments, **options):
+            updates = train(state, *arguments, **options)
+            for row, client in enumerate(updates.clients):
+                if client == 0:
+                    updates.states[row] = spoil(state, updates.states[row])
+            return updates
+
+        federation._engine.train = spoiled
+        market = Market(
+            ALLOCATORS.build("fixed", {"n": 7}), MECHANISMS.build(mechanism), federation, Purse.of(500, rounds)
+        )
+        return [step for step in market.rounds() if isinstance(step, RoundRecord)]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda _state, update: update * np.nan, "its update is not finite"),
+        (lambda _state, update: update + np.inf, "its update is not finite"),
+        (lambda state, update: state + 1000 * (update - state), "its update is not ideal"),
+    ],
+    ids=["not a number", "infinite", "a thousand times too large"],
+)
+def test_who_sends_a_bad_update_is_not_paid_and_the_model_learns_on(spoil, reason):
+    records = play("fair", spoil)
+    void = [record for record in records if "client-0" in record.delivery.void]
+    assert void
+    for record in void:
+        assert record.delivery.void["client-0"].startswith(reason)
+        assert "client-0" not in record.payments
+        assert record.n >= 4
+    assert records[-1].evaluation.loss < records[0].evaluation.loss

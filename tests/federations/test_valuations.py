@@ -1,0 +1,80 @@
+import math
+
+import numpy as np
+import pytest
+
+from bara.errors import ConfigError, InvalidBidError
+from bara.experiments import Config
+from bara.experiments.engines import bidders, build_federation
+from bara.federations.valuations import VALUATIONS, PrivacyCosts, valuations
+
+EPSILONS = np.array([0.1, 0.5, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "at_half"), [("square", 0.25), ("root", math.sqrt(2)), ("linear", 1.0), ("exponential", math.expm1(0.5))]
+)
+def test_each_valuation_is_the_published_one(name, at_half):
+    assert VALUATIONS[name](0.5) == pytest.approx(at_half)
+    drawn = PrivacyCosts(EPSILONS, valuations(name)).draw(np.random.default_rng(0), 3)
+    assert 0.5 * at_half <= drawn[1] <= 1.5 * at_half
+
+
+def test_mixed_draws_among_all_four():
+    assert len(valuations("mixed")) == 4
+
+
+def test_budgets_above_one_are_taken_as_shares_of_the_largest():
+    drawn = PrivacyCosts(100 * EPSILONS, valuations("exponential")).draw(np.random.default_rng(0), 3)
+    assert drawn.max() < 1.5 * math.e
+
+
+def falling(epsilon):
+    return 1 - epsilon / 2
+
+
+def flat(_epsilon):
+    return 1.0
+
+
+@pytest.mark.parametrize("name", ["falling", "flat"])
+def test_a_valuation_that_does_not_rise_is_refused_by_name(name):
+    with pytest.raises(ConfigError, match=f"the valuation '{name}' does not rise"):
+        PrivacyCosts(EPSILONS, (globals()[name],))
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan")])
+def test_a_privacy_budget_that_is_none_is_refused(bad):
+    with pytest.raises(InvalidBidError, match="client 1 has a privacy budget"):
+        PrivacyCosts(np.array([1.0, bad]), valuations("linear"))
+
+
+def test_bids_carry_the_same_budget_every_round_and_another_price():
+    made = bidders(Config.load(None, ["mechanism.name=fl-market", "clients.count=5"]))
+    one, two = made.bids(1), made.bids(2)
+    assert one.column("epsilon").tolist() == two.column("epsilon").tolist()
+    assert one.prices.tolist() != two.prices.tolist()
+    assert 0.1 <= one.column("epsilon").min() <= one.column("epsilon").max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("clients.valuation=qubic", "no valuation is named 'qubic'"),
+        ("clients.epsilon=uniform(1)", "clients.epsilon"),
+        ("clients.epsilon=uniform(-1, 1)", "clients.epsilon"),
+        ("clients.epsilon=constant(0)", "clients.epsilon"),
+    ],
+)
+def test_a_wrong_key_is_named(change, message):
+    with pytest.raises(ConfigError, match=message):
+        Config.load(None, [change])
+
+
+def test_an_engine_that_cannot_protect_is_refused_before_the_run(tmp_path, monkeypatch):
+    (tmp_path / "bare.py").write_text("def engine(config):\n    return object()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        ConfigError, match="asks for local differential privacy, which engine 'bare:engine' does not have"
+    ):
+        build_federation(Config.load(None, ["mechanism.name=fl-market", "federation.engine=bare:engine"]))

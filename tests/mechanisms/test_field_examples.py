@@ -1,0 +1,254 @@
+"""The auctions of the field, and OptAggr, worked by hand."""
+
+import numpy as np
+import pytest
+
+from bara import Bids, Delivery, Evaluation, Evidence, Offer, Purse
+from bara.errors import ConfigError, InvalidBidError
+from bara.mechanisms.fair import Fair
+from bara.mechanisms.fl_market import FLMarket, optimal_weights
+from bara.mechanisms.fmore import FMore
+from bara.mechanisms.proportional_share import ProportionalShare
+from bara.mechanisms.rrafl import Rrafl
+from bara.records import AwardedRound
+
+RICH = Purse.of(1000, 10)
+
+
+def units(award):
+    return dict(zip(award.clients, (payment / 1e6 for payment in award.payments), strict=True))
+
+
+def spend(budget):
+    return Offer.spend(int(budget * 1e6))
+
+
+def teach(mechanism, bids, losses, round_number=1, void=()):
+    """Tell the mechanism of a round in which these clients delivered with these losses before and after."""
+    purse = Purse(10**12, 100, round=round_number)
+    everyone = [*losses, *void]
+    menu = mechanism.menu(bids)
+    awarded = AwardedRound(purse, Offer.recruit(9), bids, menu.costs, _award(everyone))
+    evidence = {c: Evidence(10, before, after) for c, (before, after) in losses.items()}
+    mechanism.tell(awarded.settle(Delivery(Evaluation(0.5), evidence, dict.fromkeys(void, "gone"))))
+
+
+def _award(clients):
+    from bara import Award  # noqa: PLC0415
+
+    return Award(tuple(clients), (1,) * len(clients))
+
+
+# --- FAIR ----------------------------------------------------------------------------------------
+
+
+def test_fair_starts_from_data_size():
+    """Data 30, 20, 10 at price 3, 1, 1: unit prices .1, .05, .1; bob first, then ann (by name before cat).
+
+    B(1) = 20 * .1 = 2; B(2) = (20 + 30) * .1 = 5.
+    """
+    bids = Bids.of({"ann": 3, "bob": 1, "cat": 1}, samples={"ann": 30, "bob": 20, "cat": 10})
+    menu = Fair().menu(bids)
+    assert [menu.cost(n) / 1e6 for n in (1, 2)] == [2, 5]
+    assert units(menu.award(Offer.recruit(2), RICH)) == {"bob": 2, "ann": 3}
+
+
+def test_fair_learns_the_drop_times_the_data_and_forgets():
+    """rho = 1/2. ann drops 0.8 in round 1 and 0.2 in round 3: (1/4 * 0.8 + 0.2) / (1/4 + 1) = 0.32; times 10."""
+    fair = Fair(forgetting=0.5)
+    bids = Bids.of({"ann": 1, "bob": 1}, samples={"ann": 10, "bob": 20})
+    teach(fair, bids, {"ann": (1.0, 0.2)}, 1)
+    teach(fair, bids, {"ann": (0.5, 0.3)}, 3)
+    assert fair.quality(bids) == pytest.approx([3.2, 6.4])  # bob, not seen: his data times what is usual
+
+
+def test_fair_weighs_updates_by_quality():
+    fair = Fair()
+    bids = Bids.of({"ann": 1, "bob": 1, "cat": 9}, samples=dict.fromkeys(("ann", "bob", "cat"), 10))
+    teach(fair, bids, {"ann": (1.0, 0.7), "bob": (1.0, 0.9), "cat": (1.0, 0.8)})
+    assert fair.menu(bids).award(Offer.recruit(2), RICH).weights == pytest.approx((3.0, 1.0))
+
+
+@pytest.mark.parametrize("after", [1.0, 1.5, float("nan"), float("inf")])
+def test_who_does_not_improve_scores_nothing_and_stops_winning(after):
+    fair = Fair()
+    bids = Bids.of({"ann": 5, "bob": 6, "idle": "0.01"}, samples=dict.fromkeys(("ann", "bob", "idle"), 10))
+    assert fair.menu(bids).award(Offer.recruit(1), RICH).clients == ("idle",)
+    teach(fair, bids, {"ann": (1.0, 0.5), "idle": (1.0, after)})
+    assert fair.quality(bids)[2] == 0
+    assert fair.menu(bids).award(Offer.recruit(3), RICH).clients == ("ann",)
+
+
+def test_fair_learns_nothing_where_losses_are_not_measured():
+    fair = Fair()
+    bids = Bids.of({"ann": 1, "bob": 2}, samples={"ann": 10, "bob": 10})
+    teach(fair, bids, {"ann": (None, None)})
+    assert fair.quality(bids).tolist() == [10, 10]
+
+
+# --- RRAFL ---------------------------------------------------------------------------------------
+
+
+def test_rrafl_pays_reputation_times_the_first_losers_unit_price():
+    """s = 1/2 from 0.5: ann contributes 1 -> .75, bob 0.5 -> .5, cat is void -> .25. Prices 3, 1, 1: 4, 2, 4 a unit.
+
+    bob first; B(1) = .5 * 4 = 2; then ann (before cat by name): B(2) = (.5 + .75) * 4 = 5.
+    """
+    rrafl = Rrafl(smoothing=0.5)
+    bids = Bids.of({"ann": 3, "bob": 1, "cat": 1})
+    teach(rrafl, bids, {"ann": (1.0, 0.5), "bob": (1.0, 0.75)}, void=("cat",))
+    assert rrafl.reputation(bids).tolist() == [0.75, 0.5, 0.25]
+    assert units(rrafl.menu(bids).award(Offer.recruit(2), RICH)) == {"bob": 2, "ann": 3}
+
+
+# --- FMore ---------------------------------------------------------------------------------------
+
+
+def test_fmore_takes_the_best_scores_and_pays_what_they_ask():
+    """x = (1, .5, .25); scores 1 - .9 = .1, .5 - .2 = .3, .25 - .3 = -.05: bob, ann, cat."""
+    bids = Bids.of({"ann": "0.9", "bob": "0.2", "cat": "0.3"}, samples={"ann": 400, "bob": 200, "cat": 100})
+    menu = FMore().menu(bids)
+    assert [menu.cost(n) / 1e6 for n in (1, 2, 3)] == pytest.approx([0.2, 1.1, 1.4])
+    assert units(menu.award(spend(1.2), RICH)) == {"bob": 0.2, "ann": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("form", "scores"),
+    [("additive", [1 + 0.5 - 0.5, 0.5 + 2 - 0.5]), ("cobb-douglas", [0.25**2 - 0.5, 0.5 - 0.5]), ("min", [0.0, 0.0])],
+)
+def test_fmore_scores_several_dimensions(form, scores):
+    """x = (1, .25) for ann, (.5, 1) for bob, a = (1, 2), price .5 each: 1 + 2 * .25, 1 * .25^2, min(1, 2 * .25), ..."""
+    bids = Bids.of({"ann": "0.5", "bob": "0.5"}, samples={"ann": 4, "bob": 2}, speed={"ann": 1, "bob": 4})
+    fmore = FMore(columns=["samples", "speed"], weights=[1, 2], form=form)
+    assert fmore.scores(bids) / 1e6 == pytest.approx(scores)
+
+
+def test_in_fmore_a_winner_gains_by_asking_more():
+    """Ann wins at 1 and is paid 1; asking 1.5 she still wins, against bob's 2, and is paid 1.5."""
+    for ask in ("1", "1.5"):
+        award = (
+            FMore().menu(Bids.of({"ann": ask, "bob": 2}, samples={"ann": 1, "bob": 1})).award(Offer.recruit(1), RICH)
+        )
+        assert units(award) == {"ann": float(ask)}
+
+
+# --- proportional share --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("budget", "payments"),
+    [
+        (1, {"ann": 1}),  # 1 pays ann her price
+        (1.5, {"ann": 1.5}),  # all of it
+        (3, {"ann": 2}),  # no more than bob asks; two clients need 2 * 2 = 4
+        (4, {"ann": 2, "bob": 2}),
+        (5, {"ann": 2.5, "bob": 2.5}),
+        (10, {"ann": 4, "bob": 4}),  # no more than cat asks; all three are not served without a loser
+    ],
+)
+def test_proportional_share_by_hand(budget, payments):
+    """Prices 1, 2, 4, equal quality: k clients share B when B / k is at least the k-th price."""
+    menu = ProportionalShare().menu(Bids.of({"ann": 1, "bob": 2, "cat": 4}))
+    assert units(menu.award(spend(budget), RICH)) == payments
+
+
+def test_proportional_share_shares_by_quality():
+    """Quality 2, 1, 1 at prices 2, 2, 9: unit prices 1, 2, 9; both fit in 2 * 3 = 6; 7.5 is shared 5 to 2.5."""
+    bids = Bids.of({"ann": 2, "bob": 2, "cat": 9}, samples={"ann": 2, "bob": 1, "cat": 1})
+    menu = ProportionalShare("samples").menu(bids)
+    assert menu.cost(2) == 6_000_000
+    assert units(menu.award(spend(7.5), RICH)) == {"ann": 5, "bob": 2.5}
+
+
+# --- FL-Market -----------------------------------------------------------------------------------
+
+PRIVATE = Bids.of(
+    {"ann": 1, "bob": 3, "cat": 2},
+    epsilon={"ann": 0.5, "bob": 1.0, "cat": 0.25},
+    samples={"ann": 2, "bob": 2, "cat": 4},
+)
+"""eps d = 1, 2, 1; unit prices 1, 1.5, 2."""
+
+
+def test_fl_market_pays_the_first_losers_price_for_a_unit_of_privacy_and_data():
+    """B(1) = 1 * 1.5; B(2) = (1 + 2) * 2 = 6."""
+    menu = FLMarket().menu(PRIVATE)
+    assert [menu.cost(n) / 1e6 for n in (1, 2)] == [1.5, 6]
+    assert units(menu.award(Offer.recruit(2), RICH)) == {"ann": 2, "bob": 4}
+
+
+def test_all_in_shares_the_whole_budget():
+    """Two clients need 1.5 * 3 = 4.5: with 6, ann gets 6 / 3 and bob 12 / 3. Three need 2 * 4 = 8."""
+    menu = FLMarket(auction="all-in").menu(PRIVATE)
+    assert (menu.costs / 1e6).tolist() == pytest.approx([1, 4.5, 8], abs=1e-6)
+    assert units(menu.award(spend(6), RICH)) == {"ann": 2, "bob": 4}
+    assert units(menu.award(spend(8), RICH)) == {"ann": 2, "bob": 4, "cat": 2}
+
+
+def test_all_in_at_a_fixed_budget_is_not_truthful():
+    """Budget 10, equal eps, costs 1, 4, 4.9: honest, c loses (3 * 4.9 > 10); asking 3 it wins and is paid 5."""
+
+    def payments(third):
+        bids = Bids.of({"a": 1, "b": 4, "c": third}, epsilon=dict.fromkeys("abc", 1.0))
+        return units(FLMarket(auction="all-in").menu(bids).award(spend(10), RICH))
+
+    assert payments("4.9") == {"a": 5, "b": 5}
+    assert payments(3) == {"a": 5, "c": 5}
+
+
+def test_two_clients_weights_in_closed_form():
+    """Equal data, eps 1 and 2: v = 8, 2. With lambda = (1/2 - x, 1/2 + x), 8 (1/2-x)^2 + 2 (1/2+x)^2 + (2x)^2 is
+    least at x = (8 - 2) / 2 / (8 + 2 + 4) = 3/14: weights 2/7 and 5/7.
+    """
+    assert optimal_weights(np.ones(2), np.array([1.0, 2.0])) == pytest.approx([2 / 7, 5 / 7])
+
+
+def test_equal_clients_keep_their_share_of_the_data():
+    assert optimal_weights(np.ones(4), np.full(4, 0.5)).tolist() == [0.25] * 4
+
+
+def test_clients_that_are_equal_but_for_rounding_keep_their_share():
+    precision = np.full(5, 1 / 3) * (1 / 3)
+    assert optimal_weights(np.full(5, 1 / 3), precision) == pytest.approx([0.2] * 5)
+
+
+def test_without_noise_to_speak_of_weights_are_shares_of_the_data():
+    assert optimal_weights(np.array([1.0, 3.0]), np.array([1e6, 2e6])) == pytest.approx([0.25, 0.75], abs=1e-6)
+
+
+def test_the_level_decides_how_much_noise_optaggr_expects():
+    record = FLMarket(level="record").menu(PRIVATE).award(Offer.recruit(2), RICH).weights
+    client = FLMarket(level="client").menu(PRIVATE).award(Offer.recruit(2), RICH).weights
+    assert sum(record) == pytest.approx(1)
+    assert 0.5 < record[1] < client[1]  # bob's eps is twice ann's; at client level noise weighs more
+
+
+@pytest.mark.parametrize("epsilon", [0, -0.5, float("nan"), float("inf")])
+def test_a_privacy_budget_that_is_none_is_refused_by_name(epsilon):
+    with pytest.raises(InvalidBidError, match=r"client 'bob' has epsilon .*; required is a finite positive number"):
+        Bids.of({"ann": 1, "bob": 1}, epsilon={"ann": 1, "bob": epsilon})
+
+
+def test_a_bid_without_a_privacy_budget_is_refused():
+    with pytest.raises(InvalidBidError, match="bids carry no column 'epsilon'; they carry: samples"):
+        FLMarket().menu(Bids.of({"ann": 1}, samples={"ann": 10}))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Fair(forgetting=0), "forgetting is 0"),
+        (lambda: Fair(least=1), "least 1"),
+        (lambda: Rrafl(smoothing=2), "smoothing 2"),
+        (lambda: Rrafl(least=-1), "least is -1"),
+        (lambda: FMore(form="product"), "the form of the score is 'product'"),
+        (lambda: FMore(weights=[1, 2]), "required is one above 0 for each"),
+        (lambda: FMore(worth=0), "the worth of quality is 0"),
+        (lambda: FLMarket(level="global"), "the level of privacy is 'global'"),
+        (lambda: FLMarket(clip=0), "the clipping bound is 0"),
+        (lambda: FLMarket(auction="english"), "the auction is 'english'"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_refused(make, message):
+    with pytest.raises(ConfigError, match=message):
+        make()
