@@ -57,7 +57,7 @@ def test_equal_updates_are_no_outliers():
     assert robust_scores(np.ones((5, 4), np.float32)).tolist() == [0.0] * 5
 
 
-def play(mechanism, spoil, rounds=6):
+def play(mechanism, spoil, *more, rounds=6):
     """A run on digits in which the engine's updates of client 0 are spoiled."""
     changes = [
         "federation.engine=simulator",
@@ -66,6 +66,7 @@ def play(mechanism, spoil, rounds=6):
         "clients.count=8",
         "clients.partition=iid",
         f"mechanism.name={mechanism}",
+        *more,
     ]
     config = Config.load(None, changes)
     with build_federation(config) as federation:
@@ -103,3 +104,9 @@ def test_who_sends_a_bad_update_is_not_paid_and_the_model_learns_on(spoil, reaso
         assert "client-0" not in record.payments
         assert record.n >= 4
     assert records[-1].evaluation.loss < records[0].evaluation.loss
+
+
+def test_the_filter_can_be_had_without_fair():
+    records = play("bid-price-first", lambda state, update: state + 1000 * (update - state), "training.outliers=6")
+    assert any("client-0" in record.delivery.void for record in records)
+    assert all("client-0" not in record.payments for record in records)
