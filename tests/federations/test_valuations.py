@@ -72,7 +72,9 @@ def test_a_wrong_key_is_named(change, message):
 
 
 def test_an_engine_that_cannot_protect_is_refused_before_the_run(tmp_path, monkeypatch):
-    (tmp_path / "bare.py").write_text("def engine(config):\n    return object()\n")
+    (tmp_path / "bare.py").write_text(
+        "class engine:\n    def __init__(self, config): ...\n    evaluate = bids = train = None\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(
         ConfigError, match="asks for local differential privacy, which engine 'bare:engine' does not have"
