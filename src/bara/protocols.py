@@ -1,6 +1,6 @@
 """What the market asks of its three partners. Small on purpose; implement one and the contract checks apply to it."""
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from bara.records import Award, Belief, Bids, Delivery, Evaluation, Menu, Offer, Purse, RoundRecord
 
@@ -59,4 +59,30 @@ class Federation(Protocol):
 
     def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
         """Train with the winners and evaluate the model that results."""
+        ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """An allocator or mechanism that can say all it knows, for ledgers that drop what it learned it from."""
+
+    def memory(self) -> Any:
+        """Everything it has learned, as JSON can say it; nothing of it need be a bid."""
+        ...
+
+    def recall(self, memory: Any) -> None:
+        """Know again what `memory` said, in a fresh one; whole rounds are told from there on."""
+        ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A federation that keeps checkpoints; one that does not is trained again with the stored awards."""
+
+    def checkpoint(self, last: int) -> int:
+        """Load the newest whole checkpoint that is not later than round `last`; returns its round, 0 for none."""
+        ...
+
+    def recall(self, record: RoundRecord) -> None:
+        """Pass a settled round, up to the loaded checkpoint, without training."""
         ...
