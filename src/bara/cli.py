@@ -3,7 +3,7 @@
 import json
 import shlex
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,12 +15,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 import bara
 from bara import datasets
-from bara.errors import BaraError, ConfigError
+from bara.errors import BaraError, ConfigError, RunStoppedError
 from bara.experiments.comparison import Failure, cells, compare
 from bara.experiments.config import Config, parse_spec
 from bara.experiments.folders import RunFolder
+from bara.experiments.interruptions import Interruption
 from bara.experiments.results import Result
 from bara.experiments.runner import build_allocator, build_mechanism, run
+from bara.ledger import Books
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.audit import audit
 from bara.records import AwardedRound, RoundRecord, decimal_money
@@ -37,6 +39,7 @@ app = typer.Typer(
 
 ConfigFile = Annotated[Path | None, typer.Argument(metavar="[CONFIG.toml]", help="The experiment; none for defaults.")]
 Changes = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change one key; may be repeated.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
@@ -83,15 +86,34 @@ def run_command(
             typer.echo(
                 "no torch here: a synthetic learning curve trains instead (pip install 'bara-fl[sim]')", err=True
             )
-        folder = RunFolder(out, experiment)
-        with _round_progress(experiment, quiet=as_json) as show:
-            result = run(experiment, folder.observe, show, folder=folder.path)
-        command = f"bara run {shlex.quote(str(folder.path / 'config.toml'))}"
-        places = folder.finish(result, run_report(result, experiment.to_toml(), command))
-        if as_json:
-            _print_json(result.to_json())
-        else:
-            Console().print(run_summary(result, places))
+        with RunFolder.new(out, experiment) as folder:
+            _play(folder, folder.start, as_json)
+
+
+@app.command("resume", epilog=_examples("bara resume runs/20260101-120000-000-digits-bara"))
+def resume_command(folder: Folder, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Go on where a run stopped, to the same result as if it had not."""
+    with _errors(debug), RunFolder.find(folder) as found:
+        books = found.resume()
+        _play(found, lambda: books, as_json)
+
+
+def _play(folder: RunFolder, books: Callable[[], Books], as_json: bool) -> None:
+    """Play a run to its end, or until it is stopped between rounds."""
+    config = folder.config
+    with Interruption() as interruption, _round_progress(config, quiet=as_json) as show:
+        try:
+            result = run(config, show, interruption.observe, folder=folder.path, books=books)
+        except RunStoppedError as stopped:
+            how = f"bara resume {shlex.quote(str(folder.path))}"
+            typer.echo(f"bara: {stopped}; the books are closed; go on with: {how}", err=True)
+            raise typer.Exit(130 if interruption.asked else 1) from None
+    command = f"bara run {shlex.quote(str(folder.path / 'config.toml'))}"
+    places = folder.finish(result, run_report(result, config.to_toml(), command))
+    if as_json:
+        _print_json(result.to_json())
+    else:
+        Console().print(run_summary(result, places))
 
 
 @app.command("compare", epilog=_examples("bara compare --allocators even,even:carry_over=true,bara --seeds 5"))

@@ -4,7 +4,7 @@ Each round is yielded twice: first as awarded, so that the promise can be stored
 settled. The loop knows protocols only, and can go on from stored records and a stored award.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from bara.protocols import Allocator, Believer, Federation, Mechanism
 from bara.records import AwardedRound, Delivery, Evaluation, Purse, RoundRecord
@@ -39,15 +39,25 @@ class Market:
         mechanism: Decides who is recruited and what they are paid.
         federation: Bids and trains.
         purse: The budget and the deadline.
+        before_round: Shown the purse before each offer; returns the one to play with, which an operator may have
+            topped up, or raises to stop between rounds.
     """
 
-    def __init__(self, allocator: Allocator, mechanism: Mechanism, federation: Federation, purse: Purse) -> None:
+    def __init__(
+        self,
+        allocator: Allocator,
+        mechanism: Mechanism,
+        federation: Federation,
+        purse: Purse,
+        before_round: Callable[[Purse], Purse] = lambda purse: purse,
+    ) -> None:
         self.purse = purse
         self.ended: str | None = None
         """Why the market ended, once it has."""
         self._allocator = allocator
         self._mechanism = mechanism
         self._federation = federation
+        self._before_round = before_round
         self._backoff = Backoff()
         self._evaluation: Evaluation | None = None
 
@@ -74,6 +84,7 @@ class Market:
         if not self.purse.rounds_left:
             self.ended = "the deadline is reached"
             return None
+        self.purse = self._before_round(self.purse)
         offer = self._allocator.ask(self.purse)
         if offer.stopped:
             self.ended = "the allocator stopped"

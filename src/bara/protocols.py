@@ -64,14 +64,14 @@ class Federation(Protocol):
 
 @runtime_checkable
 class Remembers(Protocol):
-    """An allocator or mechanism that can say all it knows, for ledgers that drop what it learned it from."""
+    """An allocator or mechanism that learns from bids or menus, and can say what, for ledgers that drop them."""
 
     def memory(self) -> Any:
-        """Everything it has learned, as JSON can say it; nothing of it need be a bid."""
+        """What it has learned from bids and menus, as JSON can say it."""
         ...
 
     def recall(self, memory: Any) -> None:
-        """Know again what `memory` said, in a fresh one; whole rounds are told from there on."""
+        """Know it again, in a fresh one that is then told the rounds it came from, without their bids and menus."""
         ...
 
 

@@ -1,8 +1,8 @@
 """What stays of a round when bids and menus are dropped after settlement, and who may learn from what goes.
 
-Under `drop`, an allocator or mechanism that can say what it knows (`Remembers`) is told whole rounds, and what it
-knows is stored after each. One that cannot is shown, from the first round on, only what stays; if it asks for the
-bids or the menu it is refused at once, not when the run is resumed.
+Under `drop`, an allocator or mechanism that can say what it has learned from bids and menus (`Remembers`) is told
+whole rounds, and what it says is stored after each. One that cannot is shown, from the first round on, only what
+stays; if it asks for the bids or the menu it is refused at once, not when the run is resumed.
 """
 
 from dataclasses import replace
@@ -39,21 +39,13 @@ DROPPED_BIDS = cast("Bids", Dropped("bids"))
 DROPPED_COSTS = cast("IntArray", Dropped("menu's costs"))
 
 
-def is_stripped(record: RoundRecord) -> bool:
-    """Whether bids and menu are gone."""
-    return isinstance(cast("object", record.awarded.bids), Dropped)
-
-
 def strip(record: RoundRecord) -> RoundRecord:
     """The round as it is after its bids and its menu are dropped."""
     return replace(record, awarded=replace(record.awarded, bids=DROPPED_BIDS, costs=DROPPED_COSTS))
 
 
 def _tell(learner: Allocator | Mechanism, record: RoundRecord) -> None:
-    if not isinstance(learner, Remembers):
-        learner.tell(strip(record))
-    elif not is_stripped(record):  # of those that are, it knows already what it was to learn
-        learner.tell(record)
+    learner.tell(record if isinstance(learner, Remembers) else strip(record))
 
 
 @final
