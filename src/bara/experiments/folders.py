@@ -37,7 +37,7 @@ class RunFolder(contextlib.ExitStack):
         """A folder that is not there yet or is empty; None for a new one below `runs/`. Nothing is written yet."""
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
         path = path or Path("runs") / f"{stamp}-{config.dataset}-{config.allocator.name.rpartition(':')[2]}"
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if path.exists() and (not path.is_dir() or any(not one.name.startswith(".") for one in path.iterdir())):
             raise ConfigError(f"{str(path)!r} is there already; required is a new or empty folder for --out")
         terms(config)
         return cls(path, config)
@@ -82,7 +82,9 @@ class RunFolder(contextlib.ExitStack):
         """The books, for reading and for what an operator may do while the run goes on."""
         books = self._books(self._store())
         if books is None:
-            raise LedgerError(f"the run in {self.path} was stopped before its books were opened; `bara resume` opens them")
+            raise LedgerError(
+                f"the run in {self.path} was stopped before its books were opened; `bara resume` opens them"
+            )
         return books
 
     def finish(self, result: Result, report: str) -> dict[str, str]:

@@ -225,9 +225,7 @@ class Books:
     def _drop(self, connection: sa.Connection, number: int) -> dict[str, Any]:
         """Remove what may not stay, and store what was learned from it; returns the digests the event commits to."""
         run, digests = self.chain.run, {}
-        connection.execute(
-            sa.delete(schema.sealed).where(schema.sealed.c.run == run, schema.sealed.c.round == number)
-        )
+        connection.execute(sa.delete(schema.sealed).where(schema.sealed.c.run == run, schema.sealed.c.round == number))
         connection.execute(sa.delete(schema.memories).where(schema.memories.c.run == run))
         for part, tree in self.memories().items():
             salt, text = new_salt(), canonical(tree)
@@ -244,8 +242,8 @@ class Books:
             approved = last_of(connection, self.chain.run, "approved", round_number=number)
         if approved is None:
             raise RunStoppedError(
-                f"round {number} promises {show_money(cost)}, above ledger.approve_above = {show_money(most)}: it waits "
-                f"for `bara ledger DIR approve {number}`"
+                f"round {number} promises {show_money(cost)}, above ledger.approve_above = {show_money(most)}: it "
+                f"waits for `bara ledger DIR approve {number}`"
             )
 
 

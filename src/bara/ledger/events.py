@@ -60,7 +60,12 @@ class Chain:
         return (0, START) if row is None else (row.number, row.hash)
 
     def append(
-        self, connection: sa.Connection, kind: str, round_number: int | None, body: Mapping[str, Any], rows: Rows = []  # noqa: B006
+        self,
+        connection: sa.Connection,
+        kind: str,
+        round_number: int | None,
+        body: Mapping[str, Any],
+        rows: Rows = [],  # noqa: B006
     ) -> int:
         """Append an event; returns its number. Two that append at once cannot both succeed with the same number."""
         number, previous = self.head(connection)

@@ -45,7 +45,9 @@ def approve(books: Books, round_number: int) -> None:
         promised = last_of(connection, books.chain.run, "awarded", round_number=round_number)
         settled = last_of(connection, books.chain.run, "settled", round_number=round_number)
         if promised is None or settled is not None:
-            raise LedgerError(f"round {round_number} waits for no approval; required is one that is awarded, not settled")
+            raise LedgerError(
+                f"round {round_number} waits for no approval; required is one that is awarded, not settled"
+            )
         if last_of(connection, books.chain.run, "approved", round_number=round_number) is not None:
             raise LedgerError(f"round {round_number} is approved already")
         books.chain.append(connection, "approved", round_number, {})

@@ -1,13 +1,13 @@
 """The tables as the code sees them. What they forbid (constraints, triggers) stands in the migrations alone.
 
-    runs         one row a run
-    events       what happened, in order, each row with the hash of the one before
-    promises     what an award promises each winner
-    settlements  what each winner got in the end: the promise, or nothing and why
-    closings     each round's balance
-    top_ups      money added to the budget
-    sealed       what may be dropped (bids, menus); events commit to salted digests of it
-    memories     what allocator and mechanism have learned, where the bids they learned it from are dropped
+runs         one row a run
+events       what happened, in order, each row with the hash of the one before
+promises     what an award promises each winner
+settlements  what each winner got in the end: the promise, or nothing and why
+closings     each round's balance
+top_ups      money added to the budget
+sealed       what may be dropped (bids, menus); events commit to salted digests of it
+memories     what allocator and mechanism have learned, where the bids they learned it from are dropped
 """
 
 from sqlalchemy import BigInteger, Column, Integer, MetaData, Table, Text

@@ -68,7 +68,9 @@ class Store:
         try:
             yield
         except IntegrityError as error:
-            raise LedgerError(f"the ledger {self.place} refuses this: {_words(error)}; nothing of it was stored") from error
+            raise LedgerError(
+                f"the ledger {self.place} refuses this: {_words(error)}; nothing of it was stored"
+            ) from error
         except DatabaseError as error:
             raise LedgerError(
                 f"cannot use the ledger {self.place}: {_words(error)}; nothing of this step was stored, and a run "
@@ -83,7 +85,9 @@ class Store:
 
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-        config.set_main_option("version_locations", str(Path(__file__).parent / "migrations/versions").replace("%", "%%"))
+        config.set_main_option(
+            "version_locations", str(Path(__file__).parent / "migrations/versions").replace("%", "%%")
+        )
         config.set_main_option("path_separator", "newline")
         with self.write() as connection:
             config.attributes["connection"] = connection
@@ -93,7 +97,7 @@ class Store:
         with self.read() as connection:
             if not sa.inspect(connection).has_table("alembic_version"):
                 return None
-            version = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+            version: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
         if version is not None and version > HEAD:
             raise LedgerError(f"the ledger {self.place} is of schema {version}, this program knows {HEAD}; update it")
         return version

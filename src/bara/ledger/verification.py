@@ -1,7 +1,6 @@
 """Proof that a run's record is whole: every hash, every digest, every row, every sum."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,7 +134,9 @@ class _Walk:
         if self._receipt is not None and self._receipt.run != self._books.name:
             raise _Wrong(f"the receipt is of run {self._receipt.run!r}, this is {self._books.name!r}")
         if self._receipt is not None and self._receipt.events > self._done:
-            raise _Wrong(f"the receipt counts {self._receipt.events} events, the ledger has {self._done}: its tail is gone")
+            raise _Wrong(
+                f"the receipt counts {self._receipt.events} events, the ledger has {self._done}: its tail is gone"
+            )
         for name, seen in self._seen.items():
             table = schema.metadata.tables[name]
             count = sa.select(sa.func.count()).select_from(table).where(table.c.run == self._books.chain.run)
@@ -146,7 +147,7 @@ class _Walk:
     def _check_memories(self) -> None:
         table = schema.memories
         kept = self._fetch(table, ["part", "salt", "content"], run=self._books.chain.run)
-        body: Mapping[str, Any] = {} if self._settled is None else json.loads(self._settled.body)
+        body: dict[str, Any] = {} if self._settled is None else json.loads(self._settled.body)
         if {part: commitment(salt, text) for part, salt, text in kept} != body.get("memories", {}):
             raise _Wrong("what allocator and mechanism had learned does not fit the last settlement's digest")
 
