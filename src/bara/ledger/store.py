@@ -35,7 +35,11 @@ class Store:
             patience: Seconds to wait for another program's lock.
         """
         store = cls(_engine(url, patience))
-        store._migrate()
+        try:
+            store._migrate()
+        except BaseException:
+            store.close()
+            raise
         return store
 
     @classmethod
