@@ -11,9 +11,10 @@ run: $(READY)  ## one federated training on embedded data; leaves a report to op
 	@$(BIN)/bara run
 
 test: lint  ## everything that needs only Python packages
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not debian"
 
-test-all: test  ## also what needs Debian packages (none yet)
+test-all: test  ## also what needs root and Debian packages: a PostgreSQL server, a small file system
+	scripts/with_postgres.sh $(BIN)/pytest -m debian -p no:xdist
 
 lint: $(READY)  ## formatting, style, types, rooms
 	$(BIN)/ruff format --check -q .

@@ -74,7 +74,10 @@ def test_settling_a_round_again_in_another_way_is_impossible(open_books, play_in
         ("DELETE FROM promises", "append-only"),
         ("UPDATE closings SET total = 99000000", "append-only"),
         ("INSERT INTO settlements VALUES (1, 1, 'stranger', 5, NULL)", "FOREIGN KEY|refuses"),
-        ("INSERT INTO settlements SELECT run, round, client, amount + 1, NULL FROM promises WHERE round = 2", "promised"),
+        (
+            "INSERT INTO settlements SELECT run, round, client, amount + 1, NULL FROM promises WHERE round = 2",
+            "promised",
+        ),
         ("INSERT INTO settlements SELECT run, round, client, 0, NULL FROM promises WHERE round = 2", "CHECK"),
         ("INSERT INTO closings VALUES (1, 2, 30000000, 0, 0, 0)", "every winner|begins with"),
         ("INSERT INTO closings VALUES (1, 9, 30000000, 0, 0, 0)", "begins with"),
@@ -125,7 +128,11 @@ def test_one_store_holds_many_runs(open_books, play_into):
 
 @pytest.mark.parametrize(
     ("url", "message"),
-    [("nonsense", "no database"), ("postgresql+psycopg://me:secret@localhost/db", "password"), ("nosuch://x", "no data")],
+    [
+        ("nonsense", "no database"),
+        ("postgresql+psycopg://me:secret@localhost/db", "password"),
+        ("nosuch://x", "no data"),
+    ],
 )
 def test_a_url_that_is_no_database_is_refused_before_anything_runs(url, message):
     with pytest.raises(ConfigError, match=message):

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from bara import Bids, Offer, Purse, RoundRecord
+from bara import Bids, Market, Offer, Purse, RoundRecord
+from bara.allocators import Fixed
 from bara.errors import ConfigError, LedgerError, RunStoppedError
 from bara.experiments import Config, run
 from bara.experiments.folders import RunFolder
@@ -79,7 +80,9 @@ def test_a_top_up_and_a_pause_survive_a_resume(tmp_path):
         sitting(path, config(), at(2, lambda: look(path, operators.pause)))
     look(path, lambda books: operators.top_up(books, money(10)))
     again = sitting(path)
-    twin = sitting(tmp_path / "twin", config(), at(2, lambda: look(tmp_path / "twin", lambda b: operators.top_up(b, 10_000_000))))
+    twin = sitting(
+        tmp_path / "twin", config(), at(2, lambda: look(tmp_path / "twin", lambda b: operators.top_up(b, 10_000_000)))
+    )
     assert again == twin
 
 
@@ -112,7 +115,7 @@ def test_a_run_that_has_ended_takes_no_more_money(tmp_path):
         look(tmp_path / "run", lambda books: operators.top_up(books, 0))
 
 
-def test_no_client_is_ever_paid_more_than_its_cap(tmp_path):
+def test_no_client_is_ever_paid_more_than_its_cap():
     free, capped = run(config()), run(config("ledger.client_cap=2"))
     assert max(free.payments.values()) > 2
     assert max(capped.payments.values()) <= 2
@@ -178,9 +181,6 @@ def test_a_client_can_check_its_signed_receipt_and_no_one_can_forge_one(open_boo
 
 
 def test_privacy_spent_is_counted_where_bids_carry_it(open_books, make_federation):
-    from bara import Market
-    from bara.allocators import Fixed
-
     books = open_books()
     federation = make_federation(clients=4)
     original = federation.bids

@@ -20,7 +20,7 @@ def everything(path):
     return path.read_bytes()
 
 
-def test_dropped_bids_and_menus_are_gone_and_the_chain_still_holds(open_books, play_into, tmp_path):
+def test_dropped_bids_and_menus_are_gone_and_the_chain_still_holds(open_books, play_into):
     books = open_books("dropped", DROP)
     play_into(books, allocator=DiscreetAllocator(Even()))
     assert verify(books).ok
@@ -40,7 +40,7 @@ def test_no_price_of_a_loser_is_left_anywhere_in_the_file(open_books, play_into,
     left = everything(tmp_path / "dropped.db")
     for step in steps:
         if isinstance(step, RoundRecord):
-            paid = {payment for payment in step.awarded.award.payments}
+            paid = set(step.awarded.award.payments)
             for price in step.awarded.bids.prices.tolist():
                 assert price in paid or str(price).encode() not in left
 
@@ -55,7 +55,7 @@ def test_bids_that_are_kept_are_in_the_file(open_books, play_into, tmp_path):
 
 def test_an_allocator_that_learns_from_menus_and_cannot_remember_is_refused_in_the_first_round(open_books, play_into):
     class Nosy:
-        def ask(self, purse):
+        def ask(self, _purse):
             return Offer.recruit(2)
 
         def tell(self, record):
@@ -84,14 +84,14 @@ def test_an_allocator_that_learns_from_menus_resumes_though_they_are_dropped(tmp
     )
     undisturbed = run(config)
 
-    class Enough(Exception):
+    class EnoughError(Exception):
         pass
 
     def stop(step):
         if isinstance(step, RoundRecord) and step.round == stop_after:
-            raise Enough
+            raise EnoughError
 
-    with pytest.raises(Enough), RunFolder.new(tmp_path / "run", config) as folder:
+    with pytest.raises(EnoughError), RunFolder.new(tmp_path / "run", config) as folder:
         run(config, stop, books=folder.start)
     with RunFolder.find(tmp_path / "run") as folder:
         books = folder.resume()
