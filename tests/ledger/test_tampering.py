@@ -95,8 +95,7 @@ def test_property_any_changed_value_is_found(written, data):
     except sqlite3.IntegrityError:  # a key that is there already
         hypothesis.reject()
     assert changed == 1
-    with contextlib.suppress(LedgerError, ValueError):  # so damaged that it cannot even be read is noticed, too
-        assert not check(copy, terms).ok
+    assert not check(copy, terms).ok
 
 
 @hypothesis.settings(suppress_health_check=list(hypothesis.HealthCheck), max_examples=30)
@@ -111,8 +110,7 @@ def test_property_any_removed_row_is_found(written, data):
     where = " AND ".join(f"{name} IS ?" for name in names)
     copy, changed = attack(path, (f"DELETE FROM {table} WHERE {where}", row))  # noqa: S608
     assert changed == 1
-    with contextlib.suppress(LedgerError):
-        assert not check(copy, terms, receipt).ok
+    assert not check(copy, terms, receipt).ok
 
 
 @hypothesis.settings(suppress_health_check=list(hypothesis.HealthCheck), max_examples=30)

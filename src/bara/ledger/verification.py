@@ -42,7 +42,7 @@ class _Wrong(Exception):  # noqa: N818 - a finding, not an error
 
 def verify(books: Books, receipt: Receipt | None = None) -> Finding:
     """Check a run from its first event on; with a receipt, also that nothing is missing at the end or rewritten."""
-    if books.opening.get("keyed") and books.chain.key is None:
+    if _opening(books).get("keyed") and books.chain.key is None:
         raise LedgerError(f"the chain of run {books.name!r} has a key; verifying it needs the same key (ledger.key)")
     with books.store.read() as connection:
         return _Walk(books, connection, receipt).finding()
@@ -122,7 +122,7 @@ class _Walk:
             raise _Wrong(f"its {part}{_of_round(event)} do not fit their digest")
 
     def _may_be_dropped(self, event: Event) -> bool:
-        if self._books.opening.get("retention") != "drop":
+        if _opening(self._books).get("retention") != "drop":
             return False
         table = schema.closings
         query = sa.select(table.c.round).where(table.c.run == self._books.chain.run, table.c.round == event.round)
@@ -153,6 +153,14 @@ class _Walk:
 
 
 _COUNTED = ("promises", "settlements", "closings", "top_ups", "sealed")
+
+
+def _opening(books: Books) -> dict[str, Any]:
+    """What the run was opened with; nothing where that event is gone or cannot be read, which the walk will find."""
+    try:
+        return books.opening
+    except (LedgerError, ValueError):
+        return {}
 
 
 def _of_round(event: Event) -> str:
