@@ -89,6 +89,21 @@ def test_ctrl_c_ends_after_the_rounds_books_are_closed_and_says_how_to_go_on(tmp
     assert json.loads(bara("ledger", folder, "statement", "--json").stdout)["outstanding"] == 0
 
 
+def test_an_operator_may_top_up_and_pause_while_the_run_goes_on(tmp_path):
+    folder = tmp_path / "run"
+    process = start("run", "--out", folder, changes=LONG)
+    wait_for_round(folder, 2, process)
+    for amount in (1, 2, "0.5"):
+        bara("ledger", folder, "topup", amount)
+    bara("ledger", folder, "pause")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1, errors
+    assert "paused by the operator" in errors
+    account = json.loads(bara("ledger", folder, "statement", "--json").stdout)
+    assert (account["topped_up"], account["budget"], account["outstanding"]) == (3.5, 4003.5, 0)
+    assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
+
+
 def test_a_second_process_on_one_run_is_refused_and_a_dead_one_does_not_block(tmp_path):
     folder = tmp_path / "run"
     process = start("run", "--out", folder, changes=LONG)

@@ -134,6 +134,24 @@ def test_two_folders_cannot_run_one_run(tmp_path, url):
         process.wait()
 
 
+def test_an_operator_may_top_up_while_the_run_goes_on(tmp_path, url):
+    folder = tmp_path / f"topped-{os.getpid()}"
+    changes = [*SMALL, "budget.total=4000", "budget.max_rounds=2000", f"ledger.url={url}"]
+    process = subprocess.Popen(
+        arguments("run", "--out", folder, changes=changes), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    rows = f"SELECT c.round FROM closings c JOIN runs r ON r.id = c.run WHERE r.name = '{folder.name}'"  # noqa: S608
+    while len(query(url, rows)) < 5:
+        assert process.poll() is None
+    for _ in range(3):
+        bara("ledger", folder, "topup", "1.5")
+    bara("ledger", folder, "pause")
+    _, errors = process.communicate(timeout=60)
+    assert "paused by the operator" in errors
+    assert json.loads(bara("ledger", folder, "statement", "--json").stdout)["topped_up"] == 4.5
+    assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [

@@ -13,6 +13,9 @@ from bara.errors import ConfigError, LedgerError, MissingExtraError
 HEAD = "0002"
 """The newest version of the schema, to which every ledger is brought when it is opened for writing."""
 
+WRITERS = 5_522_401
+"""The number of the PostgreSQL lock that writers take turns with."""
+
 
 @final
 class Store:
@@ -57,8 +60,8 @@ class Store:
         with self._clear_errors(), self.engine.connect() as connection:
             connection.execution_options(bara_write=True)
             with connection.begin():
-                if self.engine.dialect.name == "postgresql":
-                    connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+                if self.engine.dialect.name == "postgresql":  # one writer at a time, as SQLite has it anyway
+                    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS})")
                 yield connection
 
     @contextlib.contextmanager
