@@ -9,6 +9,7 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 from bara import Market, Purse, RoundRecord
@@ -22,25 +23,30 @@ from bara.mechanisms import bid_price_first
 CLIENTS = 20
 
 
-def bare_commits(path, count):
-    """Seconds of each of so many commits of one small row, logged ahead and fully synced."""
+def bare_database(path):
+    """A SQLite file, logged ahead and fully synced, with one small table."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)")
-    taken = []
-    for _ in range(count):
-        begun = time.perf_counter()
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute("INSERT INTO t (b) VALUES (?)", ("x" * 100,))
-        connection.execute("COMMIT")
-        taken.append(time.perf_counter() - begun)
-    connection.close()
-    return taken
+    return connection
 
 
-def ledger_commits(path, rounds):
-    """Seconds of each commit of a run, and the memory in use after a tenth of the rounds and at the end."""
+def bare_commit(connection):
+    """Store one small row durably."""
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("INSERT INTO t (b) VALUES (?)", ("x" * 100,))
+    connection.execute("COMMIT")
+
+
+def timed(action, *arguments):
+    begun = time.perf_counter()
+    action(*arguments)
+    return time.perf_counter() - begun
+
+
+def commits(path, bare, rounds):
+    """Seconds of each commit of a run, each beside a bare one in turn, and the memory in use early and at the end."""
     store = Store.in_file(path)
     purse = Purse.of(rounds * 5, rounds)
     books = Books.open(store, "bench", {}, purse)
@@ -48,26 +54,23 @@ def ledger_commits(path, rounds):
         Bidders(CLIENTS, Distribution.parse("uniform(0.5, 1.5)"), 0), LearningCurve(), 0, 0.1
     )
     market = Market(Even(), bid_price_first(), federation, purse, books.before_round)
-    taken, memory = [], []
+    taken, bare_taken, memory = [], [], []
     for step in market.rounds():
-        begun = time.perf_counter()
-        books.observe(step)
-        taken.append(time.perf_counter() - begun)
+        taken.append(timed(books.observe, step))
+        bare_taken.append(timed(bare_commit, bare))
         if isinstance(step, RoundRecord) and step.round in (rounds // 10, rounds):
             memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     store.close()
-    return taken[-2000:], memory
+    return statistics.median(taken[-2000:]), statistics.median(bare_taken[-2000:]), memory
 
 
 def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     with tempfile.TemporaryDirectory(dir=".") as home:
-        bare = statistics.median(bare_commits(Path(home) / "bare.db", 500))
-        taken, (early, late) = ledger_commits(Path(home) / "ledger.db", rounds)
-        again = statistics.median(bare_commits(Path(home) / "again.db", 500))
+        with closing(bare_database(Path(home) / "bare.db")) as other:
+            commit, bare, (early, late) = commits(Path(home) / "ledger.db", other, rounds)
         size = (Path(home) / "ledger.db").stat().st_size / rounds
-    commit, bare = statistics.median(taken), max(bare, again)
-    print(f"bare SQLite commit   {1e3 * bare:7.2f} ms (median of 500)")
+    print(f"bare SQLite commit   {1e3 * bare:7.2f} ms (median, in turn with the ledger's)")
     print(f"ledger commit        {1e3 * commit:7.2f} ms (median, two a round): {commit / bare:.2f} times the bare one")
     print(f"file                 {size:7.0f} bytes a round ({CLIENTS} clients, bids and menus kept)")
     print(f"peak memory          {early:7.1f} MB after {rounds // 10:,} rounds, {late:.1f} MB after {rounds:,}")

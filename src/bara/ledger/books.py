@@ -20,6 +20,9 @@ from bara.ledger.receipts import Receipt
 from bara.ledger.store import Store
 from bara.records import AwardedRound, Purse, RoundRecord, show_money
 
+_INSERT = {table: sa.insert(table) for table in (schema.promises, schema.settlements, schema.closings)}  # made once
+_ADDED = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == sa.bindparam("run"))
+
 Memories = Callable[[], Mapping[str, Any]]
 """What allocator and mechanism know now, by part."""
 
@@ -168,9 +171,8 @@ class Books:
 
     def before_round(self, purse: Purse) -> Purse:
         """The purse with whatever was added to it since; stops the run if an operator has paused it."""
-        added = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == self.chain.run)
         with self.store.read() as connection:
-            total = self.purse.total + int(connection.scalar(added) or 0)
+            total = self.purse.total + int(connection.scalar(_ADDED, {"run": self.chain.run}) or 0)
             paused = last_of(connection, self.chain.run, "paused", "continued", column="kind") == "paused"
         if paused:
             raise RunStoppedError(f"paused by the operator before round {purse.round}")
@@ -195,7 +197,7 @@ class Books:
             self.chain.append(connection, "bids", number, {"bids": bids})
             menu = seal(connection, run, number, "menu", awarded.costs.tolist())
             if promises:
-                connection.execute(sa.insert(schema.promises), promises)
+                connection.execute(_INSERT[schema.promises], promises)
             self.chain.append(connection, "awarded", number, {**award_tree(awarded), "menu": menu}, rows)
             point("promising")
         self._promised = number
@@ -213,9 +215,9 @@ class Books:
         names = ("total", "spent_before", "paid", "spent_after")
         with self.store.write() as connection:
             if settlements:
-                connection.execute(sa.insert(schema.settlements), settlements)
+                connection.execute(_INSERT[schema.settlements], settlements)
             connection.execute(
-                sa.insert(schema.closings), {"run": run, "round": number, **dict(zip(names, balance, strict=True))}
+                _INSERT[schema.closings], {"run": run, "round": number, **dict(zip(names, balance, strict=True))}
             )
             memory = self._drop(connection, number) if self.terms.retention == "drop" else {}
             self.chain.append(connection, "settled", number, {**settlement_tree(record), **memory}, [rows, balance])

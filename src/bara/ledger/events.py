@@ -37,7 +37,8 @@ def content(run: str, number: int, kind: str, round_number: int | None, at: str,
 
 
 _HEAD = sa.text("SELECT number, hash FROM events WHERE run = :run ORDER BY number DESC LIMIT 1")
-_INSERT = sa.insert(schema.events)
+_INSERT = sa.insert(schema.events)  # made once: making a statement takes longer than executing it
+_SEAL = sa.insert(schema.sealed)
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,7 @@ class Chain:
 def seal(connection: sa.Connection, run: int, round_number: int, part: str, tree: Any) -> str:
     """Store what may be dropped later; returns the digest that the event commits to."""
     salt, text = new_salt(), canonical(tree)
-    connection.execute(
-        sa.insert(schema.sealed), {"run": run, "round": round_number, "part": part, "salt": salt, "content": text}
-    )
+    connection.execute(_SEAL, {"run": run, "round": round_number, "part": part, "salt": salt, "content": text})
     return commitment(salt, text)
 
 
