@@ -5,15 +5,20 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-.PHONY: run test test-all lint bench format clean help
+.PHONY: run test test-all kills lint bench format clean help
 
 run: $(READY)  ## one federated training on embedded data; leaves a report to open
 	@$(BIN)/bara run
 
 test: lint  ## everything that needs only Python packages
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not debian"
 
-test-all: test  ## also what needs Debian packages (none yet)
+test-all: test  ## also what needs root and Debian packages: a PostgreSQL server, a small file system
+	scripts/with_postgres.sh $(BIN)/pytest -m debian
+
+kills: $(READY)  ## the long kill test: 500 times SIGKILL, on the synthetic and on the simulated federation
+	$(BIN)/python tests/e2e/kill_many.py --kills 500
+	$(BIN)/python tests/e2e/kill_many.py --kills 500 --engine simulator
 
 lint: $(READY)  ## formatting, style, types, rooms
 	$(BIN)/ruff format --check -q .

@@ -48,6 +48,9 @@ def test_a_command_in_the_documentation_works(command, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     for name, code in files:
         (tmp_path / name).write_text(code)
+    if " demo" in command and not command.startswith("bara run"):  # it speaks of the run above it
+        example = ["--out", "demo", "--set", "federation.engine=synthetic", "--set", "budget.max_rounds=8"]
+        assert CliRunner().invoke(app, ["run", *example]).exit_code == 0
     short = ["--set", "budget.max_rounds=8", "--set", "data.train_samples=300"]
     arguments = shlex.split(command.removeprefix("bara "))
     done = CliRunner().invoke(app, arguments + (short if arguments[0] in ("run", "compare") else []))

@@ -1,11 +1,9 @@
 """The command line: the verbs, and how their work is shown. No logic of its own."""
 
-import json
 import os
 import shlex
 import sys
-import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,13 +15,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 import bara
 from bara import datasets
-from bara.errors import BaraError, ConfigError
+from bara.cli_ledger import ledger_app, receipt_command
+from bara.cli_shared import AsJson, Debug, Folder, errors, examples, print_json
+from bara.errors import RunStoppedError
 from bara.experiments.clusters import connected
 from bara.experiments.comparison import Failure, cells, compare
 from bara.experiments.config import Config, parse_spec
 from bara.experiments.folders import RunFolder
+from bara.experiments.interruptions import Interruption
 from bara.experiments.results import Result
 from bara.experiments.runner import build_allocator, build_mechanism, run
+from bara.ledger import Books
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.audit import audit
 from bara.records import AwardedRound, RoundRecord, decimal_money
@@ -40,12 +42,6 @@ app = typer.Typer(
 
 ConfigFile = Annotated[Path | None, typer.Argument(metavar="[CONFIG.toml]", help="The experiment; none for defaults.")]
 Changes = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change one key; may be repeated.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-
-
-def _examples(*lines: str) -> str:
-    return "Examples:\n\n" + "\n\n".join(f"  {line}" for line in lines)
 
 
 def _version(wanted: bool) -> None:
@@ -63,7 +59,7 @@ def _options(
     pass
 
 
-@app.command("run", epilog=_examples("bara run", "bara run --set allocator.name=even --set budget.total=600"))
+@app.command("run", epilog=examples("bara run", "bara run --set allocator.name=even --set budget.total=600"))
 def run_command(
     config: ConfigFile = None,
     changes: Changes = [],
@@ -75,7 +71,7 @@ def run_command(
     debug: Debug = False,
 ) -> None:
     """Train one federation under a budget, and leave a folder with what happened."""
-    with _errors(debug):
+    with errors(debug):
         experiment = Config.load(config, changes)
         if show_config:
             typer.echo(experiment.to_toml(), nl=False)
@@ -86,20 +82,39 @@ def run_command(
             typer.echo(
                 "no torch here: a synthetic learning curve trains instead (pip install 'bara-fl[sim]')", err=True
             )
-        folder = RunFolder(out, experiment)
-        with _round_progress(experiment, quiet=as_json) as show:
-            result = run(experiment, folder.observe, show, folder=folder.path)
-        command = f"bara run {shlex.quote(str(folder.path / 'config.toml'))}"
-        places = folder.finish(result, run_report(result, experiment.to_toml(), command))
-        if as_json:
-            _print_json(result.to_json())
-        else:
-            Console().print(run_summary(result, places))
-        if not result.payments:
-            typer.echo("nobody was ever recruited; a lone client needs a reserve price (mechanism.reserve)", err=True)
+        with RunFolder.new(out, experiment) as folder:
+            _play(folder, folder.start, as_json)
 
 
-@app.command("compare", epilog=_examples("bara compare --allocators even,even:carry_over=true,bara --seeds 5"))
+@app.command("resume", epilog=examples("bara resume runs/20260101-120000-000-digits-bara"))
+def resume_command(folder: Folder, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Go on where a run stopped, to the same result as if it had not."""
+    with errors(debug), RunFolder.find(folder) as found:
+        books = found.resume()
+        _play(found, lambda: books, as_json)
+
+
+def _play(folder: RunFolder, books: Callable[[], Books], as_json: bool) -> None:
+    """Play a run to its end, or until it is stopped between rounds."""
+    config = folder.config
+    with Interruption() as interruption, _round_progress(config, quiet=as_json) as show:
+        try:
+            result = run(config, show, interruption.observe, folder=folder.path, books=books)
+        except RunStoppedError as stopped:
+            how = f"bara resume {shlex.quote(str(folder.path))}"
+            typer.echo(f"bara: {stopped}; the books are closed; go on with: {how}", err=True)
+            raise typer.Exit(130 if interruption.asked else 1) from None
+    command = f"bara run {shlex.quote(str(folder.path / 'config.toml'))}"
+    places = folder.finish(result, run_report(result, config.to_toml(), command))
+    if as_json:
+        print_json(result.to_json())
+    else:
+        Console().print(run_summary(result, places))
+    if not result.payments:
+        typer.echo("nobody was ever recruited; a lone client needs a reserve price (mechanism.reserve)", err=True)
+
+
+@app.command("compare", epilog=examples("bara compare --allocators even,even:carry_over=true,bara --seeds 5"))
 def compare_command(
     config: ConfigFile = None,
     allocators: Annotated[str, typer.Option(help="Which, by comma; options as in even:carry_over=true.")] = (
@@ -117,7 +132,7 @@ def compare_command(
     debug: Debug = False,
 ) -> None:
     """Run the same federation under several allocators and seeds, side by side."""
-    with _errors(debug):
+    with errors(debug):
         names = [name.strip() for name in allocators.split(",") if name.strip()]
         grid = cells(Config.load(config, changes), names, seeds)
         done: list[Result | Failure] = []
@@ -131,16 +146,14 @@ def compare_command(
         failures = [f for f in done if isinstance(f, Failure)]
         if as_json:
             failed = [{"allocator": f.allocator, "seed": f.seed, "error": f.error} for f in failures]
-            _print_json({"results": [r.to_json(history=history) for r in results], "failures": failed})
+            print_json({"results": [r.to_json(history=history) for r in results], "failures": failed})
         else:
             Console().print(comparison_table(results, failures))
         if failures:
             raise typer.Exit(1)
 
 
-@app.command(
-    "audit", epilog=_examples("bara audit bid-price-first", "bara audit my_package:MyMechanism --trials 20000")
-)
+@app.command("audit", epilog=examples("bara audit bid-price-first", "bara audit my_package:MyMechanism --trials 20000"))
 def audit_command(
     mechanism: Annotated[
         str, typer.Argument(help="A mechanism's name or import path, with options: quality:quality=samples")
@@ -151,11 +164,11 @@ def audit_command(
     debug: Debug = False,
 ) -> None:
     """Check what a mechanism claims: rationality, budget, truthfulness; print counter-examples."""
-    with _errors(debug):
+    with errors(debug):
         spec = parse_spec(mechanism)
         findings = list(audit(MECHANISMS.build(spec.pop("name"), spec), trials, seed))
         if as_json:
-            _print_json({"mechanism": mechanism, "findings": [vars(f) for f in findings]})
+            print_json({"mechanism": mechanism, "findings": [vars(f) for f in findings]})
         else:
             Console().print(audit_table(mechanism, findings))
         if any(finding.broken for finding in findings):
@@ -164,7 +177,7 @@ def audit_command(
 
 data_app = typer.Typer(help="Find, download, check and picture datasets.", no_args_is_help=True)
 app.add_typer(
-    data_app, name="data", epilog=_examples("bara data list", "bara data fetch mnist", "bara data show digits")
+    data_app, name="data", epilog=examples("bara data list", "bara data fetch mnist", "bara data show digits")
 )
 
 DataName = Annotated[str, typer.Argument(metavar="NAME", help="Which dataset.")]
@@ -173,21 +186,21 @@ DataPath = Annotated[
 ]
 
 
-@data_app.command("list", epilog=_examples("bara data list"))
+@data_app.command("list", epilog=examples("bara data list"))
 def data_list(path: DataPath = None, as_json: AsJson = False, debug: Debug = False) -> None:
     """Show which datasets are here, and the command that gets the others."""
-    with _errors(debug):
+    with errors(debug):
         found = datasets.available(path)
         if as_json:
-            _print_json({"datasets": [one.as_json() for one in found]})
+            print_json({"datasets": [one.as_json() for one in found]})
         else:
             Console().print(datasets_table(found))
 
 
-@data_app.command("fetch", epilog=_examples("bara data fetch fashion-mnist", "bara data fetch all"))
+@data_app.command("fetch", epilog=examples("bara data fetch fashion-mnist", "bara data fetch all"))
 def data_fetch(name: DataName, path: DataPath = None, as_json: AsJson = False, debug: Debug = False) -> None:
     """Download a dataset from its public source, check it, and keep it; `all` for every one."""
-    with _errors(debug):
+    with errors(debug):
         wanted = datasets.names() if name == "all" else (name,)
         fetched = []
         with _progress(quiet=as_json) as progress:
@@ -201,27 +214,27 @@ def data_fetch(name: DataName, path: DataPath = None, as_json: AsJson = False, d
 
                 fetched.append(datasets.fetch(one, path, progress=show))
         if as_json:
-            _print_json({"fetched": [{**vars(f), "folder": f.folder and str(f.folder)} for f in fetched]})
+            print_json({"fetched": [{**vars(f), "folder": f.folder and str(f.folder)} for f in fetched]})
         else:
             for f in fetched:
                 where = "embedded, nothing to fetch" if f.folder is None else f"in {f.folder}"
                 typer.echo(f"{f.name}: {where} ({len(f.downloaded)} downloaded, {len(f.kept)} already there)")
 
 
-@data_app.command("verify", epilog=_examples("bara data verify cifar10"))
+@data_app.command("verify", epilog=examples("bara data verify cifar10"))
 def data_verify(name: DataName, path: DataPath = None, as_json: AsJson = False, debug: Debug = False) -> None:
     """Check a dataset's files against what was published."""
-    with _errors(debug):
+    with errors(debug):
         report = datasets.verify(name, path)
         if as_json:
-            _print_json(report.as_json())
+            print_json(report.as_json())
         else:
             Console().print(verification(report))
         if not report.ok:
             raise typer.Exit(1)
 
 
-@data_app.command("show", epilog=_examples("bara data show digits --clients 20 --partition 'shards(2)'"))
+@data_app.command("show", epilog=examples("bara data show digits --clients 20 --partition 'shards(2)'"))
 def data_show(
     name: DataName = "digits",
     clients: Annotated[int, typer.Option(min=1, help="How many clients.")] = 20,
@@ -231,26 +244,10 @@ def data_show(
     debug: Debug = False,
 ) -> None:
     """Picture who holds what."""
-    with _errors(debug):
+    with errors(debug):
         dataset = datasets.load(name, path)
         parts = datasets.partition(partition, dataset.y_train, clients, seed)
         typer.echo(datasets.picture(dataset.y_train, parts, dataset.classes))
-
-
-def _print_json(tree: dict[str, Any]) -> None:
-    typer.echo(json.dumps(tree, indent=1))
-
-
-@contextmanager
-def _errors(debug: bool) -> Iterator[None]:
-    """One clear line: exit 2 for what was asked wrongly, 1 for work that failed."""
-    try:
-        yield
-    except BaraError as error:
-        if debug:
-            traceback.print_exc()
-        typer.echo(f"bara: {error}", err=True)
-        raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None
 
 
 @contextmanager
@@ -280,6 +277,16 @@ def _round_progress(config: Config, *, quiet: bool) -> Iterator[Any]:
                 typer.echo(f"round {step.round} of {config.budget.max_rounds}  {note}", err=True)
 
         yield show
+
+
+app.add_typer(
+    ledger_app,
+    name="ledger",
+    epilog=examples(
+        "bara ledger DIR statement", "bara ledger DIR verify --receipt FILE", "bara ledger DIR export --csv"
+    ),
+)
+app.command("receipt", epilog=examples("bara receipt client-03.json --public-key HEX --paid 12.5"))(receipt_command)
 
 
 def main() -> None:

@@ -43,3 +43,11 @@ class DatasetError(BaraError, ValueError):
 
 class TrainingError(BaraError, ArithmeticError):
     """A round whose training failed as a whole (a loss that is not finite, say); nothing is paid for it."""
+
+
+class LedgerError(BaraError, RuntimeError):
+    """A ledger that cannot be read or written, or whose record is not whole; nothing half-done is left behind."""
+
+
+class RunStoppedError(BaraError, RuntimeError):
+    """A run that stopped between rounds with its books closed, and how to go on."""

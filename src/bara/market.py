@@ -4,7 +4,7 @@ Each round is yielded twice: first as awarded, so that the promise can be stored
 settled. The loop knows protocols only, and can go on from stored records and a stored award.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from bara.errors import InvalidOfferError, InvalidRecordError
 from bara.protocols import Allocator, Believer, Federation, Mechanism
@@ -40,9 +40,18 @@ class Market:
         mechanism: Decides who is recruited and what they are paid.
         federation: Bids and trains.
         purse: The budget and the deadline.
+        before_round: Shown the purse before each offer; returns the one to play with, which an operator may have
+            topped up, or raises to stop between rounds.
     """
 
-    def __init__(self, allocator: Allocator, mechanism: Mechanism, federation: Federation, purse: Purse) -> None:
+    def __init__(
+        self,
+        allocator: Allocator,
+        mechanism: Mechanism,
+        federation: Federation,
+        purse: Purse,
+        before_round: Callable[[Purse], Purse] = lambda purse: purse,
+    ) -> None:
         if purse.round != 1:
             raise InvalidRecordError(f"a market opens with round {purse.round}; required is 1, and the past as history")
         self.purse = purse
@@ -51,6 +60,7 @@ class Market:
         self._allocator = allocator
         self._mechanism = mechanism
         self._federation = federation
+        self._before_round = before_round
         self._backoff = Backoff()
         self._evaluation: Evaluation | None = None
 
@@ -77,6 +87,7 @@ class Market:
         if not self.purse.rounds_left:
             self.ended = "the deadline is reached"
             return None
+        self.purse = self._before_round(self.purse)
         offer = self._allocator.ask(self.purse)
         if not isinstance(offer, Offer):
             raise InvalidOfferError(f"{type(self._allocator).__name__}.ask answers {offer!r}; required is an Offer")

@@ -1,7 +1,7 @@
 """What the market asks of its three partners. Small on purpose; implement one and the contract checks apply to it."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from bara.errors import ConfigError
 from bara.records import Award, Belief, Bids, Delivery, Evaluation, Menu, Offer, Purse, RoundRecord
@@ -108,4 +108,30 @@ class Federation(Protocol):
 
     def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
         """Train with the winners and evaluate the model that results."""
+        ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """An allocator or mechanism that learns from bids or menus, and can say what, for ledgers that drop them."""
+
+    def memory(self) -> Any:
+        """What it has learned from bids and menus, as JSON can say it."""
+        ...
+
+    def recall(self, memory: Any) -> None:
+        """Know it again, in a fresh one that is then told the rounds it came from, without their bids and menus."""
+        ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A federation that keeps checkpoints; one that does not is trained again with the stored awards."""
+
+    def checkpoint(self, last: int) -> int:
+        """Load the newest whole checkpoint that is not later than round `last`; returns its round, 0 for none."""
+        ...
+
+    def recall(self, record: RoundRecord) -> None:
+        """Pass a settled round, up to the loaded checkpoint, without training."""
         ...

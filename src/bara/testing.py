@@ -9,6 +9,7 @@ Each check takes a function that makes a fresh one, and raises AssertionError wi
         check(lambda seed: MyAllocator(seed=seed))
 """
 
+import json
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -17,11 +18,12 @@ import numpy as np
 from bara.federations.bidding import Bidders
 from bara.federations.distributions import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
+from bara.ledger.retention import strip
 from bara.market import Market
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.audit import audit
 from bara.mechanisms.properties import EVERY_PROPERTY, random_case
-from bara.protocols import Allocator, Believer, Federation, Mechanism, wishes_of
+from bara.protocols import Allocator, Believer, Federation, Mechanism, Remembers, wishes_of
 from bara.records import AwardedRound, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord
 
 MakeAllocator = Callable[[int], Allocator]
@@ -130,6 +132,22 @@ def check_beliefs_are_plain(make: MakeAllocator) -> None:
         assert all(deviation >= 0 for deviation in belief.deviation), "a negative deviation"
 
 
+def check_memory_stands_in_for_menus(make: MakeAllocator) -> None:
+    """One that remembers what menus taught it, told rounds without them, answers as the one that saw them."""
+    lived = make(8)
+    if not isinstance(lived, Remembers):
+        return
+    records = _play(lived, _federation(8))
+    rebuilt = make(8)
+    assert isinstance(rebuilt, Remembers)
+    rebuilt.recall(json.loads(json.dumps(lived.memory())))
+    for record in records:
+        rebuilt.tell(strip(record))
+    purse = records[-1].purse_after
+    assert rebuilt.ask(purse) == lived.ask(purse), "rebuilt from its memory, it answers otherwise"
+    assert rebuilt.memory() == lived.memory(), "rebuilt from its memory, it remembers otherwise"
+
+
 ALLOCATOR_CHECKS: tuple[Callable[[MakeAllocator], None], ...] = (
     check_ask_is_pure,
     check_replay_rebuilds_it,
@@ -138,6 +156,7 @@ ALLOCATOR_CHECKS: tuple[Callable[[MakeAllocator], None], ...] = (
     check_failing_clients_are_survived,
     check_clients_may_come_and_go,
     check_beliefs_are_plain,
+    check_memory_stands_in_for_menus,
 )
 
 
@@ -229,13 +248,22 @@ def check_same_seed_same_history(make: MakeFederation) -> None:
     assert make(1).bids(1).prices.tolist() != make(2).bids(1).prices.tolist(), "another seed bids the same"
 
 
+def check_training_again_comes_to_the_same(make: MakeFederation) -> None:
+    """A fresh federation, trained with stored awards, delivers what is stored: a run without checkpoints resumes."""
+    records = _play(_three_at_a_time(), make(4), Purse.of(60, 6))
+    again = make(4)
+    for record in records[1:]:
+        if record.awarded.award.n:
+            assert again.train(record.round, record.awarded.award) == record.delivery, f"round {record.round} differs"
+
+
 def check_deliveries_account_for_winners(make: MakeFederation) -> None:
     """A delivery accounts for exactly the winners (a record that does not is refused), and accuracy is a fraction."""
     for evaluation in _evaluations(make(3)):
         assert 0 <= evaluation.accuracy <= 1, "no fraction"
 
 
-def _evaluations(federation: Federation) -> list[Evaluation]:
+def _three_at_a_time() -> Allocator:
     class ThreeAtATime:
         def ask(self, purse: Purse) -> Offer:  # noqa: ARG002 - the protocol's signature
             return Offer.recruit(3)
@@ -243,11 +271,16 @@ def _evaluations(federation: Federation) -> list[Evaluation]:
         def tell(self, record: RoundRecord) -> None:
             pass
 
-    return [record.evaluation for record in _play(ThreeAtATime(), federation, Purse.of(60, 6))]
+    return ThreeAtATime()
+
+
+def _evaluations(federation: Federation) -> list[Evaluation]:
+    return [record.evaluation for record in _play(_three_at_a_time(), federation, Purse.of(60, 6))]
 
 
 FEDERATION_CHECKS: tuple[Callable[[MakeFederation], None], ...] = (
     check_bids_are_repeatable,
     check_same_seed_same_history,
+    check_training_again_comes_to_the_same,
     check_deliveries_account_for_winners,
 )

@@ -46,9 +46,9 @@ def test_run_leaves_a_folder_with_configuration_rounds_result_and_report(bara, t
     assert "report" in done.stdout
     assert "round 12 of 12" in done.stderr
     result = json.loads((tmp_path / "one/result.json").read_text())
-    rounds = [json.loads(line) for line in (tmp_path / "one/rounds.jsonl").read_text().splitlines()]
-    assert len(rounds) == 13
-    assert sum(r["cost"] for r in rounds) == pytest.approx(result["spent"])
+    account = json.loads(bara("ledger", "one", "statement", "--json").stdout)
+    assert len(account["rounds"]) == 13
+    assert account["spent"] == result["spent"]
     report = (tmp_path / "one/report.html").read_text()
     assert "<svg" in report
     assert "http" not in report.replace("http-equiv", "")
@@ -203,7 +203,7 @@ def test_show_config_prints_toml_and_runs_nothing(bara, tmp_path):
 
 def test_every_verb_has_help_with_an_example(bara):
     listing = bara("--help").stdout
-    for verb in ("run", "compare", "audit"):
+    for verb in ("run", "resume", "compare", "audit", "ledger", "receipt"):
         assert verb in listing
         text = bara(verb, "--help").stdout
         assert f"bara {verb}" in text

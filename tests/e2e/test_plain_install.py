@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = pytest.mark.xdist_group("plain install")  # one environment for all of them
-HEAVY = {"torch", "flwr", "ray", "matplotlib", "starlette", "fastapi", "scikit-learn", "sqlalchemy"}
+HEAVY = {"torch", "flwr", "ray", "matplotlib", "starlette", "fastapi", "scikit-learn", "cryptography", "psycopg"}
 
 
 @pytest.fixture(scope="module")

@@ -119,6 +119,8 @@ class Bara:
         self._estimator = ESTIMATORS.build(estimator) if isinstance(estimator, str) else estimator
         self._costs: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # n -> [sum, count]
         self._rounds: list[int] = []  # n of each round told, for re-estimation
+        self._estimates: list[float | None] = []  # what each round told was estimated to come to
+        self._known: list[float | None] = []  # of those, the ones recalled instead of made anew
         self._estimate: float | None = None
         self._exploring = True
 
@@ -137,15 +139,29 @@ class Bara:
         self._exploring = self._explores(record.purse_after)
         if record.round == 0:
             return
-        self._learn_costs(record)
+        known = record.round <= len(self._known)
+        if not known:
+            self._learn_costs(record)
         self._rounds.append(record.n)
-        self._estimate = self._final_accuracy(record.n, record.awarded.purse)
+        self._estimate = (
+            self._known[record.round - 1] if known else self._final_accuracy(record.n, record.awarded.purse)
+        )
+        self._estimates.append(self._estimate)
         if self.reading.reestimate:
             self._gp = self._prior()
             for n in self._rounds:
                 self._observe(n, self._final_accuracy(n, record.awarded.purse))
         else:
             self._observe(record.n, self._estimate)
+
+    def memory(self) -> dict[str, Any]:
+        """What it took from menus: mean costs, and the estimates made with them as they stood."""
+        return {"costs": {str(n): pair for n, pair in self._costs.items()}, "estimates": self._estimates}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Take costs and estimates from there; the rounds themselves are told again, without their menus."""
+        self._costs.update({int(n): list(pair) for n, pair in memory["costs"].items()})
+        self._known = list(memory["estimates"])
 
     def belief(self) -> Belief:
         """The posterior over n, and the estimate that the last round gave."""

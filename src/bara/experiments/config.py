@@ -15,7 +15,7 @@ from bara.federations.bidding import Strategy
 from bara.federations.distributions import Distribution
 from bara.federations.valuations import MIXED, valuations
 from bara.plugins import nearest
-from bara.records import Purse
+from bara.records import Purse, money
 
 
 class _Section(BaseModel):
@@ -141,7 +141,7 @@ class TrainingSection(_Section):
         description="refuse updates so many robust deviations off; 0 for none, unless the mechanism has its own",
     )
     average_last: int = Field(10, ge=1, description="also keep the average of so many last models")
-    checkpoint_every: int = Field(0, ge=0, description="save a checkpoint every so many rounds; 0 for none")
+    checkpoint_every: int = Field(1, ge=0, description="save a checkpoint every so many rounds; 0 for none")
 
 
 class MechanismSection(_Named):
@@ -176,6 +176,24 @@ class FederationSection(BaseModel):
         return dict(self.model_extra or {})
 
 
+class LedgerSection(_Section):
+    """How the run's books are kept, where the run has a folder."""
+
+    url: str | None = Field(None, description="a database; ledger.db in the run's folder unless set")
+    receipt: str | None = Field(None, description="a file in a second place, to which a receipt is written each round")
+    key: str | None = Field(None, description="the environment variable that holds a key; it makes the chain an HMAC")
+    retention: Literal["keep", "drop"] = Field("keep", description="what becomes of bids and menus after settlement")
+    client_cap: float | str | None = Field(None, description="the most one client is paid over the whole run")
+    approve_above: float | str | None = Field(None, description="an award that costs more waits for approval")
+
+    @field_validator("client_cap", "approve_above")
+    @classmethod
+    def _an_amount(cls, value: float | str | None) -> float | str | None:
+        if value is not None and money(value) <= 0:
+            raise InvalidMoneyError(f"{value}; required is more than zero")
+        return value
+
+
 class Config(_Section):
     """One experiment."""
 
@@ -187,6 +205,7 @@ class Config(_Section):
     federation: FederationSection = Field(default_factory=FederationSection)
     data: DataSection = DataSection()
     training: TrainingSection = TrainingSection()
+    ledger: LedgerSection = LedgerSection()
 
     @classmethod
     def load(cls, path: Path | None = None, changes: Sequence[str] = ()) -> Self:

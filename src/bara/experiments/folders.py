@@ -1,49 +1,124 @@
-"""The folder a run leaves behind: configuration, rounds as they were settled, result."""
+"""The folder a run leaves behind: configuration, ledger, checkpoints and models, result, report."""
 
+import contextlib
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self, final
 
-from bara.errors import ConfigError
+from bara.errors import ConfigError, LedgerError
 from bara.experiments.config import Config
-from bara.experiments.results import Result, round_json
-from bara.records import AwardedRound, RoundRecord, decimal_money
+from bara.experiments.results import Result
+from bara.faults import point
+from bara.ledger import Books, Receipt, Store, Terms, verify
+from bara.ledger.locks import only_process, only_session
+from bara.ledger.operators import go_on
+from bara.ledger.receipts import write_whole
+from bara.records import money
 
 
-class RunFolder:
-    """Writes a run down while it goes on.
+@final
+class RunFolder(contextlib.ExitStack):
+    """A run on disk; a context manager, because it holds a lock and a database. Use `new` or `find`.
 
-    Args:
-        path: A folder that is not there yet or is empty; None for a new one below `runs/`.
+    Attributes:
+        path: Where it is.
         config: What is run.
     """
 
-    def __init__(self, path: Path | None, config: Config) -> None:
+    def __init__(self, path: Path, config: Config) -> None:
+        super().__init__()
+        self.path = path
+        self.config = config
+
+    @classmethod
+    def new(cls, path: Path | None, config: Config) -> Self:
+        """A folder that is not there yet or is empty; None for a new one below `runs/`. Nothing is written yet."""
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
-        self.path = path or Path("runs") / f"{stamp}-{config.dataset}-{config.allocator.name.rpartition(':')[2]}"
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise ConfigError(f"{str(self.path)!r} is there already; required is a new or empty folder for --out")
-        self._config = config
+        path = path or Path("runs") / f"{stamp}-{config.dataset}-{config.allocator.name.rpartition(':')[2]}"
+        if path.exists() and (not path.is_dir() or any(not one.name.startswith(".") for one in path.iterdir())):
+            raise ConfigError(f"{str(path)!r} is there already; required is a new or empty folder for --out")
+        terms(config)
+        return cls(path, config)
 
-    def observe(self, step: AwardedRound | RoundRecord) -> None:
-        """Append a settled round, with each winner's payment and each failure's reason; the first makes the folder."""
-        if isinstance(step, RoundRecord):
-            if step.round == 0:
-                self._open()
-            paid = {client: decimal_money(amount) for client, amount in step.payments.items()}
-            entry = {**round_json(step), "payments": paid, "void": dict(step.delivery.void)}
-            with (self.path / "rounds.jsonl").open("a") as file:
-                file.write(json.dumps(entry) + "\n")
+    @classmethod
+    def find(cls, path: Path) -> Self:
+        """The folder of a run that was started."""
+        if not (path / "config.toml").is_file():
+            raise ConfigError(f"there is no run in {str(path)!r}: it has no config.toml")
+        return cls(path, Config.load(path / "config.toml"))
 
-    def _open(self) -> None:
+    def start(self) -> Books:
+        """Make the folder, take its lock, open its books."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            (self.path / "config.toml").write_text(self._config.to_toml())
-        except OSError as error:
-            raise ConfigError(f"cannot write to the folder {str(self.path)!r}: {error.strerror}") from None
+            point("folder made")
+            write_whole(self.path / "config.toml", self.config.to_toml())
+        except (OSError, LedgerError) as error:
+            raise ConfigError(f"cannot write to the folder {str(self.path)!r}: {error}") from None
+        point("configuration written")
+        return self.resume()
+
+    def resume(self) -> Books:
+        """Take the lock, check the ledger from its first event on, and let a paused run continue."""
+        self.enter_context(only_process(self.path))
+        store = self._store()
+        self.enter_context(only_session(store, self.name))
+        books = self._books(store)
+        if books is None:
+            return Books.open(
+                store, self.name, self.config.model_dump(mode="json"), self.config.purse(), terms(self.config)
+            )
+        self.config = Config.parse(books.opening["config"])
+        receipt = books.terms.receipt
+        finding = verify(books, Receipt.read(receipt) if receipt is not None and receipt.exists() else None)
+        if not finding.ok:
+            raise LedgerError(f"the ledger of {self.path} is not whole: event {finding.wrong}: {finding.problem}")
+        go_on(books)
+        return books
+
+    def look(self) -> Books:
+        """The books, for reading and for what an operator may do while the run goes on."""
+        books = self._books(self._store())
+        if books is None:
+            raise LedgerError(
+                f"the run in {self.path} was stopped before its books were opened; `bara resume` opens them"
+            )
+        return books
 
     def finish(self, result: Result, report: str) -> dict[str, str]:
         """Write the result and the report; returns what is where."""
-        (self.path / "result.json").write_text(json.dumps(result.to_json(), indent=1) + "\n")
-        (self.path / "report.html").write_text(report)
+        write_whole(self.path / "report.html", report)
+        write_whole(self.path / "result.json", json.dumps(result.to_json(), indent=1) + "\n")
+        point("result written")
         return {"report": str(self.path / "report.html"), "folder": str(self.path)}
+
+    @property
+    def name(self) -> str:
+        """What the run is called in a database that it shares."""
+        return self.path.resolve().name
+
+    def _store(self) -> Store:
+        url = self.config.ledger.url
+        store = Store.in_file(self.path / "ledger.db") if url is None else Store.open(url)
+        self.callback(store.close)
+        return store
+
+    def _books(self, store: Store) -> Books | None:
+        own = self.config.ledger.url is None
+        return Books.find(store, None if own else self.name, terms(self.config))
+
+
+def terms(config: Config) -> Terms:
+    """How a configuration wants its books kept."""
+    ledger = config.ledger
+    key = None if ledger.key is None else os.environ.get(ledger.key, "").encode()
+    if key == b"":
+        raise ConfigError(f"ledger.key names the environment variable {ledger.key!r}, which is not set")
+    return Terms(
+        ledger.retention,
+        None if ledger.approve_above is None else money(ledger.approve_above),
+        None if ledger.receipt is None else Path(ledger.receipt),
+        key,
+    )

@@ -1,13 +1,13 @@
 """What a run came to, in the words that JSON, tables and reports share."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
 from bara.errors import InvalidRecordError
-from bara.records import RoundRecord, decimal_money
+from bara.federations.bidding import Bidders
+from bara.records import Purse, RoundRecord, decimal_money
 
 
 @dataclass(frozen=True)
@@ -60,25 +60,51 @@ class Result:
         return {key: value for key, value in tree.items() if value is not None}
 
 
-def summarise(records: Sequence[RoundRecord], ended: str, **identity: Any) -> Result:
-    """The result of a run from its settled rounds."""
-    if not records:
-        raise InvalidRecordError("a run without a round has no result")
-    accuracies = [record.evaluation.reported_accuracy for record in records]
-    payments: Counter[str] = Counter()
-    for record in records:
-        payments.update(record.payments)
-    return Result(
-        spent=decimal_money(records[-1].purse_after.spent),
-        rounds=records[-1].round,
-        ended=ended,
-        accuracy_final=accuracies[-1],
-        accuracy_last10=fmean(accuracies[1:][-10:] or accuracies),
-        accuracy_best=max(accuracies),
-        payments={client: decimal_money(paid) for client, paid in payments.most_common()},
-        history=[round_json(record) for record in records],
-        **identity,
-    )
+class Summary:
+    """Adds a run up round by round, so that none of its rounds need be kept.
+
+    Args:
+        bidders: Whose strategic clients' profit to count; None for nobody's.
+    """
+
+    def __init__(self, bidders: Bidders | None = None) -> None:
+        self.bidders = bidders
+        self.profit = 0
+        """Payments less costs of the strategic clients over all rounds they were paid for, in micro-units."""
+        self._payments: Counter[str] = Counter()
+        self._history: list[dict[str, Any]] = []
+        self._purse: Purse | None = None
+
+    def tell(self, record: RoundRecord) -> None:
+        """Add a settled round."""
+        self._payments.update(record.payments)
+        self._history.append(round_json(record))
+        self._purse = record.purse_after
+        if self.bidders is not None:
+            self._count_profit(record, self.bidders)
+
+    def result(self, ended: str, **identity: Any) -> Result:
+        """What the run came to."""
+        if self._purse is None:
+            raise InvalidRecordError("a run without a round has no result")
+        accuracies = [entry["accuracy"] for entry in self._history]
+        return Result(
+            budget=decimal_money(self._purse.total),
+            spent=decimal_money(self._purse.spent),
+            rounds=self._purse.round - 1,
+            ended=ended,
+            accuracy_final=accuracies[-1],
+            accuracy_last10=fmean(accuracies[1:][-10:] or accuracies),
+            accuracy_best=max(accuracies),
+            payments={client: decimal_money(paid) for client, paid in self._payments.most_common()},
+            history=self._history,
+            **identity,
+        )
+
+    def _count_profit(self, record: RoundRecord, bidders: Bidders) -> None:
+        paid = record.payments
+        costs = dict(zip(bidders.clients, bidders.costs(record.round).tolist(), strict=True)) if paid else {}
+        self.profit += sum(paid[client] - costs[client] for client in bidders.strategic if client in paid)
 
 
 def round_json(record: RoundRecord) -> dict[str, Any]:

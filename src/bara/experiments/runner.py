@@ -1,7 +1,7 @@
-"""Runs one experiment."""
+"""Runs one experiment, from its beginning or from where its books say it stopped."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -10,12 +10,15 @@ from bara.allocators import ALLOCATORS
 from bara.experiments.accounting import privacy_spent
 from bara.experiments.config import Config
 from bara.experiments.engines import build_federation
-from bara.experiments.results import Result, summarise
+from bara.experiments.results import Result, Summary
+from bara.experiments.sittings import sit
 from bara.federations.bidding import Bidders
+from bara.ledger import Books
 from bara.market import Market
 from bara.mechanisms import MECHANISMS
+from bara.mechanisms.client_cap import ClientCap
 from bara.protocols import Allocator, Federation, Mechanism, wishes_of
-from bara.records import AwardedRound, RoundRecord, decimal_money
+from bara.records import AwardedRound, RoundRecord, decimal_money, money
 
 Observer = Callable[[AwardedRound | RoundRecord], None]
 """Is shown each round as awarded and as settled."""
@@ -30,24 +33,53 @@ class Keeps(Protocol):
         ...
 
 
-def run(config: Config, *observers: Observer, folder: Path | None = None) -> Result:
-    """Play a configuration's federation to its end; models and checkpoints go into the folder, if one is given."""
+def run(
+    config: Config, *observers: Observer, folder: Path | None = None, books: Callable[[], Books] | None = None
+) -> Result:
+    """Play a configuration's federation to its end.
+
+    Args:
+        config: What to run.
+        *observers: Shown each step, after it is in the books.
+        folder: Where models and checkpoints go; None to keep none.
+        books: Opens the run's books, once everything else is known to be in order; None to keep none. Rounds that
+            they hold already are not played again but rebuilt.
+    """
     allocator, mechanism = build_allocator(config), build_mechanism(config)
     with contextlib.ExitStack() as stack:
         federation = build_federation(config, folder)
         if isinstance(federation, contextlib.AbstractContextManager):
             stack.enter_context(federation)
-        market = Market(allocator, mechanism, federation, config.purse())
-        records: list[RoundRecord] = []
-        for step in market.rounds():
+        summary = Summary(_bidders(config, federation))
+        protected = wishes_of(mechanism).protection is not None
+        private: list[RoundRecord] = []
+
+        def watch(record: RoundRecord) -> None:
+            summary.tell(record)
+            if protected:  # the accountant composes all rounds at the end
+                private.append(record)
+
+        if books is None:
+            market = Market(allocator, mechanism, federation, config.purse())
+            steps = _watched(market, watch)
+        else:
+            market, play = sit(books(), allocator, mechanism, federation)
+            steps = play(watch)
+        for step in steps:
             for observe in observers:
                 observe(step)
-            if isinstance(step, RoundRecord):
-                records.append(step)
         models = federation.finish() if isinstance(federation, Keeps) else {}
-        spent = privacy_spent(records) if wishes_of(mechanism).protection else None
-        result = summarise(records, market.ended or "", models=models, privacy=spent, **_identity(config))
-    return _with_lying(config, result, records, federation)
+    privacy = privacy_spent(private) if protected else None
+    return _with_lying(
+        config, summary, summary.result(market.ended or "", models=models, privacy=privacy, **_identity(config))
+    )
+
+
+def _watched(market: Market, watch: Callable[[RoundRecord], None]) -> Iterator[AwardedRound | RoundRecord]:
+    for step in market.rounds():
+        if isinstance(step, RoundRecord):
+            watch(step)
+        yield step
 
 
 def build_allocator(config: Config) -> Allocator:
@@ -58,8 +90,10 @@ def build_allocator(config: Config) -> Allocator:
 
 
 def build_mechanism(config: Config) -> Mechanism:
-    """The mechanism a configuration names."""
-    return MECHANISMS.build(config.mechanism.name, config.mechanism.options)
+    """The mechanism a configuration names, with the cap a client has."""
+    mechanism = MECHANISMS.build(config.mechanism.name, config.mechanism.options)
+    cap = config.ledger.client_cap
+    return mechanism if cap is None else ClientCap(mechanism, money(cap))
 
 
 def _identity(config: Config) -> dict[str, object]:
@@ -69,28 +103,21 @@ def _identity(config: Config) -> dict[str, object]:
         "dataset": config.dataset,
         "seed": config.seed,
         "clients": config.clients.count,
-        "budget": decimal_money(config.purse().total),
     }
 
 
-def _with_lying(config: Config, result: Result, records: list[RoundRecord], federation: Federation) -> Result:
-    """Add what the strategic clients earned, beside what the same clients earn when they ask their cost instead."""
+def _bidders(config: Config, federation: Federation) -> Bidders | None:
+    """The bidders, where some of them are strategic and the federation lets us see."""
     bidders = getattr(federation, "bidders", None)
-    if not config.clients.strategic or not isinstance(bidders, Bidders):
+    return bidders if config.clients.strategic and isinstance(bidders, Bidders) else None
+
+
+def _with_lying(config: Config, summary: Summary, result: Result) -> Result:
+    """Add what the strategic clients earned, beside what the same clients earn when they ask their cost instead."""
+    if summary.bidders is None:
         return result
     honest = config.model_copy(update={"clients": config.clients.model_copy(update={"strategic": 0})})
-    twin: list[RoundRecord] = []
-    run(honest, lambda step: twin.append(step) if isinstance(step, RoundRecord) else None)
-    lying, truthful = (profit(bidders, rounds, bidders.strategic) for rounds in (records, twin))
-    earned = {"profit": decimal_money(lying), "truthful_profit": decimal_money(truthful)}
-    return replace(result, lying={**earned, "gain": decimal_money(lying - truthful)})
-
-
-def profit(bidders: Bidders, records: list[RoundRecord], clients: tuple[str, ...]) -> int:
-    """Payments less costs of these clients over all rounds they were paid for."""
-    earned = 0
-    for record in records:
-        paid = record.payments
-        costs = dict(zip(bidders.clients, bidders.costs(record.round).tolist(), strict=True)) if paid else {}
-        earned += sum(paid[client] - costs[client] for client in clients if client in paid)
-    return earned
+    twin = Summary(summary.bidders)
+    run(honest, lambda step: twin.tell(step) if isinstance(step, RoundRecord) else None)
+    earned = {"profit": decimal_money(summary.profit), "truthful_profit": decimal_money(twin.profit)}
+    return replace(result, lying={**earned, "gain": decimal_money(summary.profit - twin.profit)})

@@ -184,7 +184,7 @@ def test_clients_come_and_go():
 
 def test_checkpoints_and_models_are_saved_and_read_back(tmp_path):
     result = run(Config.load(None, [*SHORT, "training.checkpoint_every=2"]), folder=tmp_path)
-    assert load(tmp_path / "checkpoint.npz").round == 4
+    assert load(tmp_path / "checkpoints/round-4.npz").round == 4
     assert {path.name for path in tmp_path.glob("model-*.npz")} == {
         "model-final.npz",
         "model-best.npz",

@@ -31,19 +31,37 @@ class Checkpoint:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def save(path: Path, state: State, round: int, extra: Mapping[str, Any] | None = None) -> None:  # noqa: A002
-    """Write a checkpoint so that at any moment there is the old one or the new one, never half of one."""
+def save(
+    path: Path,
+    state: State,
+    round: int,  # noqa: A002 - a round is a round
+    extra: Mapping[str, Any] | None = None,
+    *,
+    durable: bool = True,
+) -> None:
+    """Write a checkpoint so that at any moment there is the old one or the new one, never half of one.
+
+    Args:
+        path: Where to.
+        state: The model, in one flat vector.
+        round: After which round.
+        extra: What else to keep.
+        durable: Wait until the disk has it. One that can be made again need not: a power cut may damage it, which is
+            noticed when it is read.
+    """
     words = json.dumps({"format": FORMAT, "round": round, "extra": dict(extra or {}), "sum": _sum(state)})
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as file:
             np.savez(file, state=state, about=np.array(words))
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    if durable:
+        _sync_folder(path.parent)
 
 
 def load(path: Path) -> Checkpoint:

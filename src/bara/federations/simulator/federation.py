@@ -1,6 +1,6 @@
 """The simulated federation: bidders with data, who train, fail, cheat, and whose updates become the next model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Self, final
 import numpy as np
 
 from bara.errors import TrainingError
+from bara.faults import point
 from bara.federations.bidding import Bidders
 from bara.federations.simulator.aggregation import aggregate
 from bara.federations.simulator.checkpoints import save
@@ -16,7 +17,8 @@ from bara.federations.simulator.conduct import Conduct
 from bara.federations.simulator.engine import Engine, State, Updates
 from bara.federations.simulator.keeping import Keeper
 from bara.federations.simulator.screening import refusals
-from bara.records import Award, Bids, Delivery, Evaluation, Evidence
+from bara.federations.simulator.shelf import Shelf
+from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class Habits:
         outliers: Refuse updates so many robust deviations farther from the others than is usual; None for all.
         same_held_out: Decide and report on one and the same held-out set, as the paper does.
         average_last: Also keep the average of so many last models.
-        checkpoint_every: Save a checkpoint every so many rounds; 0 for none.
+        checkpoint_every: Save a checkpoint every so many rounds; 0 for none. A resumed run trains again what came
+            after the last one.
         folder: Where checkpoints and models go; None to keep none.
     """
 
@@ -63,6 +66,8 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         self._habits = habits
         self._state = engine.start()
         self._keeper = Keeper(habits.average_last)
+        self._shelf = None if habits.folder is None else Shelf(habits.folder / "checkpoints")
+        self._recalled: Mapping[int, State] = {}
         self._index = {client: i for i, client in enumerate(bidders.clients)}
 
     def __enter__(self) -> Self:
@@ -81,6 +86,19 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
     def restore(self, state: State) -> None:
         """Go on from this model (a checkpoint's)."""
         self._state = np.array(state, np.float32)
+
+    def checkpoint(self, last: int) -> int:
+        """Load the newest whole checkpoint that is not later than that round."""
+        found, self._recalled = (0, {}) if self._shelf is None else self._shelf.newest(last)
+        if found:
+            self.restore(self._recalled[found])
+        return found
+
+    def recall(self, record: RoundRecord) -> None:
+        """Pass a round up to the checkpoint: bidders learn, and the models kept beside the last are kept again."""
+        self.bidders.tell(record.awarded.award)
+        if record.round in self._recalled:
+            self._keeper.tell(record.round, self._recalled[record.round], record.evaluation.accuracy)
 
     def evaluate(self) -> Evaluation:
         """The model on the validation part, for decisions, and on the test part, for reports."""
@@ -149,8 +167,9 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
 
     def _checkpoint(self, round: int) -> None:  # noqa: A002
         habits = self._habits
-        if habits.folder is not None and habits.checkpoint_every and round % habits.checkpoint_every == 0:
-            save(habits.folder / "checkpoint.npz", self._state, round, {})
+        if self._shelf is not None and habits.checkpoint_every and round % habits.checkpoint_every == 0:
+            self._shelf.put(round, self._keeper.states)
+            point("state saved")
 
 
 def _evidence(updates: Updates, i: int) -> Evidence:

@@ -17,16 +17,22 @@ class Keeper:
         """Average the `last` states."""
         if type(last) is not int or last < 1:
             raise ConfigError(f"{last!r} states cannot be averaged; a whole number of at least 1 is required")
-        self._recent: deque[State] = deque(maxlen=last)
+        self._recent: deque[tuple[int, State]] = deque(maxlen=last)
         self._best: State | None = None
         self._best_accuracy = -1.0
         self._best_round = -1
 
     def tell(self, round: int, state: State, accuracy: float) -> None:  # noqa: A002
         """Consider a round's state; of equally good ones the first stays the best."""
-        self._recent.append(state.copy())
+        self._recent.append((round, state.copy()))
         if accuracy > self._best_accuracy:
-            self._best, self._best_accuracy, self._best_round = self._recent[-1], accuracy, round
+            self._best, self._best_accuracy, self._best_round = self._recent[-1][1], accuracy, round
+
+    @property
+    def states(self) -> dict[int, State]:
+        """Everything that is kept, by round; telling a fresh keeper these again makes it the same."""
+        best = {} if self._best is None else {self._best_round: self._best}
+        return best | dict(self._recent)
 
     @property
     def best(self) -> State:
@@ -45,5 +51,5 @@ class Keeper:
         """The mean of the last states (of all of them while there are fewer), batch-norm statistics included."""
         if not self._recent:
             raise ConfigError("no state was kept yet; tell the keeper at least one round")
-        mean: State = np.stack(self._recent).mean(axis=0, dtype=np.float64).astype(np.float32)
+        mean: State = np.stack([state for _, state in self._recent]).mean(axis=0, dtype=np.float64).astype(np.float32)
         return mean

@@ -1,0 +1,38 @@
+"""What all verbs of the command line share."""
+
+import json
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bara.errors import BaraError, ConfigError
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def examples(*lines: str) -> str:
+    """What stands beneath a verb's help."""
+    return "Examples:\n\n" + "\n\n".join(f"  {line}" for line in lines)
+
+
+def print_json(tree: Any) -> None:
+    """One document."""
+    typer.echo(json.dumps(tree, indent=1))
+
+
+@contextmanager
+def errors(debug: bool) -> Iterator[None]:
+    """One clear line: exit 2 for what was asked wrongly, 1 for work that failed."""
+    try:
+        yield
+    except BaraError as error:
+        if debug:
+            traceback.print_exc()
+        typer.echo(f"bara: {error}", err=True)
+        raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None

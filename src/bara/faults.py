@@ -1,0 +1,38 @@
+"""Named points at which a process can be told to die, so that tests kill a run exactly there.
+
+`BARA_FAULT=NAME@K` in the environment: SIGKILL at the K-th time the point is passed (`NAME` alone: the first time).
+"""
+
+import os
+import signal
+from collections import Counter
+
+POINTS = (
+    "folder made",
+    "configuration written",
+    "opening",
+    "opened",
+    "bids opened",
+    "promising",
+    "promised",
+    "trained",
+    "state saved",
+    "settling",
+    "settled",
+    "receipt written",
+    "closing",
+    "closed",
+    "result written",
+)
+"""Every point, in the order in which a run passes them; those in -ing lie inside a transaction, before its commit."""
+
+_passed: Counter[str] = Counter()
+
+
+def point(name: str) -> None:
+    """Die here, if the environment says so."""
+    wanted, _, times = os.environ.get("BARA_FAULT", "").partition("@")
+    if wanted == name:
+        _passed[name] += 1
+        if _passed[name] == int(times or 1):
+            os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,12 @@
+"""The ledger: what was promised and paid, durable before anyone trains and settled exactly once.
+
+`Store` is a database, `Books` one run in it. Events are only ever appended, each carries the hash of the one before,
+and amounts are whole micro-units that the database itself adds up. See docs/ledger.md.
+"""
+
+from bara.ledger.books import Books, Terms
+from bara.ledger.receipts import Receipt
+from bara.ledger.store import Store
+from bara.ledger.verification import Finding, verify
+
+__all__ = ["Books", "Finding", "Receipt", "Store", "Terms", "verify"]

@@ -1,0 +1,253 @@
+"""One run's books: the promise is stored before anyone trains, the settlement after, each in one durable commit."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self, final
+
+import sqlalchemy as sa
+
+from bara.errors import LedgerError, RunStoppedError
+from bara.faults import point
+from bara.ledger import schema
+from bara.ledger.chain import canonical, commitment, new_salt
+from bara.ledger.codec import award_tree, bids_tree, read_award, read_record, settlement_tree
+from bara.ledger.events import Chain, seal
+from bara.ledger.reading import last_of, stored_page, stored_rounds
+from bara.ledger.receipts import Receipt
+from bara.ledger.store import Store
+from bara.records import AwardedRound, Purse, RoundRecord, show_money
+
+_INSERT = {table: sa.insert(table) for table in (schema.promises, schema.settlements, schema.closings)}  # made once
+_ADDED = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == sa.bindparam("run"))
+
+Memories = Callable[[], Mapping[str, Any]]
+"""What allocator and mechanism know now, by part."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How an operator wants a run's books kept.
+
+    Attributes:
+        retention: Whether bids and menus stay (`keep`) or go when their round is settled (`drop`).
+        approve_above: An award that costs more, in micro-units, waits for approval; None for no such step.
+        receipt: Where a receipt is written after each round; None for nowhere.
+        key: Makes the chain an HMAC; it is never stored.
+    """
+
+    retention: Literal["keep", "drop"] = "keep"
+    approve_above: int | None = None
+    receipt: Path | None = None
+    key: bytes | None = None
+
+
+@final
+class Books:
+    """One run in a store. Use `open` for a new run and `find` for one that is there.
+
+    Attributes:
+        memories: Asked after each round under `drop` for what allocator and mechanism know.
+    """
+
+    def __init__(self, store: Store, run: int, name: str, terms: Terms) -> None:
+        self.store = store
+        self.name = name
+        self.terms = terms
+        self.memories: Memories = dict
+        self.chain = Chain(run, name, terms.key)
+        self._promised: int | None = None  # the round whose promise is known to be stored
+
+    @classmethod
+    def open(cls, store: Store, name: str, config: Mapping[str, Any], purse: Purse, terms: Terms | None = None) -> Self:
+        """Open the books of a new run: its budget, its deadline, its whole configuration."""
+        terms = terms or Terms()
+        with store.write() as connection:
+            run = int(connection.scalar(sa.select(sa.func.coalesce(sa.func.max(schema.runs.c.id), 0))) or 0) + 1
+            row = {"id": run, "name": name, "total": purse.total, "max_rounds": purse.max_rounds}
+            connection.execute(sa.insert(schema.runs), row)
+            books = cls(store, run, name, terms)
+            body = {"config": config, "keyed": terms.key is not None, "retention": terms.retention}
+            books.chain.append(connection, "opened", None, body, [purse.total, purse.max_rounds])
+            point("opening")
+        point("opened")
+        return books
+
+    @classmethod
+    def find(cls, store: Store, name: str | None = None, terms: Terms | None = None) -> Self | None:
+        """The books of a run by its name, or of the only run there is; None where there is none."""
+        with store.read() as connection:
+            found = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.name)).all()
+        chosen = [run for run in found if name is None or run.name == name]
+        if len(chosen) > 1:
+            raise LedgerError(f"{store.place} holds {len(chosen)} runs; required is one's name")
+        return cls(store, chosen[0].id, chosen[0].name, terms or Terms()) if chosen else None
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    @cached_property
+    def opening(self) -> dict[str, Any]:
+        """What the run was opened with: its configuration, whether the chain has a key, what is kept."""
+        with self.store.read() as connection:
+            body = last_of(connection, self.chain.run, "opened")
+        if body is None:
+            raise LedgerError(f"run {self.name!r} in {self.store.place} has no opening event; see `bara ledger verify`")
+        return json.loads(body)  # type: ignore[no-any-return]
+
+    @cached_property
+    def purse(self) -> Purse:
+        """The purse the run was opened with."""
+        with self.store.read() as connection:
+            row = connection.execute(sa.select(schema.runs).where(schema.runs.c.id == self.chain.run)).one()
+        return Purse(row.total, row.max_rounds)
+
+    def history(self) -> Iterator[RoundRecord]:
+        """Every settled round, as it was."""
+        with self.store.read() as connection:
+            for number, stored in stored_rounds(connection, self.chain.run):
+                if stored.settled is not None:
+                    yield read_record(number, stored, self.purse)
+
+    def last_round(self) -> int:
+        """The last settled round; -1 before the initial evaluation."""
+        last = sa.select(sa.func.max(schema.closings.c.round)).where(schema.closings.c.run == self.chain.run)
+        with self.store.read() as connection:
+            found = connection.scalar(last)
+        return -1 if found is None else int(found)
+
+    def awarded(self) -> AwardedRound | None:
+        """The promise that is stored but not settled, if there is one."""
+        number = self.last_round() + 1
+        with self.store.read() as connection:
+            page = stored_page(connection, self.chain.run, number, number)
+        if not page or page[0][1].promised is None:
+            return None
+        self._promised = number
+        return read_award(number, page[0][1])
+
+    def ended(self) -> str | None:
+        """Why the run ended, once it has."""
+        with self.store.read() as connection:
+            body = last_of(connection, self.chain.run, "closed")
+        return None if body is None else str(json.loads(body)["ended"])
+
+    def memory(self, part: str) -> Any:
+        """What was last stored as the knowledge of that part, or None."""
+        table = schema.memories
+        with self.store.read() as connection:
+            text = connection.scalar(
+                sa.select(table.c.content).where(table.c.run == self.chain.run, table.c.part == part)
+            )
+        return None if text is None else json.loads(text)
+
+    def receipt(self) -> Receipt:
+        """How far the ledger goes now."""
+        with self.store.read() as connection:
+            return Receipt(self.name, *self.chain.head(connection))
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def observe(self, step: AwardedRound | RoundRecord) -> None:
+        """Store a round as the market hands it out: the promise, then the settlement."""
+        if isinstance(step, RoundRecord):
+            self._settle(step)
+            self.write_receipt()
+            return
+        if self._promised != step.purse.round:  # otherwise an earlier sitting has stored it
+            self._promise(step)
+        self._wait_for_approval(step)
+
+    def close(self, ended: str) -> None:
+        """Write down why the run ended, once."""
+        if self.ended() is not None:
+            return
+        with self.store.write() as connection:
+            self.chain.append(connection, "closed", None, {"ended": ended})
+            point("closing")
+        point("closed")
+        self.write_receipt()
+
+    def before_round(self, purse: Purse) -> Purse:
+        """The purse with whatever was added to it since; stops the run if an operator has paused it."""
+        with self.store.read() as connection:
+            total = self.purse.total + int(connection.scalar(_ADDED, {"run": self.chain.run}) or 0)
+            paused = last_of(connection, self.chain.run, "paused", "continued", column="kind") == "paused"
+        if paused:
+            raise RunStoppedError(f"paused by the operator before round {purse.round}")
+        return replace(purse, total=total)
+
+    def write_receipt(self) -> None:
+        """Write the receipt to its second place, if it has one."""
+        if self.terms.receipt is not None:
+            self.receipt().write(self.terms.receipt)
+            point("receipt written")
+
+    def _promise(self, awarded: AwardedRound) -> None:
+        award, number, run = awarded.award, awarded.purse.round, self.chain.run
+        rows = [[client, amount] for client, amount in zip(award.clients, award.payments, strict=True)]
+        promises = [
+            {"run": run, "round": number, "client": client, "rank": rank, "amount": amount}
+            for rank, (client, amount) in enumerate(rows)
+        ]
+        point("bids opened")
+        with self.store.write() as connection:
+            bids = seal(connection, run, number, "bids", bids_tree(awarded.bids))
+            self.chain.append(connection, "bids", number, {"bids": bids})
+            menu = seal(connection, run, number, "menu", awarded.costs.tolist())
+            if promises:
+                connection.execute(_INSERT[schema.promises], promises)
+            self.chain.append(connection, "awarded", number, {**award_tree(awarded), "menu": menu}, rows)
+            point("promising")
+        self._promised = number
+        point("promised")
+
+    def _settle(self, record: RoundRecord) -> None:
+        run, number, paid = self.chain.run, record.round, record.payments
+        rows = [[client, paid.get(client, 0), record.delivery.void.get(client)] for client in _sorted_winners(record)]
+        purse = record.awarded.purse
+        balance = [purse.total, purse.spent, record.paid, purse.spent + record.paid]
+        settlements = [
+            {"run": run, "round": number, "client": client, "paid": amount, "reason": reason}
+            for client, amount, reason in rows
+        ]
+        names = ("total", "spent_before", "paid", "spent_after")
+        with self.store.write() as connection:
+            if settlements:
+                connection.execute(_INSERT[schema.settlements], settlements)
+            connection.execute(
+                _INSERT[schema.closings], {"run": run, "round": number, **dict(zip(names, balance, strict=True))}
+            )
+            memory = self._drop(connection, number) if self.terms.retention == "drop" else {}
+            self.chain.append(connection, "settled", number, {**settlement_tree(record), **memory}, [rows, balance])
+            point("settling")
+        point("settled")
+
+    def _drop(self, connection: sa.Connection, number: int) -> dict[str, Any]:
+        """Remove what may not stay, and store what was learned from it; returns the digests the event commits to."""
+        run, digests = self.chain.run, {}
+        connection.execute(sa.delete(schema.sealed).where(schema.sealed.c.run == run, schema.sealed.c.round == number))
+        connection.execute(sa.delete(schema.memories).where(schema.memories.c.run == run))
+        for part, tree in self.memories().items():
+            salt, text = new_salt(), canonical(tree)
+            row = {"run": run, "part": part, "round": number, "salt": salt, "content": text}
+            connection.execute(sa.insert(schema.memories), row)
+            digests[part] = commitment(salt, text)
+        return {"memories": digests}
+
+    def _wait_for_approval(self, awarded: AwardedRound) -> None:
+        most, cost, number = self.terms.approve_above, awarded.award.cost, awarded.purse.round
+        if most is None or cost <= most:
+            return
+        with self.store.read() as connection:
+            approved = last_of(connection, self.chain.run, "approved", round_number=number)
+        if approved is None:
+            raise RunStoppedError(
+                f"round {number} promises {show_money(cost)}, above ledger.approve_above = {show_money(most)}: it "
+                f"waits for `bara ledger DIR approve {number}`"
+            )
+
+
+def _sorted_winners(record: RoundRecord) -> list[str]:
+    return sorted(record.awarded.award.clients)

@@ -1,0 +1,128 @@
+"""Records as trees that JSON can say, and back again without loss."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from bara.ledger.retention import DROPPED_BIDS, DROPPED_COSTS
+from bara.records import (
+    Award,
+    AwardedRound,
+    Belief,
+    Bids,
+    Delivery,
+    Evaluation,
+    Evidence,
+    IntArray,
+    Offer,
+    Purse,
+    RoundRecord,
+)
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class StoredRound:
+    """One round's rows, as they were read.
+
+    Attributes:
+        promised: The award's event body, or None for round 0.
+        settled: The settlement's event body, or None while it is not settled.
+        promises: (client, amount), best first.
+        settlements: (client, paid, reason).
+        sealed: The sealed parts that are still there, by name.
+    """
+
+    promised: Tree | None
+    settled: Tree | None
+    promises: Sequence[tuple[str, int]]
+    settlements: Sequence[tuple[str, int, str | None]]
+    sealed: Mapping[str, Any]
+
+
+def bids_tree(bids: Bids) -> Tree:
+    """Bids in columns."""
+    columns = {name: values.tolist() for name, values in bids.columns.items()}
+    return {"clients": list(bids.clients), "prices": bids.prices.tolist(), "columns": columns}
+
+
+def award_tree(awarded: AwardedRound) -> Tree:
+    """An awarded round without its bids, its menu and its amounts, which have places of their own."""
+    return {
+        "purse": [awarded.purse.total, awarded.purse.max_rounds, awarded.purse.spent],
+        "offer": _sparse(asdict(awarded.offer)),
+        "weights": awarded.award.weights,
+        "fell_short": awarded.award.fell_short,
+        "belief": None if awarded.belief is None else _sparse(asdict(awarded.belief)),
+        "privacy": _privacy(awarded),
+    }
+
+
+def settlement_tree(record: RoundRecord) -> Tree:
+    """What came of a round, without its amounts."""
+    evidence = {client: _sparse(asdict(e)) for client, e in record.delivery.delivered.items()}
+    # A delivery keeps the order in which clients were named; a record that is read back must keep it too.
+    order = {"delivered": list(evidence), "void": list(record.delivery.void)}
+    return {"evaluation": _sparse(asdict(record.evaluation)), "evidence": evidence, **order}
+
+
+def read_award(round_number: int, stored: StoredRound) -> AwardedRound:
+    """The promise as it was made; bids and menu are there unless they were dropped."""
+    body = stored.promised or {}
+    total, max_rounds, spent = body["purse"]
+    return AwardedRound(
+        Purse(total, max_rounds, spent, round_number),
+        Offer(**{**body["offer"], "table": _tuple(body["offer"].get("table"))}),
+        _read_bids(stored.sealed.get("bids")),
+        _read_costs(stored.sealed.get("menu")),
+        Award(
+            tuple(client for client, _ in stored.promises),
+            tuple(amount for _, amount in stored.promises),
+            _tuple(body["weights"]),
+            body["fell_short"],
+        ),
+        None if body["belief"] is None else Belief(**{k: _tuple(v) for k, v in body["belief"].items()}),
+    )
+
+
+def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRecord:
+    """The settled round; `purse` is the opening one, for round 0."""
+    body = stored.settled or {}
+    evaluation = Evaluation(**body["evaluation"])
+    if stored.promised is None:
+        return RoundRecord.initial(purse, evaluation)
+    reasons = {client: reason or "" for client, _, reason in stored.settlements}
+    delivered = {client: Evidence(**body["evidence"][client]) for client in body["delivered"]}
+    void = {client: reasons[client] for client in body["void"]}
+    return read_award(round_number, stored).settle(Delivery(evaluation, delivered, void))
+
+
+def _privacy(awarded: AwardedRound) -> dict[str, float] | None:
+    """The privacy budget each winner spends by delivering, where bids carry one."""
+    if "epsilon" not in awarded.bids.columns:
+        return None
+    spent = dict(zip(awarded.bids.clients, awarded.bids.columns["epsilon"].tolist(), strict=True))
+    return {client: spent[client] for client in awarded.award.clients}
+
+
+def _read_bids(tree: Tree | None) -> Bids:
+    if tree is None:
+        return DROPPED_BIDS
+    columns = {name: np.array(values, np.float64) for name, values in tree["columns"].items()}
+    return Bids(tuple(tree["clients"]), np.array(tree["prices"], np.int64), columns)
+
+
+def _read_costs(costs: list[int] | None) -> IntArray:
+    return DROPPED_COSTS if costs is None else np.array(costs, np.int64)
+
+
+def _sparse(tree: Tree) -> Tree:
+    """Without what is not set: it reads back as the default."""
+    return {key: value for key, value in tree.items() if value is not None}
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,44 @@
+"""Money added while a run goes on, and what was learned from bids that are dropped."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from bara.ledger.migrations.rules import append_only, refuse_insert
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    """Add top-ups, within which closings must stay, and memories."""
+    op.create_table(
+        "top_ups",
+        sa.Column("run", sa.Integer, sa.ForeignKey("runs.id"), primary_key=True),
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("amount", sa.BigInteger, nullable=False),
+        sa.CheckConstraint("amount > 0"),
+    )
+    op.create_table(
+        "memories",
+        sa.Column("run", sa.Integer, sa.ForeignKey("runs.id"), primary_key=True),
+        sa.Column("part", sa.Text, primary_key=True),
+        sa.Column("round", sa.Integer, nullable=False),
+        sa.Column("salt", sa.Text, nullable=False),
+        sa.Column("content", sa.Text, nullable=False),
+    )
+    # What happens between rounds is looked up before each of them.
+    op.create_index(
+        "between_rounds",
+        "events",
+        ["run", "number"],
+        sqlite_where=sa.text("round IS NULL"),
+        postgresql_where=sa.text("round IS NULL"),
+    )
+    append_only("top_ups")
+    refuse_insert(
+        "closings_within_the_budget",
+        "closings",
+        "NEW.total > (SELECT total FROM runs WHERE id = NEW.run)"
+        " + (SELECT COALESCE(SUM(amount), 0) FROM top_ups WHERE run = NEW.run)",
+        "a round spends from the budget and what was added to it",
+    )

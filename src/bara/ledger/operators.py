@@ -1,0 +1,63 @@
+"""What an operator may do to a run, while it goes on or between sittings; each is an event of its chain."""
+
+import sqlalchemy as sa
+
+from bara.errors import LedgerError
+from bara.ledger import schema
+from bara.ledger.books import Books
+from bara.ledger.reading import last_of
+from bara.records import show_money
+
+
+def top_up(books: Books, amount: int) -> None:
+    """Add to the budget; the next round's offer is made with it."""
+    if amount <= 0:
+        raise LedgerError(f"a top-up of {show_money(amount)}; required is more than zero")
+    with books.store.write() as connection:
+        _refuse_ended(books, connection, "topped up")
+        number = books.chain.append(connection, "topped up", None, {}, [amount])
+        connection.execute(sa.insert(schema.top_ups), {"run": books.chain.run, "number": number, "amount": amount})
+    books.write_receipt()
+
+
+def pause(books: Books) -> None:
+    """Stop the run before its next round."""
+    with books.store.write() as connection:
+        _refuse_ended(books, connection, "paused")
+        if _is_paused(books, connection):
+            raise LedgerError(f"run {books.name!r} is paused already; `bara resume` continues it")
+        books.chain.append(connection, "paused", None, {})
+    books.write_receipt()
+
+
+def go_on(books: Books) -> None:
+    """Let a paused run go on; nothing happens to one that is not paused."""
+    with books.store.write() as connection:
+        if not _is_paused(books, connection):
+            return
+        books.chain.append(connection, "continued", None, {})
+    books.write_receipt()
+
+
+def approve(books: Books, round_number: int) -> None:
+    """Allow a stored award that costs more than may be promised without asking."""
+    with books.store.write() as connection:
+        promised = last_of(connection, books.chain.run, "awarded", round_number=round_number)
+        settled = last_of(connection, books.chain.run, "settled", round_number=round_number)
+        if promised is None or settled is not None:
+            raise LedgerError(
+                f"round {round_number} waits for no approval; required is one that is awarded, not settled"
+            )
+        if last_of(connection, books.chain.run, "approved", round_number=round_number) is not None:
+            raise LedgerError(f"round {round_number} is approved already")
+        books.chain.append(connection, "approved", round_number, {})
+    books.write_receipt()
+
+
+def _is_paused(books: Books, connection: sa.Connection) -> bool:
+    return last_of(connection, books.chain.run, "paused", "continued", column="kind") == "paused"
+
+
+def _refuse_ended(books: Books, connection: sa.Connection, what: str) -> None:
+    if last_of(connection, books.chain.run, "closed") is not None:
+        raise LedgerError(f"run {books.name!r} has ended; it cannot be {what}")

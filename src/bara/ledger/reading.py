@@ -1,0 +1,50 @@
+"""A run's rounds as they are stored, some at a time."""
+
+import json
+from collections.abc import Iterator
+from itertools import count
+
+import sqlalchemy as sa
+
+from bara.ledger import schema
+from bara.ledger.codec import StoredRound
+from bara.ledger.events import PAGE, by_round
+
+
+def stored_rounds(connection: sa.Connection, run: int) -> Iterator[tuple[int, StoredRound]]:
+    """Every round that was promised or settled, in order."""
+    for first in count(0, PAGE):
+        page = stored_page(connection, run, first, first + PAGE - 1)
+        yield from page
+        if len(page) < PAGE:
+            return
+
+
+def stored_page(connection: sa.Connection, run: int, first: int, last: int) -> list[tuple[int, StoredRound]]:
+    """Rounds first .. last."""
+    events = by_round(connection, schema.events, run, first, last, "number")
+    promises = by_round(connection, schema.promises, run, first, last, "rank")
+    settlements = by_round(connection, schema.settlements, run, first, last, "client")
+    sealed = by_round(connection, schema.sealed, run, first, last, "part")
+    found = []
+    for number, happened in sorted(events.items()):
+        bodies = {event.kind: json.loads(event.body) for event in happened}
+        stored = StoredRound(
+            bodies.get("awarded"),
+            bodies.get("settled"),
+            [(row.client, row.amount) for row in promises.get(number, ())],
+            [(row.client, row.paid, row.reason) for row in settlements.get(number, ())],
+            {row.part: json.loads(row.content) for row in sealed.get(number, ())},
+        )
+        found.append((number, stored))
+    return found
+
+
+def last_of(
+    connection: sa.Connection, run: int, *kinds: str, column: str = "body", round_number: int | None = None
+) -> str | None:
+    """A column of the last event of these kinds, about a round or between rounds."""
+    table = schema.events
+    about = table.c.round.is_(None) if round_number is None else table.c.round == round_number
+    query = sa.select(table.c[column]).where(table.c.run == run, about, table.c.kind.in_(kinds))
+    return connection.scalar(query.order_by(table.c.number.desc()).limit(1))

@@ -1,0 +1,51 @@
+"""A ledger's head, written to a second place: what a chain alone cannot show, a removed tail or a rewritten whole."""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+from bara.errors import LedgerError
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """How far a run's ledger went at a time.
+
+    Attributes:
+        run: Whose ledger.
+        events: How many events there were.
+        head: The hash of the last of them.
+    """
+
+    run: str
+    events: int
+    head: str
+
+    def write(self, path: Path) -> None:
+        """Replace the receipt so that at any moment there is the old one or the new one."""
+        write_whole(path, json.dumps(asdict(self)) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a receipt back."""
+        try:
+            return cls(**json.loads(path.read_text()))
+        except (OSError, ValueError, TypeError) as error:
+            raise LedgerError(f"{path} is no receipt: {error}") from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file durably, so that at any moment there is the old one or the new one, never half of one."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise LedgerError(f"cannot write {path}: {error.strerror}; the run goes on with `bara resume`") from error
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,178 @@
+"""Who was promised and paid what, by client and by round, adding up to the micro-unit."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from bara.errors import LedgerError
+from bara.ledger import schema
+from bara.ledger.books import Books
+from bara.ledger.codec import StoredRound
+from bara.ledger.reading import stored_rounds
+from bara.records import show_money
+
+
+@dataclass(frozen=True)
+class Line:
+    """One winner in one round.
+
+    Attributes:
+        round: Which.
+        client: Who.
+        asked: Its price, in micro-units; None once bids are dropped.
+        promised: What it was to be paid on delivery.
+        paid: What it was paid; None while the round is not settled.
+        reason: Why it was not, where it was not.
+        privacy: The privacy budget its delivery spent, where bids carry one.
+    """
+
+    round: int
+    client: str
+    asked: int | None
+    promised: int
+    paid: int | None
+    reason: str | None
+    privacy: float | None
+
+
+@dataclass
+class ClientTotal:
+    """One client over all rounds."""
+
+    client: str
+    won: int = 0
+    void: int = 0
+    asked: int | None = 0
+    promised: int = 0
+    paid: int = 0
+    returned: int = 0
+    privacy: float | None = None
+
+    def add(self, line: Line) -> None:
+        """Count one more round."""
+        self.won += 1
+        self.promised += line.promised
+        self.asked = None if self.asked is None or line.asked is None else self.asked + line.asked
+        if line.paid is None:
+            return
+        self.paid += line.paid
+        if line.reason is not None:
+            self.void += 1
+            self.returned += line.promised
+        elif line.privacy is not None:
+            self.privacy = (self.privacy or 0.0) + line.privacy
+
+
+@dataclass(frozen=True)
+class RoundTotal:
+    """One round over all clients."""
+
+    round: int
+    n: int
+    void: int
+    promised: int
+    paid: int | None
+    accuracy: float | None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A run's account. Budget = spent + left; spent = all that clients were paid = all that rounds paid."""
+
+    run: str
+    opened_with: int
+    topped_up: int
+    spent: int
+    outstanding: int
+    ended: str | None
+    clients: list[ClientTotal] = field(default_factory=list)
+    rounds: list[RoundTotal] = field(default_factory=list)
+
+    @property
+    def budget(self) -> int:
+        """What there was to spend."""
+        return self.opened_with + self.topped_up
+
+    @property
+    def left(self) -> int:
+        """What is not spent."""
+        return self.budget - self.spent
+
+
+def lines(books: Books, client: str | None = None) -> Iterator[Line]:
+    """Every winner of every round, or one client's own rounds, in which nobody else's bid is seen."""
+    with books.store.read() as connection:
+        for number, stored in stored_rounds(connection, books.chain.run):
+            yield from (line for line in _lines(number, stored) if client in (None, line.client))
+
+
+def statement(books: Books) -> Statement:
+    """The whole account."""
+    clients: dict[str, ClientTotal] = {}
+    rounds = []
+    with books.store.read() as connection:
+        for number, stored in stored_rounds(connection, books.chain.run):
+            here = list(_lines(number, stored))
+            for line in here:
+                clients.setdefault(line.client, ClientTotal(line.client)).add(line)
+            rounds.append(_round_total(number, stored, here))
+        added = connection.scalar(
+            sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == books.chain.run)
+        )
+    spent = sum(total.paid or 0 for total in rounds)
+    if spent != sum(total.paid for total in clients.values()):
+        raise LedgerError(f"the account of {books.name!r} does not add up; see `bara ledger DIR verify`")
+    return Statement(
+        books.name,
+        books.purse.total,
+        int(added or 0),
+        spent,
+        sum(total.promised for total in rounds if total.paid is None),
+        books.ended(),
+        sorted(clients.values(), key=lambda total: total.client),
+        rounds,
+    )
+
+
+def own_statement(books: Books, client: str) -> tuple[ClientTotal, list[Line]]:
+    """One client's account."""
+    total, own = ClientTotal(client), list(lines(books, client))
+    if not own:
+        raise LedgerError(f"client {client!r} has won no round of {books.name!r}")
+    for line in own:
+        total.add(line)
+    return total, own
+
+
+def payouts(books: Books) -> list[tuple[str, str, int]]:
+    """(client, amount, rounds): what is to be transferred to whom."""
+    return [
+        (total.client, show_money(total.paid), total.won - total.void)
+        for total in statement(books).clients
+        if total.paid
+    ]
+
+
+def _lines(number: int, stored: StoredRound) -> Iterator[Line]:
+    paid = {client: (amount, reason) for client, amount, reason in stored.settlements}
+    bids = stored.sealed.get("bids")
+    asked: dict[str, int] = {} if bids is None else dict(zip(bids["clients"], bids["prices"], strict=True))
+    privacy: dict[str, Any] = (stored.promised or {}).get("privacy") or {}
+    for client, amount in stored.promises:
+        got, reason = paid.get(client, (None, None))
+        yield Line(number, client, asked.get(client), amount, got, reason, privacy.get(client))
+
+
+def _round_total(number: int, stored: StoredRound, here: list[Line]) -> RoundTotal:
+    settled = stored.settled
+    evaluation = {} if settled is None else settled["evaluation"]
+    return RoundTotal(
+        number,
+        sum(line.paid is not None and line.reason is None for line in here),
+        sum(line.reason is not None for line in here),
+        sum(line.promised for line in here),
+        None if settled is None else sum(line.paid or 0 for line in here),
+        evaluation.get("test_accuracy", evaluation.get("accuracy")),
+    )

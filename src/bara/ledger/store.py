@@ -1,0 +1,146 @@
+"""A database that holds ledgers: SQLite in a file, or PostgreSQL by URL; opened, migrated, and spoken to safely."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self, final
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, IntegrityError, NoSuchModuleError
+
+from bara.errors import ConfigError, LedgerError, MissingExtraError
+
+HEAD = "0002"
+"""The newest version of the schema, to which every ledger is brought when it is opened for writing."""
+
+WRITERS = 5_522_401
+"""The number of the PostgreSQL lock that writers take turns with."""
+
+
+@final
+class Store:
+    """An open database. Use `open`.
+
+    Attributes:
+        place: Where it is, as an error message says it.
+    """
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        self.place = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
+
+    @classmethod
+    def open(cls, url: str, *, patience: float = 5.0) -> Self:
+        """Open a database and bring its schema up to date.
+
+        Args:
+            url: `sqlite:///path/ledger.db` or `postgresql+psycopg://host/database`.
+            patience: Seconds to wait for another program's lock.
+        """
+        store = cls(_engine(url, patience))
+        try:
+            store._migrate()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @classmethod
+    def in_file(cls, path: Path, *, patience: float = 5.0) -> Self:
+        """Open a SQLite file."""
+        return cls.open(f"sqlite:///{path}", patience=patience)
+
+    def close(self) -> None:
+        """Let go of it; SQLite folds its write-ahead log into the file."""
+        self.engine.dispose()
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """One durable transaction: all of it is stored or none."""
+        with self._clear_errors(), self.engine.connect() as connection:
+            connection.execution_options(bara_write=True)
+            with connection.begin():
+                if self.engine.dialect.name == "postgresql":  # one writer at a time, as SQLite has it anyway
+                    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS})")
+                yield connection
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """One consistent look."""
+        with self._clear_errors(), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextlib.contextmanager
+    def _clear_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError as error:
+            raise LedgerError(
+                f"the ledger {self.place} refuses this: {_words(error)}; nothing of it was stored"
+            ) from error
+        except DatabaseError as error:
+            raise LedgerError(
+                f"cannot use the ledger {self.place}: {_words(error)}; nothing of this step was stored, and a run "
+                "goes on with `bara resume` when the cause is gone"
+            ) from error
+
+    def _migrate(self) -> None:
+        if self._version() == HEAD:
+            return
+        from alembic import command  # noqa: PLC0415 - slow to import, and only needed when there is something to do
+        from alembic.config import Config  # noqa: PLC0415
+
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+        config.set_main_option(
+            "version_locations", str(Path(__file__).parent / "migrations/versions").replace("%", "%%")
+        )
+        config.set_main_option("path_separator", "newline")
+        with self.write() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, HEAD)
+
+    def _version(self) -> str | None:
+        with self.read() as connection:
+            if not sa.inspect(connection).has_table("alembic_version"):
+                return None
+            version: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+        if version is not None and version > HEAD:
+            raise LedgerError(f"the ledger {self.place} is of schema {version}, this program knows {HEAD}; update it")
+        return version
+
+
+def _engine(url: str, patience: float) -> sa.Engine:
+    try:
+        parsed = sa.make_url(url)
+        if parsed.password is not None:
+            raise ConfigError("ledger.url holds a password, which would be stored; use PGPASSWORD or ~/.pgpass")
+        if parsed.get_backend_name() == "sqlite":
+            engine = sa.create_engine(parsed, connect_args={"timeout": patience})
+            sa.event.listen(engine, "connect", _prepare_sqlite)
+            sa.event.listen(engine, "begin", _begin_sqlite)
+            return engine
+        return sa.create_engine(parsed, connect_args={"connect_timeout": max(int(patience), 2)})
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"{url} needs {error.name}: pip install 'bara-fl[postgres]'") from error
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise ConfigError(f"ledger.url is {url!r}, which is no database: {error}") from error
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # transactions begin where we say, not where the driver guesses
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA secure_delete = ON")  # a dropped bid is overwritten, not only unlinked
+    cursor.close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    write = connection.get_execution_options().get("bara_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _words(error: DBAPIError) -> str:
+    return str(error.orig).strip().partition("\n")[0]

@@ -1,0 +1,63 @@
+"""A ledger's account as tables for people."""
+
+from collections.abc import Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bara.ledger.statements import ClientTotal, Line, RoundTotal, Statement
+from bara.records import show_money
+
+
+def statement_tables(account: Statement) -> RenderableType:
+    """By client, by round, and the totals."""
+    clients = _table("client", "won", "void", "asked", "promised", "paid", "privacy")
+    for c in account.clients:
+        privacy = "" if c.privacy is None else f"{c.privacy:.4g}"
+        clients.add_row(
+            Text(c.client), str(c.won), str(c.void), _amount(c.asked), _amount(c.promised), _amount(c.paid), privacy
+        )
+    return Group(Text(f"run {account.run}", style="bold"), clients, _rounds(account.rounds), _totals(account))
+
+
+def own_table(total: ClientTotal, own: Sequence[Line]) -> RenderableType:
+    """One client's own account."""
+    table = _table("round", "asked", "promised", "paid", "why not")
+    for line in own:
+        paid = "not settled" if line.paid is None else show_money(line.paid)
+        table.add_row(str(line.round), _amount(line.asked), _amount(line.promised), paid, Text(line.reason or ""))
+    words = f"{total.client}: {total.won} rounds won, {total.void} void, paid {show_money(total.paid)}"
+    return Group(Text(words, style="bold"), table)
+
+
+def _rounds(rounds: Sequence[RoundTotal]) -> Table:
+    table = _table("round", "delivered", "void", "promised", "paid", "accuracy")
+    for r in rounds:
+        accuracy = "" if r.accuracy is None else f"{100 * r.accuracy:.1f} %"
+        paid = "not settled" if r.paid is None else show_money(r.paid)
+        table.add_row(str(r.round), str(r.n), str(r.void), _amount(r.promised), paid, accuracy)
+    return table
+
+
+def _totals(account: Statement) -> Text:
+    words = f"budget {show_money(account.budget)}"
+    if account.topped_up:
+        words += f" (opened with {show_money(account.opened_with)}, topped up by {show_money(account.topped_up)})"
+    words += f", spent {show_money(account.spent)}, left {show_money(account.left)}"
+    if account.outstanding:
+        words += f", of which {show_money(account.outstanding)} is promised and not settled"
+    return Text(f"{words}; {'ended: ' + account.ended if account.ended else 'not ended'}")
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    table.add_column(first, no_wrap=True)
+    for name in others:
+        table.add_column(name, justify="left" if name == "why not" else "right")
+    return table
+
+
+def _amount(micros: int | None) -> str:
+    return "" if micros is None else show_money(micros)

@@ -1,0 +1,242 @@
+"""What goes wrong around a run: each time a clear line, nothing lost, and the run goes on when the cause is gone."""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import pytest
+
+SMALL = ["federation.engine=synthetic", "allocator.name=even", "budget.total=40", "clients.count=6"]
+LONG = [*SMALL, "budget.max_rounds=2000", "budget.total=4000", "clients.failure_rate=0.1"]
+SIMULATED = ["federation.engine=simulator", "data.train_samples=300", "budget.max_rounds=8", "clients.count=6"]
+
+
+def arguments(*words, changes=()):
+    return [sys.executable, "-m", "bara.cli", *map(str, words), *(w for c in changes for w in ("--set", c))]
+
+
+def bara(*words, changes=(), code=0, environment=None, **options):
+    done = subprocess.run(
+        arguments(*words, changes=changes),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, **(environment or {})},
+        **options,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def result(folder):
+    return json.loads((folder / "result.json").read_text())
+
+
+@pytest.fixture
+def stopped(tmp_path):
+    """A run that was killed in its fourth round, and the result it would have had."""
+    changes = [*SMALL, "budget.max_rounds=10"]
+    bara("run", "--out", tmp_path / "whole", changes=changes)
+    bara("run", "--out", tmp_path / "run", changes=changes, code=-9, environment={"BARA_FAULT": "promised@4"})
+    return tmp_path / "run", result(tmp_path / "whole")
+
+
+def _obey_permissions():
+    """Nothing is read-only to root, unless it lets go of that privilege; to others this does nothing."""
+    drop_from_bounding_set, may_override_permissions = 24, 1
+    ctypes.CDLL(None).prctl(drop_from_bounding_set, may_override_permissions, 0, 0, 0)
+
+
+def settled(folder):
+    with closing(sqlite3.connect(folder / "ledger.db")) as connection:
+        return connection.execute("SELECT round, client, paid FROM settlements ORDER BY 1, 2").fetchall()
+
+
+def wait_for_round(folder, number, process):
+    while process.poll() is None:
+        time.sleep(0.02)
+        try:
+            if any(row[0] >= number for row in settled(folder)):
+                return
+        except sqlite3.Error:
+            continue
+    raise AssertionError(process.communicate()[1])
+
+
+def start(*words, changes):
+    return subprocess.Popen(
+        arguments(*words, changes=changes), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_ctrl_c_ends_after_the_rounds_books_are_closed_and_says_how_to_go_on(tmp_path):
+    folder = tmp_path / "run"
+    process = start("run", "--out", folder, changes=LONG)
+    wait_for_round(folder, 3, process)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert f"go on with: bara resume {folder}" in errors
+    assert "Traceback" not in errors
+    assert json.loads(bara("ledger", folder, "statement", "--json").stdout)["outstanding"] == 0
+
+
+def test_an_operator_may_top_up_and_pause_while_the_run_goes_on(tmp_path):
+    folder = tmp_path / "run"
+    process = start("run", "--out", folder, changes=LONG)
+    wait_for_round(folder, 2, process)
+    for amount in (1, 2, "0.5"):
+        bara("ledger", folder, "topup", amount)
+    bara("ledger", folder, "pause")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1, errors
+    assert "paused by the operator" in errors
+    account = json.loads(bara("ledger", folder, "statement", "--json").stdout)
+    assert (account["topped_up"], account["budget"], account["outstanding"]) == (3.5, 4003.5, 0)
+    assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
+
+
+def test_a_second_process_on_one_run_is_refused_and_a_dead_one_does_not_block(tmp_path):
+    folder = tmp_path / "run"
+    process = start("run", "--out", folder, changes=LONG)
+    wait_for_round(folder, 2, process)
+    refused = bara("resume", folder, code=1)
+    assert f"is being run by process {process.pid}" in refused.stderr
+    assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
+    process.kill()
+    process.communicate()
+    bara("ledger", folder, "pause")
+    paused = settled(folder)
+    process = start("resume", folder, changes=[])
+    wait_for_round(folder, paused[-1][0] + 1, process)
+    process.kill()
+    process.communicate()
+
+
+def test_a_database_locked_by_another_program_is_waited_for_and_then_a_clear_error(stopped):
+    folder, whole = stopped
+    before = settled(folder)
+    with closing(sqlite3.connect(folder / "ledger.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        done = bara("resume", folder, code=1)
+        assert "database is locked; nothing of this step was stored" in done.stderr
+    assert settled(folder) == before
+    bara("resume", folder)
+    assert result(folder) == whole
+
+
+def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(tmp_path):
+    """The size of files is limited, which the program meets as a write that fails, as on a full disk."""
+    folder = tmp_path / "run"
+
+    def limited():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+
+    changes = [*SMALL, "budget.max_rounds=150", "budget.total=600"]
+    done = bara("run", "--out", folder, changes=changes, code=1, preexec_fn=limited)
+    assert "nothing of this step was stored" in done.stderr
+    assert "Traceback" not in done.stderr
+    before = settled(folder)
+    assert before
+    bara("resume", folder)
+    assert settled(folder)[: len(before)] == before
+    bara("run", "--out", tmp_path / "whole", changes=changes)
+    assert result(folder) == result(tmp_path / "whole")
+
+
+@pytest.mark.debian
+def test_a_small_file_system_that_fills_up_loses_nothing(tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", small], check=True, capture_output=True)
+    try:
+        changes = [*SMALL, "budget.max_rounds=400", "budget.total=1600"]
+        done = bara("run", "--out", small / "run", changes=changes, code=1)
+        assert "full" in done.stderr or "No space" in done.stderr
+        before = settled(small / "run")
+        assert before
+        subprocess.run(["/bin/mount", "-o", "remount,size=40m", small], check=True)
+        bara("resume", small / "run")
+        assert settled(small / "run")[: len(before)] == before
+        assert bara("ledger", small / "run", "verify").stdout.startswith("the record is whole")
+    finally:
+        subprocess.run(["/bin/umount", small], check=True)
+
+
+def test_a_read_only_folder_is_a_clear_error(stopped):
+    folder, whole = stopped
+    before = settled(folder)
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    done = bara("resume", folder, code=1, preexec_fn=_obey_permissions)
+    assert f"cannot write to {folder}: Permission denied" in done.stderr
+    assert "Traceback" not in done.stderr
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    assert settled(folder) == before
+    bara("resume", folder)
+    assert result(folder) == whole
+
+
+@pytest.mark.parametrize("damage", ["newest cut short", "all cut short", "all gone"])
+def test_damaged_checkpoints_cost_time_and_nothing_else(tmp_path, damage):
+    bara("run", "--out", tmp_path / "whole", changes=SIMULATED)
+    folder = tmp_path / "run"
+    bara("run", "--out", folder, changes=SIMULATED, code=-9, environment={"BARA_FAULT": "promised@6"})
+    saved = sorted((folder / "checkpoints").iterdir())
+    for path in saved[-1:] if damage == "newest cut short" else saved:
+        if damage == "all gone":
+            path.unlink()
+        else:
+            path.write_bytes(path.read_bytes()[:100])
+    bara("resume", folder)
+    for name in ("result.json", "model-final.npz", "model-best.npz", "model-average.npz"):
+        assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_ledger_that_was_tampered_with_is_not_resumed(stopped):
+    folder, _ = stopped
+    with closing(sqlite3.connect(folder / "ledger.db")) as connection:
+        connection.execute("DROP TRIGGER promises_no_update")
+        connection.execute("UPDATE promises SET amount = amount + 1 WHERE round = 4")
+        connection.commit()
+    done = bara("resume", folder, code=1)
+    assert "is not whole: event 13: its hash does not fit its content (awarded of round 4)" in done.stderr
+    assert bara("ledger", folder, "verify", code=1).stdout.startswith("the record is NOT whole: event 13")
+
+
+def test_a_removed_tail_is_found_by_the_receipt(tmp_path):
+    folder, receipt = tmp_path / "run", tmp_path / "receipt.json"
+    bara("run", "--out", folder, changes=[*SMALL, "budget.max_rounds=4", f"ledger.receipt={receipt}"])
+    assert "and the receipt fits" in bara("ledger", folder, "verify", "--receipt", receipt).stdout
+    with closing(sqlite3.connect(folder / "ledger.db")) as connection:
+        connection.execute("DROP TRIGGER events_no_delete")
+        connection.execute("DELETE FROM events WHERE kind = 'closed'")
+        connection.commit()
+    assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
+    assert "its tail is gone" in bara("ledger", folder, "verify", "--receipt", receipt, code=1).stdout
+    assert "its tail is gone" in bara("resume", folder, code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["resume", "nowhere"], "there is no run in 'nowhere'"),
+        (["ledger", "nowhere", "verify"], "there is no run in 'nowhere'"),
+        (["run", "--set", "ledger.key=BARA_NO_SUCH_KEY"], "environment variable 'BARA_NO_SUCH_KEY', which is not set"),
+        (["run", "--set", "ledger.retention=burn"], "ledger.retention"),
+    ],
+)
+def test_bad_usage_is_one_clear_line(tmp_path, words, message):
+    done = bara(*words, code=2, cwd=tmp_path)
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -1,0 +1,176 @@
+"""The ledger on a real PostgreSQL server, which scripts/with_postgres.sh has started; nothing here is ever skipped."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from bara import Purse
+from bara.errors import LedgerError
+from bara.ledger import Books, Store, verify
+
+pytestmark = pytest.mark.debian
+SMALL = ["federation.engine=synthetic", "allocator.name=even", "clients.count=6", "clients.failure_rate=0.1"]
+
+
+@pytest.fixture
+def url():
+    return os.environ["BARA_TEST_POSTGRES"]
+
+
+def arguments(*words, changes=()):
+    return [sys.executable, "-m", "bara.cli", *map(str, words), *(w for c in changes for w in ("--set", c))]
+
+
+def bara(*words, changes=(), code=0, environment=None):
+    done = subprocess.run(
+        arguments(*words, changes=changes),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, **(environment or {})},
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def restart(action):
+    command = [os.environ["BARA_TEST_PG_CTL"], "-D", os.environ["BARA_TEST_POSTGRES_DATA"], "-w", *action]
+    if os.getuid() == 0:
+        command = ["runuser", "-u", "postgres", "--", *command]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/")
+
+
+def query(url, text):
+    engine = sa.create_engine(url)
+    try:
+        with engine.connect() as connection:
+            return connection.execute(sa.text(text)).all()
+    finally:
+        engine.dispose()
+
+
+def result(folder):
+    return json.loads((folder / "result.json").read_text())
+
+
+@pytest.mark.parametrize("fault", ["promised@3", "settling@4", "promising@2", "settled@5", "opening"])
+def test_a_killed_run_ends_as_the_undisturbed_one(tmp_path, url, fault):
+    changes = [*SMALL, "budget.total=40", "budget.max_rounds=10"]
+    bara("run", "--out", tmp_path / "whole", changes=changes)
+    folder = tmp_path / f"run-{fault.replace('@', '-')}-{os.getpid()}"
+    bara("run", "--out", folder, changes=[*changes, f"ledger.url={url}"], code=-9, environment={"BARA_FAULT": fault})
+    bara("resume", folder)
+    assert result(folder) == result(tmp_path / "whole")
+    assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
+    assert not (folder / "ledger.db").exists()
+
+
+def test_a_server_that_is_restarted_in_the_middle_of_a_run_loses_nothing(tmp_path, url):
+    changes = [*SMALL, "budget.total=1200", "budget.max_rounds=600"]
+    folder = tmp_path / f"restarted-{os.getpid()}"
+    process = subprocess.Popen(
+        arguments("run", "--out", folder, changes=[*changes, f"ledger.url={url}"]),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    rows = f"SELECT c.round FROM closings c JOIN runs r ON r.id = c.run WHERE r.name = '{folder.name}'"  # noqa: S608
+    while process.poll() is None:
+        time.sleep(0.05)
+        try:
+            if len(query(url, rows)) > 20:
+                break
+        except sa.exc.DatabaseError:
+            continue
+    restart(["-m", "immediate", "restart"])
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1, errors
+    assert "nothing of this step was stored" in errors
+    assert "Traceback" not in errors
+    before = len(query(url, rows))
+    assert 20 < before < 601
+    bara("resume", folder)
+    bara("run", "--out", tmp_path / "whole", changes=changes)
+    assert result(folder) == result(tmp_path / "whole")
+
+
+def test_a_server_that_is_down_is_a_clear_error(tmp_path, url):
+    restart(["-m", "fast", "stop"])
+    try:
+        done = bara("run", "--out", tmp_path / "run", changes=[*SMALL, f"ledger.url={url}"], code=1)
+    finally:
+        restart(["-l", os.environ["BARA_TEST_POSTGRES_DATA"] + "/log", "start"])
+    assert "cannot use the ledger" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_two_folders_cannot_run_one_run(tmp_path, url):
+    changes = [*SMALL, "budget.total=4000", "budget.max_rounds=2000", f"ledger.url={url}"]
+    name = f"shared-{os.getpid()}"
+    process = subprocess.Popen(
+        arguments("run", "--out", tmp_path / "one" / name, changes=changes),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while not query(url, "SELECT to_regclass('runs')")[0][0] or not query(
+            url,
+            f"SELECT 1 FROM runs WHERE name = '{name}'",  # noqa: S608
+        ):
+            time.sleep(0.05)
+            assert process.poll() is None
+        copy = tmp_path / "two" / name
+        copy.mkdir(parents=True)
+        (copy / "config.toml").write_bytes((tmp_path / "one" / name / "config.toml").read_bytes())
+        assert "is being run by another process" in bara("resume", copy, code=1).stderr
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_an_operator_may_top_up_while_the_run_goes_on(tmp_path, url):
+    folder = tmp_path / f"topped-{os.getpid()}"
+    changes = [*SMALL, "budget.total=4000", "budget.max_rounds=2000", f"ledger.url={url}"]
+    process = subprocess.Popen(
+        arguments("run", "--out", folder, changes=changes), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    rows = f"SELECT c.round FROM closings c JOIN runs r ON r.id = c.run WHERE r.name = '{folder.name}'"  # noqa: S608
+    while not query(url, "SELECT to_regclass('closings')")[0][0] or len(query(url, rows)) < 5:
+        assert process.poll() is None
+    for _ in range(3):
+        bara("ledger", folder, "topup", "1.5")
+    bara("ledger", folder, "pause")
+    _, errors = process.communicate(timeout=60)
+    assert "paused by the operator" in errors
+    assert json.loads(bara("ledger", folder, "statement", "--json").stdout)["topped_up"] == 4.5
+    assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE settlements SET paid = paid + 1", "append-only"),
+        ("DELETE FROM events", "append-only"),
+        ("INSERT INTO closings VALUES ({run}, 9, 10, 0, 0, 0)", "begins with"),
+        ("INSERT INTO settlements VALUES ({run}, 1, 'stranger', 5, NULL)", "foreign key|promised"),
+    ],
+)
+def test_the_server_itself_refuses_what_does_not_add_up(tmp_path, url, statement, message):
+    folder = tmp_path / f"rules-{os.getpid()}-{abs(hash(statement))}"
+    bara("run", "--out", folder, changes=[*SMALL, "budget.max_rounds=3", f"ledger.url={url}"])
+    store = Store.open(url)
+    try:
+        books = Books.find(store, folder.name)
+        with pytest.raises(LedgerError, match=message), store.write() as connection:
+            connection.execute(sa.text(statement.format(run=books.chain.run)))
+        assert verify(books).ok
+        with pytest.raises(LedgerError, match="refuses"):
+            Books.open(store, folder.name, {}, Purse.of(1, 1))
+    finally:
+        store.close()

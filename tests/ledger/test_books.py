@@ -1,0 +1,139 @@
+from dataclasses import replace
+
+import pytest
+import sqlalchemy as sa
+
+from bara import AwardedRound, Delivery, Evaluation, RoundRecord
+from bara.allocators import Bara
+from bara.errors import ConfigError, LedgerError
+from bara.ledger import Books, Store, schema, verify
+
+
+def same(one, two):
+    """Whether two settled rounds are the same in everything."""
+    assert one.delivery == two.delivery
+    assert list(one.delivery.delivered) == list(two.delivery.delivered)
+    for name in ("purse", "offer", "award", "belief"):
+        assert getattr(one.awarded, name) == getattr(two.awarded, name)
+    assert one.awarded.bids.clients == two.awarded.bids.clients
+    assert one.awarded.bids.prices.tolist() == two.awarded.bids.prices.tolist()
+    assert one.awarded.costs.tolist() == two.awarded.costs.tolist()
+
+
+def test_what_is_written_is_read_back_without_loss(open_books, play_into):
+    books = open_books()
+    steps = play_into(books, allocator=Bara(clients=6, exploration_rounds=3))
+    settled = [step for step in steps if isinstance(step, RoundRecord)]
+    for stored, lived in zip(books.history(), settled, strict=True):
+        same(stored, lived)
+    assert books.awarded() is None
+
+
+def test_a_promise_that_is_not_settled_is_found_again(open_books, play_into):
+    books = open_books()
+    *_, last = play_into(books, steps=4)
+    assert isinstance(last, AwardedRound)
+    stored = Books.find(books.store).awarded()
+    assert (stored.award, stored.purse, stored.offer) == (last.award, last.purse, last.offer)
+
+
+def test_a_round_takes_two_commits(open_books, play_into):
+    books, commits = open_books(), []
+    sa.event.listen(books.store.engine, "commit", lambda connection: commits.append(connection.get_execution_options()))
+    play_into(books)
+    rounds = books.last_round()
+    assert sum("bara_write" in options for options in commits) == 2 * rounds + 2  # round 0, and the end
+
+
+def test_settling_twice_is_impossible(open_books, play_into):
+    books = open_books()
+    steps = play_into(books, steps=5)
+    for step in steps:
+        if isinstance(step, RoundRecord):
+            with pytest.raises(LedgerError, match="refuses this"):
+                books.observe(step)
+    assert verify(books).ok
+
+
+def test_settling_a_round_again_in_another_way_is_impossible(open_books, play_into):
+    """A second settlement of a promised round, with other winners delivering, is refused as a whole."""
+    books = open_books()
+    steps = play_into(books, steps=3)
+    award = steps[1].award
+    void = replace(steps[2], delivery=Delivery(Evaluation(0.5), void=dict.fromkeys(award.clients, "late")))
+    with pytest.raises(LedgerError, match="refuses this"):
+        books.observe(void)
+    assert list(books.history())[-1].delivery == steps[2].delivery
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE settlements SET paid = paid + 1", "append-only"),
+        ("DELETE FROM events WHERE number = 3", "append-only"),
+        ("DELETE FROM promises", "append-only"),
+        ("UPDATE closings SET total = 99000000", "append-only"),
+        ("INSERT INTO settlements VALUES (1, 1, 'stranger', 5, NULL)", "FOREIGN KEY|refuses"),
+        (
+            "INSERT INTO settlements SELECT run, round, client, amount + 1, NULL FROM promises WHERE round = 2",
+            "promised",
+        ),
+        ("INSERT INTO settlements SELECT run, round, client, 0, NULL FROM promises WHERE round = 2", "CHECK"),
+        ("INSERT INTO closings VALUES (1, 2, 30000000, 0, 0, 0)", "every winner|begins with"),
+        ("INSERT INTO closings VALUES (1, 9, 30000000, 0, 0, 0)", "begins with"),
+        ("INSERT INTO closings VALUES (1, 3, 30000000, 0, 7, 7)", "settlements paid|begins"),
+        ("INSERT INTO top_ups VALUES (1, 99, -5)", "CHECK"),
+    ],
+)
+def test_the_database_itself_refuses_what_does_not_add_up(open_books, play_into, statement, message):
+    books = open_books()
+    play_into(books, steps=4)  # round 2 is promised, not settled
+    with pytest.raises(LedgerError, match=message), books.store.write() as connection:
+        connection.execute(sa.text(statement))
+
+
+def test_no_round_spends_more_than_the_budget_and_what_was_added(open_books, play_into):
+    books = open_books()
+    steps = play_into(books, steps=4)
+    rich = replace(steps[3], purse=replace(steps[3].purse, total=31_000_000))
+    with pytest.raises(LedgerError, match="from the budget"):
+        books.observe(rich.settle(Delivery.complete(rich.award, Evaluation(0.2))))
+
+
+def test_sqlite_syncs_fully_and_logs_ahead(open_books):
+    with open_books().store.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+
+
+def test_the_tables_are_what_the_migrations_make(open_books):
+    inspector = sa.inspect(open_books().store.engine)
+    for name, table in schema.metadata.tables.items():
+        assert [column["name"] for column in inspector.get_columns(name)] == [column.name for column in table.columns]
+
+
+def test_one_store_holds_many_runs(open_books, play_into):
+    first = open_books()
+    second = Books.open(first.store, "second", {}, first.purse)
+    play_into(second)
+    play_into(first)
+    assert verify(first).ok
+    assert verify(second).ok
+    assert Books.find(first.store, "second").name == "second"
+    with pytest.raises(LedgerError, match="holds 2 runs"):
+        Books.find(first.store)
+    with pytest.raises(LedgerError, match="refuses"):
+        Books.open(first.store, "second", {}, first.purse)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("nonsense", "no database"),
+        ("postgresql+psycopg://me:secret@localhost/db", "password"),
+        ("nosuch://x", "no data"),
+    ],
+)
+def test_a_url_that_is_no_database_is_refused_before_anything_runs(url, message):
+    with pytest.raises(ConfigError, match=message):
+        Store.open(url)

@@ -1,0 +1,55 @@
+"""A run folder from the first schema still opens, verifies and goes on."""
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from bara.errors import LedgerError
+from bara.experiments import run
+from bara.experiments.folders import RunFolder
+from bara.ledger import Store, verify
+from bara.ledger.store import HEAD
+
+OLD = Path(__file__).parent / "first_schema"
+
+
+@pytest.fixture
+def old_folder(tmp_path):
+    shutil.copy(OLD / "config.toml", tmp_path)
+    connection = sqlite3.connect(tmp_path / "ledger.db")
+    connection.executescript((OLD / "ledger.sql").read_text())
+    connection.close()
+    return tmp_path
+
+
+def version(folder):
+    connection = sqlite3.connect(folder / "ledger.db")
+    (found,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    connection.close()
+    return found
+
+
+def test_a_folder_of_the_first_schema_opens_and_goes_on_to_its_end(old_folder):
+    assert version(old_folder) == "0001"
+    with RunFolder.find(old_folder) as folder:
+        books = folder.resume()
+        before = [record.payments for record in books.history()]
+        promised = books.awarded().award
+        result = run(folder.config, books=lambda: books)
+        after = list(books.history())
+        assert verify(books).ok
+    assert version(old_folder) == HEAD
+    assert result.rounds == 6
+    assert [record.payments for record in after][: len(before)] == before
+    assert after[len(before)].awarded.award == promised
+
+
+def test_a_ledger_from_the_future_is_left_alone(old_folder):
+    connection = sqlite3.connect(old_folder / "ledger.db")
+    connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match=r"of schema 9999, this program knows .*; update it"):
+        Store.in_file(old_folder / "ledger.db")

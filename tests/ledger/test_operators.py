@@ -1,0 +1,193 @@
+import json
+
+import pytest
+
+from bara import Bids, Market, Offer, Purse, RoundRecord
+from bara.allocators import Fixed
+from bara.errors import ConfigError, LedgerError, RunStoppedError
+from bara.experiments import Config, run
+from bara.experiments.folders import RunFolder
+from bara.ledger import Terms, operators, verify
+from bara.ledger.exports import payouts_csv, statement_json, table_csv
+from bara.ledger.signatures import check_client_receipt, client_receipt, public_key
+from bara.ledger.statements import own_statement, payouts, statement
+from bara.mechanisms import bid_price_first
+from bara.mechanisms.client_cap import ClientCap
+from bara.records import money
+
+SMALL = [
+    "federation.engine=synthetic",
+    "allocator.name=even",
+    "budget.total=20",
+    "budget.max_rounds=10",
+    "clients.count=6",
+    "clients.failure_rate=0.2",
+]
+
+
+def config(*changes):
+    return Config.load(None, [*SMALL, *changes])
+
+
+def sitting(path, settings=None, *observers):
+    """A first sitting with a configuration, a further one without."""
+    if settings is not None:
+        with RunFolder.new(path, settings) as folder:
+            return run(settings, *observers, books=folder.start)
+    with RunFolder.find(path) as folder:
+        books = folder.resume()
+        return run(folder.config, *observers, books=lambda: books)
+
+
+def at(round_number, action):
+    """An observer that acts when a round is settled."""
+
+    def observe(step):
+        if isinstance(step, RoundRecord) and step.round == round_number:
+            action()
+
+    return observe
+
+
+def look(path, action):
+    with RunFolder.find(path) as folder:
+        return action(folder.look())
+
+
+def test_a_top_up_while_the_run_goes_on_is_spent_and_adds_up(tmp_path):
+    path = tmp_path / "run"
+    result = sitting(path, config(), at(3, lambda: look(path, lambda books: operators.top_up(books, money(15)))))
+    assert result.budget == 35
+    assert result.spent > run(config()).spent
+    account = look(path, statement)
+    assert (account.opened_with, account.topped_up) == (20_000_000, 15_000_000)
+    assert account.budget == account.spent + account.left
+    assert look(path, verify).ok
+
+
+def test_a_paused_run_stops_between_rounds_and_continues_to_the_same_end(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(RunStoppedError, match="paused by the operator before round 4"):
+        sitting(path, config(), at(3, lambda: look(path, operators.pause)))
+    with pytest.raises(LedgerError, match="paused already"):
+        look(path, operators.pause)
+    assert sitting(path) == run(config())
+
+
+def test_a_top_up_and_a_pause_survive_a_resume(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(RunStoppedError):
+        sitting(path, config(), at(2, lambda: look(path, operators.pause)))
+    look(path, lambda books: operators.top_up(books, money(10)))
+    again = sitting(path)
+    twin = sitting(
+        tmp_path / "twin", config(), at(2, lambda: look(tmp_path / "twin", lambda b: operators.top_up(b, 10_000_000)))
+    )
+    assert again == twin
+
+
+def test_an_award_above_the_limit_waits_for_approval_and_is_then_trained_as_promised(tmp_path):
+    path = tmp_path / "run"
+    settings = config("ledger.approve_above=0.5")
+    with pytest.raises(RunStoppedError, match=r"round 1 promises .* above ledger.approve_above = 0.50"):
+        sitting(path, settings)
+    promised = look(path, lambda books: books.awarded().award)
+    with pytest.raises(RunStoppedError, match="round 1 promises"):
+        sitting(path)
+    with pytest.raises(LedgerError, match="round 2 waits for no approval"):
+        look(path, lambda books: operators.approve(books, 2))
+    look(path, lambda books: operators.approve(books, 1))
+    with pytest.raises(LedgerError, match="approved already"):
+        look(path, lambda books: operators.approve(books, 1))
+    with pytest.raises(RunStoppedError, match="round 2 promises"):
+        sitting(path)
+    settled = look(path, lambda books: list(books.history())[1])
+    assert settled.awarded.award == promised
+    assert look(path, verify).ok
+
+
+def test_a_run_that_has_ended_takes_no_more_money(tmp_path):
+    sitting(tmp_path / "run", config())
+    for action in (operators.pause, lambda books: operators.top_up(books, 1)):
+        with pytest.raises(LedgerError, match="has ended"):
+            look(tmp_path / "run", action)
+    with pytest.raises(LedgerError, match="more than zero"):
+        look(tmp_path / "run", lambda books: operators.top_up(books, 0))
+
+
+def test_no_client_is_ever_paid_more_than_its_cap():
+    free, capped = run(config()), run(config("ledger.client_cap=2"))
+    assert max(free.payments.values()) > 2
+    assert max(capped.payments.values()) <= 2
+    with pytest.raises(ConfigError, match=r"ledger\.client_cap"):
+        config("ledger.client_cap=-1")
+
+
+def test_a_cap_is_a_personal_reserve_price():
+    """Ann may still get 1.5: she wins at 1 and is paid 1.5, not the critical 3; at 1.6 she is left out."""
+    capped = ClientCap(bid_price_first(), money(5))
+    capped._paid["ann"] = money("3.5")
+    purse = Purse.of(100, 1)
+    award = capped.menu(Bids.of({"ann": 1, "bob": 3, "cat": 4})).award(Offer.recruit(1), purse)
+    assert (award.clients, award.payments) == (("ann",), (1_500_000,))
+    award = capped.menu(Bids.of({"ann": "1.6", "bob": "1.2", "cat": "1.4"})).award(Offer.recruit(1), purse)
+    assert (award.clients, award.payments) == (("bob",), (1_400_000,))
+
+
+def test_a_statement_adds_up_and_a_clients_own_shows_nobody_elses_bids(open_books, play_into):
+    books = open_books()
+    steps = play_into(books)
+    account = statement(books)
+    settled = [step for step in steps if isinstance(step, RoundRecord)]
+    assert account.spent == sum(record.paid for record in settled) == settled[-1].purse_after.spent
+    assert sum(total.void for total in account.clients) == sum(len(record.delivery.void) for record in settled) > 0
+    for total in account.clients:
+        assert total.promised == total.paid + total.returned
+    client = account.clients[0].client
+    total, own = own_statement(books, client)
+    assert total == account.clients[0]
+    assert {line.client for line in own} == {client}
+    text = table_csv(own) + json.dumps([vars(line) for line in own])
+    for record in settled:
+        for other, price in zip(record.awarded.bids.clients, record.awarded.bids.prices.tolist(), strict=True):
+            paid = record.awarded.award.payments
+            assert other == client or price in paid or str(price) not in text
+    assert statement_json(account)["spent"] == account.spent / 1e6
+
+
+def test_payouts_are_what_was_paid(open_books, play_into):
+    books = open_books()
+    play_into(books)
+    rows = [line.split(",") for line in payouts_csv(books, payouts(books)).splitlines()[1:]]
+    assert sum(money(amount) for _, amount, _, _ in rows) == statement(books).spent
+
+
+def test_a_client_can_check_its_signed_receipt_and_no_one_can_forge_one(open_books, play_into):
+    books = open_books("keyed", Terms(key=b"the operator's"))
+    play_into(books)
+    key, client = public_key(books), statement(books).clients[0]
+    receipt = json.loads(json.dumps(client_receipt(books, client.client)))
+    check_client_receipt(receipt, key, client.paid)
+    with pytest.raises(LedgerError, match="the client's record says"):
+        check_client_receipt(receipt, key, client.paid + 1)
+    with pytest.raises(LedgerError, match="does not fit"):
+        check_client_receipt({**receipt, "paid": receipt["paid"] + 1}, key)
+    with pytest.raises(LedgerError, match="does not fit"):
+        check_client_receipt(receipt, public_key(open_books("other", Terms(key=b"another"))))
+    with pytest.raises(LedgerError, match="no signed receipt"):
+        check_client_receipt({}, key)
+    with pytest.raises(ConfigError, match="signing needs a key"):
+        public_key(open_books("plain"))
+
+
+def test_privacy_spent_is_counted_where_bids_carry_it(open_books, make_federation):
+    books = open_books()
+    federation = make_federation(clients=4)
+    original = federation.bids
+    federation.bids = lambda t: Bids(original(t).clients, original(t).prices, {"epsilon": [0.5, 0.25, 0.125, 1.0]})
+    market = Market(Fixed(2), bid_price_first(), federation, books.purse)
+    for step in market.rounds():
+        books.observe(step)
+    spent = {total.client: total.privacy for total in statement(books).clients}
+    won = {total.client: total.won for total in statement(books).clients}
+    assert spent["client-1"] == 0.25 * won["client-1"]

@@ -1,0 +1,115 @@
+import json
+import sqlite3
+
+import pytest
+
+from bara import Offer, RoundRecord
+from bara.allocators import Bara, Even
+from bara.errors import LedgerError
+from bara.experiments import Config, run
+from bara.experiments.folders import RunFolder
+from bara.ledger import Terms, verify
+from bara.ledger.chain import commitment
+from bara.ledger.retention import DiscreetAllocator
+
+DROP = Terms(retention="drop")
+
+
+def everything(path):
+    """Every text in a database file, deleted pages included."""
+    return path.read_bytes()
+
+
+def test_dropped_bids_and_menus_are_gone_and_the_chain_still_holds(open_books, play_into):
+    books = open_books("dropped", DROP)
+    play_into(books, allocator=DiscreetAllocator(Even()))
+    assert verify(books).ok
+    with books.store.read() as connection:
+        assert connection.exec_driver_sql("SELECT COUNT(*) FROM sealed").scalar() == 0
+    record = list(books.history())[-1]
+    with pytest.raises(LedgerError, match="bids of this round are dropped"):
+        _ = record.awarded.bids.prices
+    with pytest.raises(LedgerError, match="menu's costs"):
+        len(record.awarded.costs)
+
+
+def test_no_price_of_a_loser_is_left_anywhere_in_the_file(open_books, play_into, tmp_path):
+    books = open_books("dropped", DROP)
+    steps = play_into(books, allocator=DiscreetAllocator(Even()))
+    books.store.close()
+    left = everything(tmp_path / "dropped.db")
+    for step in steps:
+        if isinstance(step, RoundRecord):
+            paid = set(step.awarded.award.payments)
+            for price in step.awarded.bids.prices.tolist():
+                assert price in paid or str(price).encode() not in left
+
+
+def test_bids_that_are_kept_are_in_the_file(open_books, play_into, tmp_path):
+    """The test above can fail."""
+    books = open_books("kept")
+    steps = play_into(books)
+    books.store.close()
+    assert str(int(steps[-1].awarded.bids.prices[0])).encode() in everything(tmp_path / "kept.db")
+
+
+def test_an_allocator_that_learns_from_menus_and_cannot_remember_is_refused_in_the_first_round(open_books, play_into):
+    class Nosy:
+        def ask(self, _purse):
+            return Offer.recruit(2)
+
+        def tell(self, record):
+            if record.round:
+                self.cheapest = min(record.awarded.costs)
+
+    with pytest.raises(LedgerError, match=r"needs memory\(\) and recall\(\)"):
+        play_into(open_books("dropped", DROP), allocator=DiscreetAllocator(Nosy()))
+
+
+@pytest.mark.parametrize("reestimate", ["true", "false"])
+@pytest.mark.parametrize("stop_after", [1, 4, 9])
+def test_an_allocator_that_learns_from_menus_resumes_though_they_are_dropped(tmp_path, stop_after, reestimate):
+    config = Config.load(
+        None,
+        [
+            "federation.engine=synthetic",
+            "budget.total=40",
+            "budget.max_rounds=12",
+            "clients.count=6",
+            "allocator.cost_average=menus",
+            "allocator.exploration_rounds=4",
+            f"allocator.reestimate={reestimate}",
+            "ledger.retention=drop",
+        ],
+    )
+    undisturbed = run(config)
+
+    class EnoughError(Exception):
+        pass
+
+    def stop(step):
+        if isinstance(step, RoundRecord) and step.round == stop_after:
+            raise EnoughError
+
+    with pytest.raises(EnoughError), RunFolder.new(tmp_path / "run", config) as folder:
+        run(config, stop, books=folder.start)
+    with RunFolder.find(tmp_path / "run") as folder:
+        books = folder.resume()
+        assert run(config, books=lambda: books) == undisturbed
+        assert verify(books).ok
+
+
+def test_what_is_remembered_holds_no_bid():
+    assert set(Bara(clients=4).memory()) == {"costs", "estimates"}
+
+
+def test_a_dropped_price_cannot_be_guessed_back(open_books, play_into, tmp_path):
+    """Knowing every bid but the salt, one cannot tell whether a guess is right."""
+    books = open_books("dropped", DROP)
+    steps = play_into(books, allocator=DiscreetAllocator(Even()))
+    connection = sqlite3.connect(tmp_path / "dropped.db")
+    (body,) = connection.execute("SELECT body FROM events WHERE kind = 'bids' LIMIT 1").fetchone()
+    connection.close()
+    menu = json.dumps(steps[1].costs.tolist(), separators=(",", ":"))
+    assert commitment("", menu) not in body
+    assert len(json.loads(body)["bids"]) == 64
