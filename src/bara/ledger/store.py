@@ -68,6 +68,8 @@ class Store:
     def read(self) -> Iterator[sa.Connection]:
         """One consistent look."""
         with self._clear_errors(), self.engine.connect() as connection, connection.begin():
+            if self.engine.dialect.name == "postgresql":  # else each statement would see another moment
+                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield connection
 
     @contextlib.contextmanager
