@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from bara.errors import ConfigError
-from bara.experiments.config import ClientsSection, Config
+from bara.experiments.config import Config
+from bara.experiments.sections import ClientsSection
 from bara.federations.bidding import Bidders, Strategy
 from bara.federations.distributions import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
