@@ -51,7 +51,8 @@ def test_a_command_in_the_documentation_works(command, tmp_path, monkeypatch):
     if " demo" in command and not command.startswith("bara run"):  # it speaks of the run above it
         example = ["--out", "demo", "--set", "federation.engine=synthetic", "--set", "budget.max_rounds=8"]
         assert CliRunner().invoke(app, ["run", *example]).exit_code == 0
-    short = ["--set", "budget.max_rounds=8", "--set", "data.train_samples=300"]
+    short = ["--set", "budget.max_rounds=8"]
+    short += [] if "synthetic" in command else ["--set", "data.train_samples=300"]
     arguments = shlex.split(command.removeprefix("bara "))
     done = CliRunner().invoke(app, arguments + (short if arguments[0] in ("run", "compare") else []))
     assert done.exit_code == 0, done.output

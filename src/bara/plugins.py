@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from types import NoneType, UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
-from bara.errors import ConfigError, MissingExtraError, UnknownNameError
+from bara.errors import BaraError, ConfigError, MissingExtraError, UnknownNameError
 
 T = TypeVar("T")
 
@@ -27,6 +27,8 @@ def import_path(path: str) -> Any:
     module_name, _, attribute = path.partition(":")
     try:
         module = importlib.import_module(module_name)
+    except BaraError:
+        raise
     except (ImportError, SyntaxError, TypeError, ValueError) as error:
         missing = (getattr(error, "name", None) or "").partition(".")[0]
         if missing in _EXTRAS:

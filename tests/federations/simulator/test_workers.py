@@ -115,7 +115,12 @@ def test_workers_end_with_their_parent_even_in_the_middle_of_a_task(tmp_path, mo
         os.killpg(parent.pid, ending)  # as a terminal does: everybody in the group gets it
     else:
         parent.send_signal(ending)
-    _, told = parent.communicate(timeout=10)
+    try:
+        _, told = parent.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        os.killpg(parent.pid, signal.SIGKILL)
+        parent.communicate()
+        raise
     assert until(lambda: not any(map(alive, pids)))
     assert b"resource_tracker" not in told
     assert told.count(b"Traceback") == (1 if ending == signal.SIGINT else 0)
