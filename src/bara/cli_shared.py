@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bara.errors import BaraError, ConfigError
 
@@ -36,3 +38,14 @@ def errors(debug: bool) -> Iterator[None]:
             traceback.print_exc()
         typer.echo(f"bara: {error}", err=True)
         raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None
+
+
+@contextmanager
+def progress_bar(*, quiet: bool) -> Iterator[Progress]:
+    """A live bar on a terminal; nothing elsewhere."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(
+        *columns, TextColumn("{task.fields[note]}"), console=console, disable=quiet or not console.is_terminal
+    ) as progress:
+        yield progress
