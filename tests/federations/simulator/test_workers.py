@@ -105,7 +105,12 @@ def test_workers_end_with_their_parent_even_in_the_middle_of_a_task(tmp_path, mo
     script = tmp_path / "script.py"  # no `if __name__ == "__main__"`: a plain script must do
     script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), models=str(tmp_path)))
     parent = subprocess.Popen(
-        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        # A shell that starts these tests in the background has them ignore Ctrl-C; their children must not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
     )
     pids = [int(word) for word in parent.stdout.readline().split()]
     assert until(models.exists)
