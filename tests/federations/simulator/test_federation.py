@@ -191,6 +191,7 @@ def test_checkpoints_and_models_are_saved_and_read_back(tmp_path):
         "model-average.npz",
     }
     assert set(result.models) == {"best", "average"}
+    assert load(tmp_path / "model-final.npz").round == load(tmp_path / "model-average.npz").round == 5
 
 
 def test_a_restored_checkpoint_goes_on_bit_for_bit():

@@ -122,7 +122,8 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             kept = [i for i in range(len(winners)) if i not in refused]
             if not kept:
                 raise TrainingError(
-                    f"round {round}: no update is finite; use a smaller training.learning_rate (nobody is paid)"
+                    f"round {round}: no update can be used ({next(iter(refused.values()))}); a smaller "
+                    "training.learning_rate may help (nobody is paid)"
                 )
             void |= {winners[i]: reason for i, reason in refused.items()}
             weights = self._weights(award, winners, updates)
@@ -141,8 +142,10 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         kept = {"best": self._keeper.best, "average": self._keeper.average}
         found = {name: self._evaluation(state) for name, state in kept.items()}
         if self._habits.folder is not None:
+            last = max(self._keeper.states)
             for name, state in {"final": self._state, **kept}.items():
-                save(self._habits.folder / f"model-{name}.npz", state, self._keeper.best_round, {"model": name})
+                made_in = self._keeper.best_round if name == "best" else last
+                save(self._habits.folder / f"model-{name}.npz", state, made_in, {"model": name})
         return {name: {"accuracy": e.reported_accuracy, "loss": e.reported_loss or 0.0} for name, e in found.items()}
 
     def _updates(self, round: int, winners: Sequence[str]) -> Updates:  # noqa: A002
