@@ -13,23 +13,21 @@ import typer
 from rich.console import Console
 
 import bara
+from bara.cli_compare import compare_command
 from bara.cli_data import data_app
 from bara.cli_ledger import ledger_app, receipt_command
-from bara.cli_shared import AsJson, Debug, Folder, errors, examples, print_json, progress_bar
+from bara.cli_shared import AsJson, Changes, ConfigFile, Debug, Folder, errors, examples, print_json, progress_bar
 from bara.errors import RunStoppedError
-from bara.experiments.clusters import connected
-from bara.experiments.comparison import Failure, cells, compare
 from bara.experiments.config import Config, parse_spec
 from bara.experiments.folders import RunFolder
 from bara.experiments.interruptions import Interruption
-from bara.experiments.results import Result
 from bara.experiments.runner import build_allocator, build_mechanism, run
 from bara.ledger import Books
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.audit import audit
 from bara.records import AwardedRound, RoundRecord, decimal_money
 from bara.reports.html import run_report
-from bara.reports.terminal import audit_table, comparison_table, per_cent, run_summary
+from bara.reports.terminal import audit_table, per_cent, run_summary
 
 app = typer.Typer(
     help="Decides, round by round, how much of a federation's money to spend on which participants.",
@@ -38,9 +36,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-
-ConfigFile = Annotated[Path | None, typer.Argument(metavar="[CONFIG.toml]", help="The experiment; none for defaults.")]
-Changes = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change one key; may be repeated.")]
 
 
 def _version(wanted: bool) -> None:
@@ -113,45 +108,6 @@ def _play(folder: RunFolder, books: Callable[[], Books], as_json: bool) -> None:
         typer.echo("nobody was ever recruited; a lone client needs a reserve price (mechanism.reserve)", err=True)
 
 
-@app.command("compare", epilog=examples("bara compare --allocators even,even:carry_over=true,bara --seeds 5"))
-def compare_command(
-    config: ConfigFile = None,
-    allocators: Annotated[str, typer.Option(help="Which, by comma; options as in even:carry_over=true.")] = (
-        "even,even:carry_over=true,increasing,decreasing,random,bara"
-    ),
-    seeds: Annotated[int, typer.Option(help="How many seeds, from the configuration's own upwards.")] = 5,
-    changes: Changes = [],
-    out: Annotated[Path | None, typer.Option(help="Keep results here and go on where an earlier call stopped.")] = None,
-    jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
-    cluster: Annotated[
-        str | None, typer.Option(help="Run on a cluster: dask:tcp://HOST:8786 or ray:HOST:6379.")
-    ] = None,
-    history: Annotated[bool, typer.Option("--history", help="With --json: every round, too.")] = False,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Run the same federation under several allocators and seeds, side by side."""
-    with errors(debug):
-        names = [name.strip() for name in allocators.split(",") if name.strip()]
-        grid = cells(Config.load(config, changes), names, seeds)
-        done: list[Result | Failure] = []
-        with connected(cluster) as backend, progress_bar(quiet=as_json) as progress:
-            task = progress.add_task("comparing", total=len(grid), note="")
-            for outcome in compare(grid, folder=out, jobs=jobs, backend=backend):
-                done.append(outcome)
-                progress.update(task, advance=1, note=f"{outcome.allocator}, seed {outcome.seed}")
-        rank = {cell.config.allocator.label: i for i, cell in reversed(list(enumerate(grid)))}
-        results = sorted((r for r in done if isinstance(r, Result)), key=lambda r: (rank[r.allocator], r.seed))
-        failures = [f for f in done if isinstance(f, Failure)]
-        if as_json:
-            failed = [{"allocator": f.allocator, "seed": f.seed, "error": f.error} for f in failures]
-            print_json({"results": [r.to_json(history=history) for r in results], "failures": failed})
-        else:
-            Console().print(comparison_table(results, failures))
-        if failures:
-            raise typer.Exit(1)
-
-
 @app.command("audit", epilog=examples("bara audit bid-price-first", "bara audit my_package:MyMechanism --trials 20000"))
 def audit_command(
     mechanism: Annotated[
@@ -193,6 +149,13 @@ def _round_progress(config: Config, *, quiet: bool) -> Iterator[Any]:
         yield show
 
 
+app.command(
+    "compare",
+    epilog=examples(
+        "bara compare --allocators even,even:carry_over=true,planner --seeds 5",
+        "bara compare --suite report --out results/report",
+    ),
+)(compare_command)
 app.add_typer(
     data_app, name="data", epilog=examples("bara data list", "bara data fetch mnist", "bara data show digits")
 )

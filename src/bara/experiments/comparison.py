@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,15 @@ from bara.experiments.runner import build_allocator, build_mechanism, run
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a comparison: a configuration, and where its result is kept."""
+    """One run of a comparison.
+
+    Attributes:
+        config: What is run.
+        setting: Which setting of a suite it is, if it is one.
+    """
 
     config: Config
+    setting: str | None = None
 
     @property
     def key(self) -> str:
@@ -38,9 +44,10 @@ class Failure:
     allocator: str
     seed: int
     error: str
+    setting: str | None = None
 
 
-def cells(config: Config, allocators: Sequence[str], seeds: int) -> list[Cell]:
+def cells(config: Config, allocators: Sequence[str], seeds: int, setting: str | None = None) -> list[Cell]:
     """Every allocator with every seed, seed by seed, each checked before anything runs."""
     if seeds < 1:
         raise ConfigError(f"{seeds} seeds; required is at least 1")
@@ -49,7 +56,7 @@ def cells(config: Config, allocators: Sequence[str], seeds: int) -> list[Cell]:
     # The cells share the cores; a federation that trained on all of them would only wait for the others.
     alone = config.model_copy(update={"federation": config.federation.model_copy(update={"workers": 1})})
     grid = [
-        Cell(alone.with_allocator(allocator, seed))
+        Cell(alone.with_allocator(allocator, seed), setting)
         for seed in range(config.seed, config.seed + seeds)
         for allocator in dict.fromkeys(allocators)
     ]
@@ -89,14 +96,14 @@ def compare(
         if stored is None:
             todo.append(cell)
         else:
-            yield stored
+            yield replace(stored, setting=cell.setting)
     with parallel_config(backend=backend) if backend else parallel_config():
         for cell, outcome in Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(
             delayed(_play)(play, cell) for cell in todo
         ):
             if folder is not None and isinstance(outcome, Result):
                 _store(folder, cell, outcome)
-            yield outcome
+            yield replace(outcome, setting=cell.setting)
 
 
 def _play(play: Callable[[Config], Result], cell: Cell) -> tuple[Cell, Result | Failure]:

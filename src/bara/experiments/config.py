@@ -43,7 +43,7 @@ class Config(Section):
         """Read a TOML file, or the defaults, and change single keys (`budget.total=600`)."""
         tree = read_toml(path) if path else {}
         for change in changes:
-            _change(tree, change)
+            set_key(tree, change)
         return cls.parse(tree)
 
     @classmethod
@@ -107,7 +107,8 @@ def read_toml(path: Path | Traversable) -> dict[str, Any]:
         raise ConfigError(f"{path} is no TOML file: {error}") from None
 
 
-def _change(tree: dict[str, Any], change: str) -> None:
+def set_key(tree: dict[str, Any], change: str) -> None:
+    """Change one key of a tree, written `budget.total=600`."""
     key, equals, text = change.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set {change!r}; required is KEY=VALUE, like budget.total=600")

@@ -1,7 +1,10 @@
 """What a run came to, in the words that JSON, tables and reports share."""
 
+import csv
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -32,6 +35,7 @@ class Result:
         models: How good the models kept beside the final one are, where any are.
         privacy: What privacy each client has spent (see `bara.experiments.accounting`), or None where none is traded.
         lying: What strategic bidding earned (see `bara.experiments.runner`), or None where nobody lies.
+        setting: Which setting of a suite it was, or None outside of one.
     """
 
     allocator: str
@@ -51,6 +55,7 @@ class Result:
     models: dict[str, dict[str, float]] = field(default_factory=dict)
     lying: dict[str, float] | None = None
     privacy: dict[str, dict[str, float]] | None = None
+    setting: str | None = None
 
     def to_json(self, *, history: bool = True) -> dict[str, Any]:
         """A plain tree; without the rounds where they are not wanted."""
@@ -116,3 +121,18 @@ def round_json(record: RoundRecord) -> dict[str, Any]:
         "accuracy": record.evaluation.reported_accuracy,
         "loss": record.evaluation.reported_loss,
     }
+
+
+COLUMNS = (
+    *("setting", "allocator", "mechanism", "dataset", "seed"),
+    *("accuracy_final", "accuracy_last10", "accuracy_best", "spent", "rounds", "ended"),
+)
+"""What a table of runs says of each."""
+
+
+def write_table(results: Sequence[Result], path: Path) -> None:
+    """A CSV file with a line for each run."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows([getattr(result, column) for column in COLUMNS] for result in results)

@@ -1,13 +1,13 @@
 """Suites: named sets of settings that allocators are compared over, each a TOML file beside this module."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 from bara.errors import UnknownNameError
-from bara.experiments.config import Config, read_toml
+from bara.experiments.config import Config, read_toml, set_key
 from bara.plugins import nearest
 
 _FOLDER = files("bara.experiments").joinpath("suites")
@@ -36,11 +36,12 @@ def names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in _FOLDER.iterdir() if entry.name.endswith(".toml"))
 
 
-def settings(suite: str, *, full: bool = False) -> list[Setting]:
+def settings(suite: str, changes: Sequence[str] = (), *, full: bool = False) -> list[Setting]:
     """A suite's settings.
 
     Args:
         suite: Its name.
+        changes: Single keys to change in all of them (`budget.total=600`).
         full: At full size, for larger machines: all samples of every dataset.
     """
     if suite not in names():
@@ -51,6 +52,9 @@ def settings(suite: str, *, full: bool = False) -> list[Setting]:
         for setting in made.values():
             for key in ("train_samples", "evaluation_samples"):
                 setting["data"].pop(key, None)
+    for setting in made.values():
+        for change in changes:
+            set_key(setting, change)
     return [Setting(name, Config.parse(setting)) for name, setting in made.items()]
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from bara.datasets import Availability, Report
 from bara.experiments.comparison import Failure
 from bara.experiments.results import Result
+from bara.experiments.standings import Standings
 from bara.experiments.statistics import Estimate, estimate, paired
 from bara.mechanisms.audit import Finding
 
@@ -96,6 +97,33 @@ def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> 
     note = Text(f"Accuracy in per cent, mean ± half of the 95 % interval over {len(first)} paired seeds.", style="dim")
     if lying:
         note.append(" Lying: what the strategic clients earned beyond asking their cost.")
+    return Group(table, note, *lost)
+
+
+def suite_table(standings: Standings, failures: Sequence[Failure]) -> RenderableType:
+    """Settings down, allocators across, the best of each setting bold; below, where each allocator stands."""
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    table.add_column("setting", no_wrap=True)
+    for allocator in standings.allocators:
+        table.add_column(_plain(allocator), justify="right")
+    for setting in standings.settings:
+        finals = [estimate(list(standings.final(setting.name, one).values())) for one in standings.allocators]
+        best = max(final.mean for final in finals)
+        shown = [f"[bold]{_show(final)}[/]" if final.mean == best else _show(final) for final in finals]
+        table.add_row(_plain(setting.name), *shown)
+    table.add_section()
+    all_of_them = [standings.of(allocator) for allocator in standings.allocators]
+    table.add_row("mean", *(f"{100 * one.final:.1f}" for one in all_of_them))
+    table.add_row("mean, last 10 rounds", *(f"{100 * one.last10:.1f}" for one in all_of_them))
+    table.add_row(f"less {standings.baseline}", *(_show(one.gain, signed=True) for one in all_of_them))
+    table.add_row("of its error, per cent", *(f"{100 * (one.error_removed or 0):+.1f}" for one in all_of_them))
+    table.add_row("less the best rival", *(_show(one.over_rivals, signed=True) for one in all_of_them))
+    note = Text(
+        "Final accuracy in per cent, mean ± half of the 95 % interval over paired seeds. The part of the error is over "
+        "settings that are not IID; the best rival is another allocator, chosen in each setting in hindsight.",
+        style="dim",
+    )
+    lost = [Text(f"{f.setting}, {f.allocator}, seed {f.seed}: {f.error}", style="red") for f in failures]
     return Group(table, note, *lost)
 
 

@@ -2,16 +2,21 @@
 
 The model (one round t with n of N clients):
 
-    accuracy_t = a_max - (a_max - a_0) g(S_t) - delta E_t + noise,     g(S) = (1 + S / s)^(-p)
+    y_t = y_max - gap g(S_t) - delta E_t + noise,     g(S) = (1 + S / s)^(-p)
 
 Notation:
+    y       log-odds of the accuracy: what no curve can leave, and where a point means more the fewer are left
     S       progress: the sum over rounds of rho(n) = (1 + kappa / N) n / (n + kappa), so that rho(N) = 1
     E       recent selection noise: exponential average, with memory phi, of the spread 1/n - 1/N
     noise   variance v (1 + r * spread)
-    x, z    features (1 - g, -E) and target accuracy - a_0 g: given (s, p, kappa, phi, r) the model is linear in
-            (a_max, delta), so each cell of a grid over the five is a conjugate regression
+    x       features (1, -g, -E): given (s, p, kappa, phi, r) the model is linear in (y_max, gap, delta), so each cell
+            of a grid over the five is a conjugate regression
+    c       recency: at round t, round k weighs (k / t)^c, but the last twenty or so always count
 
-What a cell needs of the past are six sums, so a round costs the same whether it is the tenth or the ten-thousandth,
+Real curves start slowly, or jump, and no curve with few parameters fits all of one; what is to come looks like what was
+last. The weights forget in proportion to how long a run has lasted, so nothing about them depends on the task.
+
+What a cell needs of the past are a few sums, so a round costs the same whether it is the tenth or the ten-thousandth,
 nothing is iterated to convergence and there is no local optimum to fall into. Draws from the posterior are exact.
 """
 
@@ -20,23 +25,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit
 
 from bara.records import FloatArray
 
-S_SCALES = np.geomspace(1.5, 3000.0, 20)
-POWERS = np.array([0.3, 0.6, 1.0, 1.6, 2.6])
-KAPPAS = np.array([0.0, 0.05, 0.15, 0.4, 1.0])  # parts of N
-MEMORIES = np.array([0.0, 0.4, 0.7, 0.87])
-NOISES = np.array([0.0, 10.0, 60.0])
+S_SCALES = np.geomspace(5.0, 3000.0, 12)
+POWERS = np.array([0.5, 1.0, 2.0])
+KAPPAS = np.array([0.0, 0.05, 0.2, 0.6])  # parts of N
+MEMORIES = np.array([0.0, 0.5, 0.8, 0.93])
+NOISES = np.array([0.0, 30.0])
 
-PRIOR_MEAN = np.array([0.8, 0.25])  # a_max, delta
-PRIOR_DEVIATION = np.array([0.3, 0.3])
-PRIOR_SHAPE, PRIOR_NOISE = 2.0, 0.02**2
+RECENCY = 4.0
+SHORTEST_MEMORY = 20
+PRIOR_MEAN = np.array([1.5, 3.0, 1.0])  # y_max, gap, delta
+PRIOR_DEVIATION = np.array([1.5, 2.0, 1.2])
+PRIOR_START = 1.5
+"""How far the curve's own start may be from the initial model: recent rounds say little about it."""
+
+PRIOR_SHAPE, PRIOR_NOISE = 2.0, 0.1**2
+
 Numbers = Any
 """A number, or an array of them."""
-
-OUTLIER = 3.5
-"""Standard deviations beyond which a round counts as that far off and no further."""
 
 
 def progress(n: Numbers, clients: int, kappa: Numbers) -> Numbers:
@@ -49,16 +58,38 @@ def spread(n: Numbers, clients: int) -> Numbers:
     return np.maximum(1 / n - 1 / clients, 0.0)
 
 
+def log_odds(accuracy: Numbers) -> Numbers:
+    """y; what is nearly sure counts as 1 in 250."""
+    return logit(np.clip(accuracy, 0.004, 0.996))
+
+
 def gap_left(S: Numbers, s: Numbers, p: Numbers) -> Numbers:
-    """g(S): which part of the way to a_max is still to go."""
+    """g(S): which part of a curve's way up is still to go."""
     return np.exp(-p * np.log1p(S / s))
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """Draws from the posterior, a column each; see the module's notation."""
+    """Draws from the posterior, a column each; see the module's notation.
 
-    a_max: FloatArray
+    Attributes:
+        clients: N.
+        level: y now, without this round's noise.
+        gap: How much the curve rises in all; never negative.
+        delta: What selection noise costs; never negative.
+        s: The scale of progress.
+        p: The power of the curve.
+        kappa: How soon more clients bring no more progress.
+        phi: How long selection noise is remembered.
+        progress: S now.
+        selection: E now.
+        noise: v, the noise's variance where all take part.
+        noise_ratio: r, how it grows with the spread.
+    """
+
+    clients: int
+    level: FloatArray
+    gap: FloatArray
     delta: FloatArray
     s: FloatArray
     p: FloatArray
@@ -68,6 +99,39 @@ class Shapes:
     selection: FloatArray
     noise: FloatArray
     noise_ratio: FloatArray
+
+    def after(self, n: Numbers, rounds: Numbers, end_n: Numbers, end_rounds: Numbers) -> FloatArray:
+        """The accuracy after some rounds with n clients and some more with another number; [plans, draws]."""
+        n, rounds, end_n, end_rounds = (np.asarray(x, dtype=float)[:, None] for x in (n, rounds, end_n, end_rounds))
+        S = self.progress + rounds * progress(n, self.clients, self.kappa)
+        S = S + end_rounds * progress(end_n, self.clients, self.kappa)
+        kept, kept_at_end = self.phi**rounds, self.phi**end_rounds
+        E = kept * self.selection + (1 - kept) * spread(n, self.clients)
+        E = kept_at_end * E + (1 - kept_at_end) * spread(end_n, self.clients)
+        risen = gap_left(self.progress, self.s, self.p) - gap_left(S, self.s, self.p)
+        return np.asarray(expit(self.level + self.gap * risen - self.delta * (E - self.selection)))
+
+    def deviation(self, n: Numbers) -> FloatArray:
+        """The standard deviation of the accuracy in a round with n clients at this level; one for each n."""
+        apart = np.atleast_1d(spread(np.asarray(n, dtype=float), self.clients))[:, None]
+        slope = (self.accuracy * (1 - self.accuracy)) ** 2
+        return np.asarray(np.sqrt((slope * self.noise * (1 + self.noise_ratio * apart)).mean(axis=1)))
+
+    @property
+    def accuracy(self) -> FloatArray:
+        """The accuracy now, without this round's noise."""
+        return np.asarray(expit(self.level))
+
+
+@dataclass(frozen=True)
+class _Posterior:
+    """Each cell's weight, mean of (y_max, gap, delta), precision in units of the noise, and noise variance."""
+
+    weights: FloatArray
+    mean: FloatArray
+    precision: FloatArray
+    noise: FloatArray
+    shape: float
 
 
 class LearningCurveBelief:
@@ -80,35 +144,36 @@ class LearningCurveBelief:
 
     def __init__(self, clients: int, initial: float) -> None:
         self._clients = clients
-        self.initial = initial
         grid = np.meshgrid(S_SCALES, POWERS, KAPPAS * clients, MEMORIES, NOISES, indexing="ij")
         self._s, self._p, self._kappa, self._phi, self._ratio = (axis.ravel() for axis in grid)
         cells = len(self._s)
-        self._progress = np.zeros(cells)
-        self._selection = np.zeros(cells)
-        precision = 1 / PRIOR_DEVIATION**2
+        self._progress, self._selection = np.zeros(cells), np.zeros(cells)
+        self._xx, self._xy, self._yy = np.zeros((cells, 3, 3)), np.zeros((cells, 3)), np.zeros(cells)
+        self._log_weight, self._count = np.zeros(cells), 0.0
         # The prior is in units of the noise variance: a first guess of it, refined by the posterior.
-        self._xx = np.zeros((cells, 3))
-        self._xz = np.zeros((cells, 2))
-        self._zz = np.zeros(cells)
-        self._log_weight = np.zeros(cells)
-        self._precision = precision
+        own = np.diag(PRIOR_NOISE / PRIOR_DEVIATION**2)
+        start, strength = np.array([1.0, -1.0, 0.0]), PRIOR_NOISE / PRIOR_START**2
+        self._prior_xx = own + strength * np.outer(start, start)
+        self._prior_xy = own @ PRIOR_MEAN + strength * log_odds(initial) * start
+        self._prior_yy = float(PRIOR_MEAN @ own @ PRIOR_MEAN) + strength * log_odds(initial) ** 2
+        self._known: _Posterior | None = None
         self.rounds = 0
 
     def tell(self, n: int, accuracy: float) -> None:
         """Learn from one round with n clients."""
-        here = spread(n, self._clients)
-        self._progress += progress(n, self._clients, self._kappa)
-        self._selection += (1 - self._phi) * (here - self._selection)
-        variance = 1 + self._ratio * here
-        g = gap_left(self._progress, self._s, self._p)
-        x1, x2 = 1 - g, -self._selection
-        z = self._tamed(accuracy, x1, x2, g, variance) - self.initial * g
-        self._xx += np.stack([x1 * x1, x1 * x2, x2 * x2], 1) / variance[:, None]
-        self._xz += np.stack([x1 * z, x2 * z], 1) / variance[:, None]
-        self._zz += z * z / variance
-        self._log_weight -= 0.5 * np.log(variance)
         self.rounds += 1
+        self._known = None
+        apart = spread(n, self._clients)
+        self._progress += progress(n, self._clients, self._kappa)
+        self._selection += (1 - self._phi) * (apart - self._selection)
+        x, variance = self._features(self._progress, self._selection), 1 + self._ratio * apart
+        kept = max((1 - 1 / self.rounds) ** RECENCY, 1 - 1 / SHORTEST_MEMORY)
+        self._xx = kept * self._xx + x[:, :, None] * x[:, None, :] / variance[:, None, None]
+        y = float(log_odds(accuracy))
+        self._xy = kept * self._xy + x * (y / variance)[:, None]
+        self._yy = kept * self._yy + y**2 / variance
+        self._log_weight = kept * self._log_weight - 0.5 * np.log(variance)
+        self._count = kept * self._count + 1
 
     def expected(self, n: int, rounds: int, *, fresh: bool = False) -> float:
         """The accuracy that so many more rounds with n clients each would come to.
@@ -118,70 +183,60 @@ class LearningCurveBelief:
             rounds: How many rounds.
             fresh: From the initial model instead of from here.
         """
-        weights, mean, _, _ = self._posterior()
-        kept = self._phi**rounds
-        S = (0.0 if fresh else self._progress) + rounds * progress(n, self._clients, self._kappa)
-        E = kept * (0.0 if fresh else self._selection) + (1 - kept) * spread(n, self._clients)
-        g = gap_left(S, self._s, self._p)
-        return float(weights @ (mean[:, 0] * (1 - g) + self.initial * g - mean[:, 1] * E))
+        return float(self._posterior().weights @ expit(self._after(n, rounds, fresh=fresh)))
+
+    def surprise(self, n: int, accuracy: float) -> float:
+        """How many standard deviations a next round with n clients and this accuracy would be off."""
+        known = self._posterior()
+        variance = known.weights @ (known.noise * (1 + self._ratio * spread(n, self._clients)))
+        off = log_odds(accuracy) - known.weights @ self._after(n, 1, fresh=False)
+        return float(off / math.sqrt(variance))
 
     def draw(self, rng: np.random.Generator, count: int) -> Shapes:
         """So many exact draws from the posterior."""
-        weights, mean, (v11, v12, v22), noise = self._posterior()
-        cells = rng.choice(len(weights), count, p=weights)
-        # Cholesky of each cell's 2 x 2 covariance, and Student's t through the noise's own posterior
-        scale = np.sqrt(noise[cells] * (self._shape() / rng.gamma(self._shape(), size=count)))
-        one, two = rng.standard_normal((2, count))
-        low = np.sqrt(v11[cells])
-        across = v12[cells] / low
-        rest = np.sqrt(np.maximum(v22[cells] - across**2, 0))
-        a_max = mean[cells, 0] + scale * low * one
-        delta = mean[cells, 1] + scale * (across * one + rest * two)
+        known = self._posterior()
+        cells = rng.choice(len(known.weights), count, p=known.weights)
+        # Student's t through the noise's own posterior
+        noise = known.noise[cells] * known.shape / rng.gamma(known.shape, size=count)
+        root = np.linalg.cholesky(known.precision[cells])
+        away = np.linalg.solve(root.transpose(0, 2, 1), rng.standard_normal((count, 3, 1)))[:, :, 0]
+        y_max, gap, delta = (known.mean[cells] + np.sqrt(noise)[:, None] * away).T
+        S, E = self._progress[cells], self._selection[cells]
+        here = gap_left(S, self._s[cells], self._p[cells])
         return Shapes(
-            a_max=np.clip(a_max, self.initial, 1.0),
+            clients=self._clients,
+            level=y_max - gap * here - delta * E,  # of all three draws, the one thing the data pin down
+            gap=np.maximum(gap, 0.0),
             delta=np.maximum(delta, 0.0),
             s=self._s[cells],
             p=self._p[cells],
             kappa=self._kappa[cells],
             phi=self._phi[cells],
-            progress=self._progress[cells],
-            selection=self._selection[cells],
-            noise=scale**2,
+            progress=S,
+            selection=E,
+            noise=noise,
             noise_ratio=self._ratio[cells],
         )
 
-    def _shape(self) -> float:
-        return PRIOR_SHAPE + self.rounds / 2
+    def _after(self, n: int, rounds: int, *, fresh: bool) -> FloatArray:
+        """Where each cell's mean curve comes to."""
+        kept = self._phi**rounds
+        S = (0.0 if fresh else self._progress) + rounds * progress(n, self._clients, self._kappa)
+        E = kept * (0.0 if fresh else self._selection) + (1 - kept) * spread(n, self._clients)
+        return np.asarray((self._features(S, E) * self._posterior().mean).sum(axis=1))
 
-    def _tamed(
-        self, accuracy: float, x1: FloatArray, x2: FloatArray, g: FloatArray, variance: FloatArray
-    ) -> FloatArray | float:
-        """The accuracy, drawn in towards what each cell expects where it is absurdly far off."""
-        if self.rounds < 8:
-            return accuracy
-        _, mean, _, noise = self._cells()
-        expected = mean[:, 0] * x1 + mean[:, 1] * x2 + self.initial * g
-        reach = OUTLIER * np.sqrt(noise * variance)
-        return np.asarray(np.clip(accuracy, expected - reach, expected + reach))
+    def _features(self, S: FloatArray, E: FloatArray) -> FloatArray:
+        g = gap_left(S, self._s, self._p)
+        return np.stack([np.ones_like(g), -g, -E], axis=1)
 
-    def _cells(self) -> tuple[FloatArray, FloatArray, tuple[FloatArray, FloatArray, FloatArray], FloatArray]:
-        """Each cell's log evidence, mean of (a_max, delta), covariance in units of the noise, and noise variance."""
-        prior = PRIOR_NOISE * self._precision  # the prior's precision in units of the noise
-        a = self._xx[:, 0] + prior[0]
-        b = self._xx[:, 1]
-        d = self._xx[:, 2] + prior[1]
-        y1 = self._xz[:, 0] + prior[0] * PRIOR_MEAN[0]
-        y2 = self._xz[:, 1] + prior[1] * PRIOR_MEAN[1]
-        determinant = a * d - b * b
-        mean = np.stack([(d * y1 - b * y2) / determinant, (a * y2 - b * y1) / determinant], 1)
-        start = float((prior * PRIOR_MEAN**2).sum())
-        rest = self._zz + start - mean[:, 0] * y1 - mean[:, 1] * y2
-        scale = PRIOR_SHAPE * PRIOR_NOISE + np.maximum(rest, 0) / 2
-        evidence = self._log_weight - 0.5 * np.log(determinant) - self._shape() * np.log(scale)
-        noise = scale / self._shape()
-        return evidence, mean, (d / determinant, -b / determinant, a / determinant), noise
-
-    def _posterior(self) -> tuple[FloatArray, FloatArray, tuple[FloatArray, FloatArray, FloatArray], FloatArray]:
-        evidence, mean, covariance, noise = self._cells()
-        weights = np.exp(evidence - evidence.max())
-        return weights / math.fsum(weights), mean, covariance, noise
+    def _posterior(self) -> _Posterior:
+        if self._known is None:
+            precision, right = self._xx + self._prior_xx, self._xy + self._prior_xy
+            mean = np.linalg.solve(precision, right[:, :, None])[:, :, 0]
+            rest = np.maximum(self._yy + self._prior_yy - (mean * right).sum(axis=1), 0)
+            shape = PRIOR_SHAPE + self._count / 2
+            scale = PRIOR_SHAPE * PRIOR_NOISE + rest / 2
+            evidence = self._log_weight - 0.5 * np.linalg.slogdet(precision)[1] - shape * np.log(scale)
+            weights = np.exp(evidence - evidence.max())
+            self._known = _Posterior(weights / math.fsum(weights), mean, precision, scale / shape, shape)
+        return self._known

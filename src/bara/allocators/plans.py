@@ -1,0 +1,175 @@
+"""Plans for what is left of a run: a main phase, an end phase, and when to be content.
+
+Notation:
+    n, R        clients in each round of the main phase, and how many rounds it has
+    m, L        the same of the end phase
+    V_k         what the plan is worth after k rounds to somebody who may stop after any of them
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import ndtr
+
+from bara.records import Belief, FloatArray, IntArray, Offer, Plan, Purse
+from bara.surrogates import Shapes
+
+LENGTHS = 14
+SHORT = 12
+"""End phases up to so many rounds are all considered; of longer ones a few."""
+
+REAL = 0.8
+"""The part of a round's deviation from the curve that other data than those it was measured on would show, too."""
+
+FINALE_SHARES = 4
+
+
+def _premiums(most: int) -> FloatArray:
+    """What stopping at will is worth over 0, 1, 2, ... rounds of like noise, in standard deviations of it."""
+    values = [0.0, 0.0]
+    while len(values) <= most:
+        values.append(_better_of(0.0, 1.0, values[-1]))
+    return np.array(values)
+
+
+def _better_of(mean: float, deviation: float, other: float) -> float:
+    """The expectation of the larger of a normal variable and a number."""
+    if deviation <= 0:
+        return max(mean, other)
+    z = (mean - other) / deviation
+    return other + deviation * (math.exp(-z * z / 2) / math.sqrt(2 * math.pi) + z * float(ndtr(z)))
+
+
+PREMIUMS = _premiums(10)
+
+
+@dataclass(frozen=True)
+class Path:
+    """The rounds of one plan: how many clients each has."""
+
+    n: float
+    rounds: int
+    end_n: float
+    end_rounds: int
+
+
+def worth_keeping(accuracy: float, expected: float, shapes: Shapes, path: Path) -> bool:
+    """Whether the model now is better than V_0, what going on along the path is worth with the choice to stop later.
+
+    Args:
+        accuracy: What the model now was measured at.
+        expected: What it was expected to be before that: the level to which its luck does not belong.
+        shapes: What the learning curve may be.
+        path: What would come.
+    """
+    k = np.arange(1, path.rounds + path.end_rounds + 1)
+    main, end = np.minimum(k, path.rounds), np.maximum(k - path.rounds, 0)
+    many = np.ones_like(k, dtype=float)
+    means = expected + (shapes.after(path.n * many, main, path.end_n * many, end) - shapes.accuracy).mean(axis=1)
+    deviations = REAL * shapes.deviation(np.where(end > 0, path.end_n, path.n))
+    value = float(means[-1])
+    for mean, deviation in zip(means[-2::-1], deviations[-2::-1], strict=True):
+        value = _better_of(float(mean), float(deviation), value)
+    return expected + REAL * (accuracy - expected) > value
+
+
+class Plans:
+    """Every plan worth a thought for what is left, and what becomes of each.
+
+    The end phase has a number of clients and a length; the main phase gets the rest of the money in even shares, over
+    as many rounds as are left or as a number of clients can be paid for. The last plan is even with a finale.
+
+    Args:
+        purse: What is left.
+        arms: Numbers of clients.
+        costs: What each is expected to cost.
+        shapes: What the learning curve may be.
+    """
+
+    def __init__(self, purse: Purse, arms: IntArray, costs: FloatArray, shapes: Shapes) -> None:
+        self._purse, self._arms, self._costs, self._shapes = purse, arms, costs, shapes
+        columns = np.concatenate([self._grid(), self._finale()], axis=1)
+        self._n, self._rounds, self._end_n, self._end_rounds, self._share = columns
+        self.finals = shapes.after(self._n, self._rounds, self._end_n, self._end_rounds)
+        ending = np.where(self._end_rounds > 0, self._end_n, self._n)
+        window = np.where(self._end_rounds > 0, self._end_rounds, self._rounds).clip(max=len(PREMIUMS) - 1).astype(int)
+        self._values = self.finals.mean(axis=1) + REAL * shapes.deviation(ending) * PREMIUMS[window]
+
+    def _grid(self) -> FloatArray:
+        """Columns n, R, m, L and the money for each main round."""
+        left, money, arms, costs = self._purse.rounds_left, self._purse.left, self._arms, self._costs
+        some = np.rint(np.geomspace(1, left, LENGTHS)).astype(int)
+        lengths = np.unique(np.concatenate([np.arange(min(left, SHORT) + 1), some]))
+        i, j, length = np.meshgrid(range(len(arms)), range(len(arms)), lengths, indexing="ij")
+        rest = money - length * costs[j]
+        rounds = np.minimum(left - length, np.maximum(rest, 0) // costs[i])
+        share = np.where(rounds > 0, rest / np.maximum(rounds, 1), 0.0)
+        n = np.where(rounds > 0, np.interp(share, costs, arms), 1.0)
+        # An end phase that is larger and can be paid; or none, and a main phase.
+        keep = np.where(length > 0, (rest >= 0) & ((n < arms[j]) | (rounds == 0)), (j == 0) & (rounds > 0))
+        keep[:-1] &= rounds[:-1] != rounds[1:]  # as many rounds are the same plan, whatever n they were counted with
+        return np.stack([n, rounds, arms[j].astype(float), length, share])[:, keep]
+
+    def _finale(self) -> FloatArray:
+        left = self._purse.rounds_left
+        length = min(max(self._purse.max_rounds // 20, 1), left)
+        share = self._purse.left / (left - length + FINALE_SHARES * length)
+        n, end_n = np.interp([share, FINALE_SHARES * share], self._costs, self._arms)
+        return np.array([[n], [left - length], [end_n], [length], [share]])
+
+    def best(self, margin: float) -> int:
+        """The plan that is worth most; even with a finale unless another promises so much more."""
+        best = int(np.argmax(self._values))
+        return best if self._values[best] > self._values[-1] + margin else len(self._values) - 1
+
+    def rounds(self, plan: int) -> int:
+        """How many rounds a plan has in all."""
+        return int(self._rounds[plan] + self._end_rounds[plan])
+
+    def path(self, plan: int) -> Path:
+        """The rounds of a plan."""
+        return Path(
+            float(self._n[plan]), int(self._rounds[plan]), float(self._end_n[plan]), int(self._end_rounds[plan])
+        )
+
+    def offer(self, plan: int, variation: float) -> Offer:
+        """The first step of a plan: its share of the money, but never for so few clients that the round does harm."""
+        if self._rounds[plan]:
+            budget, n = self._share[plan] * variation, self._n[plan]
+        else:
+            budget, n = self._purse.left / self._end_rounds[plan], self._end_n[plan]
+        caps = np.full(int(self._arms[-1]), int(min(budget, self._purse.left)))
+        caps[: int(n) // 2] = 0
+        return Offer.caps(caps)
+
+    def belief(self, plan: int, rng: np.random.Generator) -> Belief:
+        """The plan, and for each n of the main phase the best that can be made of it."""
+        mean = self.finals.mean(axis=1)
+        edges = np.concatenate([[-np.inf], (self._arms[1:] + self._arms[:-1]) / 2, [np.inf]])
+        tops = []
+        for low, high in pairwise(edges):
+            rows = np.flatnonzero((self._n > low) & (self._n <= high))
+            tops.append(int(rows[np.argmax(mean[rows])]) if len(rows) else plan)
+        path = self.path(plan)
+        noise = self._shapes.deviation(path.end_n if path.end_rounds else path.n)[0]
+        finals = self.finals[plan] + noise * rng.standard_normal(self.finals.shape[1])
+        low, high = np.quantile(finals, [0.05, 0.95]).clip(0, 1)
+        spend = path.rounds * self._share[plan] + path.end_rounds * np.interp(path.end_n, self._arms, self._costs)
+        return Belief(
+            stage="plan",
+            arms=tuple(int(n) for n in self._arms),
+            mean=tuple(float(mean[row]) for row in tops),
+            deviation=tuple(float(self.finals[row].std()) for row in tops),
+            plan=Plan(
+                main_n=round(path.n),
+                main_rounds=float(path.rounds),
+                end_n=round(path.end_n),
+                end_rounds=path.end_rounds,
+                spend=int(min(spend, self._purse.left)),
+                accuracy=float(np.clip(mean[plan], low, high)),
+                low=float(low),
+                high=float(high),
+            ),
+        )

@@ -1,0 +1,83 @@
+"""The verb `compare`: allocators side by side, over one federation or a suite of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from bara.cli_shared import AsJson, Changes, ConfigFile, Debug, errors, print_json, progress_bar
+from bara.errors import ConfigError
+from bara.experiments import suites
+from bara.experiments.clusters import connected
+from bara.experiments.comparison import Cell, Failure, cells, compare
+from bara.experiments.config import Config
+from bara.experiments.results import Result, write_table
+from bara.experiments.standings import Standings
+from bara.reports.terminal import comparison_table, suite_table
+
+
+def compare_command(
+    config: ConfigFile = None,
+    allocators: Annotated[str, typer.Option(help="Which, by comma; options as in even:carry_over=true.")] = (
+        "even,even:carry_over=true,increasing,finale,bara,planner"
+    ),
+    seeds: Annotated[int, typer.Option(help="How many seeds, from the configuration's own upwards.")] = 5,
+    suite: Annotated[
+        str | None, typer.Option(help=f"Instead of CONFIG, every setting of a suite: {', '.join(suites.names())}.")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="With --suite: all samples, for larger machines.")] = False,
+    changes: Changes = [],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Keep results here (and results.csv), and go on where an earlier call stopped."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    cluster: Annotated[
+        str | None, typer.Option(help="Run on a cluster: dask:tcp://HOST:8786 or ray:HOST:6379.")
+    ] = None,
+    history: Annotated[bool, typer.Option("--history", help="With --json: every round, too.")] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Run the same federation, or a suite of them, under several allocators and seeds, side by side."""
+    with errors(debug):
+        names = [name.strip() for name in allocators.split(",") if name.strip()]
+        if suite and config:
+            raise ConfigError(f"both {str(config)!r} and --suite {suite}; required is one of them")
+        if full and not suite:
+            raise ConfigError("--full without --suite; required is a suite whose samples it lets loose")
+        settings = suites.settings(suite, changes, full=full) if suite else []
+        grid = [cell for one in settings for cell in cells(one.config, names, seeds, one.name)] or cells(
+            Config.load(config, changes), names, seeds
+        )
+        results, failures = _compared(grid, out, jobs, cluster, quiet=as_json)
+        standings = Standings(settings, results) if settings and results else None
+        if as_json:
+            failed = [{key: value for key, value in vars(f).items() if value is not None} for f in failures]
+            tree: dict[str, Any] = {"results": [r.to_json(history=history) for r in results], "failures": failed}
+            print_json(tree | ({"standings": standings.to_json()} if standings else {}))
+        else:
+            Console().print(suite_table(standings, failures) if standings else comparison_table(results, failures))
+        if failures:
+            raise typer.Exit(1)
+
+
+def _compared(
+    grid: Sequence[Cell], out: Path | None, jobs: int, cluster: str | None, *, quiet: bool
+) -> tuple[list[Result], list[Failure]]:
+    """Run a grid behind a progress bar; what came of it, in the grid's order."""
+    done: list[Result | Failure] = []
+    with connected(cluster) as backend, progress_bar(quiet=quiet) as progress:
+        task = progress.add_task("comparing", total=len(grid), note="")
+        for outcome in compare(grid, folder=out, jobs=jobs, backend=backend):
+            done.append(outcome)
+            where = f"{outcome.setting}, " if outcome.setting else ""
+            progress.update(task, advance=1, note=f"{where}{outcome.allocator}, seed {outcome.seed}")
+    rank = {(cell.setting, cell.config.allocator.label): i for i, cell in reversed(list(enumerate(grid)))}
+    done.sort(key=lambda one: (rank[one.setting, one.allocator], one.seed))
+    results = [one for one in done if isinstance(one, Result)]
+    if out is not None:
+        write_table(results, out / "results.csv")
+    return results, [one for one in done if isinstance(one, Failure)]
