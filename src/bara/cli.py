@@ -16,6 +16,7 @@ import bara
 from bara.cli_compare import compare_command
 from bara.cli_data import data_app
 from bara.cli_ledger import ledger_app, receipt_command
+from bara.cli_plan import plan_command
 from bara.cli_shared import AsJson, Changes, ConfigFile, Debug, Folder, errors, examples, print_json, progress_bar
 from bara.errors import RunStoppedError
 from bara.experiments.config import Config, parse_spec
@@ -156,6 +157,13 @@ app.command(
         "bara compare --suite report --out results/report",
     ),
 )(compare_command)
+app.command(
+    "plan",
+    epilog=examples(
+        "bara plan experiment.toml --past runs --budgets 500,1000,2000",
+        "bara plan --past runs --reach 0.85 --confidence 0.9 --allocators planner",
+    ),
+)(plan_command)
 app.add_typer(
     data_app, name="data", epilog=examples("bara data list", "bara data fetch mnist", "bara data show digits")
 )

@@ -52,7 +52,7 @@ def compare_command(
         grid = [cell for one in settings for cell in cells(one.config, names, seeds, one.name)] or cells(
             Config.load(config, changes), names, seeds
         )
-        results, failures = _compared(grid, out, jobs, cluster, quiet=as_json)
+        results, failures = run_grid(grid, out, jobs, cluster, quiet=as_json)
         standings = Standings(settings, results) if settings and results else None
         if as_json:
             failed = [{key: value for key, value in vars(f).items() if value is not None} for f in failures]
@@ -64,7 +64,7 @@ def compare_command(
             raise typer.Exit(1)
 
 
-def _compared(
+def run_grid(
     grid: Sequence[Cell], out: Path | None, jobs: int, cluster: str | None, *, quiet: bool
 ) -> tuple[list[Result], list[Failure]]:
     """Run a grid behind a progress bar; what came of it, in the grid's order."""

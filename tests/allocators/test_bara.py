@@ -8,7 +8,8 @@ import pytest
 
 from bara import AwardedRound, Bids, Delivery, Evaluation, Evidence, Offer, Purse, RoundRecord
 from bara.allocators import Bara, NewtonEstimator
-from bara.errors import InvalidRecordError
+from bara.allocators.estimators import CurveEstimator
+from bara.errors import ConfigError, InvalidRecordError
 from bara.mechanisms import bid_price_first
 from bara.surrogates import DenseGP, squared_exponential
 
@@ -230,3 +231,37 @@ def test_a_run_settles_into_stage_two(play, make_federation):
     records, _ = play(allocator, Purse.of(1500, 200), make_federation(clients=20, seed=1))
     assert allocator.belief().stage == "exploit"
     assert records[-1].round > 40
+
+
+def test_newtons_estimate_of_what_is_left_by_hand():
+    """Column 2 has gains 1/8 in rounds 1 and 3: p = 1/8. From 5/8 after 4 rounds, 2 more: 7/8."""
+    estimator = NewtonEstimator()
+    for record in history(STEPS):
+        estimator.tell(record)
+    assert estimator.estimate(2, 6, done=4) == 0.875
+
+
+def test_the_horizon_may_look_at_what_is_left_instead():
+    """After n = 2, 1, 2, 3 there are 12 - 8 = 4 left and two rounds: n = 3 costs 3 and can be paid once more."""
+
+    class Watching(Constant):
+        def estimate(self, n, rounds, *, done=0):
+            self.asked = (n, rounds, done)
+            return self.value
+
+    estimator = Watching(0.7)
+    allocator = Bara(clients=4, estimator=estimator, horizon="left")
+    for record in history(STEPS):
+        allocator.tell(record)
+    assert estimator.asked == (3, 5, 4)
+
+
+def test_the_curve_estimator_expects_more_of_more_rounds():
+    allocator = Bara(clients=4, estimator="curve", horizon="left", exploration_rounds=1)
+    for record in history(STEPS):
+        allocator.tell(record)
+    assert 0.4 < allocator.belief().estimate < 1
+    with pytest.raises(InvalidRecordError, match="required is round 0"):
+        CurveEstimator(4).tell(history(STEPS)[1])
+    with pytest.raises(ConfigError, match="horizon"):
+        Bara(clients=4, horizon="far")

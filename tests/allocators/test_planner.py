@@ -1,14 +1,17 @@
 from dataclasses import replace
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
-from bara import Evaluation, Purse, RoundRecord
+from bara import AwardedRound, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord
 from bara.allocators import ALLOCATORS
 from bara.allocators.even import Even
 from bara.allocators.finale import Finale
 from bara.allocators.planner import Planner
 from bara.errors import ConfigError
+from bara.mechanisms import bid_price_first
 
 PURSE = Purse.of(1500, 200)
 
@@ -48,7 +51,7 @@ def sizes(records):
 
 
 def test_with_selection_noise_it_recruits_few_first_and_many_at_the_end(play, make_federation):
-    records, _ = play(planner(), PURSE, make_federation(clients=20, delta=0.5))
+    records, _ = play(Planner(clients=20, stop=False), PURSE, make_federation(clients=20, delta=0.5))
     n = sizes(records)
     assert np.mean(n[20:100]) < 8
     assert np.mean(n[-8:-1]) > 12
@@ -66,12 +69,12 @@ def test_without_selection_noise_it_does_no_harm(play, make_federation):
 
 
 def test_it_spends_the_budget_and_never_more(play, make_federation):
-    records, _ = play(planner(), PURSE, make_federation(clients=20))
+    records, _ = play(Planner(clients=20, stop=False), PURSE, make_federation(clients=20))
     assert 0.97 * PURSE.total < records[-1].purse_after.spent <= PURSE.total
 
 
 def test_it_says_what_it_means_to_do_with_what_is_left(play, make_federation):
-    allocator = planner()
+    allocator = Planner(clients=20, stop=False)
     purse = Purse.of(300, 40)
     play(allocator, purse, make_federation(clients=20))
     belief = allocator.belief()
@@ -93,3 +96,112 @@ def test_a_task_that_does_not_learn_is_survived_within_the_budget(accuracies, ma
     federation.train = train
     records, _ = play(planner(), Purse.of(300, 60), federation)
     assert records[-1].purse_after.spent <= 300_000_000
+
+
+def settled(purse, n, accuracy, price=1.0):
+    bids = Bids.of({f"c{i:02d}": price for i in range(20)})
+    awarded = AwardedRound.of(purse, Offer.recruit(n), bid_price_first().menu(bids))
+    return awarded.settle(Delivery.complete(awarded.award, Evaluation(accuracy)))
+
+
+def teach(allocator, accuracies, purse=PURSE, n=7):
+    """Tell it rounds with these accuracies; what is left then."""
+    allocator.tell(RoundRecord.initial(purse, Evaluation(0.1)))
+    for accuracy in accuracies:
+        record = settled(purse, n, accuracy)
+        allocator.tell(record)
+        purse = record.purse_after
+    return purse
+
+
+def rising(rounds):
+    return [0.85 - 0.75 / (1 + t / 10) for t in range(1, rounds + 1)]
+
+
+def test_a_fall_that_does_not_fit_the_curve_makes_it_even_with_a_finale_and_it_says_so():
+    allocator = planner()
+    purse = teach(allocator, [*rising(40), 0.1])
+    assert allocator.ask(purse) == Finale().ask(purse)
+    assert allocator.belief().stage == "even with a finale: what happened last does not fit the curve"
+
+
+def test_a_task_that_has_nothing_to_learn_is_played_even_with_a_finale():
+    allocator = Planner(clients=20, stop=False)
+    purse = teach(allocator, [0.1] * 40)
+    share = Finale().ask(purse).budget
+    caps = np.array([allocator.ask(purse).cap(n) for n in range(1, 20)])
+    assert caps.max() <= 1.6 * share
+
+
+def test_near_the_end_a_model_that_came_out_well_is_kept():
+    rng = np.random.default_rng(0)
+    usual = [value + 0.02 * rng.standard_normal() for value in rising(190)]
+    lucky, unlucky = planner(), planner()
+    after = teach(lucky, [*usual, 0.87])
+    assert lucky.ask(after) == Offer.stop()
+    assert "better than what is to be expected" in lucky.belief().stage
+    after = teach(unlucky, [*usual, 0.75])
+    assert unlucky.ask(after) != Offer.stop()
+    patient = Planner(clients=20, stop=False)
+    assert patient.ask(teach(patient, [*usual, 0.87])) != Offer.stop()
+
+
+def test_a_good_model_early_on_is_not_kept():
+    rng = np.random.default_rng(0)
+    allocator = planner()
+    after = teach(allocator, [*(value + 0.02 * rng.standard_normal() for value in rising(100)), 0.93])
+    assert allocator.ask(after) != Offer.stop()
+
+
+def test_more_clients_than_planned_are_worth_less_than_their_share():
+    """Progress per client falls, so the cap grows with n, but ever more slowly, and never for fewer than planned."""
+    allocator = Planner(clients=20, stop=False)
+    purse = teach(allocator, rising(100))
+    caps = np.array([allocator.ask(purse).cap(n) for n in range(1, 20)], dtype=float)
+    steps = np.diff(caps[caps > 0])
+    assert (steps >= 0).all()
+    grows = steps[steps > 0]
+    assert (np.diff(grows) <= 1).all()
+
+
+def test_prices_that_drift_are_followed():
+    """After a hundred rounds at 1 and a hundred at 2, what a client costs is nearer to 2 than to 1.5."""
+    allocator = planner()
+    purse = Purse.of(5000, 400)
+    allocator.tell(RoundRecord.initial(purse, Evaluation(0.1)))
+    for t in range(200):
+        record = settled(purse, 5, 0.5, price=1.0 if t < 100 else 2.0)
+        allocator.tell(record)
+        purse = record.purse_after
+    assert allocator._costs[0] / allocator._menus[0] > 1_700_000
+
+
+@hypothesis.given(
+    total=st.integers(1, 3000),
+    rounds=st.integers(1, 60),
+    clients=st.integers(1, 30),
+    seed=st.integers(0, 2**32),
+    failure_rate=st.sampled_from([0.0, 0.3, 1.0]),
+    bids=st.sampled_from(["uniform(0.5, 1.5)", "lognormal(0, 1)", "constant(1)"]),
+    curve=st.fixed_dictionaries(
+        {
+            "a_max": st.floats(0.1, 1),
+            "s": st.floats(0.1, 1000),
+            "p": st.floats(0.1, 4),
+            "delta": st.floats(0, 2),
+            "phi": st.floats(0, 0.99),
+            "v_1": st.floats(0, 0.1),
+        }
+    ),
+)
+@hypothesis.settings(
+    max_examples=hypothesis.settings().max_examples // 10, suppress_health_check=list(hypothesis.HealthCheck)
+)
+def test_property_it_never_exceeds_the_budget_or_the_deadline(
+    play, make_federation, total, rounds, clients, seed, failure_rate, bids, curve
+):
+    """10,000 federations with HYPOTHESIS_PROFILE=thorough."""
+    federation = make_federation(clients=clients, seed=seed, bids=bids, failure_rate=failure_rate, **curve)
+    records, _ = play(Planner(clients=clients, seed=seed), Purse.of(total, rounds), federation)
+    assert records[-1].round <= rounds
+    assert sum(record.paid for record in records) == records[-1].purse_after.spent <= total * 1_000_000

@@ -1,84 +1,142 @@
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
-from bara.surrogates.learning_curve import PRIOR_DEVIATION, PRIOR_MEAN, PRIOR_NOISE, LearningCurveBelief
+from bara.surrogates import LearningCurveBelief
+from bara.surrogates.learning_curve import PRIOR_NOISE, gap_left, log_odds, progress, spread
 
 N = 20
 
 
-def accuracy(progress, selection, a_0=0.1, a_max=0.85, s=12.0, p=0.8, delta=0.3):
-    return a_max - (a_max - a_0) * (1 + progress / s) ** -p - delta * selection
-
-
-def teach(belief, rounds, noise=0.0, kappa=3.0, phi=0.7, seed=0, **curve):
+def teach(belief, rounds, noise=0.0, kappa=4.0, phi=0.8, seed=0, y_max=1.8, gap=3.5, s=20.0, p=1.0, delta=2.0):
+    """Rounds of the model itself, with n drawn from 2 .. 18."""
     rng = np.random.default_rng(seed)
     S = E = 0.0
     for _ in range(rounds):
         n = int(rng.integers(2, 19))
-        S += (1 + kappa / N) * n / (n + kappa)
-        E += (1 - phi) * (1 / n - 1 / N - E)
-        belief.tell(n, float(np.clip(accuracy(S, E, **curve) + noise * rng.standard_normal(), 0, 1)))
+        S += progress(n, N, kappa)
+        E += (1 - phi) * (spread(n, N) - E)
+        belief.tell(n, float(expit(y_max - gap * gap_left(S, s, p) - delta * E + noise * rng.standard_normal())))
     return belief
 
 
+def draws(belief, count=400):
+    return belief.draw(np.random.default_rng(0), count)
+
+
+def test_the_parts_of_the_model_by_hand():
+    assert progress(20, N, 5.0) == pytest.approx(1.0)
+    assert progress(5, N, 5.0) == pytest.approx(1.25 * 5 / 10)
+    assert spread(4, N) == pytest.approx(0.2)
+    assert spread(30, N) == 0.0
+    assert gap_left(10.0, 10.0, 1.0) == pytest.approx(0.5)
+    assert log_odds(0.75) == pytest.approx(np.log(3))
+    assert log_odds(1.0) == pytest.approx(np.log(249))
+
+
 def test_the_curve_is_recovered_from_noisy_rounds():
-    """kappa = 3 is one of the grid's values for 20 clients; s and p trade off, a_max and delta must be right."""
-    shapes = teach(LearningCurveBelief(N, 0.1), 200, noise=0.005).draw(np.random.default_rng(0), 400)
-    assert shapes.a_max.mean() == pytest.approx(0.85, abs=0.05)
-    assert shapes.delta.mean() == pytest.approx(0.3, abs=0.08)
-    assert shapes.noise.mean() ** 0.5 == pytest.approx(0.005, abs=0.003)
+    shapes = draws(teach(LearningCurveBelief(N, 0.1), 200, noise=0.03))
+    assert shapes.delta.mean() == pytest.approx(2.0, abs=0.7)  # its prior draws it towards the swing
+    assert shapes.noise.mean() ** 0.5 == pytest.approx(0.03, abs=0.015)
+    assert shapes.kappa.mean() == pytest.approx(4.0, abs=3.0)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_what_is_to_come_is_foreseen(noise):
+    """A hundred rounds later the model itself is where it was expected, within a point or two."""
+    belief = teach(LearningCurveBelief(N, 0.1), 100, noise=noise)
+    foreseen = belief.expected(10, 100)
+    S = progress(10, N, 4.0) * 100 + sum(progress(int(n), N, 4.0) for n in _sizes(100))
+    truth = expit(1.8 - 3.5 * gap_left(S, 20.0, 1.0) - 2.0 * spread(10, N))
+    assert foreseen == pytest.approx(truth, abs=0.02)
+
+
+def _sizes(rounds):
+    rng = np.random.default_rng(0)
+    for _ in range(rounds):
+        yield rng.integers(2, 19)
+        rng.standard_normal()
+
+
+def test_a_draw_s_path_is_the_curve_it_was_drawn_from():
+    """`after` with one phase and with two phases of the same size are the same."""
+    shapes = draws(teach(LearningCurveBelief(N, 0.1), 60, noise=0.05), 16)
+    whole = shapes.after([7.0], [30], [7.0], [0])
+    halves = shapes.after([7.0], [18], [7.0], [12])
+    assert whole == pytest.approx(halves)
+    assert shapes.after([7.0], [0], [7.0], [0])[0] == pytest.approx(shapes.accuracy)
+
+
+def test_larger_rounds_at_the_end_help_where_selection_costs():
+    shapes = draws(teach(LearningCurveBelief(N, 0.1), 100, noise=0.03))
+    few, many = shapes.after([5.0, 5.0], [20, 10], [5.0, 19.0], [0, 10]).mean(axis=1)
+    assert many > few + 0.01
 
 
 def test_a_task_without_selection_noise_is_recognised():
-    shapes = teach(LearningCurveBelief(N, 0.1), 60, noise=0.002, delta=0.0).draw(np.random.default_rng(0), 400)
-    assert shapes.delta.mean() < 0.12
+    shapes = draws(teach(LearningCurveBelief(N, 0.1), 60, noise=0.02, delta=0.0))
+    assert shapes.delta.mean() < 0.3
+
+
+def test_before_n_has_varied_selection_is_taken_to_cost_about_what_the_accuracy_swings():
+    calm, wild = LearningCurveBelief(N, 0.1), LearningCurveBelief(N, 0.1)
+    rng = np.random.default_rng(0)
+    for t in range(60):
+        level = logit(0.8 - 0.6 / (1 + t / 10))
+        calm.tell(7, float(expit(level + 0.02 * rng.standard_normal())))
+        wild.tell(7, float(expit(level + 0.3 * rng.standard_normal())))
+    assert draws(wild).delta.mean() > 4 * draws(calm).delta.mean()
 
 
 def test_more_rounds_leave_less_doubt():
-    early = teach(LearningCurveBelief(N, 0.1), 10, noise=0.01).draw(np.random.default_rng(0), 400)
-    late = teach(LearningCurveBelief(N, 0.1), 150, noise=0.01).draw(np.random.default_rng(0), 400)
-    assert late.a_max.std() < early.a_max.std() / 2
-    assert late.delta.std() < early.delta.std()
+    early, late = (draws(teach(LearningCurveBelief(N, 0.1), rounds, noise=0.1)) for rounds in (10, 150))
+    assert late.level.std() < early.level.std() / 1.5
 
 
 def test_one_absurd_round_does_not_move_the_belief_far():
-    calm, shaken = (teach(LearningCurveBelief(N, 0.1), 100, noise=0.005) for _ in range(2))
-    calm.tell(8, 0.75)
-    shaken.tell(8, 0.05)
-    one, two = (belief.draw(np.random.default_rng(0), 400) for belief in (calm, shaken))
-    assert one.a_max.mean() == pytest.approx(two.a_max.mean(), abs=0.03)
+    calm, shaken = (teach(LearningCurveBelief(N, 0.1), 100, noise=0.03) for _ in range(2))
+    calm.tell(8, calm.expected(8, 1))
+    shaken.tell(8, 0.02)
+    assert shaken.expected(8, 50) == pytest.approx(calm.expected(8, 50), abs=0.03)
+    assert abs(shaken.surprise(8, 0.02)) > 3.5
+
+
+def test_a_fall_that_lasts_is_believed():
+    belief = teach(LearningCurveBelief(N, 0.1), 60, noise=0.03)
+    for _ in range(40):
+        belief.tell(8, 0.3)
+    assert belief.expected(8, 1) == pytest.approx(0.3, abs=0.05)
 
 
 def test_draws_come_from_their_generator_alone():
     belief = teach(LearningCurveBelief(N, 0.1), 20)
     one, two = (belief.draw(np.random.default_rng(5), 8) for _ in range(2))
-    assert np.array_equal(one.a_max, two.a_max)
+    assert np.array_equal(one.level, two.level)
     assert np.array_equal(one.delta, two.delta)
 
 
-def test_a_cell_is_ordinary_regression():
-    """Against numpy's least squares, with the prior's weight taken into account as two more observations."""
-    belief = teach(LearningCurveBelief(N, 0.1), 6)
-    again = LearningCurveBelief(N, 0.1)
-    rng = np.random.default_rng(0)
+def test_a_cell_is_ordinary_weighted_regression():
+    """Against numpy's least squares: the prior is three more observations, a round weighs its memory over its noise."""
+    belief = LearningCurveBelief(N, 0.1)
+    cell = 777
+    s, p, kappa, phi, ratio = (getattr(belief, name)[cell] for name in ("_s", "_p", "_kappa", "_phi", "_ratio"))
     S = E = 0.0
     rows, targets = [], []
-    cell = 1234
-    s, p, kappa, phi, ratio = (getattr(again, name)[cell] for name in ("_s", "_p", "_kappa", "_phi", "_ratio"))
-    true_S = true_E = 0.0
-    for _ in range(6):
-        n = int(rng.integers(2, 19))
-        true_S += (1 + 3.0 / N) * n / (n + 3.0)
-        true_E += 0.3 * (1 / n - 1 / N - true_E)
-        S += (1 + kappa / N) * n / (n + kappa)
-        E += (1 - phi) * (1 / n - 1 / N - E)
-        rng.standard_normal()
-        g = (1 + S / s) ** -p
-        weight = (1 + ratio * (1 / n - 1 / N)) ** -0.5
-        rows.append(weight * np.array([1 - g, -E]))
-        targets.append(weight * (accuracy(true_S, true_E) - 0.1 * g))
-    prior = PRIOR_NOISE**0.5 / PRIOR_DEVIATION
-    X = np.vstack([*rows, np.diag(prior)])
-    z = np.append(targets, prior * PRIOR_MEAN)
-    expected = np.linalg.lstsq(X, z, rcond=None)[0]
-    assert belief._cells()[1][cell] == pytest.approx(expected, rel=1e-6)
+    for t, (n, accuracy) in enumerate([(3, 0.2), (9, 0.35), (5, 0.4), (12, 0.55), (7, 0.52), (4, 0.5)], 1):
+        belief.tell(n, accuracy)
+        S += progress(n, N, kappa)
+        E += (1 - phi) * (spread(n, N) - E)
+        kept = max((1 - 1 / t) ** 4, 0.95)
+        rows = [row * kept**0.5 for row in rows]
+        targets = [target * kept**0.5 for target in targets]
+        weight = (1 + ratio * spread(n, N)) ** -0.5
+        rows.append(weight * np.array([1.0, -gap_left(S, s, p), -E]))
+        targets.append(weight * logit(accuracy))
+    xx, xy, _ = belief._prior()
+    root = np.linalg.cholesky(xx).T
+    rows += list(root)
+    targets += list(np.linalg.solve(root.T, xy))
+    solved = np.linalg.lstsq(np.array(rows), np.array(targets), rcond=None)[0]
+    assert belief._posterior().mean[cell] == pytest.approx(solved)
+    assert np.linalg.eigvalsh(xx).min() > 0
+    assert PRIOR_NOISE > 0

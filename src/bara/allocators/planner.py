@@ -40,7 +40,7 @@ class Planner:
 
     Args:
         clients: N, the largest number of clients there may be.
-        seed: Where draws from the posterior come from; a round's depend on nothing but (seed, round).
+        seed: Where draws from the posterior and early variation come from.
         stop: Whether it may end the run early to keep a model that came out well.
     """
 
@@ -100,7 +100,8 @@ class Planner:
             return _default(purse, "too few rounds to plan on")
         if self._surprise > MISFIT**2:
             return _default(purse, "what happened last does not fit the curve")
-        shapes = self._curve.draw(stream(self._seed, "posterior", purse.round), DRAWS)
+        # The same random numbers every round: plans change with what is learned, not with the draw.
+        shapes = self._curve.draw(stream(self._seed, "posterior"), DRAWS)
         plans = Plans(purse, self._arms[known], self._costs[known] / self._menus[known], shapes)
         best = plans.best(MARGIN)
         belief = plans.belief(best, stream(self._seed, "noise", purse.round))

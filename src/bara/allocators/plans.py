@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from bara.records import Belief, FloatArray, IntArray, Offer, Plan, Purse
-from bara.surrogates import Shapes
+from bara.surrogates import Shapes, progress
 
 LENGTHS = 14
 SHORT = 12
@@ -135,14 +135,30 @@ class Plans:
         )
 
     def offer(self, plan: int, variation: float) -> Offer:
-        """The first step of a plan: its share of the money, but never for so few clients that the round does harm."""
+        """The first step of a plan: its share of the money, but never for so few clients that the round does harm.
+
+        In the main phase more clients than planned may cost more than planned: by what their progress is worth at the
+        plan's own price for progress, the marginal cost of the planned n.
+        """
         if self._rounds[plan]:
-            budget, n = self._share[plan] * variation, self._n[plan]
+            budget, n = self._share[plan] * variation, float(self._n[plan])
+            caps = budget + self._worth_of_more(n).clip(0, budget / 2)
         else:
-            budget, n = self._purse.left / self._end_rounds[plan], self._end_n[plan]
-        caps = np.full(int(self._arms[-1]), int(min(budget, self._purse.left)))
+            budget, n = self._purse.left / self._end_rounds[plan], float(self._end_n[plan])
+            caps = np.full(int(self._arms[-1]), budget)
         caps[: int(n) // 2] = 0
-        return Offer.caps(caps)
+        return Offer.caps(np.minimum(caps, self._purse.left).astype(np.int64))
+
+    def _worth_of_more(self, n: float) -> FloatArray:
+        """For 1, 2, ... clients: what their progress beyond that of n is worth, in money."""
+        many = np.arange(1, self._arms[-1] + 1)
+        kappa, clients = float(self._shapes.kappa.mean()), self._shapes.clients
+        below, above = max(n - 0.5, 1.0), n + 0.5
+        cost = np.diff(np.interp([below, above], self._arms, self._costs))[0]
+        gain = progress(above, clients, kappa) - progress(below, clients, kappa)
+        if not gain > 0:
+            return np.zeros(len(many))
+        return np.asarray((progress(many, clients, kappa) - progress(n, clients, kappa)) * cost / gain)
 
     def belief(self, plan: int, rng: np.random.Generator) -> Belief:
         """The plan, and for each n of the main phase the best that can be made of it."""

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from bara.datasets import Availability, Report
 from bara.experiments.comparison import Failure
+from bara.experiments.forecasts import Outlook
 from bara.experiments.results import Result
 from bara.experiments.standings import Standings
 from bara.experiments.statistics import Estimate, estimate, paired
@@ -125,6 +126,23 @@ def suite_table(standings: Standings, failures: Sequence[Failure]) -> Renderable
     )
     lost = [Text(f"{f.setting}, {f.allocator}, seed {f.seed}: {f.error}", style="red") for f in failures]
     return Group(table, note, *lost)
+
+
+def outlook_table(found: Sequence[Outlook], past: int, draws: int) -> RenderableType:
+    """What each allocator would make of each budget."""
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    table.add_column("budget", justify="right")
+    table.add_column("allocator", no_wrap=True)
+    for column in ("final accuracy", "90 % interval", "rounds", "spent"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for one in found:
+        low, mean, high = one.accuracy
+        between = f"{100 * low:.1f} to {100 * high:.1f}"
+        spent, rounds = one.spent[1], one.rounds[1]
+        row = (f"{one.budget:,.0f}", _plain(one.allocator), per_cent(mean), between, f"{rounds:.0f}", f"{spent:,.0f}")
+        table.add_row(*row)
+    source = f"learned from {past} past runs" if past else "nothing known of the task: give past runs with --past"
+    return Group(table, Text(f"Over {draws} imagined learning curves, {source}.", style="dim"))
 
 
 def audit_table(mechanism: str, findings: Sequence[Finding]) -> RenderableType:

@@ -1,0 +1,208 @@
+"""A forecast before spending: the same market over imagined learning curves, drawn from what past runs taught.
+
+Notation: see `bara.surrogates.learning_curve`; y is the log-odds of the accuracy.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from bara.errors import ConfigError
+from bara.experiments.comparison import Cell
+from bara.experiments.config import Config
+from bara.experiments.engines import bidders
+from bara.experiments.results import Result
+from bara.experiments.sections import FederationSection
+from bara.federations.bidding import Bidders
+from bara.randomness import stream
+from bara.records import Award, Bids, Delivery, Evaluation, Evidence
+from bara.surrogates import LearningCurveBelief, gap_left, progress, spread
+
+ENGINE = "bara.experiments.forecasts:imagined"
+START = 0.1
+"""Where an untrained model is assumed to be when nothing is known: chance, among ten classes."""
+
+BUDGETS = tuple(2.0**k for k in range(-3, 4))
+"""Multiples of the configured budget among which the inverse question looks for its answer."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One learning curve that may be the task's."""
+
+    start: float
+    y_max: float
+    gap: float
+    delta: float
+    s: float
+    p: float
+    kappa: float
+    phi: float
+    noise: float
+    noise_ratio: float
+
+
+class ImaginedFederation:
+    """Bidders on an imagined learning curve.
+
+    Args:
+        bidders: Who bids what.
+        curve: The task, as it may be.
+        seed: Noise and failures depend on nothing but (seed, round).
+        failure_rate: The probability that a winner does not deliver.
+    """
+
+    protects = True
+    """It has no data that could be told."""
+
+    def __init__(self, bidders: Bidders, curve: Curve, seed: int, failure_rate: float) -> None:
+        self.bidders, self._curve, self._seed, self._failure_rate = bidders, curve, seed, failure_rate
+        self._progress = self._selection = 0.0
+        self._accuracy = curve.start
+
+    def evaluate(self) -> Evaluation:
+        """The initial model."""
+        return Evaluation(self._accuracy, loss=-math.log(max(self._accuracy, 1e-6)))
+
+    def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
+        """What each client asks."""
+        return self.bidders.bids(round)
+
+    def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
+        """Move along the curve by what those who deliver are worth."""
+        rng = stream(self._seed, "imagined training", round)
+        failed = rng.random(award.n) < self._failure_rate
+        noise = rng.standard_normal()
+        self.bidders.tell(award)
+        delivered = [client for client, out in zip(award.clients, failed, strict=True) if not out]
+        if delivered:
+            self._learn(len(delivered), noise)
+        void = {client: "it did not answer" for client in award.clients if client not in delivered}
+        return Delivery(self.evaluate(), {client: Evidence() for client in delivered}, void)
+
+    def _learn(self, n: int, noise: float) -> None:
+        c, clients = self._curve, len(self.bidders.clients)
+        apart = spread(n, clients)
+        self._progress += progress(n, clients, c.kappa)
+        self._selection = c.phi * self._selection + (1 - c.phi) * apart
+        y = c.y_max - c.gap * gap_left(self._progress, c.s, c.p) - c.delta * self._selection
+        self._accuracy = float(expit(y + noise * math.sqrt(c.noise * (1 + c.noise_ratio * apart))))
+
+
+def imagined(config: Config) -> ImaginedFederation:
+    """The engine of a forecast; its options are the curve's."""
+    return ImaginedFederation(
+        bidders(config), Curve(**config.federation.options), config.seed, config.clients.failure_rate
+    )
+
+
+def past_results(places: Iterable[Path]) -> list[dict[str, Any]]:
+    """The results of finished runs: of each folder itself, and of the runs in it."""
+    found = []
+    for place in places:
+        files = [path for path in (place / "result.json", *sorted(place.glob("*/result.json"))) if path.is_file()]
+        if not files:
+            raise ConfigError(f"there is no finished run in {str(place)!r}; required is a run's folder, or one of runs")
+        found += [json.loads(path.read_text()) for path in files]
+    return found
+
+
+def curves(config: Config, past: Sequence[dict[str, Any]], count: int) -> list[Curve]:
+    """So many curves that the task may have, in turn from what each past run taught; from the prior without any."""
+    if count < 2:
+        raise ConfigError(f"{count} draws; required is at least 2, or there is no interval")
+    beliefs = [_learned(run) for run in past] or [(LearningCurveBelief(config.clients.count, START), START)]
+    drawn = []
+    for i in range(count):
+        belief, start = beliefs[i % len(beliefs)]
+        shape = belief.draw(stream(config.seed, "imagined curve", i), 1)
+        here = float(gap_left(shape.progress, shape.s, shape.p)[0])
+        level, gap, delta, selection = (float(x[0]) for x in (shape.level, shape.gap, shape.delta, shape.selection))
+        rest = (float(x[0]) for x in (shape.s, shape.p, shape.kappa, shape.phi, shape.noise, shape.noise_ratio))
+        drawn.append(Curve(start, level + gap * here + delta * selection, gap, delta, *rest))
+    return drawn
+
+
+def _learned(run: dict[str, Any]) -> tuple[LearningCurveBelief, float]:
+    first, *rounds = run["history"]
+    belief = LearningCurveBelief(run["clients"], first["accuracy"])
+    for played in rounds:
+        if played["n"]:
+            belief.tell(played["n"], played["accuracy"])
+    return belief, first["accuracy"]
+
+
+def forecast_cells(
+    config: Config, allocators: Sequence[str], budgets: Sequence[float], drawn: Sequence[Curve]
+) -> list[Cell]:
+    """Every allocator with every budget on every curve; the setting is the budget."""
+    grid = []
+    for budget in budgets:
+        if not budget > 0:
+            raise ConfigError(f"a budget of {budget}; required is more than zero")
+        purse = config.budget.model_copy(update={"total": budget})
+        for allocator in allocators:
+            for i, curve in enumerate(drawn):
+                engine = FederationSection.model_validate({"engine": ENGINE, "workers": 1, **vars(curve)})
+                there = config.with_allocator(allocator, config.seed + i)
+                grid.append(Cell(there.model_copy(update={"budget": purse, "federation": engine}), f"{budget:g}"))
+    return grid
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What one allocator would make of one budget. Intervals hold nine times in ten, if the forecast is right.
+
+    Attributes:
+        allocator: Which.
+        budget: How much there is.
+        accuracy: Low, mean and high of the final accuracy.
+        rounds: Likewise of the rounds played.
+        spent: Likewise of the money spent.
+    """
+
+    allocator: str
+    budget: float
+    accuracy: tuple[float, float, float]
+    rounds: tuple[float, float, float]
+    spent: tuple[float, float, float]
+
+
+def outlooks(results: Sequence[Result]) -> Iterator[Outlook]:
+    """The forecasts' runs, added up for each budget and allocator."""
+    groups: dict[tuple[float, str], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.budget, result.allocator), []).append(result)
+    for (budget, allocator), runs in groups.items():
+        yield Outlook(
+            allocator,
+            budget,
+            _interval([run.accuracy_final for run in runs]),
+            _interval([float(run.rounds) for run in runs]),
+            _interval([run.spent for run in runs]),
+        )
+
+
+def budget_for(target: float, confidence: float, results: Sequence[Result]) -> float | None:
+    """The smallest budget with which the target is reached with that confidence; None beyond all that were tried."""
+    budgets = sorted({result.budget for result in results})
+    chances = [np.mean([r.accuracy_final >= target for r in results if r.budget == budget]) for budget in budgets]
+    sure = np.maximum.accumulate(chances)  # more money does no harm; where it seems to, that is chance
+    if sure[-1] < confidence:
+        return None
+    k = int(np.argmax(sure >= confidence))
+    if k == 0:
+        return budgets[0]
+    part = (confidence - sure[k - 1]) / (sure[k] - sure[k - 1])
+    return float(np.exp(np.log(budgets[k - 1]) + part * (np.log(budgets[k]) - np.log(budgets[k - 1]))))
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float, float]:
+    low, high = np.quantile(values, [0.05, 0.95])
+    return float(low), float(np.mean(values)), float(high)
