@@ -75,7 +75,7 @@ def test_larger_rounds_at_the_end_help_where_selection_costs():
 
 def test_a_task_without_selection_noise_is_recognised():
     shapes = draws(teach(LearningCurveBelief(N, 0.1), 60, noise=0.02, delta=0.0))
-    assert shapes.delta.mean() < 0.3
+    assert shapes.delta.mean() < 0.5  # against 2 where it is there
 
 
 def test_before_n_has_varied_selection_is_taken_to_cost_about_what_the_accuracy_swings():

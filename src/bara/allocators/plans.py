@@ -142,7 +142,7 @@ class Plans:
         """
         if self._rounds[plan]:
             budget, n = self._share[plan] * variation, float(self._n[plan])
-            caps = budget + self._worth_of_more(n).clip(0, budget / 2)
+            caps = budget + self._worth_of_more(n).clip(0, budget / 4)
         else:
             budget, n = self._purse.left / self._end_rounds[plan], float(self._end_n[plan])
             caps = np.full(int(self._arms[-1]), budget)

@@ -15,7 +15,7 @@ Notation:
 
 What selection costs cannot be learned before n has varied. But it makes the accuracy swing from round to round, and
 over real tasks (label shards, Dirichlet, IID; 10 to 100 clients) the two are about as large: delta's prior mean is such
-that delta E is two thirds of the swing seen so far (and its deviation as large).
+that delta E is the swing seen so far.
 
 Real curves start slowly, or jump, and no curve with few parameters fits all of one; what is to come looks like what was
 last. The weights forget in proportion to how long a run has lasted, so nothing about them depends on the task.
@@ -44,7 +44,7 @@ SHORTEST_MEMORY = 20
 PRIOR_TOP, PRIOR_GAP = (1.5, 1.5), (3.0, 2.0)
 """Mean and deviation of y_max and gap."""
 
-COST_OF_SWING, COST_DEVIATION = 0.7, 1.0
+COST_OF_SWING, COST_DEVIATION = 1.0, 0.8
 """delta E in swings, and how far off that may be in parts of it."""
 
 PRIOR_START = 1.5
