@@ -14,13 +14,12 @@ from bara.faults import point
 from bara.ledger import schema
 from bara.ledger.chain import canonical, commitment, new_salt
 from bara.ledger.codec import award_tree, bids_tree, read_award, read_record, settlement_tree
-from bara.ledger.events import Chain, seal
+from bara.ledger.events import Chain, Draft, seal
 from bara.ledger.reading import last_of, stored_page, stored_rounds
 from bara.ledger.receipts import Receipt
-from bara.ledger.store import Store
+from bara.ledger.store import Store, insert
 from bara.records import AwardedRound, Purse, RoundRecord, show_money
 
-_INSERT = {table: sa.insert(table) for table in (schema.promises, schema.settlements, schema.closings)}  # made once
 _ADDED = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == sa.bindparam("run"))
 
 Memories = Callable[[], Mapping[str, Any]]
@@ -66,11 +65,10 @@ class Books:
         terms = terms or Terms()
         with store.write() as connection:
             run = int(connection.scalar(sa.select(sa.func.coalesce(sa.func.max(schema.runs.c.id), 0))) or 0) + 1
-            row = {"id": run, "name": name, "total": purse.total, "max_rounds": purse.max_rounds}
-            connection.execute(sa.insert(schema.runs), row)
+            insert(connection, schema.runs, [(run, name, purse.total, purse.max_rounds)])
             books = cls(store, run, name, terms)
             body = {"config": config, "keyed": terms.key is not None, "retention": terms.retention}
-            books.chain.append(connection, "opened", None, body, [purse.total, purse.max_rounds])
+            books.chain.append(connection, Draft("opened", None, body, [purse.total, purse.max_rounds]))
             point("opening")
         point("opened")
         return books
@@ -164,7 +162,7 @@ class Books:
         if self.ended() is not None:
             return
         with self.store.write() as connection:
-            self.chain.append(connection, "closed", None, {"ended": ended})
+            self.chain.append(connection, Draft("closed", None, {"ended": ended}))
             point("closing")
         point("closed")
         self.write_receipt()
@@ -186,55 +184,45 @@ class Books:
 
     def _promise(self, awarded: AwardedRound) -> None:
         award, number, run = awarded.award, awarded.purse.round, self.chain.run
-        rows = [[client, amount] for client, amount in zip(award.clients, award.payments, strict=True)]
-        promises = [
-            {"run": run, "round": number, "client": client, "rank": rank, "amount": amount}
-            for rank, (client, amount) in enumerate(rows)
-        ]
+        promises = list(zip(award.clients, award.payments, strict=True))
         point("bids opened")
         with self.store.write() as connection:
-            bids = seal(connection, run, number, "bids", bids_tree(awarded.bids))
-            self.chain.append(connection, "bids", number, {"bids": bids})
-            menu = seal(connection, run, number, "menu", awarded.costs.tolist())
-            if promises:
-                connection.execute(_INSERT[schema.promises], promises)
-            self.chain.append(connection, "awarded", number, {**award_tree(awarded), "menu": menu}, rows)
+            sealed = {"bids": bids_tree(awarded.bids), "menu": awarded.costs.tolist()}
+            digests = seal(connection, run, number, sealed)
+            rows = [(run, number, client, rank, amount) for rank, (client, amount) in enumerate(promises)]
+            insert(connection, schema.promises, rows)
+            body = {**award_tree(awarded), "menu": digests["menu"]}
+            self.chain.append(
+                connection,
+                Draft("bids", number, {"bids": digests["bids"]}),
+                Draft("awarded", number, body, promises),
+            )
             point("promising")
         self._promised = number
         point("promised")
 
     def _settle(self, record: RoundRecord) -> None:
-        run, number, paid = self.chain.run, record.round, record.payments
-        rows = [[client, paid.get(client, 0), record.delivery.void.get(client)] for client in _sorted_winners(record)]
-        purse = record.awarded.purse
-        balance = [purse.total, purse.spent, record.paid, purse.spent + record.paid]
-        settlements = [
-            {"run": run, "round": number, "client": client, "paid": amount, "reason": reason}
-            for client, amount, reason in rows
-        ]
-        names = ("total", "spent_before", "paid", "spent_after")
+        run, number, purse, payments = self.chain.run, record.round, record.awarded.purse, record.payments
+        void, paid = record.delivery.void, sum(payments.values())
+        rows = [(client, payments.get(client, 0), void.get(client)) for client in sorted(record.awarded.award.clients)]
+        balance = (purse.total, purse.spent, paid, purse.spent + paid)
         with self.store.write() as connection:
-            if settlements:
-                connection.execute(_INSERT[schema.settlements], settlements)
-            connection.execute(
-                _INSERT[schema.closings], {"run": run, "round": number, **dict(zip(names, balance, strict=True))}
-            )
+            insert(connection, schema.settlements, [(run, number, *row) for row in rows])
+            insert(connection, schema.closings, [(run, number, *balance)])
             memory = self._drop(connection, number) if self.terms.retention == "drop" else {}
-            self.chain.append(connection, "settled", number, {**settlement_tree(record), **memory}, [rows, balance])
+            body = {**settlement_tree(record), **memory}
+            self.chain.append(connection, Draft("settled", number, body, [rows, balance]))
             point("settling")
         point("settled")
 
     def _drop(self, connection: sa.Connection, number: int) -> dict[str, Any]:
         """Remove what may not stay, and store what was learned from it; returns the digests the event commits to."""
-        run, digests = self.chain.run, {}
+        run = self.chain.run
         connection.execute(sa.delete(schema.sealed).where(schema.sealed.c.run == run, schema.sealed.c.round == number))
         connection.execute(sa.delete(schema.memories).where(schema.memories.c.run == run))
-        for part, tree in self.memories().items():
-            salt, text = new_salt(), canonical(tree)
-            row = {"run": run, "part": part, "round": number, "salt": salt, "content": text}
-            connection.execute(sa.insert(schema.memories), row)
-            digests[part] = commitment(salt, text)
-        return {"memories": digests}
+        rows = [(run, part, number, new_salt(), canonical(tree)) for part, tree in self.memories().items()]
+        insert(connection, schema.memories, rows)
+        return {"memories": {part: commitment(salt, text) for _, part, _, salt, text in rows}}
 
     def _wait_for_approval(self, awarded: AwardedRound) -> None:
         most, cost, number = self.terms.approve_above, awarded.award.cost, awarded.purse.round
@@ -247,7 +235,3 @@ class Books:
                 f"round {number} promises {show_money(cost)}, above ledger.approve_above = {show_money(most)}: it "
                 f"waits for `bara ledger DIR approve {number}`"
             )
-
-
-def _sorted_winners(record: RoundRecord) -> list[str]:
-    return sorted(record.awarded.award.clients)

@@ -53,7 +53,7 @@ def award_tree(awarded: AwardedRound) -> Tree:
     """An awarded round without its bids, its menu and its amounts, which have places of their own."""
     return {
         "purse": [awarded.purse.total, awarded.purse.max_rounds, awarded.purse.spent],
-        "offer": _sparse(asdict(awarded.offer)),
+        "offer": _sparse(vars(awarded.offer)),
         "weights": awarded.award.weights,
         "fell_short": awarded.award.fell_short,
         "belief": None if awarded.belief is None else _sparse(asdict(awarded.belief)),
@@ -63,10 +63,10 @@ def award_tree(awarded: AwardedRound) -> Tree:
 
 def settlement_tree(record: RoundRecord) -> Tree:
     """What came of a round, without its amounts."""
-    evidence = {client: _sparse(asdict(e)) for client, e in record.delivery.delivered.items()}
+    evidence = {client: _sparse(vars(e)) for client, e in record.delivery.delivered.items()}
     # A delivery keeps the order in which clients were named; a record that is read back must keep it too.
     order = {"delivered": list(evidence), "void": list(record.delivery.void)}
-    return {"evaluation": _sparse(asdict(record.evaluation)), "evidence": evidence, **order}
+    return {"evaluation": _sparse(vars(record.evaluation)), "evidence": evidence, **order}
 
 
 def read_award(round_number: int, stored: StoredRound) -> AwardedRound:

@@ -5,7 +5,9 @@ import sqlalchemy as sa
 from bara.errors import LedgerError
 from bara.ledger import schema
 from bara.ledger.books import Books
+from bara.ledger.events import Draft
 from bara.ledger.reading import last_of
+from bara.ledger.store import insert
 from bara.records import show_money
 
 
@@ -15,8 +17,8 @@ def top_up(books: Books, amount: int) -> None:
         raise LedgerError(f"a top-up of {show_money(amount)}; required is more than zero")
     with books.store.write() as connection:
         _refuse_ended(books, connection, "topped up")
-        number = books.chain.append(connection, "topped up", None, {}, [amount])
-        connection.execute(sa.insert(schema.top_ups), {"run": books.chain.run, "number": number, "amount": amount})
+        number = books.chain.append(connection, Draft("topped up", rows=[amount]))
+        insert(connection, schema.top_ups, [(books.chain.run, number, amount)])
     books.write_receipt()
 
 
@@ -26,7 +28,7 @@ def pause(books: Books) -> None:
         _refuse_ended(books, connection, "paused")
         if _is_paused(books, connection):
             raise LedgerError(f"run {books.name!r} is paused already; `bara resume` continues it")
-        books.chain.append(connection, "paused", None, {})
+        books.chain.append(connection, Draft("paused"))
     books.write_receipt()
 
 
@@ -35,7 +37,7 @@ def go_on(books: Books) -> None:
     with books.store.write() as connection:
         if not _is_paused(books, connection):
             return
-        books.chain.append(connection, "continued", None, {})
+        books.chain.append(connection, Draft("continued"))
     books.write_receipt()
 
 
@@ -50,7 +52,7 @@ def approve(books: Books, round_number: int) -> None:
             )
         if last_of(connection, books.chain.run, "approved", round_number=round_number) is not None:
             raise LedgerError(f"round {round_number} is approved already")
-        books.chain.append(connection, "approved", round_number, {})
+        books.chain.append(connection, Draft("approved", round_number))
     books.write_receipt()
 
 
