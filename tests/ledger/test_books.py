@@ -5,8 +5,10 @@ import sqlalchemy as sa
 
 from bara import AwardedRound, Delivery, Evaluation, RoundRecord
 from bara.allocators import Bara
+from bara.allocators.planner import Planner
 from bara.errors import ConfigError, LedgerError
 from bara.ledger import Books, Store, schema, verify
+from bara.records import Plan
 
 
 def same(one, two):
@@ -27,6 +29,14 @@ def test_what_is_written_is_read_back_without_loss(open_books, play_into):
     for stored, lived in zip(books.history(), settled, strict=True):
         same(stored, lived)
     assert books.awarded() is None
+
+
+def test_a_plan_is_read_back_as_a_plan(open_books, play_into):
+    books = open_books()
+    steps = play_into(books, allocator=Planner(clients=6))
+    lived = [step.awarded.belief for step in steps if isinstance(step, RoundRecord)]
+    assert any(belief and isinstance(belief.plan, Plan) for belief in lived)
+    assert [record.awarded.belief for record in books.history()] == lived
 
 
 def test_a_promise_that_is_not_settled_is_found_again(open_books, play_into):

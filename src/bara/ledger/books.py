@@ -1,9 +1,10 @@
 """One run's books: the promise is stored before anyone trains, the settlement after, each in one durable commit."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, Self, final
 
@@ -14,13 +15,16 @@ from bara.faults import point
 from bara.ledger import schema
 from bara.ledger.chain import canonical, commitment, new_salt
 from bara.ledger.codec import award_tree, bids_tree, read_award, read_record, settlement_tree
-from bara.ledger.events import Chain, Draft, seal
-from bara.ledger.reading import last_of, stored_page, stored_rounds
+from bara.ledger.events import PAGE, Chain, Draft, seal
+from bara.ledger.reading import last_of, stored_page
 from bara.ledger.receipts import Receipt
 from bara.ledger.store import Store, insert
 from bara.records import AwardedRound, Purse, RoundRecord, show_money
 
 _ADDED = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == sa.bindparam("run"))
+
+DECLINED = "declined by the operator"
+"""Why the winners of a declined award are void."""
 
 Memories = Callable[[], Mapping[str, Any]]
 """What allocator and mechanism know now, by part."""
@@ -58,6 +62,7 @@ class Books:
         self.memories: Memories = dict
         self.chain = Chain(run, name, terms.key)
         self._promised: int | None = None  # the round whose promise is known to be stored
+        self._declined: Sequence[str] = ()  # whom an operator would not have in that round
 
     @classmethod
     def open(cls, store: Store, name: str, config: Mapping[str, Any], purse: Purse, terms: Terms | None = None) -> Self:
@@ -102,11 +107,13 @@ class Books:
         return Purse(row.total, row.max_rounds)
 
     def history(self) -> Iterator[RoundRecord]:
-        """Every settled round, as it was."""
-        with self.store.read() as connection:
-            for number, stored in stored_rounds(connection, self.chain.run):
-                if stored.settled is not None:
-                    yield read_record(number, stored, self.purse)
+        """Every settled round, as it was. Each page is a look of its own: between two, somebody may train for hours."""
+        for first in count(0, PAGE):
+            with self.store.read() as connection:
+                page = stored_page(connection, self.chain.run, first, first + PAGE - 1)
+            yield from (read_record(number, one, self.purse) for number, one in page if one.settled is not None)
+            if len(page) < PAGE:
+                return
 
     def last_round(self) -> int:
         """The last settled round; -1 before the initial evaluation."""
@@ -116,14 +123,16 @@ class Books:
         return -1 if found is None else int(found)
 
     def awarded(self) -> AwardedRound | None:
-        """The promise that is stored but not settled, if there is one."""
+        """The promise that is stored but not settled, if there is one; without winners where it was declined."""
         number = self.last_round() + 1
         with self.store.read() as connection:
             page = stored_page(connection, self.chain.run, number, number)
         if not page or page[0][1].promised is None:
             return None
+        stored = page[0][1]
         self._promised = number
-        return read_award(number, page[0][1])
+        self._declined = [client for client, _ in stored.promises] if stored.declined else ()
+        return read_award(number, stored)
 
     def ended(self) -> str | None:
         """Why the run ended, once it has."""
@@ -203,8 +212,10 @@ class Books:
 
     def _settle(self, record: RoundRecord) -> None:
         run, number, purse, payments = self.chain.run, record.round, record.awarded.purse, record.payments
-        void, paid = record.delivery.void, sum(payments.values())
-        rows = [(client, payments.get(client, 0), void.get(client)) for client in sorted(record.awarded.award.clients)]
+        void = {**record.delivery.void, **dict.fromkeys(self._declined, DECLINED)}
+        winners = sorted([*record.awarded.award.clients, *self._declined])
+        rows = [(client, payments.get(client, 0), void.get(client)) for client in winners]
+        paid = sum(payments.values())
         balance = (purse.total, purse.spent, paid, purse.spent + paid)
         with self.store.write() as connection:
             insert(connection, schema.settlements, [(run, number, *row) for row in rows])
@@ -213,6 +224,7 @@ class Books:
             body = {**settlement_tree(record), **memory}
             self.chain.append(connection, Draft("settled", number, body, [rows, balance]))
             point("settling")
+        self._declined = ()
         point("settled")
 
     def _drop(self, connection: sa.Connection, number: int) -> dict[str, Any]:
@@ -233,5 +245,5 @@ class Books:
         if approved is None:
             raise RunStoppedError(
                 f"round {number} promises {show_money(cost)}, above ledger.approve_above = {show_money(most)}: it "
-                f"waits for `bara ledger DIR approve {number}`"
+                f"waits for `bara ledger DIR approve {number}` or `decline {number}`"
             )

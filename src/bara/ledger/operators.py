@@ -42,18 +42,36 @@ def go_on(books: Books) -> None:
 
 
 def approve(books: Books, round_number: int) -> None:
-    """Allow a stored award that costs more than may be promised without asking."""
+    """Allow a stored award that costs more than may be promised without asking; it is trained as promised."""
+    _answer(books, round_number, "approved")
+
+
+def decline(books: Books, round_number: int) -> None:
+    """Refuse such an award: nobody trains in that round, nobody is paid, and no client is held to have failed."""
+    _answer(books, round_number, "declined")
+
+
+def _answer(books: Books, round_number: int, answer: str) -> None:
     with books.store.write() as connection:
-        promised = last_of(connection, books.chain.run, "awarded", round_number=round_number)
-        settled = last_of(connection, books.chain.run, "settled", round_number=round_number)
-        if promised is None or settled is not None:
+        if not _waits(books, connection, round_number):
             raise LedgerError(
-                f"round {round_number} waits for no approval; required is one that is awarded, not settled"
+                f"round {round_number} waits for no approval; required is an award above ledger.approve_above that is "
+                "not settled"
             )
-        if last_of(connection, books.chain.run, "approved", round_number=round_number) is not None:
-            raise LedgerError(f"round {round_number} is approved already")
-        books.chain.append(connection, Draft("approved", round_number))
+        for kind in ("approved", "declined"):
+            if last_of(connection, books.chain.run, kind, round_number=round_number) is not None:
+                raise LedgerError(f"round {round_number} is {kind} already")
+        books.chain.append(connection, Draft(answer, round_number))
     books.write_receipt()
+
+
+def _waits(books: Books, connection: sa.Connection, round_number: int) -> bool:
+    """Whether the award is above the limit, so that nobody trains before it is approved, and not settled."""
+    most, run = books.terms.approve_above, books.chain.run
+    table = schema.promises
+    cost = sa.select(sa.func.sum(table.c.amount)).where(table.c.run == run, table.c.round == round_number)
+    settled = last_of(connection, run, "settled", round_number=round_number)
+    return most is not None and int(connection.scalar(cost) or 0) > most and settled is None
 
 
 def _is_paused(books: Books, connection: sa.Connection) -> bool:

@@ -35,6 +35,7 @@ def stored_page(connection: sa.Connection, run: int, first: int, last: int) -> l
             [(row.client, row.amount) for row in promises.get(number, ())],
             [(row.client, row.paid, row.reason) for row in settlements.get(number, ())],
             {row.part: json.loads(row.content) for row in sealed.get(number, ())},
+            "declined" in bodies,
         )
         found.append((number, stored))
     return found
