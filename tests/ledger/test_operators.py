@@ -1,16 +1,17 @@
 import json
+import re
 
 import pytest
 
-from bara import Bids, Market, Offer, Purse, RoundRecord
+from bara import Award, Bids, Market, Offer, Purse, RoundRecord
 from bara.allocators import Fixed
 from bara.errors import ConfigError, LedgerError, RunStoppedError
 from bara.experiments import Config, run
 from bara.experiments.folders import RunFolder
-from bara.ledger import Terms, operators, verify
+from bara.ledger import Books, Receipt, Terms, operators, verify
 from bara.ledger.exports import payouts_csv, statement_json, table_csv
 from bara.ledger.signatures import check_client_receipt, client_receipt, public_key
-from bara.ledger.statements import own_statement, payouts, statement
+from bara.ledger.statements import lines, own_statement, payouts, statement
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.client_cap import ClientCap
 from bara.records import money
@@ -104,6 +105,84 @@ def test_an_award_above_the_limit_waits_for_approval_and_is_then_trained_as_prom
     settled = look(path, lambda books: list(books.history())[1])
     assert settled.awarded.award == promised
     assert look(path, verify).ok
+
+
+def test_a_declined_award_is_trained_by_nobody_paid_to_nobody_and_held_against_nobody(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(RunStoppedError, match="or `decline 1`"):
+        sitting(path, config("ledger.approve_above=0.5", "clients.failure_rate=0"))
+    promised = look(path, lambda books: books.awarded().award)
+    look(path, lambda books: operators.decline(books, 1))
+    for answer in (operators.approve, operators.decline):
+        with pytest.raises(LedgerError, match="round 1 is declined already"):
+            look(path, lambda books: answer(books, 1))  # noqa: B023 - called at once
+    with pytest.raises(RunStoppedError, match="round 2 promises"):
+        sitting(path)
+    _, first = look(path, lambda books: list(books.history()))
+    assert (first.awarded.award, first.n, first.paid, dict(first.delivery.void)) == (Award(), 0, 0, {})
+    second = look(path, lambda books: books.awarded())
+    assert set(promised.clients) <= set(second.bids.clients)  # a client that had failed would sit this round out
+    account = look(path, statement)
+    assert account.rounds[1].paid == 0
+    assert account.rounds[1].promised == promised.cost
+    reasons = {line.reason for line in look(path, lambda books: list(lines(books))) if line.round == 1}
+    assert reasons == {"declined by the operator"}
+    assert look(path, verify).ok
+
+
+def test_a_run_with_declined_and_approved_awards_ends_and_adds_up(tmp_path):
+    path, settings = (
+        tmp_path / "run",
+        config("ledger.approve_above=1.5", "ledger.retention=drop", "budget.max_rounds=6"),
+    )
+    answers = iter([operators.decline, operators.approve] * 3)
+    while True:
+        try:
+            result = sitting(path, None if path.exists() else settings)
+            break
+        except RunStoppedError:
+            waiting = look(path, Books.last_round) + 1
+            look(path, lambda books: next(answers)(books, waiting))  # noqa: B023 - called at once
+    account = look(path, statement)
+    assert 0 < account.spent == round(result.spent * 1e6)
+    assert 0 in [entry["n"] for entry in result.history[1:]]
+    assert look(path, verify).ok
+
+
+def test_a_round_below_the_limit_can_be_neither_approved_nor_declined(open_books, play_into):
+    """It is trained at once: an answer would come too late."""
+    books = open_books(terms=Terms(approve_above=10**9))
+    play_into(books, steps=2)
+    for answer in (operators.approve, operators.decline):
+        with pytest.raises(LedgerError, match="waits for no approval"):
+            answer(books, 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("retention = ", "'keep'"), ("approve_above = ", "99"), ("total = ", "9000.0"), ("seed = ", "7")]
+)
+def test_a_configuration_that_was_changed_since_is_refused_and_put_back_goes_on(tmp_path, key, value):
+    path = tmp_path / "run"
+    with pytest.raises(RunStoppedError):
+        sitting(path, config("ledger.retention=drop", "ledger.approve_above=0.5"))
+    file = path / "config.toml"
+    before = file.read_text()
+    file.write_text(re.sub(rf"(?m)^{key}.*", key + value, before))
+    with pytest.raises(ConfigError, match=rf"{key.removesuffix(' = ')}.* the run was opened with"):
+        sitting(path)
+    file.write_text(before)
+    with pytest.raises(RunStoppedError):
+        sitting(path)
+
+
+def test_the_receipt_may_move_while_a_run_stands(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(RunStoppedError):
+        sitting(path, config(f"ledger.receipt={tmp_path / 'one'}"), at(3, lambda: look(path, operators.pause)))
+    file = path / "config.toml"
+    file.write_text(file.read_text().replace(str(tmp_path / "one"), str(tmp_path / "two")))
+    sitting(path)
+    assert look(path, lambda books: verify(books, Receipt.read(tmp_path / "two"))).ok
 
 
 def test_a_run_that_has_ended_takes_no_more_money(tmp_path):

@@ -3,9 +3,10 @@
 import contextlib
 import json
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self, final
+from typing import Any, Self, final
 
 from bara.errors import ConfigError, LedgerError
 from bara.experiments.config import Config
@@ -15,6 +16,7 @@ from bara.ledger import Books, Receipt, Store, Terms, verify
 from bara.ledger.locks import only_process, only_session
 from bara.ledger.operators import go_on
 from bara.ledger.receipts import write_whole
+from bara.ledger.store import HEAD
 from bara.records import money
 
 
@@ -70,17 +72,18 @@ class RunFolder(contextlib.ExitStack):
             return Books.open(
                 store, self.name, self.config.model_dump(mode="json"), self.config.purse(), terms(self.config)
             )
-        self.config = Config.parse(books.opening["config"])
         receipt = books.terms.receipt
         finding = verify(books, Receipt.read(receipt) if receipt is not None and receipt.exists() else None)
         if not finding.ok:
             raise LedgerError(f"the ledger of {self.path} is not whole: event {finding.wrong}: {finding.problem}")
+        _refuse_changes(self.config, Config.parse(books.opening["config"]))
         go_on(books)
         return books
 
     def look(self) -> Books:
         """The books, for reading and for what an operator may do while the run goes on."""
-        books = self._books(self._store())
+        writable = self.config.ledger.url is not None or os.access(self.path, os.W_OK)
+        books = self._books(self._store() if writable else self._readable())
         if books is None:
             raise LedgerError(
                 f"the run in {self.path} was stopped before its books were opened; `bara resume` opens them"
@@ -105,9 +108,43 @@ class RunFolder(contextlib.ExitStack):
         self.callback(store.close)
         return store
 
+    def _readable(self) -> Store:
+        """The ledger in a folder that cannot be written to."""
+        store = Store.look(self.path / "ledger.db")
+        self.callback(store.close)
+        if (version := store.version()) != HEAD:
+            raise LedgerError(
+                f"the ledger of {self.path} is of schema {version}; required is {HEAD}, to which it is brought where "
+                "its folder can be written to"
+            )
+        return store
+
     def _books(self, store: Store) -> Books | None:
         own = self.config.ledger.url is None
         return Books.find(store, None if own else self.name, terms(self.config))
+
+
+_MAY_CHANGE = {"ledger.url", "ledger.receipt", "ledger.key", "data.path", "federation.workers"}
+"""Where things are, and how many processes train: nothing of a run's result depends on them."""
+
+
+def _refuse_changes(now: Config, opened: Config) -> None:
+    """Refuse to go on with a configuration other than the one a run was opened with."""
+    one, two = _flat(now.model_dump(mode="json")), _flat(opened.model_dump(mode="json"))
+    for key in sorted(one.keys() | two.keys()):
+        if key not in _MAY_CHANGE and one.get(key) != two.get(key):
+            raise ConfigError(
+                f"{key} is {one.get(key)!r} in config.toml; required is the {two.get(key)!r} the run was opened with"
+                + (" (`bara ledger DIR topup` adds to a budget)" if key == "budget.total" else "")
+            )
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Keys as one writes them after --set."""
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return found
 
 
 def terms(config: Config) -> Terms:

@@ -1,5 +1,6 @@
 """One run's books: the promise is stored before anyone trains, the settlement after, each in one durable commit."""
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,9 @@ from bara.ledger.store import Store, insert
 from bara.records import AwardedRound, Purse, RoundRecord, show_money
 
 _ADDED = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == sa.bindparam("run"))
+
+_OPENED = ("retention", "approve_above")
+"""Terms that are agreed when a run is opened and stay."""
 
 DECLINED = "declined by the operator"
 """Why the winners of a declined award are void."""
@@ -72,7 +76,8 @@ class Books:
             run = int(connection.scalar(sa.select(sa.func.coalesce(sa.func.max(schema.runs.c.id), 0))) or 0) + 1
             insert(connection, schema.runs, [(run, name, purse.total, purse.max_rounds)])
             books = cls(store, run, name, terms)
-            body = {"config": config, "keyed": terms.key is not None, "retention": terms.retention}
+            kept = {name: getattr(terms, name) for name in _OPENED}
+            body = {"config": config, "keyed": terms.key is not None, **kept}
             books.chain.append(connection, Draft("opened", None, body, [purse.total, purse.max_rounds]))
             point("opening")
         point("opened")
@@ -80,13 +85,22 @@ class Books:
 
     @classmethod
     def find(cls, store: Store, name: str | None = None, terms: Terms | None = None) -> Self | None:
-        """The books of a run by its name, or of the only run there is; None where there is none."""
+        """The books of a run by its name, or of the only run there is; None where there is none.
+
+        Key and receipt are the caller's; the other terms are those the run was opened with, whatever the caller says.
+        """
         with store.read() as connection:
             found = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.name)).all()
         chosen = [run for run in found if name is None or run.name == name]
         if len(chosen) > 1:
             raise LedgerError(f"{store.place} holds {len(chosen)} runs; required is one's name")
-        return cls(store, chosen[0].id, chosen[0].name, terms or Terms()) if chosen else None
+        if not chosen:
+            return None
+        books = cls(store, chosen[0].id, chosen[0].name, terms or Terms())
+        with contextlib.suppress(LedgerError, ValueError):  # an opening that cannot be read is for `verify` to find
+            opened = {name: books.opening[name] for name in _OPENED if name in books.opening}
+            books.terms = replace(books.terms, **opened)
+        return books
 
     # --- reading ---------------------------------------------------------------------------------
 
