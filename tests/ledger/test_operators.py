@@ -14,8 +14,9 @@ from bara.ledger.signatures import check_client_receipt, client_receipt, public_
 from bara.ledger.statements import lines, own_statement, payouts, statement
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.client_cap import ClientCap
-from bara.records import money
+from bara.records import MAX_MONEY, money
 
+PURSE = 30_000_000
 SMALL = [
     "federation.engine=synthetic",
     "allocator.name=even",
@@ -34,7 +35,7 @@ def sitting(path, settings=None, *observers):
     """A first sitting with a configuration, a further one without."""
     if settings is not None:
         with RunFolder.new(path, settings) as folder:
-            return run(settings, *observers, books=folder.start)
+            return run(folder.config, *observers, books=folder.start)
     with RunFolder.find(path) as folder:
         books = folder.resume()
         return run(folder.config, *observers, books=lambda: books)
@@ -181,8 +182,80 @@ def test_the_receipt_may_move_while_a_run_stands(tmp_path):
         sitting(path, config(f"ledger.receipt={tmp_path / 'one'}"), at(3, lambda: look(path, operators.pause)))
     file = path / "config.toml"
     file.write_text(file.read_text().replace(str(tmp_path / "one"), str(tmp_path / "two")))
+    (tmp_path / "one").rename(tmp_path / "two")
     sitting(path)
     assert look(path, lambda books: verify(books, Receipt.read(tmp_path / "two"))).ok
+
+
+@pytest.mark.parametrize("key", [None, b"mistyped"])
+def test_an_operator_without_the_key_may_read_and_cannot_break_the_chain(open_books, play_into, key):
+    books = open_books("keyed", Terms(key=b"right"))
+    play_into(books, steps=3)
+    other = Books.find(books.store, terms=Terms(key=key))
+    assert statement(other).spent == statement(books).spent
+    for action in (operators.pause, lambda one: operators.top_up(one, 1)):
+        with pytest.raises(LedgerError, match="required is the key the run was opened with"):
+            action(other)
+    assert verify(books).ok
+    operators.pause(books)
+    assert verify(books).ok
+
+
+def test_no_key_can_be_brought_to_a_run_that_was_opened_without(open_books, play_into):
+    books = open_books()
+    play_into(books, steps=3)
+    with pytest.raises(LedgerError, match="required is the key the run was opened with"):
+        operators.pause(Books.find(books.store, terms=Terms(key=b"new")))
+
+
+def test_a_budget_cannot_be_topped_up_beyond_what_money_can_count(open_books, play_into):
+    books = open_books()
+    play_into(books, steps=3)
+    operators.top_up(books, MAX_MONEY - PURSE)
+    with pytest.raises(LedgerError, match="at most"):
+        operators.top_up(books, 1)
+    assert books.before_round(books.purse).total == MAX_MONEY
+
+
+def test_a_statement_says_that_a_run_is_paused_or_waits_for_an_answer(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(RunStoppedError):
+        sitting(path, config("ledger.approve_above=0.5"))
+    assert look(path, statement).waiting == 1
+    look(path, lambda books: operators.approve(books, 1))
+    assert look(path, statement).waiting is None
+    assert not look(path, statement).paused
+    look(path, operators.pause)
+    assert look(path, statement).paused
+
+
+def test_a_receipt_that_is_gone_stops_a_resume_until_it_is_back(tmp_path):
+    path, receipt = tmp_path / "run", tmp_path / "receipt.json"
+    with pytest.raises(RunStoppedError):
+        sitting(path, config(f"ledger.receipt={receipt}"), at(3, lambda: look(path, operators.pause)))
+    receipt.rename(tmp_path / "elsewhere.json")
+    with pytest.raises(LedgerError, match=r"receipt\.json is gone"):
+        sitting(path)
+    (tmp_path / "elsewhere.json").rename(receipt)
+    assert sitting(path).rounds == 10
+
+
+def test_a_receipt_is_written_to_one_place_wherever_a_run_is_resumed(tmp_path, monkeypatch):
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "run"
+    with pytest.raises(RunStoppedError):
+        sitting(path, config("ledger.receipt=receipt.json"), at(3, lambda: look(path, operators.pause)))
+    monkeypatch.chdir(tmp_path / "there")
+    sitting(path)
+    assert not (tmp_path / "there" / "receipt.json").exists()
+    assert look(path, lambda books: books.receipt()) == Receipt.read(tmp_path / "receipt.json")
+
+
+def test_a_receipt_in_a_folder_that_is_not_there_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(ConfigError, match=r"ledger\.receipt"):
+        sitting(tmp_path / "run", config(f"ledger.receipt={tmp_path}/nowhere/receipt.json"))
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_that_has_ended_takes_no_more_money(tmp_path):

@@ -42,7 +42,7 @@ class RunFolder(contextlib.ExitStack):
         if path.exists() and (not path.is_dir() or any(not one.name.startswith(".") for one in path.iterdir())):
             raise ConfigError(f"{str(path)!r} is there already; required is a new or empty folder for --out")
         terms(config)
-        return cls(path, config)
+        return cls(path, _with_whole_receipt_path(config))
 
     @classmethod
     def find(cls, path: Path) -> Self:
@@ -72,8 +72,7 @@ class RunFolder(contextlib.ExitStack):
             return Books.open(
                 store, self.name, self.config.model_dump(mode="json"), self.config.purse(), terms(self.config)
             )
-        receipt = books.terms.receipt
-        finding = verify(books, Receipt.read(receipt) if receipt is not None and receipt.exists() else None)
+        finding = verify(books, _receipt(books))
         if not finding.ok:
             raise LedgerError(f"the ledger of {self.path} is not whole: event {finding.wrong}: {finding.problem}")
         _refuse_changes(self.config, Config.parse(books.opening["config"]))
@@ -83,7 +82,7 @@ class RunFolder(contextlib.ExitStack):
     def look(self) -> Books:
         """The books, for reading and for what an operator may do while the run goes on."""
         writable = self.config.ledger.url is not None or os.access(self.path, os.W_OK)
-        books = self._books(self._store() if writable else self._readable())
+        books = self._books(self._store() if writable else self._readable(), needs_key=False)
         if books is None:
             raise LedgerError(
                 f"the run in {self.path} was stopped before its books were opened; `bara resume` opens them"
@@ -119,9 +118,9 @@ class RunFolder(contextlib.ExitStack):
             )
         return store
 
-    def _books(self, store: Store) -> Books | None:
+    def _books(self, store: Store, *, needs_key: bool = True) -> Books | None:
         own = self.config.ledger.url is None
-        return Books.find(store, None if own else self.name, terms(self.config))
+        return Books.find(store, None if own else self.name, terms(self.config, needs_key=needs_key))
 
 
 _MAY_CHANGE = {"ledger.url", "ledger.receipt", "ledger.key", "data.path", "federation.workers"}
@@ -147,11 +146,34 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def terms(config: Config) -> Terms:
-    """How a configuration wants its books kept."""
+def _with_whole_receipt_path(config: Config) -> Config:
+    """The same receipt wherever the run is resumed; refused where it could not be written."""
+    if config.ledger.receipt is None:
+        return config
+    path = Path(config.ledger.receipt).absolute()
+    if not path.parent.is_dir():
+        raise ConfigError(f"ledger.receipt is {str(path)!r}; required is a file in a folder that is there")
+    return config.model_copy(update={"ledger": config.ledger.model_copy(update={"receipt": str(path)})})
+
+
+def _receipt(books: Books) -> Receipt | None:
+    """The run's receipt from its second place; there is one as soon as round 0 is settled and the next one begins."""
+    path = books.terms.receipt
+    if path is None or (not path.exists() and books.last_round() < 1):
+        return None
+    if not path.exists():
+        raise LedgerError(
+            f"the receipt {path} is gone, so nobody can tell whether events are missing; required is that it is put "
+            "back, or that ledger.receipt is taken out of config.toml"
+        )
+    return Receipt.read(path)
+
+
+def terms(config: Config, *, needs_key: bool = True) -> Terms:
+    """How a configuration wants its books kept; who only reads needs no key."""
     ledger = config.ledger
-    key = None if ledger.key is None else os.environ.get(ledger.key, "").encode()
-    if key == b"":
+    key = None if ledger.key is None else os.environ.get(ledger.key, "").encode() or None
+    if key is None and ledger.key is not None and needs_key:
         raise ConfigError(f"ledger.key names the environment variable {ledger.key!r}, which is not set")
     return Terms(
         ledger.retention,

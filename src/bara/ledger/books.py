@@ -14,15 +14,13 @@ import sqlalchemy as sa
 from bara.errors import LedgerError, RunStoppedError
 from bara.faults import point
 from bara.ledger import schema
-from bara.ledger.chain import canonical, commitment, new_salt
+from bara.ledger.chain import START, canonical, commitment, new_salt
 from bara.ledger.codec import award_tree, bids_tree, read_award, read_record, settlement_tree
 from bara.ledger.events import PAGE, Chain, Draft, seal
-from bara.ledger.reading import last_of, stored_page
+from bara.ledger.reading import is_paused, last_of, stored_page, topped_up
 from bara.ledger.receipts import Receipt
 from bara.ledger.store import Store, insert
 from bara.records import AwardedRound, Purse, RoundRecord, show_money
-
-_ADDED = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == sa.bindparam("run"))
 
 _OPENED = ("retention", "approve_above")
 """Terms that are agreed when a run is opened and stay."""
@@ -193,11 +191,22 @@ class Books:
     def before_round(self, purse: Purse) -> Purse:
         """The purse with whatever was added to it since; stops the run if an operator has paused it."""
         with self.store.read() as connection:
-            total = self.purse.total + int(connection.scalar(_ADDED, {"run": self.chain.run}) or 0)
-            paused = last_of(connection, self.chain.run, "paused", "continued", column="kind") == "paused"
+            total = self.purse.total + topped_up(connection, self.chain.run)
+            paused = is_paused(connection, self.chain.run)
         if paused:
             raise RunStoppedError(f"paused by the operator before round {purse.round}")
         return replace(purse, total=total)
+
+    def check_key(self) -> None:
+        """Refuse a key other than the run's: an event that is appended with it would break the chain for ever."""
+        with self.store.read() as connection:
+            first = next(self.chain.events(connection), None)
+        rows = [self.purse.total, self.purse.max_rounds]
+        if first is None or not self.chain.fits(first, START, rows):
+            raise LedgerError(
+                f"the first event of run {self.name!r} does not fit the key at hand (ledger.key); required is the key "
+                "the run was opened with, and nothing was stored"
+            )
 
     def write_receipt(self) -> None:
         """Write the receipt to its second place, if it has one."""

@@ -85,6 +85,11 @@ class Chain:
         insert(connection, schema.events, stored)
         return last + len(drafts)
 
+    def fits(self, event: Event, previous: str, rows: Rows) -> bool:
+        """Whether the event's hash is that of its content, the hash before it, and its rows."""
+        made_of = content(self.name, event.number, event.kind, event.round, event.at, event.body, rows)
+        return link(previous, made_of, self.key) == event.hash
+
     def events(self, connection: sa.Connection) -> Iterator[Event]:
         """Every event in order, some at a time."""
         table = schema.events

@@ -49,3 +49,29 @@ def last_of(
     about = table.c.round.is_(None) if round_number is None else table.c.round == round_number
     query = sa.select(table.c[column]).where(table.c.run == run, about, table.c.kind.in_(kinds))
     return connection.scalar(query.order_by(table.c.number.desc()).limit(1))
+
+
+_ADDED = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == sa.bindparam("run"))
+
+
+def topped_up(connection: sa.Connection, run: int) -> int:
+    """What was added to the budget since the run was opened."""
+    return int(connection.scalar(_ADDED, {"run": run}) or 0)
+
+
+def is_paused(connection: sa.Connection, run: int) -> bool:
+    """Whether an operator has stopped the run."""
+    return last_of(connection, run, "paused", "continued", column="kind") == "paused"
+
+
+def waiting_round(connection: sa.Connection, run: int, approve_above: int | None) -> int | None:
+    """The round, if there is one, whose award is above the limit: nobody trains it before an operator has answered."""
+    if approve_above is None:
+        return None
+    promises, closings = schema.promises, schema.closings
+    last = sa.select(sa.func.max(closings.c.round)).where(closings.c.run == run).scalar_subquery()
+    query = sa.select(promises.c.round, sa.func.sum(promises.c.amount)).where(
+        promises.c.run == run, promises.c.round > last
+    )
+    found = connection.execute(query.group_by(promises.c.round)).one_or_none()
+    return found[0] if found is not None and int(found[1]) > approve_above else None

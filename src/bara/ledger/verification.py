@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from bara.errors import LedgerError
 from bara.ledger import schema
 from bara.ledger.books import Books
-from bara.ledger.chain import START, commitment, link
-from bara.ledger.events import Event, Rows, content
+from bara.ledger.chain import START, commitment
+from bara.ledger.events import Event, Rows
 from bara.ledger.receipts import Receipt
 
 
@@ -71,9 +71,7 @@ class _Walk:
             raise _Wrong(f"event {self._done + 1} is missing; event {event.number} follows")
         if event.previous != self._previous:
             raise _Wrong("it does not carry the hash of the event before it")
-        rows = self._rows(event)
-        made_of = content(self._books.name, event.number, event.kind, event.round, event.at, event.body, rows)
-        if link(self._previous, made_of, self._books.chain.key) != event.hash:
+        if not self._books.chain.fits(event, self._previous, self._rows(event)):
             raise _Wrong(f"its hash does not fit its content ({event.kind}{_of_round(event)})")
         self._check_sealed(event)
         if event.kind == "settled":

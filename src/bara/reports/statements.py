@@ -48,7 +48,15 @@ def _totals(account: Statement) -> Text:
     words += f", spent {show_money(account.spent)}, left {show_money(account.left)}"
     if account.outstanding:
         words += f", of which {show_money(account.outstanding)} is promised and not settled"
-    return Text(f"{words}; {'ended: ' + account.ended if account.ended else 'not ended'}")
+    return Text(f"{words}; {_standing(account)}")
+
+
+def _standing(account: Statement) -> str:
+    if account.ended:
+        return f"ended: {account.ended}"
+    if account.waiting is not None:
+        return f"round {account.waiting} waits for approval"
+    return "paused" if account.paused else "not ended"
 
 
 def _table(first: str, *others: str) -> Table:
