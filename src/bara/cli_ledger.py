@@ -86,8 +86,8 @@ def verify_command(
         if as_json:
             print_json({"ok": finding.ok, **vars(finding)})
         elif finding.ok:
-            against = "" if receipt is None else ", and the receipt fits"
-            typer.echo(f"the record is whole: {finding.events} events, head {finding.head}{against}")
+            fits = ["the key fits"] * finding.keyed + ["the receipt fits"] * (receipt is not None)
+            typer.echo(f"the record is whole: {finding.events} events, head {', '.join([finding.head, *fits])}")
         else:
             typer.echo(f"the record is NOT whole: event {finding.wrong}: {finding.problem}")
         if not finding.ok:

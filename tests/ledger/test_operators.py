@@ -8,6 +8,7 @@ from bara.allocators import Fixed
 from bara.errors import ConfigError, LedgerError, RunStoppedError
 from bara.experiments import Config, run
 from bara.experiments.folders import RunFolder
+from bara.experiments.sittings import sit
 from bara.ledger import Books, Receipt, Terms, operators, verify
 from bara.ledger.exports import payouts_csv, statement_json, table_csv
 from bara.ledger.signatures import check_client_receipt, client_receipt, public_key
@@ -258,6 +259,56 @@ def test_a_receipt_in_a_folder_that_is_not_there_is_refused_before_anything_is_w
     assert not (tmp_path / "run").exists()
 
 
+def test_a_run_that_has_ended_awards_nothing_more_whatever_is_bid_since(open_books, make_federation):
+    """It ended because two were too dear; bids that are cheap when it is looked at again buy nothing."""
+    books, federation = open_books(), make_federation(clients=3)
+    dear, cheap = Bids.of({"ann": 20, "bob": 20, "cat": 21}), Bids.of({"ann": 1, "bob": 1, "cat": 1})
+
+    def play(bids):
+        federation.bids = lambda _: bids
+        market, steps = sit(books, Stubborn(), bid_price_first(), federation)
+        return market, list(steps(lambda _: None))
+
+    market, _ = play(dear)
+    events = books.receipt().events
+    again, steps = play(cheap)
+    assert (again.ended, steps, books.receipt().events) == (market.ended, [], events)
+
+
+class Stubborn:
+    """Two clients or none."""
+
+    def ask(self, _purse):
+        return Offer.recruit(2, shortfall="stop")
+
+    def tell(self, record):
+        pass
+
+
+def test_of_two_runs_that_begin_in_one_folder_the_second_leaves_no_trace(tmp_path):
+    with RunFolder.new(tmp_path / "run", config()) as one, RunFolder.new(tmp_path / "run", config("seed=1")) as two:
+        one.start()
+        before = (tmp_path / "run" / "config.toml").read_text()
+        with pytest.raises(ConfigError, match="is there already"):
+            two.start()
+        assert (tmp_path / "run" / "config.toml").read_text() == before
+
+
+def test_a_new_run_does_not_go_on_with_another_of_the_same_name_in_a_shared_database(tmp_path):
+    settings = config(f"ledger.url=sqlite:///{tmp_path / 'shared.db'}")
+    sitting(tmp_path / "one" / "run", settings)
+    with pytest.raises(ConfigError, match="holds a run 'run' already"):
+        sitting(tmp_path / "two" / "run", settings)
+    sitting(tmp_path / "two" / "another", settings)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"run": "r", "events": "9", "head": "x"}', "nonsense"])
+def test_what_is_no_receipt_is_refused(tmp_path, text):
+    (tmp_path / "receipt.json").write_text(text)
+    with pytest.raises(LedgerError, match="is no receipt"):
+        Receipt.read(tmp_path / "receipt.json")
+
+
 def test_a_run_that_has_ended_takes_no_more_money(tmp_path):
     sitting(tmp_path / "run", config())
     for action in (operators.pause, lambda books: operators.top_up(books, 1)):
@@ -326,8 +377,9 @@ def test_a_client_can_check_its_signed_receipt_and_no_one_can_forge_one(open_boo
         check_client_receipt({**receipt, "paid": receipt["paid"] + 1}, key)
     with pytest.raises(LedgerError, match="does not fit"):
         check_client_receipt(receipt, public_key(open_books("other", Terms(key=b"another"))))
-    with pytest.raises(LedgerError, match="no signed receipt"):
-        check_client_receipt({}, key)
+    for nothing in ({}, [], "receipt"):
+        with pytest.raises(LedgerError, match="no signed receipt"):
+            check_client_receipt(nothing, key)
     with pytest.raises(ConfigError, match="signing needs a key"):
         public_key(open_books("plain"))
 

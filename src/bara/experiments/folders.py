@@ -55,23 +55,29 @@ class RunFolder(contextlib.ExitStack):
         """Make the folder, take its lock, open its books."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            point("folder made")
-            write_whole(self.path / "config.toml", self.config.to_toml())
-        except (OSError, LedgerError) as error:
+        except OSError as error:
             raise ConfigError(f"cannot write to the folder {str(self.path)!r}: {error}") from None
+        point("folder made")
+        self.enter_context(only_process(self.path))
+        if (self.path / "config.toml").exists():
+            raise ConfigError(f"a run is there already in {str(self.path)!r}; required is a new folder for --out")
+        write_whole(self.path / "config.toml", self.config.to_toml())
         point("configuration written")
-        return self.resume()
+        store = self._locked_store()
+        if self._books(store) is not None:
+            (self.path / "config.toml").unlink()
+            raise ConfigError(
+                f"{store.place} holds a run {self.name!r} already; required is a folder of another name for --out"
+            )
+        return self._open(store)
 
     def resume(self) -> Books:
         """Take the lock, check the ledger from its first event on, and let a paused run continue."""
         self.enter_context(only_process(self.path))
-        store = self._store()
-        self.enter_context(only_session(store, self.name))
+        store = self._locked_store()
         books = self._books(store)
         if books is None:
-            return Books.open(
-                store, self.name, self.config.model_dump(mode="json"), self.config.purse(), terms(self.config)
-            )
+            return self._open(store)
         finding = verify(books, _receipt(books))
         if not finding.ok:
             raise LedgerError(f"the ledger of {self.path} is not whole: event {finding.wrong}: {finding.problem}")
@@ -100,6 +106,15 @@ class RunFolder(contextlib.ExitStack):
     def name(self) -> str:
         """What the run is called in a database that it shares."""
         return self.path.resolve().name
+
+    def _open(self, store: Store) -> Books:
+        tree = self.config.model_dump(mode="json")
+        return Books.open(store, self.name, tree, self.config.purse(), terms(self.config))
+
+    def _locked_store(self) -> Store:
+        store = self._store()
+        self.enter_context(only_session(store, self.name))
+        return store
 
     def _store(self) -> Store:
         url = self.config.ledger.url

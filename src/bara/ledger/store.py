@@ -99,8 +99,8 @@ class Store:
             ) from error
         except (DatabaseError, self._driver.Error) as error:
             raise LedgerError(
-                f"cannot use the ledger {self.place}: {_words(error)}; nothing of this step was stored, and a run "
-                "goes on with `bara resume` when the cause is gone"
+                f"cannot use the ledger {self.place}: {_words(error)}; this step is stored as a whole or not at all, "
+                "and a run goes on with `bara resume` when the cause is gone"
             ) from error
 
     def _migrate(self) -> None:

@@ -23,12 +23,15 @@ class Finding:
         wrong: The first event that is not, or None.
         problem: What is wrong with it, or None.
         head: The hash of the last event that is in order.
+        keyed: Whether the hashes were made with the key at hand. Who expects a key and reads that there was none
+            knows that somebody has written it all anew.
     """
 
     events: int
     wrong: int | None = None
     problem: str | None = None
     head: str = START
+    keyed: bool = False
 
     @property
     def ok(self) -> bool:
@@ -64,7 +67,7 @@ class _Walk:
             self._check_whole()
         except _Wrong as wrong:
             return Finding(self._done, self._done + 1, str(wrong), self._previous)
-        return Finding(self._done, head=self._previous)
+        return Finding(self._done, head=self._previous, keyed=self._books.chain.key is not None)
 
     def _check(self, event: Event) -> None:
         if event.number != self._done + 1:
