@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -104,8 +105,7 @@ class _Walk:
         return []
 
     def _fetch(self, table: sa.Table, columns: list[str], **where: Any) -> list[list[Any]]:
-        conditions = [table.c[name] == value for name, value in where.items()]
-        found = self._connection.execute(sa.select(*(table.c[name] for name in columns)).where(*conditions)).all()
+        found = self._connection.execute(_query(table, tuple(columns), tuple(where)), where).all()
         if table.name in self._seen:
             self._seen[table.name] += len(found)
         return [list(row) for row in found]
@@ -151,6 +151,13 @@ class _Walk:
         body: dict[str, Any] = {} if self._settled is None else json.loads(self._settled.body)
         if {part: commitment(salt, text) for part, salt, text in kept} != body.get("memories", {}):
             raise _Wrong("what allocator and mechanism had learned does not fit the last settlement's digest")
+
+
+@lru_cache
+def _query(table: sa.Table, columns: tuple[str, ...], where: tuple[str, ...]) -> sa.Select[Any]:
+    """Made once: there are as many look-ups as there are events, and making one takes longer than its answer."""
+    conditions = (table.c[name] == sa.bindparam(name) for name in where)
+    return sa.select(*(table.c[name] for name in columns)).where(*conditions)
 
 
 _COUNTED = ("promises", "settlements", "closings", "top_ups", "sealed")
