@@ -380,6 +380,8 @@ def test_a_client_can_check_its_signed_receipt_and_no_one_can_forge_one(open_boo
     for nothing in ({}, [], "receipt"):
         with pytest.raises(LedgerError, match="no signed receipt"):
             check_client_receipt(nothing, key)
+    with pytest.raises(LedgerError, match="required is the key the run was opened with"):
+        public_key(Books.find(books.store, terms=Terms(key=b"mistyped")))
     with pytest.raises(ConfigError, match="signing needs a key"):
         public_key(open_books("plain"))
 

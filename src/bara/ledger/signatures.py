@@ -57,4 +57,5 @@ def check_client_receipt(receipt: dict[str, Any], key: str, paid: int | None = N
 def _signer(books: Books) -> Ed25519PrivateKey:
     if books.chain.key is None:
         raise ConfigError("signing needs a key; set ledger.key to the name of an environment variable that holds one")
+    books.check_key()
     return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(b"bara client receipt\n" + books.chain.key).digest())
