@@ -3,7 +3,7 @@
 import contextlib
 import sqlite3
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self, final
 from urllib.parse import quote
@@ -30,7 +30,6 @@ class Store:
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
-        self._writing = engine.execution_options(bara_write=True)
         self._driver: Any = engine.dialect.loaded_dbapi
         self.place = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
 
@@ -71,15 +70,23 @@ class Store:
 
     def close(self) -> None:
         """Let go of it; SQLite folds its write-ahead log into the file."""
+        if "_writer" in vars(self):
+            self._writer.close()
+            del self._writer
         self.engine.dispose()
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sa.Connection]:
         """One durable transaction: all of it is stored or none."""
-        with self._clear_errors(), self._writing.begin() as connection:
+        with self._clear_errors(), self._writer.begin():
             if self.engine.dialect.name == "postgresql":  # one writer at a time, as SQLite has it anyway
-                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS})")
-            yield connection
+                self._writer.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS})")
+            yield self._writer
+
+    @cached_property
+    def _writer(self) -> sa.Connection:
+        """Kept from commit to commit: to take one from the pool and give it back is a fifth of a commit's work."""
+        return self.engine.connect().execution_options(bara_write=True)
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sa.Connection]:
