@@ -120,6 +120,6 @@ def by_round(
     """A table's rows of rounds first .. last, by round."""
     found: dict[int, list[Any]] = defaultdict(list)
     query = sa.select(table).where(table.c.run == run, table.c.round.between(first, last))
-    for row in connection.execute(query.order_by(*(table.c[name] for name in order))):
+    for row in connection.execute(query.order_by(table.c.round, *(table.c[name] for name in order))):
         found[row.round].append(row)
     return found

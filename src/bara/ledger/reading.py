@@ -46,8 +46,12 @@ def last_of(
 ) -> str | None:
     """A column of the last event of these kinds, about a round or between rounds."""
     table = schema.events
-    about = table.c.round.is_(None) if round_number is None else table.c.round == round_number
-    query = sa.select(table.c[column]).where(table.c.run == run, about, table.c.kind.in_(kinds))
+    if round_number is None:
+        # The sum keeps SQLite from walking the whole chain by its primary key: the index of these few events remains.
+        about = sa.and_(table.c.run + 0 == run, table.c.round.is_(None))
+    else:
+        about = sa.and_(table.c.run == run, table.c.round == round_number)
+    query = sa.select(table.c[column]).where(about, table.c.kind.in_(kinds))
     return connection.scalar(query.order_by(table.c.number.desc()).limit(1))
 
 
