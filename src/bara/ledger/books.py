@@ -74,7 +74,7 @@ class Books:
             run = int(connection.scalar(sa.select(sa.func.coalesce(sa.func.max(schema.runs.c.id), 0))) or 0) + 1
             insert(connection, schema.runs, [(run, name, purse.total, purse.max_rounds)])
             books = cls(store, run, name, terms)
-            kept = {name: getattr(terms, name) for name in _OPENED}
+            kept = {term: getattr(terms, term) for term in _OPENED}
             body = {"config": config, "keyed": terms.key is not None, **kept}
             books.chain.append(connection, Draft("opened", None, body, [purse.total, purse.max_rounds]))
             point("opening")
@@ -96,7 +96,7 @@ class Books:
             return None
         books = cls(store, chosen[0].id, chosen[0].name, terms or Terms())
         with contextlib.suppress(LedgerError, ValueError):  # an opening that cannot be read is for `verify` to find
-            opened = {name: books.opening[name] for name in _OPENED if name in books.opening}
+            opened = {term: books.opening[term] for term in _OPENED if term in books.opening}
             books.terms = replace(books.terms, **opened)
         return books
 
