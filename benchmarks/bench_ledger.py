@@ -1,9 +1,8 @@
-"""What durability costs: a ledger's commit beside a bare SQLite commit on the same disk, bytes and memory a round.
+"""What durability costs: each commit of a ledger in turn with a bare SQLite commit of one small row on the same disk.
 
-python benchmarks/bench_ledger.py [ROUNDS]      100,000 rounds: python benchmarks/bench_ledger.py 100000
+python benchmarks/bench_ledger.py [ROUNDS]
 """
 
-import resource
 import sqlite3
 import statistics
 import sys
@@ -19,8 +18,6 @@ from bara.federations.distributions import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.ledger import Books, Store
 from bara.mechanisms import bid_price_first
-
-CLIENTS = 20
 
 
 def bare_database(path):
@@ -45,36 +42,41 @@ def timed(action, *arguments):
     return time.perf_counter() - begun
 
 
-def commits(path, bare, rounds):
-    """Seconds of each commit of a run, each beside a bare one in turn, and the memory in use early and at the end."""
-    store = Store.in_file(path)
-    purse = Purse.of(rounds * 5, rounds)
-    books = Books.open(store, "bench", {}, purse)
-    federation = SyntheticFederation(
-        Bidders(CLIENTS, Distribution.parse("uniform(0.5, 1.5)"), 0), LearningCurve(), 0, 0.1
-    )
-    market = Market(Even(), bid_price_first(), federation, purse, books.before_round)
-    taken, bare_taken, memory = [], [], []
-    for step in market.rounds():
-        taken.append(timed(books.observe, step))
-        bare_taken.append(timed(bare_commit, bare))
-        if isinstance(step, RoundRecord) and step.round in (rounds // 10, rounds):
-            memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    store.close()
-    return statistics.median(taken[-2000:]), statistics.median(bare_taken[-2000:]), memory
+def market_of(clients, books):
+    bidders = Bidders(clients, Distribution.parse("uniform(0.5, 1.5)"), 0)
+    federation = SyntheticFederation(bidders, LearningCurve(), 0, failure_rate=0.1)
+    return Market(Even(), bid_price_first(), federation, books.purse, books.before_round)
 
 
-def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+def commits(home, clients, rounds):
+    """Seconds of promises, of settlements and of bare commits, in turn, and how many clients won a round."""
+    promises, settlements, bare, winners = [], [], [], []
+    with closing(Store.in_file(home / "ledger.db")) as store, closing(bare_database(home / "bare.db")) as other:
+        books = Books.open(store, "bench", {}, Purse.of(clients * rounds / 4, rounds))
+        for step in market_of(clients, books).rounds():
+            settled = isinstance(step, RoundRecord)
+            (settlements if settled else promises).append(timed(books.observe, step))
+            bare.append(timed(bare_commit, other))
+            if not settled:
+                winners.append(step.award.n)
+    return promises, settlements, bare, winners
+
+
+def show(clients, rounds):
     with tempfile.TemporaryDirectory(dir=".") as home:
-        with closing(bare_database(Path(home) / "bare.db")) as other:
-            commit, bare, (early, late) = commits(Path(home) / "ledger.db", other, rounds)
+        promises, settlements, bare, winners = commits(Path(home), clients, rounds)
         size = (Path(home) / "ledger.db").stat().st_size / rounds
-    print(f"bare SQLite commit   {1e3 * bare:7.2f} ms (median, in turn with the ledger's)")
-    print(f"ledger commit        {1e3 * commit:7.2f} ms (median, two a round): {commit / bare:.2f} times the bare one")
-    print(f"file                 {size:7.0f} bytes a round ({CLIENTS} clients, bids and menus kept)")
-    print(f"peak memory          {early:7.1f} MB after {rounds // 10:,} rounds, {late:.1f} MB after {rounds:,}")
+    alone = statistics.median(bare)
+    print(f"{clients} clients, {statistics.median(winners):.0f} winners a round, {rounds} rounds (medians)")
+    print(f"  bare SQLite commit {1e3 * alone:7.2f} ms")
+    for name, taken in (("promise", promises), ("settlement", settlements)):
+        commit = statistics.median(taken)
+        beyond = 1e3 * (commit - alone)
+        print(f"  {name:18} {1e3 * commit:7.2f} ms: {commit / alone:.2f} times a bare one, {beyond:+.2f} ms")
+    print(f"  file               {size:7.0f} bytes a round (bids and menus kept)")
 
 
 if __name__ == "__main__":
-    main()
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    show(20, rounds)
+    show(1000, max(rounds // 10, 1))

@@ -97,7 +97,8 @@ def _play(folder: RunFolder, books: Callable[[], Books], as_json: bool) -> None:
             result = run(config, show, interruption.observe, folder=folder.path, books=books)
         except RunStoppedError as stopped:
             how = f"bara resume {shlex.quote(str(folder.path))}"
-            typer.echo(f"bara: {stopped}; the books are closed; go on with: {how}", err=True)
+            why = str(stopped).replace("DIR", shlex.quote(str(folder.path)))
+            typer.echo(f"bara: {why}; the books are closed; go on with: {how}", err=True)
             raise typer.Exit(130 if interruption.asked else 1) from None
     command = f"bara run {shlex.quote(str(folder.path / 'config.toml'))}"
     places = folder.finish(result, run_report(result, config.to_toml(), command))

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -16,12 +17,13 @@ from bara.ledger import Books, Receipt, operators, verify
 from bara.ledger.exports import as_json as line_json
 from bara.ledger.exports import export_tree, payouts_csv, statement_json, table_csv
 from bara.ledger.statements import lines, own_statement, payouts, statement
-from bara.records import money
+from bara.records import money, show_money
 from bara.reports.statements import own_table, statement_tables
 
 ledger_app = typer.Typer(help="What each client was promised and paid; proof that the record is whole.")
 
 Client = Annotated[str | None, typer.Option(help="One client's own account, with nothing of the others' bids.")]
+Round = Annotated[int, typer.Argument(metavar="ROUND", help="Whose award.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
 
@@ -36,6 +38,10 @@ def _open(context: typer.Context, folder: Folder) -> None:
 def _books(context: typer.Context, debug: bool) -> Iterator[Books]:
     with errors(debug), RunFolder.find(context.obj) as folder:
         yield folder.look()
+
+
+def _resume(context: typer.Context) -> str:
+    return f"bara resume {shlex.quote(str(context.obj))}"
 
 
 @ledger_app.command("statement", epilog=examples("bara ledger DIR statement --client client-03 --csv"))
@@ -80,8 +86,8 @@ def verify_command(
         if as_json:
             print_json({"ok": finding.ok, **vars(finding)})
         elif finding.ok:
-            against = "" if receipt is None else ", and the receipt fits"
-            typer.echo(f"the record is whole: {finding.events} events, head {finding.head}{against}")
+            fits = ["the key fits"] * finding.keyed + ["the receipt fits"] * (receipt is not None)
+            typer.echo(f"the record is whole: {finding.events} events, head {', '.join([finding.head, *fits])}")
         else:
             typer.echo(f"the record is NOT whole: event {finding.wrong}: {finding.problem}")
         if not finding.ok:
@@ -110,7 +116,7 @@ def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> 
     """Add to the budget; the next round's offer is made with it."""
     with _books(context, debug) as books:
         operators.top_up(books, money(amount, what="the top-up"))
-        typer.echo(f"the budget is {statement(books).budget / 1e6:,.2f} now")
+        typer.echo(f"the budget is {show_money(statement(books).budget)} now")
 
 
 @ledger_app.command("pause", epilog=examples("bara ledger DIR pause"))
@@ -118,17 +124,23 @@ def pause_command(context: typer.Context, debug: Debug = False) -> None:
     """Stop the run before its next round; `bara resume DIR` continues it."""
     with _books(context, debug) as books:
         operators.pause(books)
+        typer.echo(f"paused before its next round; continue with: {_resume(context)}")
 
 
 @ledger_app.command("approve", epilog=examples("bara ledger DIR approve 12"))
-def approve_command(
-    context: typer.Context,
-    round_number: Annotated[int, typer.Argument(metavar="ROUND", help="Whose award.")],
-    debug: Debug = False,
-) -> None:
+def approve_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
     """Allow an award above ledger.approve_above; `bara resume DIR` trains it."""
     with _books(context, debug) as books:
         operators.approve(books, round_number)
+        typer.echo(f"round {round_number} is approved; train it with: {_resume(context)}")
+
+
+@ledger_app.command("decline", epilog=examples("bara ledger DIR decline 12"))
+def decline_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
+    """Refuse an award above ledger.approve_above: nobody trains, nobody is paid, `bara resume DIR` goes on."""
+    with _books(context, debug) as books:
+        operators.decline(books, round_number)
+        typer.echo(f"round {round_number} is declined; go on with: {_resume(context)}")
 
 
 @ledger_app.command("sign", epilog=examples("bara ledger DIR sign --client client-03 > client-03.json"))
@@ -158,4 +170,4 @@ def receipt_command(
         except (OSError, ValueError) as error:
             raise ConfigError(f"{file} is no receipt: {error}") from None
         check_client_receipt(receipt, public_key, None if paid is None else money(paid))
-        typer.echo(f"the receipt is good: {receipt['client']} was paid {receipt['paid'] / 1e6:,.6f}")
+        typer.echo(f"the receipt is good: {receipt['client']} was paid {show_money(receipt['paid'])}")

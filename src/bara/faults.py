@@ -6,6 +6,7 @@
 import os
 import signal
 from collections import Counter
+from functools import cache
 
 POINTS = (
     "folder made",
@@ -29,10 +30,17 @@ POINTS = (
 _passed: Counter[str] = Counter()
 
 
+@cache
+def _wanted() -> tuple[str, int]:
+    """Where to die, and at which passing; looked up once, because every commit passes several points."""
+    name, _, times = os.environ.get("BARA_FAULT", "").partition("@")
+    return name, int(times or 1)
+
+
 def point(name: str) -> None:
     """Die here, if the environment says so."""
-    wanted, _, times = os.environ.get("BARA_FAULT", "").partition("@")
+    wanted, times = _wanted()
     if wanted == name:
         _passed[name] += 1
-        if _passed[name] == int(times or 1):
+        if _passed[name] == times:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -84,6 +84,8 @@ class Market:
 
     def _award(self) -> AwardedRound | None:
         """Steps 1 and 2: the offer first, then the sealed bids, the menu and the award."""
+        if self.ended is not None:  # in an earlier sitting: what is bid since changes nothing
+            return None
         if not self.purse.rounds_left:
             self.ended = "the deadline is reached"
             return None

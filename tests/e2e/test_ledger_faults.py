@@ -127,7 +127,7 @@ def test_a_database_locked_by_another_program_is_waited_for_and_then_a_clear_err
     with closing(sqlite3.connect(folder / "ledger.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         done = bara("resume", folder, code=1)
-        assert "database is locked; nothing of this step was stored" in done.stderr
+        assert "database is locked; this step is stored as a whole or not at all" in done.stderr
     assert settled(folder) == before
     bara("resume", folder)
     assert result(folder) == whole
@@ -143,7 +143,7 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(tmp_path):
 
     changes = [*SMALL, "budget.max_rounds=150", "budget.total=600"]
     done = bara("run", "--out", folder, changes=changes, code=1, preexec_fn=limited)
-    assert "nothing of this step was stored" in done.stderr
+    assert "this step is stored as a whole or not at all" in done.stderr
     assert "Traceback" not in done.stderr
     before = settled(folder)
     assert before
@@ -179,12 +179,44 @@ def test_a_read_only_folder_is_a_clear_error(stopped):
         path.chmod(0o555 if path.is_dir() else 0o444)
     done = bara("resume", folder, code=1, preexec_fn=_obey_permissions)
     assert f"cannot write to {folder}: Permission denied" in done.stderr
+    done = bara("ledger", folder, "topup", "1", code=1, preexec_fn=_obey_permissions)
+    assert "readonly database; this step is stored as a whole or not at all" in done.stderr
     assert "Traceback" not in done.stderr
     for path in (folder, *folder.iterdir()):
         path.chmod(0o755 if path.is_dir() else 0o644)
     assert settled(folder) == before
     bara("resume", folder)
     assert result(folder) == whole
+
+
+@pytest.mark.parametrize("which", ["whole", "run"])
+def test_a_ledger_in_a_read_only_folder_can_be_read(stopped, which):
+    """One that was finished, and one that was killed and has its log beside it."""
+    folder = stopped[0].with_name(which)
+    verbs = [["verify"], ["statement"], ["statement", "--json"], ["export"], ["export", "--csv"], ["payouts"]]
+    paths = (folder, *folder.iterdir())
+    names = sorted(path.name for path in paths)
+    for path in paths:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    shown = [bara("ledger", folder, *verb, preexec_fn=_obey_permissions).stdout for verb in verbs]
+    assert sorted(path.name for path in (folder, *folder.iterdir())) == names
+    for path in paths:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    assert shown == [bara("ledger", folder, *verb).stdout for verb in verbs]
+    assert shown[0].startswith("the record is whole")
+
+
+def test_an_operator_answers_what_waits_and_the_run_says_how(tmp_path):
+    folder = tmp_path / "run"
+    changes = [*SMALL, "budget.max_rounds=2", "ledger.approve_above=1"]
+    done = bara("run", "--out", folder, changes=changes, code=1)
+    assert f"bara ledger {folder} approve 1` or `decline 1`" in done.stderr
+    assert "round 1 waits for approval" in bara("ledger", folder).stdout
+    assert f"go on with: bara resume {folder}" in bara("ledger", folder, "decline", 1).stdout
+    assert "approve 2`" in bara("resume", folder, code=1).stderr
+    assert f"train it with: bara resume {folder}" in bara("ledger", folder, "approve", 2).stdout
+    bara("resume", folder)
+    assert [entry["n"] > 0 for entry in result(folder)["history"]] == [False, False, True]
 
 
 @pytest.mark.parametrize("damage", ["newest cut short", "all cut short", "all gone"])
@@ -217,7 +249,7 @@ def test_a_ledger_that_was_tampered_with_is_not_resumed(stopped):
 def test_a_removed_tail_is_found_by_the_receipt(tmp_path):
     folder, receipt = tmp_path / "run", tmp_path / "receipt.json"
     bara("run", "--out", folder, changes=[*SMALL, "budget.max_rounds=4", f"ledger.receipt={receipt}"])
-    assert "and the receipt fits" in bara("ledger", folder, "verify", "--receipt", receipt).stdout
+    assert ", the receipt fits" in bara("ledger", folder, "verify", "--receipt", receipt).stdout
     with closing(sqlite3.connect(folder / "ledger.db")) as connection:
         connection.execute("DROP TRIGGER events_no_delete")
         connection.execute("DELETE FROM events WHERE kind = 'closed'")

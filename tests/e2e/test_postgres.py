@@ -91,7 +91,7 @@ def test_a_server_that_is_restarted_in_the_middle_of_a_run_loses_nothing(tmp_pat
     restart(["-m", "immediate", "restart"])
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 1, errors
-    assert "nothing of this step was stored" in errors
+    assert "this step is stored as a whole or not at all" in errors
     assert "Traceback" not in errors
     before = len(query(url, rows))
     assert 20 < before < 601

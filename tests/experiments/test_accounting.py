@@ -1,20 +1,28 @@
 import pytest
 
 from bara import Award, Bids, Delivery, Evaluation, Offer, Purse
-from bara.experiments.accounting import DELTA, privacy_spent
+from bara.experiments.accounting import DELTA, PrivacyAccount
 from bara.experiments.results import Result
 from bara.records import AwardedRound
 from bara.reports.html import run_report
 
 
 def rounds(count, epsilon=0.5, void=()):
-    bids = Bids.of({"ann": 1, "bob": 2}, epsilon={"ann": epsilon, "bob": 0.1})
+    bids, privacy = Bids.of({"ann": 1, "bob": 2}), {"ann": epsilon, "bob": 0.1}
     for number in range(1, count + 1):
         award = Award(("ann", "bob"), (1, 1))
-        awarded = AwardedRound(Purse(10**9, 1000, round=number), Offer.recruit(2), bids, bids.prices, award)
+        purse = Purse(10**9, 1000, round=number)
+        awarded = AwardedRound(purse, Offer.recruit(2), bids, bids.prices, award, privacy=privacy)
         done = [client for client in award.clients if client not in void]
         delivery = Delivery(Evaluation(0.5), dict.fromkeys(done), dict.fromkeys(void, "gone"))
         yield awarded.settle(delivery)
+
+
+def privacy_spent(records):
+    account = PrivacyAccount()
+    for record in records:
+        account.tell(record)
+    return account.spent()
 
 
 def test_one_round_costs_its_epsilon():

@@ -1,12 +1,20 @@
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
 
-from bara import AwardedRound, Delivery, Evaluation, RoundRecord
-from bara.allocators import Bara
+from bara import AwardedRound, Delivery, Evaluation, Market, Purse, RoundRecord
+from bara.allocators import Bara, Even
+from bara.allocators.planner import Planner
 from bara.errors import ConfigError, LedgerError
+from bara.federations.bidding import Bidders
+from bara.federations.distributions import Distribution
+from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.ledger import Books, Store, schema, verify
+from bara.ledger.reading import stored_page
+from bara.mechanisms import bid_price_first
+from bara.records import Plan
 
 
 def same(one, two):
@@ -27,6 +35,14 @@ def test_what_is_written_is_read_back_without_loss(open_books, play_into):
     for stored, lived in zip(books.history(), settled, strict=True):
         same(stored, lived)
     assert books.awarded() is None
+
+
+def test_a_plan_is_read_back_as_a_plan(open_books, play_into):
+    books = open_books()
+    steps = play_into(books, allocator=Planner(clients=6))
+    lived = [step.awarded.belief for step in steps if isinstance(step, RoundRecord)]
+    assert any(belief and isinstance(belief.plan, Plan) for belief in lived)
+    assert [record.awarded.belief for record in books.history()] == lived
 
 
 def test_a_promise_that_is_not_settled_is_found_again(open_books, play_into):
@@ -98,6 +114,33 @@ def test_no_round_spends_more_than_the_budget_and_what_was_added(open_books, pla
     rich = replace(steps[3], purse=replace(steps[3].purse, total=31_000_000))
     with pytest.raises(LedgerError, match="from the budget"):
         books.observe(rich.settle(Delivery.complete(rich.award, Evaluation(0.2))))
+
+
+def test_a_round_takes_no_more_work_the_longer_a_run_is(tmp_path):
+    """In steps of SQLite's own machine: before a round, its promise, its settlement, and reading it back."""
+    store, steps, work = Store.in_file(tmp_path / "long.db"), Counter(), {}
+    books = Books.open(store, "long", {}, Purse.of(900, 300))
+    bidders = Bidders(6, Distribution.parse("uniform(0.5, 1.5)"), 0)
+    market = Market(Even(), bid_price_first(), SyntheticFederation(bidders, LearningCurve(), 0), books.purse)
+
+    def count():
+        steps["all"] += 1
+
+    @sa.event.listens_for(books.store.engine, "begin")
+    def _listen(connection):
+        connection.connection.driver_connection.set_progress_handler(count, 1)
+
+    for step in market.rounds():
+        books.before_round(market.purse)
+        books.observe(step)
+        if isinstance(step, RoundRecord) and step.round in (10, 290):
+            with books.store.read() as connection:
+                stored_page(connection, 1, step.round, step.round)
+        if isinstance(step, RoundRecord):
+            work[step.round] = steps.total()
+            steps.clear()
+    store.close()
+    assert 0 < work[290] < 1.3 * work[10]
 
 
 def test_sqlite_syncs_fully_and_logs_ahead(open_books):

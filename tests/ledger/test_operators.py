@@ -1,20 +1,23 @@
 import json
+import re
 
 import pytest
 
-from bara import Bids, Market, Offer, Purse, RoundRecord
+from bara import Award, Bids, Market, Offer, Purse, RoundRecord
 from bara.allocators import Fixed
 from bara.errors import ConfigError, LedgerError, RunStoppedError
 from bara.experiments import Config, run
 from bara.experiments.folders import RunFolder
-from bara.ledger import Terms, operators, verify
+from bara.experiments.sittings import sit
+from bara.ledger import Books, Receipt, Terms, operators, verify
 from bara.ledger.exports import payouts_csv, statement_json, table_csv
 from bara.ledger.signatures import check_client_receipt, client_receipt, public_key
-from bara.ledger.statements import own_statement, payouts, statement
+from bara.ledger.statements import lines, own_statement, payouts, statement
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.client_cap import ClientCap
-from bara.records import money
+from bara.records import MAX_MONEY, money
 
+PURSE = 30_000_000
 SMALL = [
     "federation.engine=synthetic",
     "allocator.name=even",
@@ -33,7 +36,7 @@ def sitting(path, settings=None, *observers):
     """A first sitting with a configuration, a further one without."""
     if settings is not None:
         with RunFolder.new(path, settings) as folder:
-            return run(settings, *observers, books=folder.start)
+            return run(folder.config, *observers, books=folder.start)
     with RunFolder.find(path) as folder:
         books = folder.resume()
         return run(folder.config, *observers, books=lambda: books)
@@ -106,6 +109,206 @@ def test_an_award_above_the_limit_waits_for_approval_and_is_then_trained_as_prom
     assert look(path, verify).ok
 
 
+def test_a_declined_award_is_trained_by_nobody_paid_to_nobody_and_held_against_nobody(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(RunStoppedError, match="or `decline 1`"):
+        sitting(path, config("ledger.approve_above=0.5", "clients.failure_rate=0"))
+    promised = look(path, lambda books: books.awarded().award)
+    look(path, lambda books: operators.decline(books, 1))
+    for answer in (operators.approve, operators.decline):
+        with pytest.raises(LedgerError, match="round 1 is declined already"):
+            look(path, lambda books: answer(books, 1))  # noqa: B023 - called at once
+    with pytest.raises(RunStoppedError, match="round 2 promises"):
+        sitting(path)
+    _, first = look(path, lambda books: list(books.history()))
+    assert (first.awarded.award, first.n, first.paid, dict(first.delivery.void)) == (Award(), 0, 0, {})
+    second = look(path, lambda books: books.awarded())
+    assert set(promised.clients) <= set(second.bids.clients)  # a client that had failed would sit this round out
+    account = look(path, statement)
+    assert account.rounds[1].paid == 0
+    assert account.rounds[1].promised == promised.cost
+    reasons = {line.reason for line in look(path, lambda books: list(lines(books))) if line.round == 1}
+    assert reasons == {"declined by the operator"}
+    assert look(path, verify).ok
+
+
+def test_a_run_with_declined_and_approved_awards_ends_and_adds_up(tmp_path):
+    path, settings = (
+        tmp_path / "run",
+        config("ledger.approve_above=1.5", "ledger.retention=drop", "budget.max_rounds=6"),
+    )
+    answers = iter([operators.decline, operators.approve] * 3)
+    while True:
+        try:
+            result = sitting(path, None if path.exists() else settings)
+            break
+        except RunStoppedError:
+            waiting = look(path, Books.last_round) + 1
+            look(path, lambda books: next(answers)(books, waiting))  # noqa: B023 - called at once
+    account = look(path, statement)
+    assert 0 < account.spent == round(result.spent * 1e6)
+    assert 0 in [entry["n"] for entry in result.history[1:]]
+    assert look(path, verify).ok
+
+
+def test_a_round_below_the_limit_can_be_neither_approved_nor_declined(open_books, play_into):
+    """It is trained at once: an answer would come too late."""
+    books = open_books(terms=Terms(approve_above=10**9))
+    play_into(books, steps=2)
+    for answer in (operators.approve, operators.decline):
+        with pytest.raises(LedgerError, match="waits for no approval"):
+            answer(books, 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("retention = ", "'keep'"), ("approve_above = ", "99"), ("total = ", "9000.0"), ("seed = ", "7")]
+)
+def test_a_configuration_that_was_changed_since_is_refused_and_put_back_goes_on(tmp_path, key, value):
+    path = tmp_path / "run"
+    with pytest.raises(RunStoppedError):
+        sitting(path, config("ledger.retention=drop", "ledger.approve_above=0.5"))
+    file = path / "config.toml"
+    before = file.read_text()
+    file.write_text(re.sub(rf"(?m)^{key}.*", key + value, before))
+    with pytest.raises(ConfigError, match=rf"{key.removesuffix(' = ')}.* the run was opened with"):
+        sitting(path)
+    file.write_text(before)
+    with pytest.raises(RunStoppedError):
+        sitting(path)
+
+
+def test_the_receipt_may_move_while_a_run_stands(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(RunStoppedError):
+        sitting(path, config(f"ledger.receipt={tmp_path / 'one'}"), at(3, lambda: look(path, operators.pause)))
+    file = path / "config.toml"
+    file.write_text(file.read_text().replace(str(tmp_path / "one"), str(tmp_path / "two")))
+    (tmp_path / "one").rename(tmp_path / "two")
+    sitting(path)
+    assert look(path, lambda books: verify(books, Receipt.read(tmp_path / "two"))).ok
+
+
+@pytest.mark.parametrize("key", [None, b"mistyped"])
+def test_an_operator_without_the_key_may_read_and_cannot_break_the_chain(open_books, play_into, key):
+    books = open_books("keyed", Terms(key=b"right"))
+    play_into(books, steps=3)
+    other = Books.find(books.store, terms=Terms(key=key))
+    assert statement(other).spent == statement(books).spent
+    for action in (operators.pause, lambda one: operators.top_up(one, 1)):
+        with pytest.raises(LedgerError, match="required is the key the run was opened with"):
+            action(other)
+    assert verify(books).ok
+    operators.pause(books)
+    assert verify(books).ok
+
+
+def test_no_key_can_be_brought_to_a_run_that_was_opened_without(open_books, play_into):
+    books = open_books()
+    play_into(books, steps=3)
+    with pytest.raises(LedgerError, match="required is the key the run was opened with"):
+        operators.pause(Books.find(books.store, terms=Terms(key=b"new")))
+
+
+def test_a_budget_cannot_be_topped_up_beyond_what_money_can_count(open_books, play_into):
+    books = open_books()
+    play_into(books, steps=3)
+    operators.top_up(books, MAX_MONEY - PURSE)
+    with pytest.raises(LedgerError, match="at most"):
+        operators.top_up(books, 1)
+    assert books.before_round(books.purse).total == MAX_MONEY
+
+
+def test_a_statement_says_that_a_run_is_paused_or_waits_for_an_answer(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(RunStoppedError):
+        sitting(path, config("ledger.approve_above=0.5"))
+    assert look(path, statement).waiting == 1
+    look(path, lambda books: operators.approve(books, 1))
+    assert look(path, statement).waiting is None
+    assert not look(path, statement).paused
+    look(path, operators.pause)
+    assert look(path, statement).paused
+
+
+def test_a_receipt_that_is_gone_stops_a_resume_until_it_is_back(tmp_path):
+    path, receipt = tmp_path / "run", tmp_path / "receipt.json"
+    with pytest.raises(RunStoppedError):
+        sitting(path, config(f"ledger.receipt={receipt}"), at(3, lambda: look(path, operators.pause)))
+    receipt.rename(tmp_path / "elsewhere.json")
+    with pytest.raises(LedgerError, match=r"receipt\.json is gone"):
+        sitting(path)
+    (tmp_path / "elsewhere.json").rename(receipt)
+    assert sitting(path).rounds == 10
+
+
+def test_a_receipt_is_written_to_one_place_wherever_a_run_is_resumed(tmp_path, monkeypatch):
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "run"
+    with pytest.raises(RunStoppedError):
+        sitting(path, config("ledger.receipt=receipt.json"), at(3, lambda: look(path, operators.pause)))
+    monkeypatch.chdir(tmp_path / "there")
+    sitting(path)
+    assert not (tmp_path / "there" / "receipt.json").exists()
+    assert look(path, lambda books: books.receipt()) == Receipt.read(tmp_path / "receipt.json")
+
+
+def test_a_receipt_in_a_folder_that_is_not_there_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(ConfigError, match=r"ledger\.receipt"):
+        sitting(tmp_path / "run", config(f"ledger.receipt={tmp_path}/nowhere/receipt.json"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_has_ended_awards_nothing_more_whatever_is_bid_since(open_books, make_federation):
+    """It ended because two were too dear; bids that are cheap when it is looked at again buy nothing."""
+    books, federation = open_books(), make_federation(clients=3)
+    dear, cheap = Bids.of({"ann": 20, "bob": 20, "cat": 21}), Bids.of({"ann": 1, "bob": 1, "cat": 1})
+
+    def play(bids):
+        federation.bids = lambda _: bids
+        market, steps = sit(books, Stubborn(), bid_price_first(), federation)
+        return market, list(steps(lambda _: None))
+
+    market, _ = play(dear)
+    events = books.receipt().events
+    again, steps = play(cheap)
+    assert (again.ended, steps, books.receipt().events) == (market.ended, [], events)
+
+
+class Stubborn:
+    """Two clients or none."""
+
+    def ask(self, _purse):
+        return Offer.recruit(2, shortfall="stop")
+
+    def tell(self, record):
+        pass
+
+
+def test_of_two_runs_that_begin_in_one_folder_the_second_leaves_no_trace(tmp_path):
+    with RunFolder.new(tmp_path / "run", config()) as one, RunFolder.new(tmp_path / "run", config("seed=1")) as two:
+        one.start()
+        before = (tmp_path / "run" / "config.toml").read_text()
+        with pytest.raises(ConfigError, match="is there already"):
+            two.start()
+        assert (tmp_path / "run" / "config.toml").read_text() == before
+
+
+def test_a_new_run_does_not_go_on_with_another_of_the_same_name_in_a_shared_database(tmp_path):
+    settings = config(f"ledger.url=sqlite:///{tmp_path / 'shared.db'}")
+    sitting(tmp_path / "one" / "run", settings)
+    with pytest.raises(ConfigError, match="holds a run 'run' already"):
+        sitting(tmp_path / "two" / "run", settings)
+    sitting(tmp_path / "two" / "another", settings)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"run": "r", "events": "9", "head": "x"}', "nonsense"])
+def test_what_is_no_receipt_is_refused(tmp_path, text):
+    (tmp_path / "receipt.json").write_text(text)
+    with pytest.raises(LedgerError, match="is no receipt"):
+        Receipt.read(tmp_path / "receipt.json")
+
+
 def test_a_run_that_has_ended_takes_no_more_money(tmp_path):
     sitting(tmp_path / "run", config())
     for action in (operators.pause, lambda books: operators.top_up(books, 1)):
@@ -174,8 +377,11 @@ def test_a_client_can_check_its_signed_receipt_and_no_one_can_forge_one(open_boo
         check_client_receipt({**receipt, "paid": receipt["paid"] + 1}, key)
     with pytest.raises(LedgerError, match="does not fit"):
         check_client_receipt(receipt, public_key(open_books("other", Terms(key=b"another"))))
-    with pytest.raises(LedgerError, match="no signed receipt"):
-        check_client_receipt({}, key)
+    for nothing in ({}, [], "receipt"):
+        with pytest.raises(LedgerError, match="no signed receipt"):
+            check_client_receipt(nothing, key)
+    with pytest.raises(LedgerError, match="required is the key the run was opened with"):
+        public_key(Books.find(books.store, terms=Terms(key=b"mistyped")))
     with pytest.raises(ConfigError, match="signing needs a key"):
         public_key(open_books("plain"))
 

@@ -21,6 +21,25 @@ def everything(path):
     return path.read_bytes()
 
 
+def resumed(path, config, stop_after):
+    """The result of a run that was stopped after a round and resumed; its ledger is whole."""
+
+    class EnoughError(Exception):
+        pass
+
+    def stop(step):
+        if isinstance(step, RoundRecord) and step.round == stop_after:
+            raise EnoughError
+
+    with pytest.raises(EnoughError), RunFolder.new(path, config) as folder:
+        run(config, stop, books=folder.start)
+    with RunFolder.find(path) as folder:
+        books = folder.resume()
+        result = run(config, books=lambda: books)
+        assert verify(books).ok
+    return result
+
+
 def test_dropped_bids_and_menus_are_gone_and_the_chain_still_holds(open_books, play_into):
     books = open_books("dropped", DROP)
     play_into(books, allocator=DiscreetAllocator(Even()))
@@ -84,21 +103,22 @@ def test_an_allocator_that_learns_from_menus_resumes_though_they_are_dropped(tmp
             "ledger.retention=drop",
         ],
     )
+    assert resumed(tmp_path / "run", config, stop_after) == run(config)
+
+
+@pytest.mark.parametrize("cap", [[], ["ledger.client_cap=30"]])
+@pytest.mark.parametrize("retention", ["keep", "drop"])
+def test_privacy_spent_is_known_after_a_resume_though_bids_are_dropped(tmp_path, retention, cap):
+    changes = [
+        "mechanism.name=fl-market",
+        "allocator.name=even",
+        "budget.max_rounds=6",
+        f"ledger.retention={retention}",
+    ]
+    config = Config.load(None, ["federation.engine=synthetic", "budget.total=40", "clients.count=6", *changes, *cap])
     undisturbed = run(config)
-
-    class EnoughError(Exception):
-        pass
-
-    def stop(step):
-        if isinstance(step, RoundRecord) and step.round == stop_after:
-            raise EnoughError
-
-    with pytest.raises(EnoughError), RunFolder.new(tmp_path / "run", config) as folder:
-        run(config, stop, books=folder.start)
-    with RunFolder.find(tmp_path / "run") as folder:
-        books = folder.resume()
-        assert run(config, books=lambda: books) == undisturbed
-        assert verify(books).ok
+    assert undisturbed.privacy
+    assert resumed(tmp_path / "run", config, stop_after=3) == undisturbed
 
 
 def test_what_is_remembered_holds_no_bid():

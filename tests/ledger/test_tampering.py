@@ -179,4 +179,11 @@ def test_without_the_key_a_keyed_chain_can_be_neither_checked_nor_made(open_book
     with pytest.raises(LedgerError, match="needs the same key"):
         verify(Books.find(books.store))
     assert verify(Books.find(books.store, terms=Terms(key=b"wrong"))).wrong == 1
-    assert verify(Books.find(books.store, terms=Terms(key=b"right"))).ok
+    assert verify(Books.find(books.store, terms=Terms(key=b"right"))).keyed
+
+
+def test_a_verification_says_when_no_key_was_used(open_books, play_into):
+    """A keyed ledger that was written anew without the key, its configuration too, does not pass for the keyed one."""
+    books = open_books("plain")
+    play_into(books)
+    assert (verify(books).ok, verify(books).keyed) == (True, False)

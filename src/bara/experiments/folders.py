@@ -3,9 +3,10 @@
 import contextlib
 import json
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self, final
+from typing import Any, Self, final
 
 from bara.errors import ConfigError, LedgerError
 from bara.experiments.config import Config
@@ -15,6 +16,7 @@ from bara.ledger import Books, Receipt, Store, Terms, verify
 from bara.ledger.locks import only_process, only_session
 from bara.ledger.operators import go_on
 from bara.ledger.receipts import write_whole
+from bara.ledger.store import HEAD
 from bara.records import money
 
 
@@ -40,7 +42,7 @@ class RunFolder(contextlib.ExitStack):
         if path.exists() and (not path.is_dir() or any(not one.name.startswith(".") for one in path.iterdir())):
             raise ConfigError(f"{str(path)!r} is there already; required is a new or empty folder for --out")
         terms(config)
-        return cls(path, config)
+        return cls(path, _with_whole_receipt_path(config))
 
     @classmethod
     def find(cls, path: Path) -> Self:
@@ -53,34 +55,40 @@ class RunFolder(contextlib.ExitStack):
         """Make the folder, take its lock, open its books."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            point("folder made")
-            write_whole(self.path / "config.toml", self.config.to_toml())
-        except (OSError, LedgerError) as error:
+        except OSError as error:
             raise ConfigError(f"cannot write to the folder {str(self.path)!r}: {error}") from None
+        point("folder made")
+        self.enter_context(only_process(self.path))
+        if (self.path / "config.toml").exists():
+            raise ConfigError(f"a run is there already in {str(self.path)!r}; required is a new folder for --out")
+        write_whole(self.path / "config.toml", self.config.to_toml())
         point("configuration written")
-        return self.resume()
+        store = self._locked_store()
+        if self._books(store) is not None:
+            (self.path / "config.toml").unlink()
+            raise ConfigError(
+                f"{store.place} holds a run {self.name!r} already; required is a folder of another name for --out"
+            )
+        return self._open(store)
 
     def resume(self) -> Books:
         """Take the lock, check the ledger from its first event on, and let a paused run continue."""
         self.enter_context(only_process(self.path))
-        store = self._store()
-        self.enter_context(only_session(store, self.name))
+        store = self._locked_store()
         books = self._books(store)
         if books is None:
-            return Books.open(
-                store, self.name, self.config.model_dump(mode="json"), self.config.purse(), terms(self.config)
-            )
-        self.config = Config.parse(books.opening["config"])
-        receipt = books.terms.receipt
-        finding = verify(books, Receipt.read(receipt) if receipt is not None and receipt.exists() else None)
+            return self._open(store)
+        finding = verify(books, _receipt(books))
         if not finding.ok:
             raise LedgerError(f"the ledger of {self.path} is not whole: event {finding.wrong}: {finding.problem}")
+        _refuse_changes(self.config, Config.parse(books.opening["config"]))
         go_on(books)
         return books
 
     def look(self) -> Books:
         """The books, for reading and for what an operator may do while the run goes on."""
-        books = self._books(self._store())
+        writable = self.config.ledger.url is not None or os.access(self.path, os.W_OK)
+        books = self._books(self._store() if writable else self._readable(), needs_key=False)
         if books is None:
             raise LedgerError(
                 f"the run in {self.path} was stopped before its books were opened; `bara resume` opens them"
@@ -99,22 +107,88 @@ class RunFolder(contextlib.ExitStack):
         """What the run is called in a database that it shares."""
         return self.path.resolve().name
 
+    def _open(self, store: Store) -> Books:
+        tree = self.config.model_dump(mode="json")
+        return Books.open(store, self.name, tree, self.config.purse(), terms(self.config))
+
+    def _locked_store(self) -> Store:
+        store = self._store()
+        self.enter_context(only_session(store, self.name))
+        return store
+
     def _store(self) -> Store:
         url = self.config.ledger.url
         store = Store.in_file(self.path / "ledger.db") if url is None else Store.open(url)
         self.callback(store.close)
         return store
 
-    def _books(self, store: Store) -> Books | None:
+    def _readable(self) -> Store:
+        """The ledger in a folder that cannot be written to."""
+        store = Store.look(self.path / "ledger.db")
+        self.callback(store.close)
+        if (version := store.version()) != HEAD:
+            raise LedgerError(
+                f"the ledger of {self.path} is of schema {version}; required is {HEAD}, to which it is brought where "
+                "its folder can be written to"
+            )
+        return store
+
+    def _books(self, store: Store, *, needs_key: bool = True) -> Books | None:
         own = self.config.ledger.url is None
-        return Books.find(store, None if own else self.name, terms(self.config))
+        return Books.find(store, None if own else self.name, terms(self.config, needs_key=needs_key))
 
 
-def terms(config: Config) -> Terms:
-    """How a configuration wants its books kept."""
+_MAY_CHANGE = {"ledger.url", "ledger.receipt", "ledger.key", "data.path", "federation.workers"}
+"""Where things are, and how many processes train: nothing of a run's result depends on them."""
+
+
+def _refuse_changes(now: Config, opened: Config) -> None:
+    """Refuse to go on with a configuration other than the one a run was opened with."""
+    one, two = _flat(now.model_dump(mode="json")), _flat(opened.model_dump(mode="json"))
+    for key in sorted(one.keys() | two.keys()):
+        if key not in _MAY_CHANGE and one.get(key) != two.get(key):
+            raise ConfigError(
+                f"{key} is {one.get(key)!r} in config.toml; required is the {two.get(key)!r} the run was opened with"
+                + (" (`bara ledger DIR topup` adds to a budget)" if key == "budget.total" else "")
+            )
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Keys as one writes them after --set."""
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return found
+
+
+def _with_whole_receipt_path(config: Config) -> Config:
+    """The same receipt wherever the run is resumed; refused where it could not be written."""
+    if config.ledger.receipt is None:
+        return config
+    path = Path(config.ledger.receipt).absolute()
+    if not path.parent.is_dir():
+        raise ConfigError(f"ledger.receipt is {str(path)!r}; required is a file in a folder that is there")
+    return config.model_copy(update={"ledger": config.ledger.model_copy(update={"receipt": str(path)})})
+
+
+def _receipt(books: Books) -> Receipt | None:
+    """The run's receipt from its second place; there is one as soon as round 0 is settled and the next one begins."""
+    path = books.terms.receipt
+    if path is None or (not path.exists() and books.last_round() < 1):
+        return None
+    if not path.exists():
+        raise LedgerError(
+            f"the receipt {path} is gone, so nobody can tell whether events are missing; required is that it is put "
+            "back, or that ledger.receipt is taken out of config.toml"
+        )
+    return Receipt.read(path)
+
+
+def terms(config: Config, *, needs_key: bool = True) -> Terms:
+    """How a configuration wants its books kept; who only reads needs no key."""
     ledger = config.ledger
-    key = None if ledger.key is None else os.environ.get(ledger.key, "").encode()
-    if key == b"":
+    key = None if ledger.key is None else os.environ.get(ledger.key, "").encode() or None
+    if key is None and ledger.key is not None and needs_key:
         raise ConfigError(f"ledger.key names the environment variable {ledger.key!r}, which is not set")
     return Terms(
         ledger.retention,

@@ -1,6 +1,8 @@
 """What a run came to, in the words that JSON, tables and reports share."""
 
 import csv
+import math
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -66,7 +68,7 @@ class Result:
 
 
 class Summary:
-    """Adds a run up round by round, so that none of its rounds need be kept.
+    """Adds a run up round by round, so that none of its rounds need be kept: of each, four numbers are.
 
     Args:
         bidders: Whose strategic clients' profit to count; None for nobody's.
@@ -77,13 +79,17 @@ class Summary:
         self.profit = 0
         """Payments less costs of the strategic clients over all rounds they were paid for, in micro-units."""
         self._payments: Counter[str] = Counter()
-        self._history: list[dict[str, Any]] = []
+        self._n, self._paid = array("q"), array("q")
+        self._accuracy, self._loss = array("d"), array("d")
         self._purse: Purse | None = None
 
     def tell(self, record: RoundRecord) -> None:
         """Add a settled round."""
         self._payments.update(record.payments)
-        self._history.append(round_json(record))
+        self._n.append(record.n)
+        self._paid.append(record.paid)
+        self._accuracy.append(record.evaluation.reported_accuracy)
+        self._loss.append(math.nan if record.evaluation.reported_loss is None else record.evaluation.reported_loss)
         self._purse = record.purse_after
         if self.bidders is not None:
             self._count_profit(record, self.bidders)
@@ -92,19 +98,25 @@ class Summary:
         """What the run came to."""
         if self._purse is None:
             raise InvalidRecordError("a run without a round has no result")
-        accuracies = [entry["accuracy"] for entry in self._history]
         return Result(
             budget=decimal_money(self._purse.total),
             spent=decimal_money(self._purse.spent),
             rounds=self._purse.round - 1,
             ended=ended,
-            accuracy_final=accuracies[-1],
-            accuracy_last10=fmean(accuracies[1:][-10:] or accuracies),
-            accuracy_best=max(accuracies),
+            accuracy_final=self._accuracy[-1],
+            accuracy_last10=fmean(self._accuracy[1:][-10:] or self._accuracy),
+            accuracy_best=max(self._accuracy),
             payments={client: decimal_money(paid) for client, paid in self._payments.most_common()},
-            history=self._history,
+            history=self._history(),
             **identity,
         )
+
+    def _history(self) -> list[dict[str, Any]]:
+        columns = zip(self._n, self._paid, self._accuracy, self._loss, strict=True)
+        return [
+            {"round": number, "n": n, "cost": decimal_money(paid), "accuracy": accuracy, "loss": _known(loss)}
+            for number, (n, paid, accuracy, loss) in enumerate(columns)
+        ]
 
     def _count_profit(self, record: RoundRecord, bidders: Bidders) -> None:
         paid = record.payments
@@ -112,15 +124,8 @@ class Summary:
         self.profit += sum(paid[client] - costs[client] for client in bidders.strategic if client in paid)
 
 
-def round_json(record: RoundRecord) -> dict[str, Any]:
-    """A settled round, short: what history shows."""
-    return {
-        "round": record.round,
-        "n": record.n,
-        "cost": decimal_money(record.paid),
-        "accuracy": record.evaluation.reported_accuracy,
-        "loss": record.evaluation.reported_loss,
-    }
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else number
 
 
 COLUMNS = (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from bara.allocators import ALLOCATORS
-from bara.experiments.accounting import privacy_spent
+from bara.experiments.accounting import PrivacyAccount
 from bara.experiments.config import Config
 from bara.experiments.engines import build_federation
 from bara.experiments.results import Result, Summary
@@ -51,13 +51,12 @@ def run(
         if isinstance(federation, contextlib.AbstractContextManager):
             stack.enter_context(federation)
         summary = Summary(_bidders(config, federation))
-        protected = wishes_of(mechanism).protection is not None
-        private: list[RoundRecord] = []
+        account = PrivacyAccount() if wishes_of(mechanism).protection else None
 
         def watch(record: RoundRecord) -> None:
             summary.tell(record)
-            if protected:  # the accountant composes all rounds at the end
-                private.append(record)
+            if account is not None:
+                account.tell(record)
 
         if books is None:
             market = Market(allocator, mechanism, federation, config.purse())
@@ -69,7 +68,7 @@ def run(
             for observe in observers:
                 observe(step)
         models = federation.finish() if isinstance(federation, Keeps) else {}
-    privacy = privacy_spent(private) if protected else None
+    privacy = None if account is None else account.spent()
     return _with_lying(
         config, summary, summary.result(market.ended or "", models=models, privacy=privacy, **_identity(config))
     )

@@ -25,6 +25,7 @@ def sit(
         _recall(books, learners)
         allocator, mechanism = DiscreetAllocator(allocator), DiscreetMechanism(mechanism)
     market = Market(allocator, mechanism, federation, books.purse, books.before_round)
+    market.ended = books.ended()
 
     def play(watch: Watch) -> Iterator[AwardedRound | RoundRecord]:
         for step in market.rounds(_rebuilt(books, federation, watch), books.awarded()):

@@ -1,9 +1,11 @@
 """One run's books: the promise is stored before anyone trains, the settlement after, each in one durable commit."""
 
+import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, Self, final
 
@@ -12,16 +14,19 @@ import sqlalchemy as sa
 from bara.errors import LedgerError, RunStoppedError
 from bara.faults import point
 from bara.ledger import schema
-from bara.ledger.chain import canonical, commitment, new_salt
+from bara.ledger.chain import START, canonical, commitment, new_salt
 from bara.ledger.codec import award_tree, bids_tree, read_award, read_record, settlement_tree
-from bara.ledger.events import Chain, seal
-from bara.ledger.reading import last_of, stored_page, stored_rounds
+from bara.ledger.events import PAGE, Chain, Draft, seal
+from bara.ledger.reading import is_paused, last_of, stored_page, topped_up
 from bara.ledger.receipts import Receipt
-from bara.ledger.store import Store
+from bara.ledger.store import Store, insert
 from bara.records import AwardedRound, Purse, RoundRecord, show_money
 
-_INSERT = {table: sa.insert(table) for table in (schema.promises, schema.settlements, schema.closings)}  # made once
-_ADDED = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == sa.bindparam("run"))
+_OPENED = ("retention", "approve_above")
+"""Terms that are agreed when a run is opened and stay."""
+
+DECLINED = "declined by the operator"
+"""Why the winners of a declined award are void."""
 
 Memories = Callable[[], Mapping[str, Any]]
 """What allocator and mechanism know now, by part."""
@@ -59,6 +64,7 @@ class Books:
         self.memories: Memories = dict
         self.chain = Chain(run, name, terms.key)
         self._promised: int | None = None  # the round whose promise is known to be stored
+        self._declined: Sequence[str] = ()  # whom an operator would not have in that round
 
     @classmethod
     def open(cls, store: Store, name: str, config: Mapping[str, Any], purse: Purse, terms: Terms | None = None) -> Self:
@@ -66,24 +72,33 @@ class Books:
         terms = terms or Terms()
         with store.write() as connection:
             run = int(connection.scalar(sa.select(sa.func.coalesce(sa.func.max(schema.runs.c.id), 0))) or 0) + 1
-            row = {"id": run, "name": name, "total": purse.total, "max_rounds": purse.max_rounds}
-            connection.execute(sa.insert(schema.runs), row)
+            insert(connection, schema.runs, [(run, name, purse.total, purse.max_rounds)])
             books = cls(store, run, name, terms)
-            body = {"config": config, "keyed": terms.key is not None, "retention": terms.retention}
-            books.chain.append(connection, "opened", None, body, [purse.total, purse.max_rounds])
+            kept = {term: getattr(terms, term) for term in _OPENED}
+            body = {"config": config, "keyed": terms.key is not None, **kept}
+            books.chain.append(connection, Draft("opened", None, body, [purse.total, purse.max_rounds]))
             point("opening")
         point("opened")
         return books
 
     @classmethod
     def find(cls, store: Store, name: str | None = None, terms: Terms | None = None) -> Self | None:
-        """The books of a run by its name, or of the only run there is; None where there is none."""
+        """The books of a run by its name, or of the only run there is; None where there is none.
+
+        Key and receipt are the caller's; the other terms are those the run was opened with, whatever the caller says.
+        """
         with store.read() as connection:
             found = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.name)).all()
         chosen = [run for run in found if name is None or run.name == name]
         if len(chosen) > 1:
             raise LedgerError(f"{store.place} holds {len(chosen)} runs; required is one's name")
-        return cls(store, chosen[0].id, chosen[0].name, terms or Terms()) if chosen else None
+        if not chosen:
+            return None
+        books = cls(store, chosen[0].id, chosen[0].name, terms or Terms())
+        with contextlib.suppress(LedgerError, ValueError):  # an opening that cannot be read is for `verify` to find
+            opened = {term: books.opening[term] for term in _OPENED if term in books.opening}
+            books.terms = replace(books.terms, **opened)
+        return books
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -104,11 +119,13 @@ class Books:
         return Purse(row.total, row.max_rounds)
 
     def history(self) -> Iterator[RoundRecord]:
-        """Every settled round, as it was."""
-        with self.store.read() as connection:
-            for number, stored in stored_rounds(connection, self.chain.run):
-                if stored.settled is not None:
-                    yield read_record(number, stored, self.purse)
+        """Every settled round, as it was. Each page is a look of its own: between two, somebody may train for hours."""
+        for first in count(0, PAGE):
+            with self.store.read() as connection:
+                page = stored_page(connection, self.chain.run, first, first + PAGE - 1)
+            yield from (read_record(number, one, self.purse) for number, one in page if one.settled is not None)
+            if len(page) < PAGE:
+                return
 
     def last_round(self) -> int:
         """The last settled round; -1 before the initial evaluation."""
@@ -118,14 +135,16 @@ class Books:
         return -1 if found is None else int(found)
 
     def awarded(self) -> AwardedRound | None:
-        """The promise that is stored but not settled, if there is one."""
+        """The promise that is stored but not settled, if there is one; without winners where it was declined."""
         number = self.last_round() + 1
         with self.store.read() as connection:
             page = stored_page(connection, self.chain.run, number, number)
         if not page or page[0][1].promised is None:
             return None
+        stored = page[0][1]
         self._promised = number
-        return read_award(number, page[0][1])
+        self._declined = [client for client, _ in stored.promises] if stored.declined else ()
+        return read_award(number, stored)
 
     def ended(self) -> str | None:
         """Why the run ended, once it has."""
@@ -164,7 +183,7 @@ class Books:
         if self.ended() is not None:
             return
         with self.store.write() as connection:
-            self.chain.append(connection, "closed", None, {"ended": ended})
+            self.chain.append(connection, Draft("closed", None, {"ended": ended}))
             point("closing")
         point("closed")
         self.write_receipt()
@@ -172,11 +191,22 @@ class Books:
     def before_round(self, purse: Purse) -> Purse:
         """The purse with whatever was added to it since; stops the run if an operator has paused it."""
         with self.store.read() as connection:
-            total = self.purse.total + int(connection.scalar(_ADDED, {"run": self.chain.run}) or 0)
-            paused = last_of(connection, self.chain.run, "paused", "continued", column="kind") == "paused"
+            total = self.purse.total + topped_up(connection, self.chain.run)
+            paused = is_paused(connection, self.chain.run)
         if paused:
             raise RunStoppedError(f"paused by the operator before round {purse.round}")
         return replace(purse, total=total)
+
+    def check_key(self) -> None:
+        """Refuse a key other than the run's: an event that is appended with it would break the chain for ever."""
+        with self.store.read() as connection:
+            first = next(self.chain.events(connection), None)
+        rows = [self.purse.total, self.purse.max_rounds]
+        if first is None or not self.chain.fits(first, START, rows):
+            raise LedgerError(
+                f"the first event of run {self.name!r} does not fit the key at hand (ledger.key); required is the key "
+                "the run was opened with, and nothing was stored"
+            )
 
     def write_receipt(self) -> None:
         """Write the receipt to its second place, if it has one."""
@@ -186,55 +216,48 @@ class Books:
 
     def _promise(self, awarded: AwardedRound) -> None:
         award, number, run = awarded.award, awarded.purse.round, self.chain.run
-        rows = [[client, amount] for client, amount in zip(award.clients, award.payments, strict=True)]
-        promises = [
-            {"run": run, "round": number, "client": client, "rank": rank, "amount": amount}
-            for rank, (client, amount) in enumerate(rows)
-        ]
+        promises = list(zip(award.clients, award.payments, strict=True))
         point("bids opened")
         with self.store.write() as connection:
-            bids = seal(connection, run, number, "bids", bids_tree(awarded.bids))
-            self.chain.append(connection, "bids", number, {"bids": bids})
-            menu = seal(connection, run, number, "menu", awarded.costs.tolist())
-            if promises:
-                connection.execute(_INSERT[schema.promises], promises)
-            self.chain.append(connection, "awarded", number, {**award_tree(awarded), "menu": menu}, rows)
+            sealed = {"bids": bids_tree(awarded.bids), "menu": awarded.costs.tolist()}
+            digests = seal(connection, run, number, sealed)
+            rows = [(run, number, client, rank, amount) for rank, (client, amount) in enumerate(promises)]
+            insert(connection, schema.promises, rows)
+            body = {**award_tree(awarded), "menu": digests["menu"]}
+            self.chain.append(
+                connection,
+                Draft("bids", number, {"bids": digests["bids"]}),
+                Draft("awarded", number, body, promises),
+            )
             point("promising")
         self._promised = number
         point("promised")
 
     def _settle(self, record: RoundRecord) -> None:
-        run, number, paid = self.chain.run, record.round, record.payments
-        rows = [[client, paid.get(client, 0), record.delivery.void.get(client)] for client in _sorted_winners(record)]
-        purse = record.awarded.purse
-        balance = [purse.total, purse.spent, record.paid, purse.spent + record.paid]
-        settlements = [
-            {"run": run, "round": number, "client": client, "paid": amount, "reason": reason}
-            for client, amount, reason in rows
-        ]
-        names = ("total", "spent_before", "paid", "spent_after")
+        run, number, purse, payments = self.chain.run, record.round, record.awarded.purse, record.payments
+        void = {**record.delivery.void, **dict.fromkeys(self._declined, DECLINED)}
+        winners = sorted([*record.awarded.award.clients, *self._declined])
+        rows = [(client, payments.get(client, 0), void.get(client)) for client in winners]
+        paid = sum(payments.values())
+        balance = (purse.total, purse.spent, paid, purse.spent + paid)
         with self.store.write() as connection:
-            if settlements:
-                connection.execute(_INSERT[schema.settlements], settlements)
-            connection.execute(
-                _INSERT[schema.closings], {"run": run, "round": number, **dict(zip(names, balance, strict=True))}
-            )
+            insert(connection, schema.settlements, [(run, number, *row) for row in rows])
+            insert(connection, schema.closings, [(run, number, *balance)])
             memory = self._drop(connection, number) if self.terms.retention == "drop" else {}
-            self.chain.append(connection, "settled", number, {**settlement_tree(record), **memory}, [rows, balance])
+            body = {**settlement_tree(record), **memory}
+            self.chain.append(connection, Draft("settled", number, body, [rows, balance]))
             point("settling")
+        self._declined = ()
         point("settled")
 
     def _drop(self, connection: sa.Connection, number: int) -> dict[str, Any]:
         """Remove what may not stay, and store what was learned from it; returns the digests the event commits to."""
-        run, digests = self.chain.run, {}
+        run = self.chain.run
         connection.execute(sa.delete(schema.sealed).where(schema.sealed.c.run == run, schema.sealed.c.round == number))
         connection.execute(sa.delete(schema.memories).where(schema.memories.c.run == run))
-        for part, tree in self.memories().items():
-            salt, text = new_salt(), canonical(tree)
-            row = {"run": run, "part": part, "round": number, "salt": salt, "content": text}
-            connection.execute(sa.insert(schema.memories), row)
-            digests[part] = commitment(salt, text)
-        return {"memories": digests}
+        rows = [(run, part, number, new_salt(), canonical(tree)) for part, tree in self.memories().items()]
+        insert(connection, schema.memories, rows)
+        return {"memories": {part: commitment(salt, text) for _, part, _, salt, text in rows}}
 
     def _wait_for_approval(self, awarded: AwardedRound) -> None:
         most, cost, number = self.terms.approve_above, awarded.award.cost, awarded.purse.round
@@ -245,9 +268,5 @@ class Books:
         if approved is None:
             raise RunStoppedError(
                 f"round {number} promises {show_money(cost)}, above ledger.approve_above = {show_money(most)}: it "
-                f"waits for `bara ledger DIR approve {number}`"
+                f"waits for `bara ledger DIR approve {number}` or `decline {number}`"
             )
-
-
-def _sorted_winners(record: RoundRecord) -> list[str]:
-    return sorted(record.awarded.award.clients)

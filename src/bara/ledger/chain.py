@@ -9,6 +9,8 @@ from typing import Any
 START = "0" * 64
 """What stands in the place of a hash before the first event."""
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
 
 def canonical(tree: Any) -> str:
     """One text for one content: keys sorted, no spaces, and every float as the shortest text that reads back as it.
@@ -16,7 +18,7 @@ def canonical(tree: Any) -> str:
     >>> canonical({"b": 0.1, "a": [1, None]})
     '{"a":[1,null],"b":0.1}'
     """
-    return json.dumps(tree, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODER.encode(tree)
 
 
 def link(previous: str, content: str, key: bytes | None = None) -> str:

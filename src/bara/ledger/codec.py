@@ -17,6 +17,7 @@ from bara.records import (
     Evidence,
     IntArray,
     Offer,
+    Plan,
     Purse,
     RoundRecord,
 )
@@ -34,6 +35,7 @@ class StoredRound:
         promises: (client, amount), best first.
         settlements: (client, paid, reason).
         sealed: The sealed parts that are still there, by name.
+        declined: An operator would not have it: nobody trains and nobody is paid.
     """
 
     promised: Tree | None
@@ -41,6 +43,7 @@ class StoredRound:
     promises: Sequence[tuple[str, int]]
     settlements: Sequence[tuple[str, int, str | None]]
     sealed: Mapping[str, Any]
+    declined: bool = False
 
 
 def bids_tree(bids: Bids) -> Tree:
@@ -53,24 +56,24 @@ def award_tree(awarded: AwardedRound) -> Tree:
     """An awarded round without its bids, its menu and its amounts, which have places of their own."""
     return {
         "purse": [awarded.purse.total, awarded.purse.max_rounds, awarded.purse.spent],
-        "offer": _sparse(asdict(awarded.offer)),
+        "offer": _sparse(vars(awarded.offer)),
         "weights": awarded.award.weights,
         "fell_short": awarded.award.fell_short,
         "belief": None if awarded.belief is None else _sparse(asdict(awarded.belief)),
-        "privacy": _privacy(awarded),
+        "privacy": awarded.privacy,
     }
 
 
 def settlement_tree(record: RoundRecord) -> Tree:
     """What came of a round, without its amounts."""
-    evidence = {client: _sparse(asdict(e)) for client, e in record.delivery.delivered.items()}
+    evidence = {client: _sparse(vars(e)) for client, e in record.delivery.delivered.items()}
     # A delivery keeps the order in which clients were named; a record that is read back must keep it too.
     order = {"delivered": list(evidence), "void": list(record.delivery.void)}
-    return {"evaluation": _sparse(asdict(record.evaluation)), "evidence": evidence, **order}
+    return {"evaluation": _sparse(vars(record.evaluation)), "evidence": evidence, **order}
 
 
 def read_award(round_number: int, stored: StoredRound) -> AwardedRound:
-    """The promise as it was made; bids and menu are there unless they were dropped."""
+    """The promise as it was made; bids and menu are there unless they were dropped. Declined, it recruits nobody."""
     body = stored.promised or {}
     total, max_rounds, spent = body["purse"]
     return AwardedRound(
@@ -78,13 +81,9 @@ def read_award(round_number: int, stored: StoredRound) -> AwardedRound:
         Offer(**{**body["offer"], "table": _tuple(body["offer"].get("table"))}),
         _read_bids(stored.sealed.get("bids")),
         _read_costs(stored.sealed.get("menu")),
-        Award(
-            tuple(client for client, _ in stored.promises),
-            tuple(amount for _, amount in stored.promises),
-            _tuple(body["weights"]),
-            body["fell_short"],
-        ),
-        None if body["belief"] is None else Belief(**{k: _tuple(v) for k, v in body["belief"].items()}),
+        Award(fell_short=body["fell_short"]) if stored.declined else _award(body, stored.promises),
+        _read_belief(body["belief"]),
+        None if stored.declined else body["privacy"],
     )
 
 
@@ -100,12 +99,17 @@ def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRe
     return read_award(round_number, stored).settle(Delivery(evaluation, delivered, void))
 
 
-def _privacy(awarded: AwardedRound) -> dict[str, float] | None:
-    """The privacy budget each winner spends by delivering, where bids carry one."""
-    if "epsilon" not in awarded.bids.columns:
+def _award(body: Tree, promises: Sequence[tuple[str, int]]) -> Award:
+    clients, payments = zip(*promises, strict=True) if promises else ((), ())
+    return Award(clients, payments, _tuple(body["weights"]), body["fell_short"])
+
+
+def _read_belief(tree: Tree | None) -> Belief | None:
+    if tree is None:
         return None
-    spent = dict(zip(awarded.bids.clients, awarded.bids.columns["epsilon"].tolist(), strict=True))
-    return {client: spent[client] for client in awarded.award.clients}
+    plan = tree.get("plan")
+    known = {key: _tuple(value) for key, value in tree.items()}
+    return Belief(**{**known, "plan": None if plan is None else Plan(**plan)})
 
 
 def _read_bids(tree: Tree | None) -> Bids:

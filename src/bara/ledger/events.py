@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from bara.ledger import schema
 from bara.ledger.chain import START, canonical, commitment, link, new_salt
+from bara.ledger.store import insert
 
 PAGE = 500
 """Rounds read at a time, so that memory stays flat however long a run is."""
@@ -31,14 +32,22 @@ class Event:
     hash: str
 
 
+@dataclass(frozen=True)
+class Draft:
+    """An event before it has its place in the chain."""
+
+    kind: str
+    round: int | None = None
+    body: Mapping[str, Any] = field(default_factory=dict)
+    rows: Rows = field(default_factory=list)
+
+
 def content(run: str, number: int, kind: str, round_number: int | None, at: str, body: str, rows: Rows) -> str:
     """What an event's hash is made of."""
     return canonical([run, number, kind, round_number, at, body, rows])
 
 
-_HEAD = sa.text("SELECT number, hash FROM events WHERE run = :run ORDER BY number DESC LIMIT 1")
-_INSERT = sa.insert(schema.events)  # made once: making a statement takes longer than executing it
-_SEAL = sa.insert(schema.sealed)
+_HEAD = "SELECT number, hash FROM events WHERE run = {} ORDER BY number DESC LIMIT 1"
 
 
 @dataclass(frozen=True)
@@ -57,25 +66,29 @@ class Chain:
 
     def head(self, connection: sa.Connection) -> tuple[int, str]:
         """The last event's number and hash."""
-        row = connection.execute(_HEAD, {"run": self.run}).one_or_none()
-        return (0, START) if row is None else (row.number, row.hash)
+        cursor = connection.connection.cursor()
+        cursor.execute(_HEAD.format(int(self.run)))
+        number, value = cursor.fetchone() or (0, START)
+        return number, value
 
-    def append(
-        self,
-        connection: sa.Connection,
-        kind: str,
-        round_number: int | None,
-        body: Mapping[str, Any],
-        rows: Rows = [],  # noqa: B006
-    ) -> int:
-        """Append an event; returns its number. Two that append at once cannot both succeed with the same number."""
-        number, previous = self.head(connection)
+    def append(self, connection: sa.Connection, *drafts: Draft) -> int:
+        """Append events; returns the last one's number. Two that append at once cannot both get the same number."""
+        last, previous = self.head(connection)
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        text = canonical(body)
-        value = link(previous, content(self.name, number + 1, kind, round_number, at, text, rows), self.key)
-        event = Event(number + 1, kind, round_number, at, text, previous, value)
-        connection.execute(_INSERT, {"run": self.run, **vars(event)})
-        return number + 1
+        stored = []
+        for number, draft in enumerate(drafts, last + 1):
+            text = canonical(draft.body)
+            made_of = content(self.name, number, draft.kind, draft.round, at, text, draft.rows)
+            value = link(previous, made_of, self.key)
+            stored.append((self.run, number, draft.kind, draft.round, at, text, previous, value))
+            previous = value
+        insert(connection, schema.events, stored)
+        return last + len(drafts)
+
+    def fits(self, event: Event, previous: str, rows: Rows) -> bool:
+        """Whether the event's hash is that of its content, the hash before it, and its rows."""
+        made_of = content(self.name, event.number, event.kind, event.round, event.at, event.body, rows)
+        return link(previous, made_of, self.key) == event.hash
 
     def events(self, connection: sa.Connection) -> Iterator[Event]:
         """Every event in order, some at a time."""
@@ -94,11 +107,11 @@ class Chain:
             last = page[-1].number
 
 
-def seal(connection: sa.Connection, run: int, round_number: int, part: str, tree: Any) -> str:
-    """Store what may be dropped later; returns the digest that the event commits to."""
-    salt, text = new_salt(), canonical(tree)
-    connection.execute(_SEAL, {"run": run, "round": round_number, "part": part, "salt": salt, "content": text})
-    return commitment(salt, text)
+def seal(connection: sa.Connection, run: int, round_number: int, parts: Mapping[str, Any]) -> dict[str, str]:
+    """Store what may be dropped later; returns the digests that events commit to."""
+    rows = [(run, round_number, part, new_salt(), canonical(tree)) for part, tree in parts.items()]
+    insert(connection, schema.sealed, rows)
+    return {part: commitment(salt, text) for _, _, part, salt, text in rows}
 
 
 def by_round(
@@ -107,6 +120,6 @@ def by_round(
     """A table's rows of rounds first .. last, by round."""
     found: dict[int, list[Any]] = defaultdict(list)
     query = sa.select(table).where(table.c.run == run, table.c.round.between(first, last))
-    for row in connection.execute(query.order_by(*(table.c[name] for name in order))):
+    for row in connection.execute(query.order_by(table.c.round, *(table.c[name] for name in order))):
         found[row.round].append(row)
     return found

@@ -1,61 +1,79 @@
 """What an operator may do to a run, while it goes on or between sittings; each is an event of its chain."""
 
+import contextlib
+from collections.abc import Iterator
+from typing import Literal
+
 import sqlalchemy as sa
 
 from bara.errors import LedgerError
 from bara.ledger import schema
 from bara.ledger.books import Books
-from bara.ledger.reading import last_of
-from bara.records import show_money
+from bara.ledger.events import Draft
+from bara.ledger.reading import is_paused, last_of, topped_up, waiting_round
+from bara.ledger.store import insert
+from bara.records import MAX_MONEY, show_money
 
 
 def top_up(books: Books, amount: int) -> None:
     """Add to the budget; the next round's offer is made with it."""
     if amount <= 0:
         raise LedgerError(f"a top-up of {show_money(amount)}; required is more than zero")
-    with books.store.write() as connection:
+    with _writing(books) as connection:
         _refuse_ended(books, connection, "topped up")
-        number = books.chain.append(connection, "topped up", None, {}, [amount])
-        connection.execute(sa.insert(schema.top_ups), {"run": books.chain.run, "number": number, "amount": amount})
-    books.write_receipt()
+        most = MAX_MONEY - books.purse.total - topped_up(connection, books.chain.run)
+        if amount > most:
+            raise LedgerError(f"a top-up of {show_money(amount)}; required is at most {show_money(most)}")
+        number = books.chain.append(connection, Draft("topped up", rows=[amount]))
+        insert(connection, schema.top_ups, [(books.chain.run, number, amount)])
 
 
 def pause(books: Books) -> None:
     """Stop the run before its next round."""
-    with books.store.write() as connection:
+    with _writing(books) as connection:
         _refuse_ended(books, connection, "paused")
-        if _is_paused(books, connection):
+        if is_paused(connection, books.chain.run):
             raise LedgerError(f"run {books.name!r} is paused already; `bara resume` continues it")
-        books.chain.append(connection, "paused", None, {})
-    books.write_receipt()
+        books.chain.append(connection, Draft("paused"))
 
 
 def go_on(books: Books) -> None:
     """Let a paused run go on; nothing happens to one that is not paused."""
-    with books.store.write() as connection:
-        if not _is_paused(books, connection):
-            return
-        books.chain.append(connection, "continued", None, {})
-    books.write_receipt()
+    with _writing(books) as connection:
+        if is_paused(connection, books.chain.run):
+            books.chain.append(connection, Draft("continued"))
 
 
 def approve(books: Books, round_number: int) -> None:
-    """Allow a stored award that costs more than may be promised without asking."""
-    with books.store.write() as connection:
-        promised = last_of(connection, books.chain.run, "awarded", round_number=round_number)
-        settled = last_of(connection, books.chain.run, "settled", round_number=round_number)
-        if promised is None or settled is not None:
+    """Allow a stored award that costs more than may be promised without asking; it is trained as promised."""
+    _answer(books, round_number, "approved")
+
+
+def decline(books: Books, round_number: int) -> None:
+    """Refuse such an award: nobody trains in that round, nobody is paid, and no client is held to have failed."""
+    _answer(books, round_number, "declined")
+
+
+def _answer(books: Books, round_number: int, answer: Literal["approved", "declined"]) -> None:
+    with _writing(books) as connection:
+        if waiting_round(connection, books.chain.run, books.terms.approve_above) != round_number:
             raise LedgerError(
-                f"round {round_number} waits for no approval; required is one that is awarded, not settled"
+                f"round {round_number} waits for no approval; required is an award above ledger.approve_above that is "
+                "not settled"
             )
-        if last_of(connection, books.chain.run, "approved", round_number=round_number) is not None:
-            raise LedgerError(f"round {round_number} is approved already")
-        books.chain.append(connection, "approved", round_number, {})
+        given = last_of(connection, books.chain.run, "approved", "declined", column="kind", round_number=round_number)
+        if given is not None:
+            raise LedgerError(f"round {round_number} is {given} already")
+        books.chain.append(connection, Draft(answer, round_number))
+
+
+@contextlib.contextmanager
+def _writing(books: Books) -> Iterator[sa.Connection]:
+    """One commit by an operator, who may have mistyped the key, and a receipt for it."""
+    books.check_key()
+    with books.store.write() as connection:
+        yield connection
     books.write_receipt()
-
-
-def _is_paused(books: Books, connection: sa.Connection) -> bool:
-    return last_of(connection, books.chain.run, "paused", "continued", column="kind") == "paused"
 
 
 def _refuse_ended(books: Books, connection: sa.Connection, what: str) -> None:

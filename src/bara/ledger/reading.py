@@ -35,6 +35,7 @@ def stored_page(connection: sa.Connection, run: int, first: int, last: int) -> l
             [(row.client, row.amount) for row in promises.get(number, ())],
             [(row.client, row.paid, row.reason) for row in settlements.get(number, ())],
             {row.part: json.loads(row.content) for row in sealed.get(number, ())},
+            "declined" in bodies,
         )
         found.append((number, stored))
     return found
@@ -45,6 +46,36 @@ def last_of(
 ) -> str | None:
     """A column of the last event of these kinds, about a round or between rounds."""
     table = schema.events
-    about = table.c.round.is_(None) if round_number is None else table.c.round == round_number
-    query = sa.select(table.c[column]).where(table.c.run == run, about, table.c.kind.in_(kinds))
+    if round_number is None:
+        # The sum keeps SQLite from walking the whole chain by its primary key: the index of these few events remains.
+        about = sa.and_(table.c.run + 0 == run, table.c.round.is_(None))
+    else:
+        about = sa.and_(table.c.run == run, table.c.round == round_number)
+    query = sa.select(table.c[column]).where(about, table.c.kind.in_(kinds))
     return connection.scalar(query.order_by(table.c.number.desc()).limit(1))
+
+
+_ADDED = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == sa.bindparam("run"))
+
+
+def topped_up(connection: sa.Connection, run: int) -> int:
+    """What was added to the budget since the run was opened."""
+    return int(connection.scalar(_ADDED, {"run": run}) or 0)
+
+
+def is_paused(connection: sa.Connection, run: int) -> bool:
+    """Whether an operator has stopped the run."""
+    return last_of(connection, run, "paused", "continued", column="kind") == "paused"
+
+
+def waiting_round(connection: sa.Connection, run: int, approve_above: int | None) -> int | None:
+    """The round, if there is one, whose award is above the limit: nobody trains it before an operator has answered."""
+    if approve_above is None:
+        return None
+    promises, closings = schema.promises, schema.closings
+    last = sa.select(sa.func.max(closings.c.round)).where(closings.c.run == run).scalar_subquery()
+    query = sa.select(promises.c.round, sa.func.sum(promises.c.amount)).where(
+        promises.c.run == run, promises.c.round > last
+    )
+    found = connection.execute(query.group_by(promises.c.round)).one_or_none()
+    return found[0] if found is not None and int(found[1]) > approve_above else None

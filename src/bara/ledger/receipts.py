@@ -31,9 +31,12 @@ class Receipt:
     def read(cls, path: Path) -> Self:
         """Read a receipt back."""
         try:
-            return cls(**json.loads(path.read_text()))
+            receipt = cls(**json.loads(path.read_text()))
         except (OSError, ValueError, TypeError) as error:
             raise LedgerError(f"{path} is no receipt: {error}") from error
+        if not isinstance(receipt.events, int):
+            raise LedgerError(f"{path} is no receipt: its events are {receipt.events!r}; required is a number")
+        return receipt
 
 
 def write_whole(path: Path, text: str) -> None:

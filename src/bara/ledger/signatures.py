@@ -39,14 +39,14 @@ def check_client_receipt(receipt: dict[str, Any], key: str, paid: int | None = N
     Raises:
         LedgerError: says what does not fit.
     """
-    words = {name: value for name, value in receipt.items() if name not in ("public_key", "signature")}
     try:
+        words = {name: value for name, value in receipt.items() if name not in ("public_key", "signature")}
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(
             bytes.fromhex(receipt["signature"]), canonical(words).encode()
         )
     except InvalidSignature as error:
         raise LedgerError("the receipt's signature does not fit it and this public key") from error
-    except (KeyError, ValueError, TypeError) as error:
+    except (AttributeError, KeyError, ValueError, TypeError) as error:
         raise LedgerError(f"this is no signed receipt or no public key: {error}") from error
     if words["paid"] != sum(line["paid"] or 0 for line in words["rounds"]):
         raise LedgerError("the receipt's rounds do not add up to what it says was paid")
@@ -57,4 +57,5 @@ def check_client_receipt(receipt: dict[str, Any], key: str, paid: int | None = N
 def _signer(books: Books) -> Ed25519PrivateKey:
     if books.chain.key is None:
         raise ConfigError("signing needs a key; set ledger.key to the name of an environment variable that holds one")
+    books.check_key()
     return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(b"bara client receipt\n" + books.chain.key).digest())

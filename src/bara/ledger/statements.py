@@ -7,10 +7,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from bara.errors import LedgerError
-from bara.ledger import schema
 from bara.ledger.books import Books
 from bara.ledger.codec import StoredRound
-from bara.ledger.reading import stored_rounds
+from bara.ledger.reading import is_paused, last_of, stored_rounds, topped_up, waiting_round
 from bara.records import show_money
 
 
@@ -79,7 +78,20 @@ class RoundTotal:
 
 @dataclass(frozen=True)
 class Statement:
-    """A run's account. Budget = spent + left; spent = all that clients were paid = all that rounds paid."""
+    """A run's account. Budget = spent + left; spent = all that clients were paid = all that rounds paid.
+
+    Attributes:
+        run: Whose.
+        opened_with: The budget at first.
+        topped_up: What was added to it.
+        spent: What was paid.
+        outstanding: What is promised and not settled.
+        ended: Why the run ended, once it has.
+        paused: Whether an operator has stopped it.
+        waiting: The round whose award waits for an operator's answer, if one does.
+        clients: By client.
+        rounds: By round.
+    """
 
     run: str
     opened_with: int
@@ -87,6 +99,8 @@ class Statement:
     spent: int
     outstanding: int
     ended: str | None
+    paused: bool
+    waiting: int | None
     clients: list[ClientTotal] = field(default_factory=list)
     rounds: list[RoundTotal] = field(default_factory=list)
 
@@ -118,22 +132,31 @@ def statement(books: Books) -> Statement:
             for line in here:
                 clients.setdefault(line.client, ClientTotal(line.client)).add(line)
             rounds.append(_round_total(number, stored, here))
-        added = connection.scalar(
-            sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == books.chain.run)
-        )
+        added = topped_up(connection, books.chain.run)
+        paused = is_paused(connection, books.chain.run)
+        waiting = _unanswered(connection, books)
     spent = sum(total.paid or 0 for total in rounds)
     if spent != sum(total.paid for total in clients.values()):
         raise LedgerError(f"the account of {books.name!r} does not add up; see `bara ledger DIR verify`")
     return Statement(
         books.name,
         books.purse.total,
-        int(added or 0),
+        added,
         spent,
         sum(total.promised for total in rounds if total.paid is None),
         books.ended(),
+        paused,
+        waiting,
         sorted(clients.values(), key=lambda total: total.client),
         rounds,
     )
+
+
+def _unanswered(connection: sa.Connection, books: Books) -> int | None:
+    number = waiting_round(connection, books.chain.run, books.terms.approve_above)
+    if number is None or last_of(connection, books.chain.run, "approved", "declined", round_number=number) is not None:
+        return None
+    return number
 
 
 def own_statement(books: Books, client: str) -> tuple[ClientTotal, list[Line]]:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -9,8 +10,8 @@ import sqlalchemy as sa
 from bara.errors import LedgerError
 from bara.ledger import schema
 from bara.ledger.books import Books
-from bara.ledger.chain import START, commitment, link
-from bara.ledger.events import Event, Rows, content
+from bara.ledger.chain import START, commitment
+from bara.ledger.events import Event, Rows
 from bara.ledger.receipts import Receipt
 
 
@@ -23,12 +24,15 @@ class Finding:
         wrong: The first event that is not, or None.
         problem: What is wrong with it, or None.
         head: The hash of the last event that is in order.
+        keyed: Whether the hashes were made with the key at hand. Who expects a key and reads that there was none
+            knows that somebody has written it all anew.
     """
 
     events: int
     wrong: int | None = None
     problem: str | None = None
     head: str = START
+    keyed: bool = False
 
     @property
     def ok(self) -> bool:
@@ -64,16 +68,14 @@ class _Walk:
             self._check_whole()
         except _Wrong as wrong:
             return Finding(self._done, self._done + 1, str(wrong), self._previous)
-        return Finding(self._done, head=self._previous)
+        return Finding(self._done, head=self._previous, keyed=self._books.chain.key is not None)
 
     def _check(self, event: Event) -> None:
         if event.number != self._done + 1:
             raise _Wrong(f"event {self._done + 1} is missing; event {event.number} follows")
         if event.previous != self._previous:
             raise _Wrong("it does not carry the hash of the event before it")
-        rows = self._rows(event)
-        made_of = content(self._books.name, event.number, event.kind, event.round, event.at, event.body, rows)
-        if link(self._previous, made_of, self._books.chain.key) != event.hash:
+        if not self._books.chain.fits(event, self._previous, self._rows(event)):
             raise _Wrong(f"its hash does not fit its content ({event.kind}{_of_round(event)})")
         self._check_sealed(event)
         if event.kind == "settled":
@@ -103,8 +105,7 @@ class _Walk:
         return []
 
     def _fetch(self, table: sa.Table, columns: list[str], **where: Any) -> list[list[Any]]:
-        conditions = [table.c[name] == value for name, value in where.items()]
-        found = self._connection.execute(sa.select(*(table.c[name] for name in columns)).where(*conditions)).all()
+        found = self._connection.execute(_query(table, tuple(columns), tuple(where)), where).all()
         if table.name in self._seen:
             self._seen[table.name] += len(found)
         return [list(row) for row in found]
@@ -150,6 +151,13 @@ class _Walk:
         body: dict[str, Any] = {} if self._settled is None else json.loads(self._settled.body)
         if {part: commitment(salt, text) for part, salt, text in kept} != body.get("memories", {}):
             raise _Wrong("what allocator and mechanism had learned does not fit the last settlement's digest")
+
+
+@lru_cache
+def _query(table: sa.Table, columns: tuple[str, ...], where: tuple[str, ...]) -> sa.Select[Any]:
+    """Made once: there are as many look-ups as there are events, and making one takes longer than its answer."""
+    conditions = (table.c[name] == sa.bindparam(name) for name in where)
+    return sa.select(*(table.c[name] for name in columns)).where(*conditions)
 
 
 _COUNTED = ("promises", "settlements", "closings", "top_ups", "sealed")

@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from bara.protocols import Mechanism, Remembers
+from bara.protocols import Mechanism, Remembers, wishes_of
 from bara.records import Bids, IntArray, Menu, RoundRecord
 
 
@@ -27,6 +27,7 @@ class ClientCap:
         self._inner = inner
         self._cap = cap
         self._paid: Counter[str] = Counter()
+        self.wishes = wishes_of(inner)
         if isinstance(inner, Remembers):
             self.memory, self.recall = inner.memory, inner.recall
 

@@ -142,6 +142,7 @@ class AwardedRound:
         costs: The menu: what each n would have cost.
         award: Who was recruited at what price.
         belief: What the allocator believed, if it tells.
+        privacy: The privacy budget each winner spends by delivering, where bids carry one (`epsilon`).
     """
 
     purse: Purse
@@ -150,6 +151,7 @@ class AwardedRound:
     costs: IntArray
     award: Award
     belief: Belief | None = None
+    privacy: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a promise that the purse cannot keep."""
@@ -162,7 +164,8 @@ class AwardedRound:
     @classmethod
     def of(cls, purse: Purse, offer: Offer, menu: Menu, belief: Belief | None = None) -> Self:
         """The round that an offer buys from a menu."""
-        return cls(purse, offer, menu.bids, menu.costs, menu.award(offer, purse), belief)
+        award = menu.award(offer, purse)
+        return cls(purse, offer, menu.bids, menu.costs, award, belief, _privacy(menu.bids, award))
 
     def settle(self, delivery: Delivery) -> "RoundRecord":
         """The round as it ended."""
@@ -225,3 +228,10 @@ class RoundRecord:
     def purse_after(self) -> Purse:
         """What is left for the next round."""
         return self.awarded.purse.after(self.paid)
+
+
+def _privacy(bids: Bids, award: Award) -> dict[str, float] | None:
+    if "epsilon" not in bids.columns:
+        return None
+    budgets = dict(zip(bids.clients, bids.columns["epsilon"].tolist(), strict=True))
+    return {client: budgets[client] for client in award.clients}

@@ -13,12 +13,11 @@ from bara.records import show_money
 
 def statement_tables(account: Statement) -> RenderableType:
     """By client, by round, and the totals."""
-    clients = _table("client", "won", "void", "asked", "promised", "paid", "privacy")
+    private = any(c.privacy is not None for c in account.clients)
+    clients = _table("client", "won", "void", "asked", "promised", "paid", *["privacy"] * private)
     for c in account.clients:
-        privacy = "" if c.privacy is None else f"{c.privacy:.4g}"
-        clients.add_row(
-            Text(c.client), str(c.won), str(c.void), _amount(c.asked), _amount(c.promised), _amount(c.paid), privacy
-        )
+        amounts = (_amount(c.asked), _amount(c.promised), _amount(c.paid))
+        clients.add_row(Text(c.client), str(c.won), str(c.void), *amounts, *[_epsilon(c.privacy)] * private)
     return Group(Text(f"run {account.run}", style="bold"), clients, _rounds(account.rounds), _totals(account))
 
 
@@ -29,6 +28,8 @@ def own_table(total: ClientTotal, own: Sequence[Line]) -> RenderableType:
         paid = "not settled" if line.paid is None else show_money(line.paid)
         table.add_row(str(line.round), _amount(line.asked), _amount(line.promised), paid, Text(line.reason or ""))
     words = f"{total.client}: {total.won} rounds won, {total.void} void, paid {show_money(total.paid)}"
+    if total.privacy is not None:
+        words += f", privacy spent {_epsilon(total.privacy)}"
     return Group(Text(words, style="bold"), table)
 
 
@@ -48,7 +49,15 @@ def _totals(account: Statement) -> Text:
     words += f", spent {show_money(account.spent)}, left {show_money(account.left)}"
     if account.outstanding:
         words += f", of which {show_money(account.outstanding)} is promised and not settled"
-    return Text(f"{words}; {'ended: ' + account.ended if account.ended else 'not ended'}")
+    return Text(f"{words}; {_standing(account)}")
+
+
+def _standing(account: Statement) -> str:
+    if account.ended:
+        return f"ended: {account.ended}"
+    if account.waiting is not None:
+        return f"round {account.waiting} waits for approval"
+    return "paused" if account.paused else "not ended"
 
 
 def _table(first: str, *others: str) -> Table:
@@ -57,6 +66,10 @@ def _table(first: str, *others: str) -> Table:
     for name in others:
         table.add_column(name, justify="left" if name == "why not" else "right")
     return table
+
+
+def _epsilon(privacy: float | None) -> str:
+    return "" if privacy is None else f"{privacy:.4g}"
 
 
 def _amount(micros: int | None) -> str:
