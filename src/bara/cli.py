@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 import bara
+from bara.cli_dashboard import dashboard_command
 from bara.cli_data import data_app
 from bara.cli_ledger import ledger_app, receipt_command
 from bara.cli_shared import AsJson, Debug, Folder, errors, examples, print_json, progress_bar
@@ -202,6 +203,9 @@ app.add_typer(
     epilog=examples(
         "bara ledger DIR statement", "bara ledger DIR verify --receipt FILE", "bara ledger DIR export --csv"
     ),
+)
+app.command("dashboard", epilog=examples("bara dashboard runs", "bara dashboard runs --host 0.0.0.0 --port 8000"))(
+    dashboard_command
 )
 app.command("receipt", epilog=examples("bara receipt client-03.json --public-key HEX --paid 12.5"))(receipt_command)
 

@@ -1,9 +1,11 @@
 """A database that holds ledgers: SQLite in a file, or PostgreSQL by URL; opened, migrated, and spoken to safely."""
 
 import contextlib
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self, final
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, IntegrityError, NoSuchModuleError
@@ -50,6 +52,20 @@ class Store:
         """Open a SQLite file."""
         return cls.open(f"sqlite:///{path}", patience=patience)
 
+    @classmethod
+    def look(cls, place: Path | str, *, patience: float = 2.0) -> Self:
+        """Open a SQLite file or a database's URL for reading only: nothing is migrated, locked, written or left behind.
+
+        On SQLite a connection is made for each look and let go at once, so that a run that ends can fold its log in.
+        """
+        if not isinstance(place, Path):
+            return cls(_engine(place, patience))
+        engine = sa.create_engine(
+            f"sqlite:///{place}", creator=lambda: _look_into(place, patience), poolclass=sa.NullPool
+        )
+        sa.event.listen(engine, "begin", _begin_sqlite)
+        return cls(engine)
+
     def close(self) -> None:
         """Let go of it; SQLite folds its write-ahead log into the file."""
         self.engine.dispose()
@@ -87,7 +103,7 @@ class Store:
             ) from error
 
     def _migrate(self) -> None:
-        if self._version() == HEAD:
+        if self.version() == HEAD:
             return
         from alembic import command  # noqa: PLC0415 - slow to import, and only needed when there is something to do
         from alembic.config import Config  # noqa: PLC0415
@@ -102,7 +118,8 @@ class Store:
             config.attributes["connection"] = connection
             command.upgrade(config, HEAD)
 
-    def _version(self) -> str | None:
+    def version(self) -> str | None:
+        """The schema's version; None for a database without one."""
         with self.read() as connection:
             if not sa.inspect(connection).has_table("alembic_version"):
                 return None
@@ -137,6 +154,12 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA secure_delete = ON")  # a dropped bid is overwritten, not only unlinked
     cursor.close()
+
+
+def _look_into(path: Path, patience: float) -> sqlite3.Connection:
+    # Where no log lies beside the file nobody writes, and a plain read-only connection would make one and leave it.
+    how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+    return sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, timeout=patience, isolation_level=None)
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
