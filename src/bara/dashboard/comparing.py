@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bara.dashboard.thinning import thin
 from bara.dashboard.labels import shown
+from bara.dashboard.thinning import thin
 from bara.dashboard.trees import columns, glance, identity, state_tree
 from bara.dashboard.views import RunView
 

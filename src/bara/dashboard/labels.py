@@ -7,9 +7,9 @@ LONGEST = 96
 
 
 def shown(text: str) -> str:
-    """A name as text: characters that steer rather than show are spelled out, and the end of a long one is cut.
+    r"""A name as text: characters that steer rather than show are spelled out, and the end of a long one is cut.
 
-    >>> shown("north"), shown("a\\u202eb")
+    >>> shown("north"), shown("a\u202eb")
     ('north', 'a⟨U+202E⟩b')
     >>> shown("x" * 10_000)[-22:]
     'x… (10,000 characters)'

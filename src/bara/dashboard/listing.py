@@ -19,7 +19,11 @@ SPARK = 60
 def list_tree(shelf: Shelf) -> dict[str, Any]:
     """Every run with where it stands; one that cannot be read says why."""
     names = shelf.names()
-    return {"folder": shown(shelf.folder.name), "count": len(names), "runs": [_row(shelf, n) for n in names[:MOST_LISTED]]}
+    return {
+        "folder": shown(shelf.folder.name),
+        "count": len(names),
+        "runs": [_row(shelf, n) for n in names[:MOST_LISTED]],
+    }
 
 
 def _row(shelf: Shelf, name: str) -> dict[str, Any]:

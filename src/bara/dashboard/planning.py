@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
 
 from bara.ledger.progress import ClosedRound
 from bara.ledger.sheets import Sheet

@@ -1,5 +1,7 @@
 """Few rounds that look like many: what a page draws of a long run."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -23,7 +25,6 @@ def thin(values: ArrayLike, most: int = MOST) -> IntArray:
     if len(column) <= most:
         return np.arange(len(column))
     edges = np.linspace(0, len(column), max((most - 2) // 2, 1) + 1).astype(int)
-    stretches = list(zip(edges[:-1], edges[1:], strict=True))
-    lows = [start + int(np.argmin(column[start:end])) for start, end in stretches]
-    highs = [start + int(np.argmax(column[start:end])) for start, end in stretches]
+    lows = [start + int(np.argmin(column[start:end])) for start, end in pairwise(edges)]
+    highs = [start + int(np.argmax(column[start:end])) for start, end in pairwise(edges)]
     return np.unique([0, *lows, *highs, len(column) - 1])

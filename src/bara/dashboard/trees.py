@@ -225,7 +225,7 @@ def _total(one: ClientTotal, label: str) -> Tree:
 def _menu(sheet: Sheet, costs: Sequence[int]) -> Tree:
     offer = Offer(**{**sheet.offer, "table": tuple(table) if (table := sheet.offer.get("table")) else None})
     caps = offer.vector(len(costs)).tolist()
-    kept = thin(costs, 120) if len(costs) else []
+    kept = thin(costs, 120)
     return {
         "n": [int(i) + 1 for i in kept],
         "cost": [decimal_money(costs[i]) for i in kept],

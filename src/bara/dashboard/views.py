@@ -68,7 +68,7 @@ class RunView:
         self.books = self._open()
         self.state: State | None = None
         self.rounds: list[ClosedRound] = []
-        self.totals: dict[str, ClientTotal] = {}
+        self.totals = dict[str, ClientTotal]()
         self.failures: list[Failure] = []
         self.newest: Sheet | None = None
         self.forecast: Forecast | None = None

@@ -69,9 +69,7 @@ def state(books: Books) -> State:
         last = sa.select(events.c.number, events.c.at).where(events.c.run == run).order_by(events.c.number.desc())
         head = connection.execute(last.limit(1)).one()
         closed = connection.scalar(sa.select(sa.func.max(closings.c.round)).where(closings.c.run == run))
-        added = connection.scalar(
-            sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == run)
-        )
+        added = connection.scalar(sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == run))
         paused = last_of(connection, run, "paused", "continued", column="kind") == "paused"
         ended = last_of(connection, run, "closed")
     return State(

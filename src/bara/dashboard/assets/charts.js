@@ -3,7 +3,7 @@
 import { download, h, number, s, table } from "./dom.js";
 import { extent, scale, ticks } from "./scales.js";
 
-const PAINT = ["stroke", "fill", "stroke-width", "stroke-dasharray", "stroke-opacity", "fill-opacity", "stroke-linejoin", "stroke-linecap", "font-size", "font-family", "font-weight"];
+const PAINT = ["stroke", "fill", "stroke-width", "stroke-dasharray", "stroke-opacity", "fill-opacity", "stroke-linejoin", "stroke-linecap", "paint-order", "font-size", "font-family", "font-weight"];
 
 /** A figure in its place on the page. `draw` takes what to show; see `Plot` for the words. */
 export class Figure {
@@ -175,7 +175,7 @@ class Plot {
       return [s("path", { class: `band f${one.colour}`, d: `M${[...points.map(place), ...back].join("L")}Z` })];
     }
     if (one.kind === "bars") {
-      const thick = Math.max(Math.min((room / points.length) * 0.72, 18), 1);
+      const thick = Math.max(Math.min((room / one.xs.length) * 0.72, 18), 1);
       const d = points.map(([x, y, low]) => `M${x.toFixed(1)},${(low === undefined ? floor : this.y(low)).toFixed(1)}V${this.y(y).toFixed(1)}`);
       return [s("path", { class: className, "stroke-width": thick.toFixed(1), fill: "none", d: d.join("") })];
     }

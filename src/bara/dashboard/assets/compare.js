@@ -1,7 +1,7 @@
 // Several runs side by side.
 
 import { Figure } from "./charts.js";
-import { count, get, h, money, named, number, percent } from "./dom.js";
+import { count, get, h, money, named, number, percent, s } from "./dom.js";
 
 const LOOKS = ["", "dash"];
 const figures = { accuracy: new Figure(get("accuracy"), "Accuracy"), n: new Figure(get("n"), "Clients a round"), left: new Figure(get("left"), "Money left") };
@@ -26,16 +26,17 @@ function draw() {
 }
 
 function numbers() {
-  const lines = [
-    ["allocator", (run) => run.allocator], ["mechanism", (run) => run.mechanism], ["data", (run) => run.dataset], ["seed", (run) => String(run.seed)],
-    ["accuracy now", (run) => percent(run.glance.accuracy)], ["best round", (run) => percent(run.glance.accuracy_best)],
+  const columns = [
+    ["accuracy", (run) => percent(run.glance.accuracy)], ["best round", (run) => percent(run.glance.accuracy_best)],
     ["forecast", (run) => (run.glance.forecast ? percent(run.glance.forecast.accuracy) : "–")], ["spent", (run) => money(run.glance.spent)],
-    ["budget", (run) => money(run.glance.budget)], ["rounds", (run) => count(run.glance.rounds)], ["failed deliveries", (run) => count(run.glance.failed)],
-    ["where it stands", (run) => (run.state.word === "finished" ? run.state.ended : run.state.word)],
+    ["of", (run) => money(run.glance.budget)], ["rounds", (run) => count(run.glance.rounds)], ["failures", (run) => count(run.glance.failed)], ["state", (run) => run.state.word],
   ];
+  const swatch = (i) => s("svg", { class: "swatch key", width: 18, height: 10, "aria-hidden": "true" }, s("line", { x2: 18, y1: 5, y2: 5, class: `line s${i} ${LOOKS[i % 2]}` }));
   get("table").replaceChildren(h("table", {}, h("caption", { class: "unseen" }, "The runs in numbers"),
-    h("thead", {}, h("tr", {}, h("td", {}), runs.map((run) => h("th", { scope: "col" }, h("a", { href: `/runs/${run.name.split("/").map(encodeURIComponent).join("/")}` }, named(run.run)))))),
-    h("tbody", {}, lines.map(([label, show]) => h("tr", {}, h("th", { scope: "row" }, label), runs.map((run) => h("td", {}, show(run))))))));
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "run"), columns.map(([label]) => h("th", { scope: "col" }, label)))),
+    h("tbody", {}, runs.map((run, i) => h("tr", {},
+      h("th", { scope: "row" }, swatch(i), h("a", { href: `/runs/${run.name.split("/").map(encodeURIComponent).join("/")}` }, named(run.run)), h("span", { class: "small" }, `${run.allocator} on ${run.mechanism} · ${run.dataset} · seed ${run.seed}`)),
+      columns.map(([, show]) => h("td", {}, show(run))))))));
 }
 
 function verdict() {

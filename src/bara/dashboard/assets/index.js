@@ -1,12 +1,12 @@
 // The list of runs.
 
-import { count, get, h, money, named, percent, s, showState } from "./dom.js";
+import { count, get, h, money, named, percent, s } from "./dom.js";
 import { extent, scale } from "./scales.js";
 
 const MOST = 8;
 const ticked = new Set();
 
-export const address = (name) => `/runs/${name.split("/").map(encodeURIComponent).join("/")}`;
+const address = (name) => `/runs/${name.split("/").map(encodeURIComponent).join("/")}`;
 
 function spark(values) {
   const x = scale([0, Math.max(values.length - 1, 1)], [2, 158]);
@@ -22,8 +22,7 @@ function row(run) {
   const what = h("div", {}, h("a", { href: address(run.name) }, named(run.run)), run.error ? null : h("span", { class: "small" }, `${run.allocator} on ${run.mechanism} · ${run.dataset} · seed ${run.seed}`));
   if (run.error) return h("li", { class: "run" }, box, what, h("p", { class: "error" }, run.error));
   const { glance: g } = run;
-  const state = h("span", { class: "state" });
-  showState(state, run.state);
+  const state = h("span", { class: "state", "data-word": run.state.word, title: run.state.ended }, run.state.word);
   return h("li", { class: "run" }, box, what, spark(run.spark),
     h("div", {}, h("b", {}, percent(g.accuracy)), h("span", { class: "small" }, g.forecast ? `forecast ${percent(g.forecast.accuracy)}` : `best ${percent(g.accuracy_best)}`)),
     h("div", {}, h("b", {}, money(g.spent)), h("span", { class: "small" }, `of ${money(g.budget)} in ${count(g.rounds)} rounds`), h("progress", { max: 1, value: g.spent / g.budget, "aria-label": "Part of the budget that is spent" })),

@@ -2,7 +2,8 @@
 
 import { count, money, number, percent } from "./dom.js";
 
-const clients = (n) => (n === 1 ? "1 client" : `${count(n)} clients`);
+const some = (n, one) => (n === 1 ? `1 ${one}` : `${count(n)} ${one}s`);
+const clients = (n) => some(n, "client");
 
 /** The choice in one sentence. */
 export function choice(sheet) {
@@ -10,8 +11,8 @@ export function choice(sheet) {
   const { plan } = sheet.belief ?? {};
   const bought = sheet.n ? `${clients(sheet.n)} for ${money(sheet.cost)}` : "nobody was recruited";
   const ahead = !plan ? "" : plan.main_rounds >= 1
-    ? ` Plan: ${clients(plan.main_n)} a round for ${count(plan.main_rounds)} rounds${plan.end_rounds ? `, then ${clients(plan.end_n)} for ${count(plan.end_rounds)}` : ""}; spends ${money(plan.spend)} and ends at ${percent(plan.accuracy)} (${percent(plan.low)} to ${percent(plan.high)}).`
-    : ` Plan: ${clients(plan.end_n)} for the last ${count(plan.end_rounds)} rounds; ends at ${percent(plan.accuracy)} (${percent(plan.low)} to ${percent(plan.high)}).`;
+    ? ` Plan: ${clients(plan.main_n)} a round for ${some(Math.round(plan.main_rounds), "round")}${plan.end_rounds ? `, then ${clients(plan.end_n)} for ${count(plan.end_rounds)}` : ""}; spends ${money(plan.spend)} and ends at ${percent(plan.accuracy)} (${percent(plan.low)} to ${percent(plan.high)}).`
+    : ` Plan: ${clients(plan.end_n)} for the last ${plan.end_rounds === 1 ? "round" : some(plan.end_rounds, "round")}; ends at ${percent(plan.accuracy)} (${percent(plan.low)} to ${percent(plan.high)}).`;
   return `Round ${count(sheet.round)}: ${bought}, with ${money(sheet.left)} left before it.${sheet.settled ? "" : " It is training now."}${ahead}`;
 }
 

@@ -3,7 +3,7 @@
 import { money, s } from "./dom.js";
 import { extent, scale, ticks } from "./scales.js";
 
-const STEP = 26;
+const STEP = 21;
 
 /** The drawing of payments, for a `Figure`. */
 export function payments(spec, width) {
@@ -21,12 +21,12 @@ export function payments(spec, width) {
       s("line", { class: mark ? "grid" : "base", x1: x(mark), x2: x(mark), y1: 0, y2: bottom }),
       s("text", { x: x(mark), y: bottom + 18, "text-anchor": "middle" }, money(mark).replace(".00", ""))]).flat(),
     clients.map((one, i) => {
-      const top = i * STEP + 5;
+      const top = i * STEP + 4;
       return [
-        s("text", { class: "name", x: room - 9, y: top + 13, "text-anchor": "end" }, one.client.length > letters ? `${one.client.slice(0, letters - 1)}…` : one.client),
-        s("rect", { class: "f0", x: x(0), y: top, width: Math.max(x(one.paid) - x(0), 0), height: 17, rx: 2 }),
-        one.returned ? s("rect", { class: "fbad", x: x(one.paid) + 1, y: top, width: Math.max(x(one.returned) - x(0) - 1, 1), height: 17, rx: 2, "fill-opacity": 0.75 }) : null,
-        one.asked === null ? null : s("line", { class: "sink", "stroke-width": 2, x1: x(one.asked), x2: x(one.asked), y1: top - 2, y2: top + 19 }),
+        s("text", { class: "name", x: room - 9, y: top + 11, "text-anchor": "end" }, one.client.length > letters ? `${one.client.slice(0, letters - 1)}…` : one.client),
+        s("rect", { class: "f0", x: x(0), y: top, width: Math.max(x(one.paid) - x(0), 0), height: 13, rx: 2 }),
+        one.returned ? s("rect", { class: "fbad", x: x(one.paid) + 1, y: top, width: Math.max(x(one.returned) - x(0) - 1, 1), height: 13, rx: 2, "fill-opacity": 0.75 }) : null,
+        one.asked === null ? null : s("line", { class: "sink", "stroke-width": 2, x1: x(one.asked), x2: x(one.asked), y1: top - 2, y2: top + 15 }),
       ];
     }).flat(),
     cursor);
