@@ -1,5 +1,6 @@
 """Starts the dashboard: on this machine for anybody here, on another address only for who knows a token."""
 
+import contextlib
 import secrets
 import socket
 from collections.abc import Callable, Collection
@@ -60,7 +61,8 @@ def serve(folder: Path, place: Place, say: Callable[[str], None]) -> None:
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1, lifespan="off"
     )
-    uvicorn.Server(config).run([listener])
+    with contextlib.suppress(KeyboardInterrupt):  # that is how one ends it
+        uvicorn.Server(config).run([listener])
 
 
 def _listen(place: Place) -> socket.socket:
