@@ -27,11 +27,11 @@ class Hostile:
     def evaluate(self):
         return Evaluation(0.1, 2.0)
 
-    def bids(self, round):
+    def bids(self, round):  # noqa: A002
         prices = np.random.default_rng(round).uniform(0.5, 1.5, len(NAMES)).round(3)
         return Bids.of(dict(zip(NAMES, prices.tolist(), strict=True)))
 
-    def train(self, round, award):
+    def train(self, round, award):  # noqa: A002
         time.sleep(self.delay)
         accuracy = 0.9 - 0.8 / (1 + round / 10)
         void = {client: "<b>gone</b>" for client in award.clients[:1] if round % 3 == 0}

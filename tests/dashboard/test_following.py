@@ -119,7 +119,7 @@ def test_a_page_grown_round_by_round_is_the_page_read_at_once(going):
     assert grown.forecast == whole.forecast
 
 
-def test_a_run_that_took_anothers_place_is_read_anew(going, tmp_path, make_run):
+def test_a_run_that_took_anothers_place_is_read_anew(going, make_run):
     path, play = going
     play(30)
     place = [path]

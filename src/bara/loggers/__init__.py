@@ -82,7 +82,8 @@ class Loggers(contextlib.AbstractContextManager["Loggers"]):
         try:
             yield
         except Exception as error:  # noqa: BLE001 - a server that is away, a full disk: anything
-            del self._loggers[spec]
+            with contextlib.suppress(Exception):
+                self._loggers.pop(spec).close(finished=False)
             sys.stderr.write(f"bara: the logger {spec!r} failed and is told nothing more: {error}\n")
 
 

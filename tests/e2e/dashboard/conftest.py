@@ -125,6 +125,7 @@ def shoot():
 
     def take(page, name):
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        page.evaluate("scrollTo(0, 0)")
         page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
     return take

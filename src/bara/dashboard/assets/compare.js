@@ -44,8 +44,9 @@ function verdict() {
   const ranked = [...runs].sort((a, b) => (b.glance.accuracy ?? 0) - (a.glance.accuracy ?? 0));
   const [best, second] = ranked;
   const points = (100 * (best.glance.accuracy - second.glance.accuracy)).toFixed(1);
+  const ahead = points === "0.0" ? "level with " : `${points} points ahead of `;
   const alike = new Set(runs.map((run) => `${run.dataset} ${run.glance.budget}`)).size === 1;
-  return [h("b", {}, named(best.run)), ` leads with ${percent(best.glance.accuracy)} for ${money(best.glance.spent)}, ${points} points ahead of `, named(second.run), ` (${money(second.glance.spent)}).`, alike ? "" : " Mind that data or budgets differ."];
+  return [h("b", {}, named(best.run)), ` leads with ${percent(best.glance.accuracy)} for ${money(best.glance.spent)}, ${ahead}`, named(second.run), ` (${money(second.glance.spent)}).`, alike ? "" : " Mind that data or budgets differ."];
 }
 
 async function load() {
