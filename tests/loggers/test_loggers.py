@@ -10,7 +10,6 @@ from bara.experiments import Config, run
 from bara.experiments.folders import RunFolder
 from bara.loggers import Loggers, metrics
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # MLflow 3.17 on SQLAlchemy 2.1
 SMALL = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]
 CONFIG = Config.load(None, [*SMALL, "allocator.name=planner"])
 
