@@ -3,7 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeVar, final
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -20,14 +20,16 @@ from bara.dashboard.comparing import MOST_RUNS, compare_tree
 from bara.dashboard.following import INTERVAL, Following
 from bara.dashboard.guard import Guard, Rules
 from bara.dashboard.listing import list_tree
+from bara.dashboard.rounds import sheet_tree
 from bara.dashboard.shelf import Shelf
 from bara.dashboard.tables import TABLES
-from bara.dashboard.trees import run_tree, sheet_tree
+from bara.dashboard.trees import run_tree
 from bara.dashboard.views import RunView
 from bara.errors import LedgerError
 
 ASSETS = Path(__file__).parent / "assets"
 
+T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -74,7 +76,8 @@ class Pages:
 
     async def run(self, request: Request) -> Response:
         """One run."""
-        return _json(await run_in_threadpool(_run, await self._view(request.path_params["name"])))
+        view = await self._view(request.path_params["name"])
+        return _json(await run_in_threadpool(_locked, view, run_tree))
 
     async def round(self, request: Request) -> Response:
         """One round of it."""
@@ -92,8 +95,7 @@ class Pages:
         if make is None:
             raise HTTPException(404)
         view = await self._view(request.path_params["name"])
-        with view.lock:
-            text = make(view)
+        text = await run_in_threadpool(_locked, view, make)
         name = f'attachment; filename="{request.path_params["table"]}.csv"'
         return Response(text, media_type="text/csv", headers={"content-disposition": name})
 
@@ -129,9 +131,9 @@ def make_app(shelf: Shelf, rules: Rules, *, interval: float = INTERVAL) -> Starl
     )
 
 
-def _run(view: RunView) -> dict[str, Any]:
+def _locked(view: RunView, make: Callable[[RunView], T]) -> T:
     with view.lock:
-        return run_tree(view)
+        return make(view)
 
 
 def _round(view: RunView, number: int) -> dict[str, Any]:
@@ -139,7 +141,7 @@ def _round(view: RunView, number: int) -> dict[str, Any]:
     if sheet is None:
         raise HTTPException(404, "There is no such round.")
     with view.lock:
-        return sheet_tree(view, sheet)
+        return sheet_tree(sheet, view.rounds)
 
 
 def _number(text: str) -> int:

@@ -42,9 +42,7 @@ class Shelf:
         path = dict(self._found()).get(name)
         if path is None:
             raise LookupError(name)
-        view = self._views.get(name)
-        if view is None:
-            view = self._views[name] = RunView(name, lambda: _books(path))
+        view = self._views.get(name) or self._views.setdefault(name, RunView(name, lambda: _books(path)))
         view.refresh()
         return view
 

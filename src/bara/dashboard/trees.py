@@ -8,13 +8,12 @@ from statistics import fmean
 from typing import Any
 
 from bara.dashboard.labels import shown
-from bara.dashboard.planning import path_ahead
+from bara.dashboard.rounds import sheet_tree
 from bara.dashboard.thinning import thin
 from bara.dashboard.views import RunView
 from bara.ledger.progress import ClosedRound
-from bara.ledger.sheets import Sheet
 from bara.ledger.statements import ClientTotal
-from bara.records import MAX_MONEY, Offer, decimal_money
+from bara.records import decimal_money
 
 Tree = dict[str, Any]
 
@@ -40,7 +39,7 @@ def run_tree(view: RunView, after: int = -1) -> Tree:
         "of": len(view.rounds),
         "clients": clients_tree(view),
         "failures": failures_tree(view),
-        "sheet": None if view.newest is None else sheet_tree(view, view.newest),
+        "sheet": None if view.newest is None else sheet_tree(view.newest, view.rounds),
     }
 
 
@@ -160,21 +159,6 @@ def failures_tree(view: RunView) -> Tree:
     }
 
 
-def sheet_tree(view: RunView, sheet: Sheet) -> Tree:
-    """One round: the menu with the offer's caps, the choice, the belief, who won and what became of it."""
-    return {
-        "round": sheet.round,
-        "settled": sheet.settled,
-        "n": len(sheet.winners),
-        "cost": decimal_money(sum(line.promised for line in sheet.winners)),
-        "left": decimal_money(sheet.purse[0] - sheet.purse[2]),
-        "menu": None if sheet.menu is None else _menu(sheet, sheet.menu),
-        "belief": None if sheet.belief is None else _belief(sheet.belief),
-        "path": path_ahead(sheet, view.rounds),
-        "bids": _bids(sheet),
-    }
-
-
 def _label(section: Mapping[str, Any]) -> str:
     options = [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in section.items()]
     return ":".join([str(section.get("name", "")), *(one for one in options if not one.startswith("name="))])
@@ -220,47 +204,3 @@ def _total(one: ClientTotal, label: str) -> Tree:
         "paid": decimal_money(one.paid),
         "returned": decimal_money(one.returned),
     }
-
-
-def _menu(sheet: Sheet, costs: Sequence[int]) -> Tree:
-    offer = Offer(**{**sheet.offer, "table": tuple(table) if (table := sheet.offer.get("table")) else None})
-    caps = offer.vector(len(costs)).tolist()
-    kept = thin(costs, 120)
-    return {
-        "n": [int(i) + 1 for i in kept],
-        "cost": [decimal_money(costs[i]) for i in kept],
-        "cap": [None if caps[i] >= MAX_MONEY else decimal_money(caps[i]) for i in kept],
-    }
-
-
-def _belief(belief: Mapping[str, Any]) -> Tree:
-    plan = belief.get("plan")
-    return {
-        "stage": shown(str(belief["stage"])),
-        "arms": belief.get("arms", []),
-        "mean": belief.get("mean", []),
-        "deviation": belief.get("deviation", []),
-        "estimate": belief.get("estimate"),
-        "plan": None if plan is None else {**plan, "spend": decimal_money(plan["spend"])},
-    }
-
-
-def _bids(sheet: Sheet) -> list[Tree]:
-    """Winners first, then, where bids may be seen, the others from the cheapest on."""
-    winners = {line.client: line for line in sheet.winners}
-    rows = [
-        {
-            "client": shown(line.client),
-            "asked": None if line.asked is None else decimal_money(line.asked),
-            "promised": decimal_money(line.promised),
-            "paid": None if line.paid is None else decimal_money(line.paid),
-            "became": "training" if line.paid is None else "paid" if line.reason is None else shown(line.reason),
-        }
-        for line in sheet.winners
-    ]
-    others = sorted((price, client) for client, price in (sheet.bids or {}).items() if client not in winners)
-    rows += [
-        {"client": shown(client), "asked": decimal_money(price), "promised": None, "paid": None, "became": "not chosen"}
-        for price, client in others[: 200 - len(rows)]
-    ]
-    return rows
