@@ -13,8 +13,8 @@ run: $(READY)  ## one federated training on embedded data; leaves a report to op
 test: lint  ## everything that needs only Python packages
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not debian"
 
-test-all: test  ## also what needs root and Debian packages: a PostgreSQL server, a small file system
-	scripts/with_postgres.sh $(BIN)/pytest -m debian
+test-all: test  ## also what needs root and Debian packages: a PostgreSQL server, a browser, a small file system
+	scripts/with_chromium.sh scripts/with_postgres.sh $(BIN)/pytest -m debian
 
 kills: $(READY)  ## the long kill test: 500 times SIGKILL, on the synthetic and on the simulated federation
 	$(BIN)/python tests/e2e/kill_many.py --kills 500

@@ -3,32 +3,33 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 import bara
 from bara.cli_compare import compare_command
+from bara.cli_dashboard import dashboard_command
 from bara.cli_data import data_app
 from bara.cli_ledger import ledger_app, receipt_command
 from bara.cli_plan import plan_command
-from bara.cli_shared import AsJson, Changes, ConfigFile, Debug, Folder, errors, examples, print_json, progress_bar
+from bara.cli_shared import AsJson, Changes, ConfigFile, Debug, Folder, errors, examples, print_json
 from bara.errors import RunStoppedError
 from bara.experiments.config import Config, parse_spec
 from bara.experiments.folders import RunFolder
 from bara.experiments.interruptions import Interruption
 from bara.experiments.runner import build_allocator, build_mechanism, run
 from bara.ledger import Books
+from bara.loggers import Loggers
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.audit import audit
-from bara.records import AwardedRound, RoundRecord, decimal_money
 from bara.reports.html import run_report
-from bara.reports.terminal import audit_table, per_cent, run_summary
+from bara.reports.live import watching
+from bara.reports.terminal import audit_table, run_summary
 
 app = typer.Typer(
     help="Decides, round by round, how much of a federation's money to spend on which participants.",
@@ -37,6 +38,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+
+Logs = Annotated[
+    list[str],
+    typer.Option("--log", metavar="LOGGER[:PLACE]", help="tensorboard:DIR or mlflow:URI; may be repeated."),
+]
 
 
 def _version(wanted: bool) -> None:
@@ -62,6 +68,7 @@ def run_command(
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print the whole configuration; run nothing.")
     ] = False,
+    logs: Logs = [],
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -78,23 +85,24 @@ def run_command(
                 "no torch here: a synthetic learning curve trains instead (pip install 'bara-fl[sim]')", err=True
             )
         with RunFolder.new(out, experiment) as folder:
-            _play(folder, folder.start, as_json)
+            _play(folder, folder.start, logs, as_json)
 
 
 @app.command("resume", epilog=examples("bara resume runs/20260101-120000-000-digits-bara"))
-def resume_command(folder: Folder, as_json: AsJson = False, debug: Debug = False) -> None:
+def resume_command(folder: Folder, logs: Logs = [], as_json: AsJson = False, debug: Debug = False) -> None:
     """Go on where a run stopped, to the same result as if it had not."""
     with errors(debug), RunFolder.find(folder) as found:
         books = found.resume()
-        _play(found, lambda: books, as_json)
+        _play(found, lambda: books, logs, as_json)
 
 
-def _play(folder: RunFolder, books: Callable[[], Books], as_json: bool) -> None:
+def _play(folder: RunFolder, books: Callable[[], Books], logs: list[str], as_json: bool) -> None:
     """Play a run to its end, or until it is stopped between rounds."""
     config = folder.config
-    with Interruption() as interruption, _round_progress(config, quiet=as_json) as show:
+    with Interruption() as interruption, watching(_title(config), config.purse(), quiet=as_json) as show:
         try:
-            result = run(config, show, interruption.observe, folder=folder.path, books=books)
+            with Loggers(logs, folder.path, config.model_dump(mode="json")) as loggers:
+                result = run(config, show, loggers.observe, interruption.observe, folder=folder.path, books=books)
         except RunStoppedError as stopped:
             how = f"bara resume {shlex.quote(str(folder.path))}"
             why = str(stopped).replace("DIR", shlex.quote(str(folder.path)))
@@ -108,6 +116,10 @@ def _play(folder: RunFolder, books: Callable[[], Books], as_json: bool) -> None:
         Console().print(run_summary(result, places))
     if not result.payments:
         typer.echo("nobody was ever recruited; a lone client needs a reserve price (mechanism.reserve)", err=True)
+
+
+def _title(config: Config) -> str:
+    return f"{config.dataset}, {config.clients.count} clients, {config.allocator.label} on {config.mechanism.label}"
 
 
 @app.command("audit", epilog=examples("bara audit bid-price-first", "bara audit my_package:MyMechanism --trials 20000"))
@@ -130,25 +142,6 @@ def audit_command(
             Console().print(audit_table(mechanism, findings))
         if any(finding.broken for finding in findings):
             raise typer.Exit(1)
-
-
-@contextmanager
-def _round_progress(config: Config, *, quiet: bool) -> Iterator[Any]:
-    """A live bar on a terminal; elsewhere a plain line every tenth of the way."""
-    every = max(config.budget.max_rounds // 10, 1)
-    with progress_bar(quiet=quiet) as progress:
-        task = progress.add_task("round", total=config.budget.max_rounds, note="")
-
-        def show(step: AwardedRound | RoundRecord) -> None:
-            if not isinstance(step, RoundRecord):
-                return
-            accuracy = per_cent(step.evaluation.reported_accuracy)
-            note = f"accuracy {accuracy}  n {step.n}  spent {decimal_money(step.purse_after.spent):,.2f}"
-            progress.update(task, completed=step.round, note=note)
-            if progress.disable and not quiet and step.round % every == 0:
-                typer.echo(f"round {step.round} of {config.budget.max_rounds}  {note}", err=True)
-
-        yield show
 
 
 app.command(
@@ -174,6 +167,9 @@ app.add_typer(
     epilog=examples(
         "bara ledger DIR statement", "bara ledger DIR verify --receipt FILE", "bara ledger DIR export --csv"
     ),
+)
+app.command("dashboard", epilog=examples("bara dashboard runs", "bara dashboard runs --host 0.0.0.0 --port 8000"))(
+    dashboard_command
 )
 app.command("receipt", epilog=examples("bara receipt client-03.json --public-key HEX --paid 12.5"))(receipt_command)
 

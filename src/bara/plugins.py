@@ -14,6 +14,7 @@ from bara.errors import BaraError, ConfigError, MissingExtraError, UnknownNameEr
 T = TypeVar("T")
 
 _EXTRAS = {"torch": "sim", "sklearn": "sim", "pooch": "sim", "dp_accounting": "sim", "flwr": "flower", "ray": "flower"}
+_EXTRAS |= {"starlette": "dashboard", "uvicorn": "dashboard", "tensorboard": "tensorboard", "mlflow": "mlflow"}
 
 
 def nearest(name: str, known: list[str]) -> str:

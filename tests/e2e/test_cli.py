@@ -203,7 +203,7 @@ def test_show_config_prints_toml_and_runs_nothing(bara, tmp_path):
 
 def test_every_verb_has_help_with_an_example(bara):
     listing = bara("--help").stdout
-    for verb in ("run", "resume", "compare", "audit", "ledger", "receipt"):
+    for verb in ("run", "resume", "compare", "audit", "ledger", "receipt", "dashboard"):
         assert verb in listing
         text = bara(verb, "--help").stdout
         assert f"bara {verb}" in text

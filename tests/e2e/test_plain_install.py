@@ -62,6 +62,16 @@ def test_what_needs_an_extra_says_which_one(plain):
     assert "pip install 'bara-fl[sim]'" in done.stderr
     done = call(plain, "bara", "data", "verify", "digits", code=1)
     assert "pip install 'bara-fl[sim]'" in done.stderr
+    assert "pip install 'bara-fl[dashboard]'" in call(plain, "bara", "dashboard", ".", code=1).stderr
+    for name in ("tensorboard", "mlflow"):
+        assert f"pip install 'bara-fl[{name}]'" in call(plain, "bara", "run", "--log", name, code=1).stderr
+
+
+def test_the_wheel_carries_the_dashboards_pages(plain):
+    code = (
+        "import bara, pathlib; print(*(p.name for p in pathlib.Path(bara.__file__).parent.glob('dashboard/assets/*')))"
+    )
+    assert {"index.html", "run.html", "run.js", "style.css"} <= set(call(plain, "python", "-c", code).stdout.split())
 
 
 def test_the_wheel_carries_its_types_and_its_catalogue(plain):

@@ -119,7 +119,7 @@ def lines(books: Books, client: str | None = None) -> Iterator[Line]:
     """Every winner of every round, or one client's own rounds, in which nobody else's bid is seen."""
     with books.store.read() as connection:
         for number, stored in stored_rounds(connection, books.chain.run):
-            yield from (line for line in _lines(number, stored) if client in (None, line.client))
+            yield from (line for line in round_lines(number, stored) if client in (None, line.client))
 
 
 def statement(books: Books) -> Statement:
@@ -128,7 +128,7 @@ def statement(books: Books) -> Statement:
     rounds = []
     with books.store.read() as connection:
         for number, stored in stored_rounds(connection, books.chain.run):
-            here = list(_lines(number, stored))
+            here = list(round_lines(number, stored))
             for line in here:
                 clients.setdefault(line.client, ClientTotal(line.client)).add(line)
             rounds.append(_round_total(number, stored, here))
@@ -178,7 +178,8 @@ def payouts(books: Books) -> list[tuple[str, str, int]]:
     ]
 
 
-def _lines(number: int, stored: StoredRound) -> Iterator[Line]:
+def round_lines(number: int, stored: StoredRound) -> Iterator[Line]:
+    """Every winner of one round, best first."""
     paid = {client: (amount, reason) for client, amount, reason in stored.settlements}
     bids = stored.sealed.get("bids")
     asked: dict[str, int] = {} if bids is None else dict(zip(bids["clients"], bids["prices"], strict=True))

@@ -1,0 +1,77 @@
+// Elements and numbers. Text enters a page only as text: nothing here or elsewhere parses HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export const get = (id) => document.getElementById(id);
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === false || value === null || value === undefined) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** An HTML element. */
+export const h = (name, attributes = {}, ...children) => fill(document.createElement(name), attributes, children);
+
+/** An SVG element. */
+export const s = (name, attributes = {}, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
+
+/** A name that somebody else chose, kept to itself whichever way it is written. */
+export const named = (text) => h("bdi", {}, text);
+
+const fixed = (digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+const [whole, two] = [fixed(0), fixed(2)];
+const upTo = [0, 1, 2, 3, 4].map((digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits }));
+
+export const count = (value) => whole.format(value);
+export const money = (value) => (value === null || value === undefined ? "–" : two.format(value));
+export const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)} %`);
+export const number = (value) => {
+  if (value === null || value === undefined) return "–";
+  const size = Math.abs(value);
+  return upTo[size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : size >= 0.1 ? 3 : 4].format(value);
+};
+
+/** Seconds as people say them. */
+export function duration(seconds) {
+  if (seconds < 90) return `${Math.max(Math.round(seconds), 1)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172800 ? `${(seconds / 3600).toFixed(1)} h` : `${Math.round(seconds / 86400)} days`;
+}
+
+/** A table with a head; the first column names the row, numbers are shown by each column's own format. */
+export function table(columns, rows, caption) {
+  const cell = (column, row) => (column.format ?? String)(row[column.key] ?? null);
+  return h("table", {},
+    h("caption", { class: "unseen" }, caption),
+    h("thead", {}, h("tr", {}, columns.map((c) => h("th", { scope: "col", class: c.left && "left" }, c.label)))),
+    h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((c, i) =>
+      h(i ? "td" : "th", i ? { class: c.left && "left" } : { scope: "row" }, c.name ? named(cell(c, row)) : cell(c, row)))))));
+}
+
+/** Hands a file to the visitor. */
+export function download(name, type, text) {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  const link = h("a", { href: address, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+/** The state of a run, in its place at the top of a page. */
+export function showState(host, state, lost = false) {
+  const ago = duration((Date.now() - Date.parse(state.at)) / 1000);
+  const words = {
+    running: state.training ? `round ${count(state.training)} is training · last news ${ago} ago` : `running · last news ${ago} ago`,
+    finished: `finished: ${state.ended}`,
+    paused: "paused by the operator",
+  };
+  host.dataset.word = lost ? "lost" : state.word;
+  const text = lost ? "connection lost, trying again" : words[state.word] ?? "nothing known yet";
+  if (host.textContent !== text) host.textContent = text;
+}

@@ -1,0 +1,232 @@
+// The page of one run: drawn from its twin in JSON, then kept up to date by the news.
+
+import { Figure } from "./charts.js";
+import { count, duration, get, h, money, named, number, percent, showState, table } from "./dom.js";
+import { belief, choice, menu } from "./round.js";
+import { payments } from "./rows.js";
+
+const [, base, asked] = location.pathname.match(/^(\/runs\/.+?)(?:\/rounds\/(\d+))?$/);
+const figures = Object.fromEntries(Object.entries({
+  accuracy: "Accuracy", loss: "Loss", purse: "Money left", n: "Clients a round", payments: "Payments by client", menu: "The menu", belief: "What the allocator believes",
+}).map(([id, title]) => [id, new Figure(get(id), title)]));
+
+let run = null;
+let sheet = null;
+let following = asked === undefined;
+let lost = false;
+
+const tile = (label, big, small, bar) => h("div", { class: "tile" }, h("dt", {}, label), h("dd", {},
+  h("span", { class: "big" }, big), bar && h("progress", { max: 1, value: bar.value, "aria-label": bar.label }), h("span", { class: "small" }, small)));
+
+function drawTiles() {
+  const { glance: g, state } = run;
+  const done = state.word === "finished";
+  const pace = g.seconds_a_round && !done ? `, about ${duration(g.rounds_left * g.seconds_a_round)} at most` : "";
+  const forecast = g.forecast
+    ? tile("Forecast of the final accuracy", percent(g.forecast.accuracy), `${percent(g.forecast.low)} to ${percent(g.forecast.high)}, nine times in ten; by ${g.forecast.source}`)
+    : tile("Best round", percent(g.accuracy_best), done ? "the run has ended: nothing is left to forecast" : "too few rounds for a forecast");
+  get("tiles").replaceChildren(
+    tile("Budget left", money(g.left), `${money(g.spent)} of ${money(g.budget)} spent`, { value: g.budget ? g.left / g.budget : 0, label: "Part of the budget that is left" }),
+    tile("Rounds left", count(g.rounds_left), `${count(g.rounds)} of ${count(g.max_rounds)} played${pace}`, { value: g.rounds_left / g.max_rounds, label: "Part of the rounds that is left" }),
+    tile(done ? "Final accuracy" : "Accuracy now", percent(g.accuracy), g.loss === null ? "" : `loss ${number(g.loss)}`),
+    forecast,
+    tile("Clients active", `${count(g.active)}${g.clients ? ` of ${count(g.clients)}` : ""}`, "delivered in the last ten rounds"));
+}
+
+function drawVerdict() {
+  const { bought, top_share: top, failed, returned } = run.glance;
+  const parts = [];
+  if (bought) {
+    const way = bought.points > 0.5 ? "up" : bought.points < -0.5 ? "down" : "level";
+    const signed = `${bought.points < 0 ? "−" : "+"}${Math.abs(bought.points).toFixed(1)} points`;
+    parts.push("The last ", h("b", {}, money(bought.money)), ` (${count(bought.rounds)} rounds) bought `, h("b", { class: way }, signed), ` of accuracy${way === "level" ? ": the curve is level" : ""}. `);
+  }
+  if (top) parts.push(h("b", {}, percent(top.share)), ` of the money went to the best paid ${top.clients === 1 ? "client" : `${count(top.clients)} clients`}. `);
+  if (failed) parts.push(h("b", {}, count(failed)), ` deliveries failed, and ${money(returned)} came back.`);
+  get("verdict").replaceChildren(...parts);
+}
+
+function rows(columns) {
+  return columns.round.map((_, i) => Object.fromEntries(Object.keys(columns).map((key) => [key, columns[key][i]])));
+}
+
+const ROUND = { key: "round", label: "round", format: count };
+
+function drawCurves() {
+  const axis = document.querySelector("input[name=axis]:checked").value;
+  const { rounds: r, glance: g } = run;
+  const x = axis === "round" ? { label: "round", format: count, min: 0 } : { label: "money spent", name: "spent", format: number, min: 0 };
+  const xs = r[axis];
+  const columns = [ROUND, { key: "spent", label: "spent", format: money }];
+  const thinned = r.round.length < run.of ? `${count(r.round.length)} of ${count(run.of)} rounds are drawn, every peak among them` : "";
+  const series = [{ name: "accuracy", kind: "line", colour: 0, xs, ys: r.accuracy }];
+  const last = r.round.length - 1;
+  const marks = last >= 0 ? [{ x: xs[last], y: r.accuracy[last], text: percent(r.accuracy[last]), colour: 0 }] : [];
+  if (g.forecast && last >= 0) {
+    const end = axis === "round" ? g.max_rounds : g.budget;
+    series.push({ name: "nine times in ten", kind: "band", colour: 1, xs: [xs[last], end], ys: [r.accuracy[last], g.forecast.high], lows: [r.accuracy[last], g.forecast.low] },
+      { name: "forecast", kind: "line", look: "dash thin", colour: 1, read: false, xs: [xs[last], end], ys: [r.accuracy[last], g.forecast.accuracy] });
+  }
+  figures.accuracy.draw({
+    x, y: { format: (value) => `${number(100 * value)} %`, zero: true }, series, marks, caption: thinned,
+    empty: last < 0 && "no round is settled yet",
+    words: `From ${percent(r.accuracy[0])} to ${percent(r.accuracy[last])} over ${x.label}.`,
+    table: { columns: [...columns, { key: "accuracy", label: "accuracy", format: percent }], rows: rows(r) },
+  });
+  const known = r.loss.some((value) => value !== null);
+  figures.loss.draw({
+    x, y: { zero: true }, series: [{ name: "loss", kind: "line", colour: 3, xs, ys: r.loss }], empty: !known && "this federation reports no loss",
+    words: known ? `From ${number(r.loss.find((v) => v !== null))} to ${number(r.loss[last])} over ${x.label}.` : "",
+    table: { columns: [...columns, { key: "loss", label: "loss", format: number }], rows: rows(r) },
+  });
+}
+
+function drawMoney() {
+  const { rounds: r, glance: g } = run;
+  const x = { label: "round", format: count, min: 0, max: Math.max(g.max_rounds, 1) };
+  const series = [
+    { name: "left", kind: "line", colour: 0, xs: r.round, ys: r.left, format: money },
+    { name: "spent evenly", kind: "line", look: "dash thin", colour: "soft", read: false, xs: [0, g.max_rounds], ys: [g.budget, 0] }];
+  if (sheet?.path) series.push({ name: following ? "the plan" : `the plan in round ${count(sheet.round)}`, kind: "line", look: "dash", colour: 1, read: false, xs: sheet.path.round, ys: sheet.path.left });
+  figures.purse.draw({
+    x, y: { zero: true }, series, words: `${money(g.left)} of ${money(g.budget)} is left after ${count(g.rounds)} of ${count(g.max_rounds)} rounds.`,
+    table: { columns: [ROUND, { key: "cost", label: "cost", format: money }, { key: "left", label: "left", format: money }], rows: rows(r) },
+  });
+  const [, ...xs] = r.round;
+  const [n, bad] = [r.n.slice(1), r.void.slice(1)];
+  figures.n.draw({
+    x: { label: "round", format: count, min: 0 }, y: { zero: true, format: number }, legend: true,
+    series: [
+      { name: "delivered", kind: "bars", colour: 0, xs, ys: n },
+      { name: "void", kind: "bars", colour: "bad", xs, ys: n.map((value, i) => (bad[i] ? value + bad[i] : null)), lows: n, values: bad }],
+    empty: !xs.length && "no round is settled yet", words: `Between ${Math.min(...n)} and ${Math.max(...n)} clients a round.`,
+    table: { columns: [ROUND, { key: "n", label: "delivered", format: count }, { key: "void", label: "void", format: count }], rows: rows(r).slice(1) },
+  });
+}
+
+function drawPayments() {
+  const { top, others, count: all } = run.clients;
+  const clients = others ? [...top, others] : top;
+  const open = run.retention === "keep";
+  const columns = [
+    { key: "client", label: "client", name: true }, { key: "won", label: "won", format: count }, { key: "void", label: "void", format: count },
+    ...(open ? [{ key: "asked", label: "asked", format: money }] : []), { key: "paid", label: "paid", format: money }, { key: "returned", label: "came back", format: money }];
+  figures.payments.draw({
+    drawing: payments, clients, legend: true,
+    series: [{ name: "paid", kind: "bars", colour: 0 }, { name: "void: promised, came back", kind: "bars", colour: "bad" }, ...(open ? [{ name: "asked, over all rounds won", kind: "line", colour: "ink" }] : [])],
+    empty: !clients.length && "nobody has been recruited yet",
+    caption: open ? "" : "What clients asked is not shown: this ledger drops bids.",
+    words: `${count(all)} clients were recruited; ${top[0]?.client ?? "nobody"} was paid most, ${money(top[0]?.paid)}.`,
+    table: { columns, rows: clients },
+  });
+}
+
+function drawFailures() {
+  const { count: all, reasons, newest } = run.failures;
+  if (!all) return get("failures").replaceChildren(h("p", { class: "soft" }, "Nothing: every winner delivered."));
+  return get("failures").replaceChildren(h("div", { class: "figures" },
+    h("div", { class: "card" }, table([{ key: "reason", label: "why", name: true }, { key: "count", label: "how often", format: count }], reasons, "Failures by reason")),
+    h("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": "Newest failures" },
+      table([ROUND, { key: "client", label: "client", name: true, left: true }, { key: "reason", label: "why", name: true, left: true }, { key: "returned", label: "came back", format: money }], newest, "Newest failures"))));
+}
+
+function drawSheet() {
+  const slider = get("round");
+  slider.max = Math.max(run.sheet?.round ?? 1, 1);
+  slider.disabled = !run.sheet;
+  if (following) sheet = run.sheet;
+  if (sheet) slider.value = sheet.round;
+  get("round-number").textContent = sheet ? count(sheet.round) : "–";
+  slider.setAttribute("aria-valuetext", sheet ? `round ${sheet.round}` : "no round yet");
+  get("follow").setAttribute("aria-pressed", String(following));
+  get("earlier").disabled = !sheet || sheet.round <= 1;
+  get("later").disabled = !sheet || sheet.round >= Number(slider.max);
+  get("choice").textContent = choice(sheet);
+  figures.menu.draw(menu(sheet, run.retention));
+  figures.belief.draw(belief(sheet));
+  const cell = (key, label) => ({ key, label, format: money });
+  get("bids").querySelector("div").replaceChildren(sheet ? table(
+    [{ key: "client", label: "client", name: true }, ...(run.retention === "keep" ? [cell("asked", "asked")] : []), cell("promised", "promised"), cell("paid", "paid"), { key: "became", label: "what became of it", name: true }],
+    sheet.bids, `Round ${sheet.round}`) : "");
+}
+
+let wanted = null;
+async function goTo(number) {
+  wanted = number;
+  following = false;
+  get("round-number").textContent = count(number);
+  const answer = await fetch(`${base}/rounds/${number}.json`);
+  if (!answer.ok || wanted !== number) return;
+  sheet = await answer.json();
+  history.replaceState(null, "", `${base}/rounds/${number}`);
+  drawSheet();
+  drawMoney();
+}
+
+function follow() {
+  [following, wanted] = [true, null];
+  history.replaceState(null, "", base);
+  drawSheet();
+  drawMoney();
+}
+
+function drawAll() {
+  document.title = `${run.run} · bara`;
+  get("title").replaceChildren(named(run.run));
+  get("what").textContent = `${run.allocator} on ${run.mechanism} · ${run.dataset} · seed ${run.seed}`;
+  showState(get("state"), run.state, lost);
+  drawTiles();
+  drawVerdict();
+  drawSheet();
+  drawCurves();
+  drawMoney();
+  drawPayments();
+  drawFailures();
+  document.body.dataset.closed = run.state.closed;
+}
+
+async function load() {
+  const answer = await fetch(`${base}.json`);
+  if (!answer.ok) {
+    get("verdict").textContent = await answer.text();
+    setTimeout(start, 3000);
+    return false;
+  }
+  run = await answer.json();
+  drawAll();
+  return true;
+}
+
+function take(news) {
+  if (news.reload) return load();
+  const rounds = Object.fromEntries(Object.keys(run.rounds).map((key) => [key, [...run.rounds[key], ...news.rounds[key]]]));
+  run = { ...news, rounds };
+  if (rounds.round.length > 2000) return load(); // the server thins it again
+  return drawAll();
+}
+
+async function start() {
+  if (!(await load())) return;
+  if (asked !== undefined && !following && !sheet) goTo(Number(asked));
+  if (run.state.word === "finished") return;
+  const source = new EventSource(`${base}/events?after=${run.state.closed}`);
+  source.onmessage = (event) => {
+    lost = false;
+    take(JSON.parse(event.data));
+    if (run.state.word === "finished") source.close();
+  };
+  source.onerror = () => {
+    lost = true;
+    showState(get("state"), run.state, lost);
+  };
+  setInterval(() => showState(get("state"), run.state, lost), 1000);
+}
+
+get("axis").addEventListener("change", drawCurves);
+get("round").addEventListener("input", (event) => goTo(Number(event.target.value)));
+get("earlier").addEventListener("click", () => goTo(Number(get("round").value) - 1));
+get("later").addEventListener("click", () => goTo(Number(get("round").value) + 1));
+get("follow").addEventListener("click", follow);
+get("twin").href = `${base}.json`;
+for (const name of ["rounds", "clients", "failures"]) get(`${name}-csv`).href = `${base}/${name}.csv`;
+start();

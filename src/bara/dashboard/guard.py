@@ -1,0 +1,154 @@
+"""Who may ask: the right host, no foreign page, and beyond this machine only who knows the token."""
+
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Collection
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import final
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine only."""
+    return host == "localhost" or (_address(host) is not None and ipaddress.ip_address(host).is_loopback)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Whom to let in.
+
+    Attributes:
+        hosts: Names under which the dashboard may be asked for, beside addresses in numbers.
+        addresses: Whether any address in numbers will do: a page that was tricked here by its own name has a name.
+        token: What a visitor must know; None for nothing.
+    """
+
+    hosts: Collection[str] = LOOPBACK
+    addresses: bool = False
+    token: str | None = None
+
+    def knows_host(self, host: str) -> bool:
+        """Whether a request for that host is meant for us."""
+        name = _hostname(host)
+        return name in self.hosts or (self.addresses and _address(name) is not None)
+
+    def accepts(self, presented: str | None) -> bool:
+        """Whether that is the token; takes as long whatever is presented."""
+        return self.token is None or hmac.compare_digest(_digest(presented or ""), _digest(self.token))
+
+    @property
+    def cookie(self) -> str:
+        """What the visitor's browser keeps instead of the token, which cannot be found from it."""
+        return hmac.new((self.token or "").encode(), b"bara dashboard", hashlib.sha256).hexdigest()
+
+
+@final
+class Guard:
+    """Stands before the pages.
+
+    Args:
+        app: The pages.
+        rules: Whom to let in.
+        name: The cookie's name; several dashboards on one host need several.
+    """
+
+    def __init__(self, app: ASGIApp, rules: Rules, name: str = "bara-dashboard") -> None:
+        self._app = app
+        self._rules = rules
+        self._name = name
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer for the pages, or let them."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        refusal = self._refusal(scope)
+        await (self._app if refusal is None else refusal)(scope, receive, send_safely)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if not self._rules.knows_host(host):
+            return PlainTextResponse("This dashboard has no such host; see --allow-host.\n", 421)
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return PlainTextResponse("Another site's page may not ask.\n", 403)
+        return None if self._rules.token is None else self._admission(scope, headers)
+
+    def _admission(self, scope: Scope, headers: Headers) -> Response | None:
+        """None for who has the cookie or the token in a header; a cookie for who brings the token in the address."""
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = [value for key, value in query if key == "token"]
+        if given and self._rules.accepts(given[0]):
+            return self._with_cookie(scope, headers, [pair for pair in query if pair[0] != "token"])
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        if not given and ((scheme.lower() == "bearer" and self._rules.accepts(bearer)) or self._has_cookie(headers)):
+            return None
+        return PlainTextResponse(
+            "Required is the token: open the address that `bara dashboard` printed, or send it as "
+            "`Authorization: Bearer TOKEN`.\n",
+            401,
+            {"www-authenticate": "Bearer"},
+        )
+
+    def _has_cookie(self, headers: Headers) -> bool:
+        try:
+            found = SimpleCookie(headers.get("cookie", "")).get(self._name)
+        except CookieError:
+            return False
+        return found is not None and hmac.compare_digest(_digest(found.value), _digest(self._rules.cookie))
+
+    def _with_cookie(self, scope: Scope, headers: Headers, query: list[tuple[str, str]]) -> Response:
+        """The same page without the token in its address, where it would be seen, kept and passed on."""
+        path = "/" + scope["path"].lstrip("/")  # never to //elsewhere
+        response = RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), 303)
+        secure = scope.get("scheme") == "https" or headers.get("x-forwarded-proto") == "https"
+        response.set_cookie(self._name, self._rules.cookie, httponly=True, samesite="strict", secure=secure)
+        return response
+
+
+def _hostname(host: str) -> str:
+    try:
+        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()

@@ -1,0 +1,90 @@
+"""A run as its page sees it: read once, then only what is new."""
+
+import threading
+from collections.abc import Callable
+from typing import Any, final
+
+from bara.dashboard.forecast import Extrapolation, Forecast, planned
+from bara.ledger import Books
+from bara.ledger.progress import ClosedRound, Failure, State, add_totals, closed_rounds, failures, state
+from bara.ledger.sheets import Sheet, kept, sheet
+from bara.ledger.statements import ClientTotal
+
+
+@final
+class RunView:
+    """One run, grown round by round; several threads may ask at once.
+
+    Args:
+        name: Which, as its address says it.
+        books: Opens its books for reading.
+
+    Attributes:
+        state: Where it stood when it was last looked at.
+        rounds: Its settled rounds.
+        totals: What each client asked, was promised and was paid.
+        failures: Who did not deliver, and why.
+        newest: The newest round that was awarded, settled or not; None before the first.
+        forecast: Where it is expected to end; None where it has ended, or too little is known.
+    """
+
+    def __init__(self, name: str, books: Callable[[], Books]) -> None:
+        self.name = name
+        self.lock = threading.RLock()
+        self._open = books
+        self._forget()
+
+    def refresh(self) -> bool:
+        """Read what is new; whether there was anything."""
+        with self.lock:
+            found = state(self.books)
+            if self.state is not None and found.head < self.state.head:  # another run has taken its place
+                self._forget()
+            elif self.state is not None and found.head == self.state.head:
+                return False
+            self._grow(found)
+            return True
+
+    def sheet(self, number: int) -> Sheet | None:
+        """One round in full."""
+        return sheet(self.books, number)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What the run was opened with."""
+        return self.books.opening["config"]  # type: ignore[no-any-return]
+
+    @property
+    def max_rounds(self) -> int:
+        """The deadline."""
+        return self.books.purse.max_rounds
+
+    @property
+    def shows_bids(self) -> bool:
+        """Whether its retention lets bids and menus be seen."""
+        return kept(self.books)
+
+    def _forget(self) -> None:
+        self.books = self._open()
+        self.state: State | None = None
+        self.rounds: list[ClosedRound] = []
+        self.totals = dict[str, ClientTotal]()
+        self.failures: list[Failure] = []
+        self.newest: Sheet | None = None
+        self.forecast: Forecast | None = None
+        self._extrapolation = Extrapolation(int(self.config.get("clients", {}).get("count", 2)))
+
+    def _grow(self, found: State) -> None:
+        last = self.rounds[-1].round if self.rounds else -1
+        new = closed_rounds(self.books, last)
+        add_totals(self.books, self.totals, new)
+        self.failures += failures(self.books, last)
+        self.rounds += new
+        closed = self.rounds[-1].round if self.rounds else -1
+        self.newest = self.sheet(closed + 1) or self.sheet(closed)
+        self.state = found
+        self.forecast = self._look_ahead(closed) if found.ended is None else None
+
+    def _look_ahead(self, closed: int) -> Forecast | None:
+        own = planned(None if self.newest is None else self.newest.belief)
+        return own or self._extrapolation.forecast(self.rounds, self.max_rounds - closed)

@@ -1,0 +1,39 @@
+"""A federation whose clients have chosen their names with care; with `delay` it takes its time."""
+
+import time
+
+import numpy as np
+
+from bara.records import Bids, Delivery, Evaluation, Evidence
+
+NAMES = [
+    "<script>document.title='owned'</script>",
+    '"><img src=x onerror="document.title=1">',
+    "exe.gpj\u202ecod.trap",
+    "x" * 10_000,
+    "=HYPERLINK(0)",
+    "\u200f\u2066mark",
+    "'\"&amp;\\",
+    "plain",
+]
+
+
+class Hostile:
+    """Eight clients; in every third round the best of them fails, and says why in markup."""
+
+    def __init__(self, delay: float = 0.0):
+        self.delay = delay
+
+    def evaluate(self):
+        return Evaluation(0.1, 2.0)
+
+    def bids(self, round):  # noqa: A002
+        prices = np.random.default_rng(round).uniform(0.5, 1.5, len(NAMES)).round(3)
+        return Bids.of(dict(zip(NAMES, prices.tolist(), strict=True)))
+
+    def train(self, round, award):  # noqa: A002
+        time.sleep(self.delay)
+        accuracy = 0.9 - 0.8 / (1 + round / 10)
+        void = {client: "<b>gone</b>" for client in award.clients[:1] if round % 3 == 0}
+        delivered = {client: Evidence() for client in award.clients if client not in void}
+        return Delivery(Evaluation(accuracy, 2 - accuracy), delivered, void)

@@ -1,0 +1,139 @@
+import pytest
+
+from bara.experiments.folders import RunFolder
+from bara.ledger.statements import statement
+
+
+def test_every_page_has_a_twin_in_json(make_run, visit):
+    make_run()
+    visitor = visit()
+    pages = {"/": "/index.json", "/runs/one": "/runs/one.json", "/compare?run=one": "/compare.json?run=one"}
+    pages["/runs/one/rounds/3"] = "/runs/one/rounds/3.json"
+    for page, twin in pages.items():
+        assert visitor.get(page).headers["content-type"].startswith("text/html"), page
+        assert visitor.get(twin).headers["content-type"] == "application/json", twin
+
+
+def test_the_numbers_are_those_of_the_ledger(make_run, visit):
+    with RunFolder.find(make_run("one", "clients.failure_rate=0.3")) as folder:
+        account = statement(folder.look())
+    tree = visit().get("/runs/one.json").json()
+    assert tree["glance"]["spent"] == account.spent / 1e6
+    assert tree["glance"]["left"] == account.left / 1e6
+    assert sum(tree["rounds"]["cost"]) == pytest.approx(account.spent / 1e6)
+    assert {one["client"]: one["paid"] for one in tree["clients"]["top"]} == {
+        one.client: one.paid / 1e6 for one in account.clients
+    }
+    assert {one["client"]: one["asked"] for one in tree["clients"]["top"]} == {
+        one.client: one.asked / 1e6 for one in account.clients
+    }
+    assert tree["failures"]["count"] == sum(one.void for one in account.clients) > 0
+    assert tree["state"]["word"] == "finished"
+
+
+def test_a_round_shows_menu_choice_and_belief_as_they_were(make_run, visit):
+    make_run("one", "allocator.name=bara")
+    visitor = visit()
+    sheet = visitor.get("/runs/one/rounds/5.json").json()
+    assert sheet["cost"] == sheet["menu"]["cost"][sheet["n"] - 1]
+    assert len(sheet["belief"]["mean"]) == len(sheet["belief"]["arms"]) == 5
+    assert [one["became"] for one in sheet["bids"]].count("paid") == sheet["n"]
+    assert len(sheet["bids"]) == 6
+    assert visitor.get("/runs/one/rounds/99.json").status_code == 404
+
+
+def test_a_plan_is_drawn_down_to_what_it_leaves(make_run, visit):
+    make_run("one", "allocator.name=planner", "budget.max_rounds=20")
+    sheet = visit().get("/runs/one/rounds/10.json").json()
+    plan, path = sheet["belief"]["plan"], sheet["path"]
+    assert path["round"][0] == 9
+    assert path["left"][0] == sheet["left"]
+    assert path["left"][-1] == pytest.approx(sheet["left"] - plan["spend"], abs=1e-3)
+
+
+def test_where_bids_are_dropped_nobodys_bid_and_no_menu_is_shown(make_run, visit):
+    make_run("one", "ledger.retention=drop", "budget.max_rounds=4")
+    visitor = visit()
+    tree = visitor.get("/runs/one.json").json()
+    sheet = visitor.get("/runs/one/rounds/2.json").json()
+    assert sheet["menu"] is None
+    assert {one["became"] for one in sheet["bids"]} == {"paid"}
+    assert all(one["asked"] is None for one in [*sheet["bids"], *tree["clients"]["top"]])
+    asked = [line.split(",")[3] for line in visitor.get("/runs/one/clients.csv").text.splitlines()]
+    assert set(asked) == {"asked", ""}
+
+
+def test_the_bids_of_a_round_in_training_are_not_shown_where_they_will_be_dropped(make_run, visit, monkeypatch):
+    monkeypatch.setattr("hostile.Hostile.train", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        make_run("one", "federation.engine=hostile:Hostile", "clients.count=8", "ledger.retention=drop")
+    tree = visit().get("/runs/one.json").json()
+    assert tree["state"]["training"] == 1
+    assert tree["sheet"]["menu"] is None
+    assert {one["asked"] for one in tree["sheet"]["bids"]} == {None}
+    assert {one["became"] for one in tree["sheet"]["bids"]} == {"training"}
+
+
+def test_a_hostile_name_is_spelled_out_and_cut_but_whole_in_the_table(make_run, visit):
+    make_run("one", "federation.engine=hostile:Hostile", "clients.count=8", "budget.total=100")
+    visitor = visit()
+    names = [one["client"] for one in visitor.get("/runs/one.json").json()["clients"]["top"]]
+    assert "exe.gpj⟨U+202E⟩cod.trap" in names
+    assert max(map(len, names)) < 150
+    rows = visitor.get("/runs/one/clients.csv").text
+    assert "x" * 10_000 in rows
+    assert "\n'=HYPERLINK(0)," in rows
+
+
+def test_a_run_that_cannot_be_read_says_why_and_the_others_are_listed(make_run, visit, tmp_path):
+    make_run("whole")
+    (tmp_path / "runs" / "empty").mkdir()
+    (tmp_path / "runs" / "empty" / "config.toml").write_text("seed = 0")
+    (tmp_path / "runs" / "broken").mkdir()
+    (tmp_path / "runs" / "broken" / "config.toml").write_text("= nothing")
+    visitor = visit()
+    listed = {one["name"]: one.get("error") for one in visitor.get("/index.json").json()["runs"]}
+    assert listed["whole"] is None
+    assert "there is no ledger" in listed["empty"]
+    assert "cannot read the configuration" in listed["broken"]
+    assert visitor.get("/runs/empty").status_code == 503
+
+
+def test_a_single_runs_folder_opens_on_its_page(make_run, visit):
+    visitor = visit(folder=make_run())
+    assert visitor.get("/").headers["location"] == "/runs/one"
+    assert visitor.get("/runs/one.json").json()["run"] == "one"
+
+
+def test_runs_in_folders_of_folders_are_found(make_run, visit):
+    make_run("monday/one")
+    visitor = visit()
+    assert [one["name"] for one in visitor.get("/index.json").json()["runs"]] == ["monday/one"]
+    assert visitor.get("/runs/monday/one/rounds/1.json").json()["round"] == 1
+
+
+def test_a_comparison_names_the_runs_in_the_order_asked_and_at_most_eight(make_run, visit):
+    for number in range(9):
+        make_run(f"r{number}", f"seed={number}", "budget.max_rounds=2")
+    query = "&".join(f"run=r{number}" for number in (3, 1, 3, 0, 2, 4, 5, 6, 7, 8))
+    assert [one["name"] for one in visit().get(f"/compare.json?{query}").json()["runs"]] == [
+        "r3",
+        "r1",
+        "r0",
+        "r2",
+        "r4",
+        "r5",
+        "r6",
+        "r7",
+    ]
+
+
+def test_an_unfinished_run_has_a_forecast_and_a_finished_one_has_none(make_run, visit, monkeypatch):
+    make_run("done")
+    monkeypatch.setattr("bara.ledger.Books.close", lambda *_: None)
+    make_run("open", "budget.total=20")
+    visitor = visit()
+    assert visitor.get("/runs/done.json").json()["glance"]["forecast"] is None
+    monkeypatch.setattr("bara.dashboard.views.RunView.max_rounds", 30)
+    forecast = visitor.get("/runs/open.json").json()["glance"]["forecast"]
+    assert 0 <= forecast["low"] < forecast["accuracy"] < forecast["high"] <= 1

@@ -1,0 +1,190 @@
+"""The pages in a real browser: alive, honest, for everybody, and deaf to what names try to do."""
+
+import csv
+import io
+import os
+import re
+import urllib.error
+import urllib.request
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.debian
+
+
+def ready(page, address):
+    page.goto(address)
+    page.wait_for_selector("body[data-closed], body[data-ready], #runs li")
+
+
+def closed(page):
+    return int(page.get_attribute("body", "data-closed"))
+
+
+def chosen(page, round_number):
+    expect(page.locator("#choice")).to_have_text(re.compile(f"^Round {round_number}: "))
+
+
+def test_the_page_follows_a_running_run_round_by_round_to_its_end(start, dashboard, browse, shoot):
+    run = start("live", "federation.delay=0.25", "budget.max_rounds=80", "allocator.name=planner")
+    page = browse()
+    page.goto(f"{dashboard()}/")
+    expect(page.locator("#runs .state")).to_have_attribute("data-word", "running", timeout=30_000)
+    page.click("#runs a")
+    page.wait_for_selector("body[data-closed]")
+    seen = []
+    page.expose_function("note", lambda number: seen.append(int(number)))
+    page.evaluate(
+        "new MutationObserver(() => note(document.body.dataset.closed)).observe(document.body, {attributes: true})"
+    )
+    before = closed(page)
+    while closed(page) < before + 8:
+        page.wait_for_timeout(100)
+    assert "last news" in page.inner_text("#state")
+    assert page.inner_text("#tiles").count("Forecast of the final accuracy") == 1
+    shoot(page, "live-1440-light")
+    expect(page.locator("#state")).to_have_attribute("data-word", "finished", timeout=60_000)
+    assert closed(page) == 80
+    numbers = [before, *seen]
+    assert numbers == sorted(numbers)
+    assert len(set(numbers)) >= 5, "it came in a few leaps, not as it happened"
+    assert run.wait(30) == 0
+
+
+def test_a_page_that_is_opened_before_the_run_waits_for_it(play, dashboard, browse):
+    address = dashboard()
+    page = browse()
+    page.goto(f"{address}/")
+    expect(page.locator("#state")).to_have_text("no run is here yet")
+    play("late", "budget.max_rounds=5")
+    page.wait_for_selector("#runs a", timeout=30_000)
+
+
+def test_the_slider_goes_back_through_the_rounds(play, dashboard, browse):
+    play("one", "budget.max_rounds=30", "allocator.name=bara")
+    address = dashboard()
+    page = browse()
+    ready(page, f"{address}/runs/one")
+    newest = page.inner_text("#choice")
+    page.focus("#round")
+    for _ in range(3):
+        page.keyboard.press("ArrowLeft")
+    chosen(page, 27)
+    assert page.inner_text("#choice") != newest
+    assert page.url.endswith("/runs/one/rounds/27")
+    page.click("#earlier")
+    chosen(page, 26)
+    page.click("#follow")
+    chosen(page, 30)
+    ready(page, f"{address}/runs/one/rounds/7")
+    chosen(page, 7)
+    assert page.locator("#belief .plot .band").count() == 1
+
+
+def test_runs_are_compared_side_by_side(play, dashboard, browse, shoot):
+    for name in ("even", "bara"):
+        play(name, "budget.max_rounds=20", f"allocator.name={name}")
+    address = dashboard()
+    page = browse()
+    ready(page, f"{address}/")
+    for box in page.locator("#runs input").all():
+        box.check()
+    page.click("#compare")
+    page.wait_for_selector("body[data-ready='2']")
+    assert page.locator("#accuracy svg path.line").count() == 2
+    by_rounds = page.locator("#accuracy svg path.line").first.get_attribute("d")
+    page.click("text=over money")
+    assert page.locator("#accuracy svg path.line").first.get_attribute("d") != by_rounds
+    assert {"even", "bara"} <= set(page.inner_text("#table").split())
+    shoot(page, "compare-1440-light")
+
+
+def test_figures_and_tables_are_downloaded(play, dashboard, browse):
+    play("one", "budget.max_rounds=15")
+    page = browse()
+    ready(page, f"{dashboard()}/runs/one")
+    with page.expect_download() as waiting:
+        page.click("#accuracy >> text=SVG")
+    figure = ET.fromstring(Path(waiting.value.path()).read_text())  # noqa: S314 - our own file
+    assert waiting.value.suggested_filename == "accuracy.svg"
+    paths = figure.findall("{http://www.w3.org/2000/svg}path")
+    assert paths[0].get("stroke").startswith("rgb")
+    with page.expect_download() as waiting:
+        page.click("#payments >> text=CSV")
+    rows = list(csv.DictReader(io.StringIO(Path(waiting.value.path()).read_text())))
+    assert len(rows) == 8
+    assert any(row["client"].startswith("'=HYPERLINK") for row in rows)
+    with page.expect_download() as waiting:
+        page.click("#rounds-csv")
+    assert len(Path(waiting.value.path()).read_text().splitlines()) == 17
+
+
+def test_hostile_names_show_as_text(play, dashboard, browse):
+    play("one", "budget.max_rounds=15")
+    page = browse()
+    ready(page, f"{dashboard()}/runs/one")
+    page.click("#payments >> text=Table")
+    page.click("#bids summary")
+    shown = page.inner_text("#payments table")
+    assert "<script>document.title='owned'</script>" in shown
+    assert "exe.gpj⟨U+202E⟩cod.trap" in shown
+    assert "(10,000 characters)" in shown
+    assert "<b>gone</b>" in page.inner_text("#failures")
+    assert page.title() == "one · bara"
+    assert page.locator("main img, main script, main b:text-is('gone')").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_everybody_can_use_it(play, dashboard, browse, shoot, width, scheme):
+    play("one", "budget.max_rounds=25", "allocator.name=planner")
+    play("two", "budget.max_rounds=25", "allocator.name=even", "ledger.retention=drop")
+    address = dashboard()
+    page = browse(width, scheme)
+    pages = {"index": "/", "run": "/runs/one/rounds/12", "dropped": "/runs/two", "compare": "/compare?run=one&run=two"}
+    for name, path in pages.items():
+        ready(page, address + path)
+        if name == "run":
+            page.click("#accuracy >> text=Table")
+            page.click("#bids summary")
+        page.wait_for_timeout(300)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than the screen"
+        shoot(page, f"{name}-{width}-{scheme}")
+        found = Axe().run(page).response["violations"]
+        assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == [], name
+
+
+def test_a_figure_is_read_with_the_keyboard_alone(play, dashboard, browse):
+    play("one", "budget.max_rounds=15")
+    page = browse()
+    ready(page, f"{dashboard()}/runs/one")
+    page.focus("#accuracy .plot")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert page.inner_text("#accuracy [aria-live]").startswith("round 14, accuracy")
+    assert "Left and right arrow keys" in page.get_attribute("#accuracy .plot", "aria-label")
+
+
+def test_beyond_this_machine_the_token_opens_and_nothing_else_does(play, dashboard, browse):
+    play("one", "budget.max_rounds=3")
+    address = dashboard(None, "--host", "0.0.0.0").replace("0.0.0.0", "127.0.0.1")  # noqa: S104
+    base, token = address.split("/?token=")
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(f"{base}/index.json")  # noqa: S310
+    page = browse()
+    page.goto(f"{base}/runs/one?token={token}")
+    page.wait_for_selector("body[data-closed]")
+    assert page.url == f"{base}/runs/one"
+    assert page.evaluate("document.cookie") == ""
+
+
+def test_a_database_server_is_read_the_same_way(play, dashboard, browse):
+    name = f"dashboard-{os.getpid()}"
+    play(name, "budget.max_rounds=6", f"ledger.url={os.environ['BARA_TEST_POSTGRES']}")
+    page = browse()
+    ready(page, f"{dashboard()}/runs/{name}")
+    assert closed(page) == 6

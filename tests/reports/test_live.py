@@ -1,0 +1,75 @@
+import io
+
+from rich.console import Console
+
+from bara import RoundRecord
+from bara.allocators import Even
+from bara.records import Purse
+from bara.reports.live import RunScreen, watching
+
+PURSE = Purse.of(60, 30)
+
+
+def screen(play, seconds=2.0):
+    ticks = iter(range(10_000))
+    shown = RunScreen("digits [bold]x", PURSE, clock=lambda: seconds * next(ticks))
+    return shown, play(Even(), purse=PURSE)[0]
+
+
+def text(renderable):
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(renderable)
+    return console.export_text()
+
+
+def test_the_screen_shows_how_far_it_is_and_what_is_left(play):
+    shown, records = screen(play)
+    for record in records[:11]:
+        shown.observe(record.awarded)
+        shown.observe(record)
+    page = text(shown)
+    last = records[10]
+    assert "10 of 30" in page
+    assert f"{last.purse_after.left / 1e6:,.2f}" in page
+    assert f"{100 * last.evaluation.accuracy:.1f} %" in page
+    assert f"round 10: {last.awarded.award.n} clients train for" in page
+    assert "digits [bold]x" in page
+    assert max(map(len, page.splitlines())) <= 80
+
+
+def test_the_time_left_goes_by_the_deadline_or_by_the_money_whichever_ends_first(play):
+    shown, records = screen(play)
+    assert shown.seconds_left is None
+    for record in records[:11]:
+        shown.observe(record)
+    assert shown.seconds_left == 2.0 * 20
+    cost = sum(record.paid for record in records[1:11]) / 10
+    poor = RunScreen("", Purse.of(60, 30_000), clock=iter(range(99)).__next__)
+    for record in records[:11]:
+        poor.observe(record)
+    poor._purse = Purse(PURSE.total, 30_000, records[10].purse_after.spent, 11)
+    assert poor.seconds_left == poor._purse.left / cost
+
+
+def test_before_the_first_round_there_is_a_screen_too():
+    assert "the initial model is evaluated" in text(RunScreen("x", PURSE))
+
+
+def test_elsewhere_there_is_a_plain_line_every_tenth_of_the_way(play, capsys):
+    _, records = screen(play)
+    with watching("x", PURSE, quiet=False) as show:
+        for record in records:
+            show(record.awarded)
+            show(record)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 11
+    assert lines[1].startswith("round 3 of 30  accuracy ")
+    assert all(isinstance(record, RoundRecord) for record in records)
+
+
+def test_quiet_is_quiet(play, capsys):
+    _, records = screen(play)
+    with watching("x", PURSE, quiet=True) as show:
+        for record in records:
+            show(record)
+    assert capsys.readouterr() == ("", "")
