@@ -10,6 +10,8 @@ from bara.experiments.config import Config
 from bara.experiments.engines import bidders, wishes
 from bara.experiments.sections import TrainingSection
 from bara.experiments.simulation import build_engine, conduct
+
+from bara.federations.flower.quiet import hush  # isort: skip - before Flower itself
 from bara.federations.flower.federation import Habits
 from bara.federations.flower.simulated import OnFlower, Silos
 from bara.federations.flower.strategies import STRATEGIES, check_weights
@@ -23,6 +25,7 @@ def simulated(config: Config, folder: Path | None = None) -> OnFlower:
     """The federation on Flower's simulation engine; `federation.strategy` aggregates (FedAvg unless set)."""
     _refuse_what_flower_has_not(config)
     options = _options(config)
+    hush()
     key = "num-examples" if config.training.aggregation == "samples" else "one"
     strategy = STRATEGIES.build(options.pop("strategy", "FedAvg"), fraction_evaluate=0.0, weighted_by_key=key)
     check_weights(wishes(config), strategy, config.mechanism.name)

@@ -11,11 +11,10 @@ from typing import Any, Self, final
 from flwr.app import Context
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
+from flwr.simulation import run_simulation
 
 from bara.errors import TrainingError
-
-QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "RAY_USAGE_STATS_ENABLED": "0"}
-"""What keeps Flower and ray from telling others that they run."""
+from bara.federations.flower.quiet import hush
 
 _LONGEST_START = 300.0
 
@@ -76,10 +75,7 @@ class Simulation(AbstractContextManager["Simulation"]):
         return found
 
     def _run(self) -> None:
-        os.environ.update(QUIET)
-        from flwr.simulation import run_simulation  # noqa: PLC0415 - reads the environment when it is imported
-
-        logging.getLogger("flwr").setLevel(logging.ERROR)  # what matters of it is in the ledger
+        hush()
         server = ServerApp()
 
         @server.main()
