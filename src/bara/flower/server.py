@@ -76,7 +76,7 @@ def start(
     """
     tree = settings(context.run_config, num_rounds, timeout)
     path = tree.pop("folder", None)
-    with _folder(None if path is None else Path(str(path)), tree, grid) as folder:
+    with _folder(Path(str(path)) if path else None, tree, grid) as folder:
         config = folder.config
         federation = FlowerFederation(
             grid,
@@ -120,25 +120,24 @@ def settings(app: Mapping[str, Any], num_rounds: int | None = None, timeout: flo
 
 
 def _folder(path: Path | None, tree: dict[str, Any], grid: Grid) -> RunFolder:
-    """The run that is in this folder, or a new one for as many clients as are connected unless their count is set."""
+    """The run that is in this folder, or a new one; a count of 0 stands for the clients that are connected."""
     if path is not None and (path / "config.toml").is_file():
         return RunFolder.find(path)
     clients = tree.setdefault("clients", {})
-    if "count" not in clients:
-        clients["count"] = _connected(grid)
+    clients["count"] = _gathered(grid, int(clients.get("count") or 0), float(tree["federation"].get("patience", 600)))
     config = Config.parse(tree)
     _refuse_what_the_app_decides(config)
     return RunFolder.new(path, config)
 
 
-def _connected(grid: Grid) -> int:
-    """How many nodes there are, once no more join: at least two, and for half a second."""
+def _gathered(grid: Grid, count: int, patience: float) -> int:
+    """Wait for so many nodes, or, where the count is 0, until no more join; returns how many clients there are."""
     before, now = -1, 0
-    end = time.monotonic() + Habits().patience
-    while (now < 2 or now != before) and time.monotonic() < end:
+    end = time.monotonic() + patience
+    while time.monotonic() < end and (now < count if count else now < 2 or now != before):
         time.sleep(0.5)
         before, now = now, len(list(grid.get_node_ids()))
-    return max(now, 1)
+    return count or max(now, 1)
 
 
 def _habits(config: Config, grid: Grid, strategy: Strategy, folder: Path, *, evaluates: bool, protects: bool) -> Habits:
