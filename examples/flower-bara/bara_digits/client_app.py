@@ -1,9 +1,9 @@
 """A silo: it says what taking part costs it, and trains when it has won."""
 
-from bara.flower import answer_bids, per_sample
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
+from bara.flower import answer_bids, per_sample
 from bara_digits import task
 
 app = ClientApp()

@@ -1,10 +1,10 @@
 """The server: Flower's FedAvg under a budget."""
 
-from bara.flower import start
 from flwr.app import ArrayRecord, Context, MetricRecord
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 
+from bara.flower import start
 from bara_digits import task
 
 app = ServerApp()

@@ -1,6 +1,7 @@
 """Data and model. torch is imported where it is used, so that answering a request for a bid does not load it."""
 
 import numpy as np
+
 from bara.datasets import load, partition
 
 FEATURES, CLASSES = 64, 10
