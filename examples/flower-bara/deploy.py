@@ -37,13 +37,14 @@ class Deployment(contextlib.ExitStack):
         self.port = free_port()
         path = os.pathsep.join([str(BIN), os.environ.get("PATH", "")])  # Flower starts programs of its own by name
         self.environment = {**os.environ, **QUIET, "FLWR_HOME": str(home / "flwr"), "PATH": path}
+        self.superlink: subprocess.Popen | None = None
         self.nodes: dict[int, subprocess.Popen] = {}
 
     def start_superlink(self) -> None:
         """Certificates, the SuperLink, and the connection by which `flwr` finds it."""
         make_certificates(self.home)
         certificates = ["--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "server.pem", "--ssl-keyfile", "server.key"]
-        superlink = self.begin(
+        self.superlink = self.begin(
             "superlink",
             ["flower-superlink", *certificates, "--enable-supernode-auth", "--host", "127.0.0.1"]
             + ["--port", str(self.port), "--disable-runtime-dependency-installation"],
@@ -53,7 +54,7 @@ class Deployment(contextlib.ExitStack):
             f'[superlink]\ndefault = "loopback"\n\n[superlink.loopback]\naddress = "127.0.0.1:{self.port}"\n'
             f'root-certificates = "{self.home / "ca.crt"}"\n'
         )
-        self.wait_for(superlink)
+        self.wait_until_it_listens()
 
     def make_key(self, name: str) -> None:
         """A key pair, by which a node is known for good."""
@@ -114,10 +115,10 @@ class Deployment(contextlib.ExitStack):
         self.callback(end, process)
         return process
 
-    def wait_for(self, superlink: subprocess.Popen, seconds: float = 60) -> None:
-        """Until the SuperLink listens."""
+    def wait_until_it_listens(self, seconds: float = 60) -> None:
+        """Until the SuperLink can be reached."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and superlink.poll() is None:
+        while time.monotonic() < deadline and self.superlink.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
                 return
             time.sleep(0.1)
