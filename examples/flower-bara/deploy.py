@@ -49,11 +49,22 @@ class Deployment(contextlib.ExitStack):
             ["flower-superlink", *certificates, "--enable-supernode-auth", "--host", "127.0.0.1"]
             + ["--port", str(self.port), "--disable-runtime-dependency-installation"],
         )
-        (self.home / "flwr").mkdir(exist_ok=True)
-        (self.home / "flwr" / "config.toml").write_text(
-            f'[superlink]\ndefault = "loopback"\n\n[superlink.loopback]\naddress = "127.0.0.1:{self.port}"\n'
-            f'root-certificates = "{self.home / "ca.crt"}"\n'
+        self.connect(f'root-certificates = "{self.home / "ca.crt"}"')
+
+    def start_simulation_superlink(self) -> None:
+        """A SuperLink that simulates nodes instead of waiting for them."""
+        self.superlink = self.begin(
+            "superlink",
+            ["flower-superlink", "--simulation", "--insecure", "--host", "127.0.0.1"]
+            + ["--port", str(self.port), "--disable-runtime-dependency-installation"],
         )
+        self.connect("insecure = true")
+
+    def connect(self, security: str) -> None:
+        """Write down where the SuperLink is, and wait until it listens."""
+        words = ["[superlink]", 'default = "loopback"', "[superlink.loopback]", f'address = "127.0.0.1:{self.port}"']
+        (self.home / "flwr").mkdir(exist_ok=True)
+        (self.home / "flwr" / "config.toml").write_text("\n".join([*words, security, ""]))
         self.wait_until_it_listens()
 
     def make_key(self, name: str) -> None:

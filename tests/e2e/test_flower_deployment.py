@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from bara.experiments.folders import RunFolder
+from bara.federations.flower.identity import client_of_key_file
 from bara.ledger import verify
 from bara.ledger.statements import statement
 
@@ -122,7 +123,7 @@ def test_silos_are_killed_raise_and_are_refused_the_server_is_killed_and_the_boo
     assert account.spent == sum(record.paid for record in rounds) == sum(client.paid for client in account.clients)
     assert account.outstanding == 0
     assert all(client.promised == client.paid + client.returned for client in account.clients)
-    assert len(account.clients) == 3  # known by their keys, whatever restarted
-    assert {client.client[:4] for client in account.clients} == {"key-"}
+    keys = {client_of_key_file(deployment.home / f"silo-{number}.pub") for number in range(3)}
+    assert {client.client for client in account.clients} == keys  # whatever restarted
     assert rounds[-1].evaluation.accuracy > rounds[0].evaluation.accuracy + 0.3
     assert json.loads((run / "result.json").read_text())["rounds"] == 3

@@ -1,6 +1,7 @@
 """Flower's simulation engine, for real: five clients on ray, the same result as the simulator, killed and resumed."""
 
 import contextlib
+import importlib.util
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import pytest
 
 pytestmark = pytest.mark.xdist_group("flower")  # ray and Flower's processes share the machine badly
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "flower-bara"
 CHANGES = [
     "clients.count=5",
     "data.train_samples=300",
@@ -28,6 +30,14 @@ def bara(*arguments, fault=""):
     environment = {**os.environ, "BARA_FAULT": fault}
     command = [sys.executable, "-m", "bara.cli", *map(str, arguments)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
+
+
+def load_example():
+    """The example's script."""
+    spec = importlib.util.spec_from_file_location("deploy", EXAMPLE / "deploy.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def settings(engine):
@@ -81,3 +91,17 @@ def test_five_clients_on_ray_killed_in_a_round_come_to_what_the_simulator_comes_
     while left_behind(marked) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert not left_behind(marked)
+
+
+def test_the_example_runs_with_flwr_run_in_simulation(marked):
+    deploy = load_example()
+    with deploy.Deployment(marked) as deployment:
+        deployment.start_simulation_superlink()
+        words = f'num-server-rounds=3 bara.folder="{marked / "run"}"'
+        nodes = ["--federation-config", "num-supernodes=5 client-resources-num-cpus=1"]
+        deployment.flwr("run", str(EXAMPLE), "loopback", "--stream", *nodes, "--run-config", words, timeout=240)
+    told = result(marked / "run")
+    assert told["rounds"] == 3
+    assert set(told["payments"]) <= {f"client-{i}" for i in range(5)}
+    assert told["history"][-1]["accuracy"] > told["history"][0]["accuracy"] + 0.2
+    assert told["spent"] == pytest.approx(sum(told["payments"].values()))

@@ -1,9 +1,20 @@
-"""Who is who: the nodes of a grid by the names under which the ledger pays them."""
+"""Who is who: the nodes of a grid by the names under which the ledger pays them.
 
+`python -m bara.federations.flower.identity KEY.pub` prints the name that goes with a node's public key.
+"""
+
+import sys
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from pathlib import Path
 from typing import Literal, final
 
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_public_key,
+    load_ssh_public_key,
+)
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 from flwr.superlink.grid import InMemoryGrid
@@ -27,9 +38,16 @@ def client_of_key(public_key: bytes) -> str:
         public_key: As Flower stores it: PEM, SubjectPublicKeyInfo.
 
     >>> client_of_key(b"-----BEGIN PUBLIC KEY----- ...")
-    'key-12f7ff87d4b0aeb2'
+    'key-76a5ae3e89247ddc8ba7'
     """
-    return f"key-{sha256(public_key.strip()).hexdigest()[:16]}"
+    return f"key-{sha256(public_key.strip()).hexdigest()[:20]}"
+
+
+def client_of_key_file(path: Path) -> str:
+    """The same from a key in a file, as ssh-keygen or openssl writes it."""
+    content = path.read_bytes()
+    read = load_pem_public_key if content.startswith(b"-----BEGIN") else load_ssh_public_key
+    return client_of_key(read(content).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
 
 
 @final
@@ -71,3 +89,8 @@ class Directory:
             return None
         part, parts = opened.partition
         return client_names(parts)[part]
+
+
+if __name__ == "__main__":
+    for _path in sys.argv[1:]:
+        sys.stdout.write(f"{client_of_key_file(Path(_path))}\n")
