@@ -13,6 +13,9 @@ from bara.federations.flower.bidders import answer_bids
 from bara.federations.flower.federation import FlowerFederation, Habits
 from bara.federations.flower.sealed import Bid
 
+collect_ignore = ["plain_app"]
+"""It is an app, not tests."""
+
 
 class LocalGrid(Grid):
     """Runs one ClientApp for every node.

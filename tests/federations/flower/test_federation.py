@@ -85,6 +85,21 @@ def test_what_does_not_arrive_or_cannot_be_used_is_void_and_the_round_goes_on(fe
     assert weights_of(federation) == pytest.approx((10 * 1 + 30 * 3) / 40)
 
 
+@pytest.mark.parametrize("strategy", [FedMedian, Krum])
+def test_one_reply_without_the_metric_does_not_cost_the_others_their_round(federate, grid, strategy):
+    grid.mishaps["train", 1] = counting(loss=1.0)
+    federation = federate(strategy(fraction_evaluate=0.0))
+    federation.bids(1)
+    assert set(federation.train(1, award(0, 1, 2)).void) == {"client-1"}
+
+
+def test_a_server_that_measures_evidence_refuses_nobody_for_a_model_it_cannot_read(federate, grid):
+    grid.mishaps["train", 1] = sending(w=np.full((2, 3), np.inf, np.float32), b=np.zeros(2))
+    federation = federate(evidence="server")
+    federation.bids(1)
+    assert set(federation.train(1, award(0, 1, 2)).delivered) == {"client-0", "client-2"}
+
+
 def test_an_update_that_holds_no_single_record_of_arrays_is_void(federate, grid):
     def doubled(reply):
         reply.content["more"] = reply.content["arrays"]
@@ -128,14 +143,14 @@ def test_a_winner_whose_node_has_gone_is_void(federate, grid):
 
 
 @pytest.mark.parametrize("price", [0, -1, True, 1.5, "3", 2**62])
-def test_a_bid_that_is_no_price_leaves_only_its_client_out(federate, grid, price, caplog):
+def test_a_bid_that_is_no_price_leaves_only_its_client_out(federate, grid, price, caplog, monkeypatch):
     def change(reply):
         reply.content.config_records["bara-bid"]["price"] = price
         return reply
 
     grid.mishaps["query", 2] = change
     with caplog.at_level(logging.WARNING, "flwr"):
-        logging.getLogger("flwr").propagate = True
+        monkeypatch.setattr(logging.getLogger("flwr"), "propagate", True)
         assert federate().bids(1).clients == tuple(name for name in NAMES if name != "client-2")
     assert "node 102 is not in the menu" in caplog.text
 

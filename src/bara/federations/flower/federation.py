@@ -152,7 +152,7 @@ class FlowerFederation:
         updates, void = self._updates(round, award)
         model, evidence = self._model, dict[str, Evidence]()
         if updates:
-            evidence = {client: self._evidence(round, update) for client, update in updates.items()}
+            evidence = self._evidence(round, updates)
             merged = self._aggregated(round, award, updates)
             if merged is None:
                 void |= dict.fromkeys(updates, "the strategy took no update this round")
@@ -247,7 +247,7 @@ class FlowerFederation:
         void |= {client: "the strategy sent it nothing" for client in clients.values() if client not in asked}
         door = Door(
             _numpy(self._model),
-            strategies.weight_key(self._strategy),
+            strategies.metric_key(self._strategy),
             same_shapes=self._habits.same_shapes,
             outliers=self._habits.outliers,
         )
@@ -285,14 +285,17 @@ class FlowerFederation:
         for client, update in updates.items():
             update.metrics[key] = float(weights[client])
 
-    def _evidence(self, round: int, update: Update) -> Evidence:  # noqa: A002
-        samples = update.number("num-examples")
-        losses: tuple[float | None, float | None] = (None, None)
-        if self._habits.evidence == "client":
-            losses = update.number("loss-before"), update.number("loss-after")
-        elif self._habits.evidence == "server":
-            losses = self._evaluation(round, self._model).loss, self._evaluation(round, update.record).loss
-        return Evidence(None if samples is None else int(samples), *losses)
+    def _evidence(self, round: int, updates: Mapping[str, Update]) -> dict[str, Evidence]:  # noqa: A002
+        measured = self._habits.evidence == "server"
+        before = self._evaluation(round, self._model).loss if measured else None
+        found = {}
+        for client, update in updates.items():
+            losses = (before, self._evaluation(round, update.record).loss) if measured else (None, None)
+            if self._habits.evidence == "client":
+                losses = update.number("loss-before"), update.number("loss-after")
+            samples = update.number("num-examples")
+            found[client] = Evidence(None if samples is None else int(samples), *losses)
+        return found
 
     # --- evaluation ------------------------------------------------------------------------------
 

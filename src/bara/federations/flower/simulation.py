@@ -16,7 +16,7 @@ from flwr.simulation import run_simulation
 from bara.errors import TrainingError
 from bara.federations.flower.quiet import hush
 
-_LONGEST_START = 300.0
+_LONGEST_START, _LONGEST_END = 300.0, 60.0
 
 
 @final
@@ -51,7 +51,7 @@ class Simulation(AbstractContextManager["Simulation"]):
         """End the nodes and ray."""
         self._over.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(_LONGEST_END)
             self._thread = None
 
     def __enter__(self) -> Self:

@@ -54,6 +54,12 @@ def weight_key(strategy: Strategy) -> str | None:
     return str(strategy.weighted_by_key)  # type: ignore[attr-defined] # each of them has it
 
 
+def metric_key(strategy: Strategy) -> str | None:
+    """The metric that every update must hold, whatever the strategy makes of it; else Flower gives the round up."""
+    keys = (getattr(layer, "weighted_by_key", None) for layer in layers(strategy))
+    return next((str(key) for key in keys if key is not None), None)
+
+
 def check_weights(wanted: Wishes, strategy: Strategy, mechanism: str) -> None:
     """Refuse, before the run, a mechanism whose weights this strategy would silently replace by its own."""
     if wanted.weights and weight_key(strategy) is None:
