@@ -19,7 +19,8 @@ from bara import Purse, RoundRecord
 from bara.allocators import Fixed
 from bara.experiments.sittings import sit
 from bara.federations.flower.bidders import answer_bids, fixed
-from bara.federations.flower.federation import FlowerFederation, Habits
+from bara.federations.flower.federation import FlowerFederation
+from bara.federations.flower.habits import Habits
 from bara.federations.flower.simulation import Simulation
 from bara.ledger import Books, Store
 from bara.mechanisms import bid_price_first

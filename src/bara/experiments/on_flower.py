@@ -12,7 +12,7 @@ from bara.experiments.sections import TrainingSection
 from bara.experiments.simulation import build_engine, conduct
 
 from bara.federations.flower.quiet import hush  # isort: skip - before Flower itself
-from bara.federations.flower.federation import Habits
+from bara.federations.flower.habits import Habits
 from bara.federations.flower.simulated import OnFlower, Silos
 from bara.federations.flower.strategies import STRATEGIES, check_weights
 from bara.plugins import check_option, nearest

@@ -16,7 +16,9 @@ from bara.experiments.engines import wishes
 from bara.experiments.folders import RunFolder
 from bara.experiments.runner import run
 from bara.experiments.sections import ClientsSection
-from bara.federations.flower.federation import EvaluateFunction, FlowerFederation, Habits
+from bara.federations.flower.evaluating import EvaluateFunction
+from bara.federations.flower.federation import FlowerFederation
+from bara.federations.flower.habits import Habits
 from bara.federations.flower.identity import known_by
 from bara.federations.flower.strategies import check_weights
 from bara.plugins import check_option, nearest

@@ -10,7 +10,8 @@ from flwr.serverapp.strategy import FedAvg
 from flwr.supercore.task_identity import TaskIdentity
 
 from bara.federations.flower.bidders import answer_bids
-from bara.federations.flower.federation import FlowerFederation, Habits
+from bara.federations.flower.federation import FlowerFederation
+from bara.federations.flower.habits import Habits
 from bara.federations.flower.sealed import Bid
 
 collect_ignore = ["plain_app"]

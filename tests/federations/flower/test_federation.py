@@ -100,6 +100,28 @@ def test_a_server_that_measures_evidence_refuses_nobody_for_a_model_it_cannot_re
     assert set(federation.train(1, award(0, 1, 2)).delivered) == {"client-0", "client-2"}
 
 
+def test_an_update_whose_loss_the_server_finds_infinite_is_void(federate, grid):
+    def evaluate(_round, arrays):
+        high = float(arrays["w"].numpy().max())
+        return MetricRecord({"accuracy": 0.5, "loss": float("inf") if high > 1e6 else 1.0 - high / 100})
+
+    grid.mishaps["train", 1] = sending(w=np.full((2, 3), 1e9, np.float32), b=np.zeros(2))
+    federation = federate(evidence="server", evaluate=evaluate)
+    federation.bids(1)
+    assert federation.train(1, award(0, 1)).void == {"client-1": "the loss of its model is not finite"}
+
+
+def test_a_strategy_that_writes_a_client_twice_gets_one_answer(federate):
+    class Twice(FedAvg):
+        def configure_train(self, server_round, arrays, config, grid):
+            once = list(super().configure_train(server_round, arrays, config, grid))
+            return once + list(super().configure_train(server_round, arrays, config, grid))
+
+    federation = federate(Twice(fraction_evaluate=0.0))
+    federation.bids(1)
+    assert set(federation.train(1, award(0, 1)).delivered) == {"client-0", "client-1"}
+
+
 def test_an_update_that_holds_no_single_record_of_arrays_is_void(federate, grid):
     def doubled(reply):
         reply.content["more"] = reply.content["arrays"]

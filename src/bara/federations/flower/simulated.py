@@ -16,7 +16,8 @@ from flwr.serverapp.strategy import Strategy
 
 from bara.federations.bidding import Bidders
 from bara.federations.flower.bidders import answer_bids
-from bara.federations.flower.federation import FlowerFederation, Habits
+from bara.federations.flower.federation import FlowerFederation
+from bara.federations.flower.habits import Habits
 from bara.federations.flower.sealed import Bid
 from bara.federations.flower.simulation import Simulation
 from bara.federations.simulator import Engine
