@@ -20,6 +20,7 @@ ALLOCATORS: Registry[Allocator] = Registry(
         "random": "bara.allocators.random_n:RandomN",
         "fixed": "bara.allocators.fixed:Fixed",
         "finale": "bara.allocators.finale:Finale",
+        "isp": "bara.allocators.isp:Isp",
         "planner": "bara.allocators.planner:Planner",
     },
     Allocator,

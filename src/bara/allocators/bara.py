@@ -42,6 +42,8 @@ class Reading:
         ahead: Predictions are for round t + ahead (the text's commented-out definition has t + 1).
         reestimate: Past observations are estimated anew every round instead of staying as they were made.
         cap_horizon: T(n) is at most T_max, which Algorithm 1 loops to.
+        horizon: What an estimate is of: n in every round of a whole budget (`total`, the text), or n in every round
+            from here on, with the money and rounds that are left (`left`).
         clip: Estimates are clipped to [0, 1]; otherwise they stay as computed, and one that no float holds counts as
             no observation.
         cost_average: The mean cost of n over the rounds where n was recruited (`chosen`, the text) or over the menus
@@ -60,6 +62,7 @@ class Reading:
     ahead: int = 1
     reestimate: bool = False
     cap_horizon: bool = True
+    horizon: Literal["total", "left"] = "total"
     clip: bool = True
     cost_average: Literal["chosen", "menus"] = "chosen"
     shortfall: Shortfall = "stop"
@@ -75,6 +78,7 @@ class Reading:
             "beta_scale": self.beta_scale >= 0,
             "beta_rate": self.beta_rate > 0,
             "ahead": self.ahead >= 0,
+            "horizon": self.horizon in ("total", "left"),
             "cost_average": self.cost_average in ("chosen", "menus"),
             "shortfall": self.shortfall in ("stop", "shrink"),
         }
@@ -116,7 +120,7 @@ class Bara:
         points = positions(self._arms, clients) if self.reading.normalise else self._arms.astype(float)
         self._covariance = squared_exponential(points, self.reading.length_scale)
         self._gp = self._prior()
-        self._estimator = ESTIMATORS.build(estimator) if isinstance(estimator, str) else estimator
+        self._estimator = ESTIMATORS.build(estimator, clients=clients) if isinstance(estimator, str) else estimator
         self._costs: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # n -> [sum, count]
         self._rounds: list[int] = []  # n of each round told, for re-estimation
         self._estimates: list[float | None] = []  # what each round told was estimated to come to
@@ -143,14 +147,12 @@ class Bara:
         if not known:
             self._learn_costs(record)
         self._rounds.append(record.n)
-        self._estimate = (
-            self._known[record.round - 1] if known else self._final_accuracy(record.n, record.awarded.purse)
-        )
+        self._estimate = self._known[record.round - 1] if known else self._final_accuracy(record.n, record.purse_after)
         self._estimates.append(self._estimate)
         if self.reading.reestimate:
             self._gp = self._prior()
             for n in self._rounds:
-                self._observe(n, self._final_accuracy(n, record.awarded.purse))
+                self._observe(n, self._final_accuracy(n, record.purse_after))
         else:
             self._observe(record.n, self._estimate)
 
@@ -205,10 +207,16 @@ class Bara:
         total, count = self._costs.get(n, (0, 0))
         if not total:
             return None
-        rounds = max(purse.total * count // total, 1)
-        if self.reading.cap_horizon:
-            rounds = min(rounds, purse.max_rounds)
-        estimate = self._estimator.estimate(n, rounds)
+        if self.reading.horizon == "left":
+            done = purse.round - 1
+            estimate = self._estimator.estimate(
+                n, done + min(purse.left * count // total, purse.rounds_left), done=done
+            )
+        else:
+            rounds = max(purse.total * count // total, 1)
+            estimate = self._estimator.estimate(
+                n, min(rounds, purse.max_rounds) if self.reading.cap_horizon else rounds
+            )
         if estimate is None or math.isnan(estimate):
             return None
         if self.reading.clip:

@@ -7,7 +7,9 @@ from typing import Protocol, runtime_checkable
 from bara.errors import InvalidRecordError
 from bara.plugins import Registry
 from bara.records import RoundRecord
-from bara.surrogates import NewtonPolynomial
+from bara.surrogates import LearningCurveBelief, NewtonPolynomial
+
+_NO_START = "told of round {} first; required is round 0, the initial evaluation (RoundRecord.initial)"
 
 
 @runtime_checkable
@@ -18,8 +20,14 @@ class Estimator(Protocol):
         """Learn from a settled round; round 0 comes first."""
         ...
 
-    def estimate(self, n: int, rounds: int) -> float | None:
-        """The accuracy after that many rounds of n clients each; None where it cannot say."""
+    def estimate(self, n: int, rounds: int, *, done: int = 0) -> float | None:
+        """The accuracy after so many rounds in all; None where it cannot say.
+
+        Args:
+            n: How many clients take part in each round after the first `done`.
+            rounds: How many rounds there are in all.
+            done: Rounds that stay as they were: 0, or all that have been told.
+        """
         ...
 
 
@@ -40,26 +48,55 @@ class NewtonEstimator:
         if record.round == 0:
             self._initial = accuracy
         elif self._initial is None:
-            raise InvalidRecordError(
-                f"told of round {record.round} first; required is round 0, the initial evaluation (RoundRecord.initial)"
-            )
+            raise InvalidRecordError(_NO_START.format(record.round))
         elif record.n:
             column = self._columns.setdefault(record.n, NewtonPolynomial[Fraction]())
             column.add(record.round, accuracy - self._accuracy)
         self._accuracy = accuracy
 
-    def estimate(self, n: int, rounds: int) -> float | None:
-        """a_0 + sum of the estimated increments over rounds 1 .. T(n); infinite beyond what a float holds."""
+    def estimate(self, n: int, rounds: int, *, done: int = 0) -> float | None:
+        """a_0 + sum of the estimated increments over rounds 1 .. T(n); infinite beyond what a float holds.
+
+        With rounds done it is the accuracy now + the sum over the rounds after them.
+        """
         if n not in self._columns or self._initial is None:
             return None
-        value = self._initial + self._columns[n].sum_to(rounds)
+        column = self._columns[n]
+        value = self._accuracy - column.sum_to(done) if done else self._initial
+        value += column.sum_to(rounds)
         try:
             return float(value)
         except OverflowError:
             return math.inf if value > 0 else -math.inf
 
 
+class CurveEstimator:
+    """The posterior mean of one learning curve with selection noise, fitted over all rounds together."""
+
+    def __init__(self, clients: int) -> None:
+        self._clients = clients
+        self._curve: LearningCurveBelief | None = None
+
+    def tell(self, record: RoundRecord) -> None:
+        """Fit the round, too."""
+        if record.round == 0:
+            self._curve = LearningCurveBelief(self._clients, record.evaluation.accuracy)
+        elif self._curve is None:
+            raise InvalidRecordError(_NO_START.format(record.round))
+        elif record.n:
+            self._curve.tell(record.n, record.evaluation.accuracy)
+
+    def estimate(self, n: int, rounds: int, *, done: int = 0) -> float | None:
+        """Where the curve comes to with n clients a round."""
+        return None if self._curve is None else self._curve.expected(n, rounds - done, fresh=not done)
+
+
 ESTIMATORS: Registry[Estimator] = Registry(
-    "estimator", {"newton": "bara.allocators.estimators:NewtonEstimator"}, Estimator
+    "estimator",
+    {
+        "newton": "bara.allocators.estimators:NewtonEstimator",
+        "curve": "bara.allocators.estimators:CurveEstimator",
+    },
+    Estimator,
 )
 """Every estimator by name; others by import path or by the entry-point group `bara.estimators`."""

@@ -19,7 +19,7 @@ from bara.allocators.arms import arms_of, check_clients
 from bara.allocators.finale import Finale
 from bara.randomness import stream
 from bara.records import Belief, FloatArray, IntArray, Offer, Plan, Purse, RoundRecord
-from bara.surrogates.learning_curve import LearningCurveBelief, Shapes
+from bara.surrogates import LearningCurveBelief, Shapes, gap_left, progress, spread
 
 ARMS = 24
 DRAWS = 32
@@ -110,15 +110,14 @@ class _Plans:
 
     def finals(self, shapes: Shapes, initial: float, clients: int) -> FloatArray:
         """The final accuracy of every plan under every draw."""
-        n = self._arms[:, None]
-        rho = (1 + shapes.kappa / clients) * n / (n + shapes.kappa)  # [arms, draws]
-        spread = np.maximum(1 / self._arms - 1 / clients, 0)
+        rho = progress(self._arms[:, None], clients, shapes.kappa)  # [arms, draws]
+        apart = spread(self._arms, clients)[:, None]
         R, L = self._rounds[:, None], self._length[:, None]
         S = shapes.progress + R * rho[self._i] + L * rho[self._j]
         kept_main, kept_end = shapes.phi**R, shapes.phi**L
-        E = kept_main * shapes.selection + (1 - kept_main) * spread[self._i][:, None]
-        E = kept_end * E + (1 - kept_end) * spread[self._j][:, None]
-        g = np.exp(-shapes.p * np.log1p(S / shapes.s))
+        E = kept_main * shapes.selection + (1 - kept_main) * apart[self._i]
+        E = kept_end * E + (1 - kept_end) * apart[self._j]
+        g = gap_left(S, shapes.s, shapes.p)
         return np.asarray(shapes.a_max - (shapes.a_max - initial) * g - shapes.delta * E)
 
     def offer(self, best: int, variation: float) -> Offer:

@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,7 +41,7 @@ class Config(Section):
     @classmethod
     def load(cls, path: Path | None = None, changes: Sequence[str] = ()) -> Self:
         """Read a TOML file, or the defaults, and change single keys (`budget.total=600`)."""
-        tree = _read_toml(path) if path else {}
+        tree = read_toml(path) if path else {}
         for change in changes:
             _change(tree, change)
         return cls.parse(tree)
@@ -96,7 +97,8 @@ def parse_spec(spec: str) -> dict[str, Any]:
     return {"name": ":".join(name), **{key: _value(text) for key, text in options.items()}}
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path | Traversable) -> dict[str, Any]:
+    """The tree a TOML file holds."""
     try:
         return tomllib.loads(path.read_text())
     except FileNotFoundError:

@@ -16,6 +16,7 @@ from bara.errors import ConfigError
 from bara.federations.bidding import Bidders
 from bara.randomness import stream
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence
+from bara.surrogates import gap_left, progress, spread
 
 
 @dataclass(frozen=True)
@@ -94,12 +95,12 @@ class SyntheticFederation:
 
     def _learn(self, n: int, noise: float) -> None:
         c, N = self._curve, len(self.bidders.clients)
-        spread = max(1 / n - 1 / N, 0.0)
-        self._progress += (1 + c.kappa / N) * n / (n + c.kappa)
-        self._selection = c.phi * self._selection + (1 - c.phi) * spread
-        learned = c.a_max - (c.a_max - c.a_0) * (1 + self._progress / c.s) ** -c.p
-        value = learned - c.delta * self._selection + noise * math.sqrt(c.v_0 + c.v_1 * spread)
-        self._accuracy = min(max(value, 0.0), 1.0)
+        here = spread(n, N)
+        self._progress += progress(n, N, c.kappa)
+        self._selection = c.phi * self._selection + (1 - c.phi) * here
+        learned = c.a_max - (c.a_max - c.a_0) * gap_left(self._progress, c.s, c.p)
+        value = learned - c.delta * self._selection + noise * math.sqrt(c.v_0 + c.v_1 * here)
+        self._accuracy = float(min(max(value, 0.0), 1.0))
 
     def _evaluation(self) -> Evaluation:
         return Evaluation(self._accuracy, loss=-math.log(max(self._accuracy, 1e-6)))

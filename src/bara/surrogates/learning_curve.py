@@ -17,6 +17,7 @@ nothing is iterated to convergence and there is no local optimum to fall into. D
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +32,26 @@ NOISES = np.array([0.0, 10.0, 60.0])
 PRIOR_MEAN = np.array([0.8, 0.25])  # a_max, delta
 PRIOR_DEVIATION = np.array([0.3, 0.3])
 PRIOR_SHAPE, PRIOR_NOISE = 2.0, 0.02**2
+Numbers = Any
+"""A number, or an array of them."""
+
 OUTLIER = 3.5
 """Standard deviations beyond which a round counts as that far off and no further."""
+
+
+def progress(n: Numbers, clients: int, kappa: Numbers) -> Numbers:
+    """rho(n): how far a round with n of N clients comes, in parts of one with all of them."""
+    return (1 + kappa / clients) * n / (n + kappa)
+
+
+def spread(n: Numbers, clients: int) -> Numbers:
+    """1/n - 1/N: how much a selection of n may differ from the whole; none where all take part."""
+    return np.maximum(1 / n - 1 / clients, 0.0)
+
+
+def gap_left(S: Numbers, s: Numbers, p: Numbers) -> Numbers:
+    """g(S): which part of the way to a_max is still to go."""
+    return np.exp(-p * np.log1p(S / s))
 
 
 @dataclass(frozen=True)
@@ -78,11 +97,11 @@ class LearningCurveBelief:
 
     def tell(self, n: int, accuracy: float) -> None:
         """Learn from one round with n clients."""
-        spread = max(1 / n - 1 / self._clients, 0.0)
-        self._progress += (1 + self._kappa / self._clients) * n / (n + self._kappa)
-        self._selection += (1 - self._phi) * (spread - self._selection)
-        variance = 1 + self._ratio * spread
-        g = self._g(self._progress)
+        here = spread(n, self._clients)
+        self._progress += progress(n, self._clients, self._kappa)
+        self._selection += (1 - self._phi) * (here - self._selection)
+        variance = 1 + self._ratio * here
+        g = gap_left(self._progress, self._s, self._p)
         x1, x2 = 1 - g, -self._selection
         z = self._tamed(accuracy, x1, x2, g, variance) - self.initial * g
         self._xx += np.stack([x1 * x1, x1 * x2, x2 * x2], 1) / variance[:, None]
@@ -90,6 +109,21 @@ class LearningCurveBelief:
         self._zz += z * z / variance
         self._log_weight -= 0.5 * np.log(variance)
         self.rounds += 1
+
+    def expected(self, n: int, rounds: int, *, fresh: bool = False) -> float:
+        """The accuracy that so many more rounds with n clients each would come to.
+
+        Args:
+            n: How many clients take part in each.
+            rounds: How many rounds.
+            fresh: From the initial model instead of from here.
+        """
+        weights, mean, _, _ = self._posterior()
+        kept = self._phi**rounds
+        S = (0.0 if fresh else self._progress) + rounds * progress(n, self._clients, self._kappa)
+        E = kept * (0.0 if fresh else self._selection) + (1 - kept) * spread(n, self._clients)
+        g = gap_left(S, self._s, self._p)
+        return float(weights @ (mean[:, 0] * (1 - g) + self.initial * g - mean[:, 1] * E))
 
     def draw(self, rng: np.random.Generator, count: int) -> Shapes:
         """So many exact draws from the posterior."""
@@ -115,9 +149,6 @@ class LearningCurveBelief:
             noise=scale**2,
             noise_ratio=self._ratio[cells],
         )
-
-    def _g(self, progress: FloatArray) -> FloatArray:
-        return np.asarray(np.exp(-self._p * np.log1p(progress / self._s)))
 
     def _shape(self) -> float:
         return PRIOR_SHAPE + self.rounds / 2

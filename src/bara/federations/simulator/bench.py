@@ -4,7 +4,7 @@ The same bench stands in every worker process, and in this one when there is a s
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, final
 
 import numpy as np
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from bara.federations.simulator.batches import Samples
+from bara.federations.simulator.chain import Chain
 from bara.federations.simulator.evaluation import Tally, tally
 from bara.federations.simulator.local import Local, Turn, network_of
 from bara.federations.simulator.memory import Arrays
@@ -49,10 +50,10 @@ class Bench:
         state, result = self._arrays["state"], self._arrays["updates"][task.row]
         before = self._loss(state, part) if task.evidence else None
         turn = Turn(self._seed, task.round, task.client)
-        with _own_randomness(turn):
+        with nullcontext() if isinstance(self._network, Chain) else _own_randomness(turn):
             free = self._local.train(state, part, turn, result)
         after = self._loss(result, part) if task.evidence else None
-        return Trained(task.row, before if free is None else free, after, bool(torch.isfinite(result).all()))
+        return Trained(task.row, before if free is None else free, after, _finite(result))
 
     def _evaluated(self, task: Evaluate) -> Tally:
         self._network.state.copy_(self._arrays["state"])
@@ -68,6 +69,11 @@ class Bench:
         return counted.loss / counted.samples
 
 
+def _finite(result: Tensor) -> bool:
+    """Whether all numbers are finite: their sum is, or (it may overflow) each of them is."""
+    return bool(torch.isfinite(result.sum())) or bool(torch.isfinite(result).all())
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Compute on one thread, as the workers do: sums then come out the same, and nobody competes for a core."""
@@ -81,7 +87,9 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def _own_randomness(turn: Turn) -> Iterator[None]:
-    """Let a module that draws numbers (dropout) draw the same ones whoever trains this client."""
+    """Let a module that draws numbers (dropout; a chain has none) draw the same ones whoever trains this client."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(np.random.SeedSequence([turn.seed, turn.round, turn.client]).generate_state(1)[0]))
+        # Not torch.manual_seed: it would also keep a stack trace for every kind of accelerator that might come yet.
+        seed = np.random.SeedSequence([turn.seed, turn.round, turn.client]).generate_state(1)[0]
+        torch.default_generator.manual_seed(int(seed))
         yield

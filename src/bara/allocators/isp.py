@@ -1,0 +1,57 @@
+"""ISP: an adaptive number of clients with probing rounds of full participation (arXiv 2508.13803).
+
+What is known of it: every few rounds everybody takes part; from that it takes the smallest k whose held-out loss still
+beats an average of past losses, and smooths k with momentum. A server that aggregates a probe's updates in many ways
+could try every k at once; ours sees one loss a round, so it looks for the smallest k in the rounds between probes.
+"""
+
+from collections import deque
+from statistics import fmean
+
+from bara.allocators.arms import check_clients
+from bara.errors import ConfigError
+from bara.records import Evaluation, Offer, Purse, RoundRecord, Shortfall
+
+
+class Isp:
+    """Recruits as few as still bring the loss below its recent average, and everybody every few rounds.
+
+    Args:
+        clients: N, the largest number of clients there may be.
+        every: How many rounds lie between two probes.
+        momentum: Which part of k stays from one round to the next.
+        shortfall: When k cannot be paid: `stop` or `shrink`.
+    """
+
+    def __init__(self, clients: int, every: int = 10, momentum: float = 0.5, shortfall: Shortfall = "stop") -> None:
+        check_clients("isp", clients)
+        if every < 1 or not 0 <= momentum < 1:
+            raise ConfigError(
+                f"allocator 'isp' has every = {every} and momentum = {momentum}; required are at least 1, and at "
+                "least 0 and below 1"
+            )
+        self._most = max(clients - 1, 1)
+        self._every, self._momentum, self._shortfall = every, momentum, shortfall
+        self._size = float(self._most)
+        self._losses: deque[float] = deque(maxlen=every)
+
+    def ask(self, purse: Purse) -> Offer:
+        """Everybody in a probe, k between probes."""
+        n = self._most if self._probes(purse.round) else max(round(self._size), 1)
+        return Offer.recruit(n, shortfall="shrink" if self._probes(purse.round) else self._shortfall)
+
+    def tell(self, record: RoundRecord) -> None:
+        """Try fewer after a loss below the average, more after one above it."""
+        loss = _loss(record.evaluation)
+        if record.n and not self._probes(record.round) and self._losses:
+            target = self._size * (0.75 if loss < fmean(self._losses) else 1.5)
+            smoothed = self._momentum * self._size + (1 - self._momentum) * target
+            self._size = min(max(smoothed, 1.0), float(self._most))
+        self._losses.append(loss)
+
+    def _probes(self, round_: int) -> bool:
+        return round_ % self._every == 1 % self._every
+
+
+def _loss(evaluation: Evaluation) -> float:
+    return -evaluation.accuracy if evaluation.loss is None else evaluation.loss
