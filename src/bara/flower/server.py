@@ -124,12 +124,21 @@ def settings(app: Mapping[str, Any], num_rounds: int | None = None, timeout: flo
 def _folder(path: Path | None, tree: dict[str, Any], grid: Grid) -> RunFolder:
     """The run that is in this folder, or a new one; a count of 0 stands for the clients that are connected."""
     if path is not None and (path / "config.toml").is_file():
-        return RunFolder.find(path)
+        return _found(path, tree)
     clients = tree.setdefault("clients", {})
     clients["count"] = _gathered(grid, int(clients.get("count") or 0), float(tree["federation"].get("patience", 600)))
     config = Config.parse(tree)
     _refuse_what_the_app_decides(config)
     return RunFolder.new(path, config)
+
+
+def _found(path: Path, tree: dict[str, Any]) -> RunFolder:
+    """The run that is there; it goes on as it was opened, whatever the app's configuration says by now."""
+    folder = RunFolder.find(path)
+    count = {"clients": {**tree.get("clients", {}), "count": folder.config.clients.count}}
+    if Config.parse({**tree, **count}) != folder.config:
+        log.warning("bara: the run in %s goes on as configured when it began; `bara ledger DIR topup` adds money", path)
+    return folder
 
 
 def _gathered(grid: Grid, count: int, patience: float) -> int:

@@ -1,6 +1,7 @@
 """A Flower app's server under a budget: `bara.flower.start`, with the run's folder, ledger and resume."""
 
 import json
+import logging
 
 import numpy as np
 import pytest
@@ -144,6 +145,17 @@ def test_a_mechanism_that_learns_quality_measures_it_on_the_servers_data(tmp_pat
         last = list(found.look().history())[-1]
     evidence = next(iter(last.delivery.delivered.values()))
     assert evidence.loss_before > evidence.loss_after > 0
+
+
+def test_a_run_goes_on_as_it_was_opened_and_says_so_when_the_app_says_otherwise(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("flwr"), "propagate", True)
+    begin(tmp_path / "run")
+    with caplog.at_level(logging.WARNING, "flwr"):
+        begin(tmp_path / "run")
+        assert "goes on as configured" not in caplog.text
+        begin(tmp_path / "run", **{"bara.budget.total": 400})
+    assert "goes on as configured when it began" in caplog.text
+    assert account(tmp_path / "run")[0].opened_with == 40_000_000
 
 
 def test_bara_itself_cannot_go_on_with_an_apps_run_and_says_who_can(tmp_path):
