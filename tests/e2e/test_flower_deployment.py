@@ -95,6 +95,7 @@ def test_silos_are_killed_raise_and_are_refused_the_server_is_killed_and_the_boo
     deployment.make_key("stranger")  # nobody registers its key
     stranger = deployment.start_supernode(3, 4, "stranger")
     words = f'bara.folder="{run}" bara.budget.total=60.0 bara.clients.count=3 num-server-rounds=3'
+    words += " bara.federation.bid-seconds=300.0"  # a busy machine is no silent silo
     command = ["flwr", "run", str(deployment.app), "loopback", "--stream", "--run-config", words]
 
     first = deployment.begin("first", command)

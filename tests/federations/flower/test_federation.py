@@ -212,8 +212,12 @@ def test_clients_are_known_by_their_keys_and_stay_the_same_after_a_restart(feder
     assert set(again.train(1, Award((before[0],), (5,))).delivered) == {before[0]}
 
 
-def test_a_stored_award_can_be_trained_before_any_bid_was_asked_for(federate):
+def test_a_stored_award_can_be_trained_before_any_bid_was_asked_for(federate, grid):
     assert set(federate().train(3, award(1, 2)).delivered) == {"client-1", "client-2"}
+    grid.pushed.clear()
+    name = client_of_key(grid.keys[101])
+    assert set(federate(known_by="key").train(3, Award((name,), (5,))).delivered) == {name}
+    assert len(grid.pushed) == 1  # a key needs no question
 
 
 def test_too_few_nodes_stop_the_run_between_rounds(federate, grid):

@@ -53,8 +53,11 @@ class Opening:
 
     def locate(self, round: int, clients: tuple[str, ...]) -> dict[str, int | None]:  # noqa: A002
         """The node of each client, None where it is not connected."""
-        if any(self._directory.node_of(client) is None for client in clients):
-            self.bids(round)  # after a restart: only the nodes know who they are
+        if any(self._directory.node_of(client) is None for client in clients):  # after a restart
+            if self._habits.known_by == "key":
+                self._directory.read(connected(self._grid, self._habits).values(), {})
+            else:
+                self.bids(round)  # only the nodes know which part they hold
         return {client: self._directory.node_of(client) for client in clients}
 
     def _collect(self, round: int) -> Bids:  # noqa: A002
