@@ -99,7 +99,7 @@ def test_silos_are_killed_raise_and_are_refused_the_server_is_killed_and_the_boo
     command = ["flwr", "run", str(deployment.app), "loopback", "--stream", "--run-config", words]
 
     first = deployment.begin("first", command)
-    until(told.exists, 300, deployment.logs)  # round 2 is promised and one silo is in the middle of its training
+    until(told.exists, 600, deployment.logs)  # round 2 is promised and one silo is in the middle of its training
     assert stranger.wait(120) != 0
     [server] = processes_of(deployment.superlink, "flwr-serverapp", deploy)
     os.kill(server, signal.SIGKILL)
@@ -111,9 +111,9 @@ def test_silos_are_killed_raise_and_are_refused_the_server_is_killed_and_the_boo
     assert account.outstanding > 0
 
     again = deployment.begin("again", command)
-    until(told.exists, 300, deployment.logs)  # the same round, the same winners
+    until(told.exists, 600, deployment.logs)  # the same round, the same winners
     deploy.end(deployment.nodes[2], signal.SIGKILL)
-    assert again.wait(300) == 0, deployment.logs()
+    assert again.wait(600) == 0, deployment.logs()
     assert account.outstanding == books_of(run)[1][2].awarded.award.cost  # what was promised before the kill
     account, rounds = books_of(run)
     assert [record.n for record in rounds] == [0, 3, 1, 1]  # both backed off in the last round
