@@ -80,12 +80,14 @@ class Wishes:
         evidence: Each client's loss before and after its training, measured by the server.
         outliers: Refuse updates whose distance to the others' is so many robust deviations too large; None for none.
         protection: Train with local differential privacy, with each bid's `epsilon`.
+        weights: Aggregate with the weights that come with its awards.
     """
 
     columns: tuple[str, ...] = ()
     evidence: bool = False
     outliers: float | None = None
     protection: Protection | None = None
+    weights: bool = False
 
 
 def wishes_of(mechanism: object) -> Wishes:

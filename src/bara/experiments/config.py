@@ -61,7 +61,7 @@ class Config(Section):
     @property
     def dataset(self) -> str:
         """What is learned, by name."""
-        return self.data.name if self.federation.engine == "simulator" else self.federation.engine
+        return self.data.name if self.federation.engine in {"simulator", "flower"} else self.federation.engine
 
     def purse(self) -> Purse:
         """The full purse."""

@@ -22,7 +22,12 @@ _OF_DATA = ("partition", "noisy", "label_noise", "free_riders", "free_riding", "
 
 FEDERATIONS: Registry[Federation] = Registry(
     "federation",
-    {"simulator": "bara.experiments.simulation:simulator", "synthetic": "bara.experiments.engines:synthetic"},
+    {
+        "simulator": "bara.experiments.simulation:simulator",
+        "synthetic": "bara.experiments.engines:synthetic",
+        "flower": "bara.experiments.on_flower:simulated",
+        "flower-app": "bara.experiments.on_flower:app",
+    },
     Federation,
 )
 """Every engine by name; a user's own by import path, as a function of the whole `Config`."""

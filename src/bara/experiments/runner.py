@@ -34,7 +34,11 @@ class Keeps(Protocol):
 
 
 def run(
-    config: Config, *observers: Observer, folder: Path | None = None, books: Callable[[], Books] | None = None
+    config: Config,
+    *observers: Observer,
+    folder: Path | None = None,
+    books: Callable[[], Books] | None = None,
+    federation: Federation | None = None,
 ) -> Result:
     """Play a configuration's federation to its end.
 
@@ -44,10 +48,11 @@ def run(
         folder: Where models and checkpoints go; None to keep none.
         books: Opens the run's books, once everything else is known to be in order; None to keep none. Rounds that
             they hold already are not played again but rebuilt.
+        federation: Who bids and trains; None for the one the configuration names.
     """
     allocator, mechanism = build_allocator(config), build_mechanism(config)
     with contextlib.ExitStack() as stack:
-        federation = build_federation(config, folder)
+        federation = federation or build_federation(config, folder)
         if isinstance(federation, contextlib.AbstractContextManager):
             stack.enter_context(federation)
         summary = Summary(_bidders(config, federation))

@@ -163,7 +163,8 @@ class FederationSection(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     engine: str = Field(
-        default_factory=_default_engine, description="simulator, synthetic, or an import path; simulator where torch is"
+        default_factory=_default_engine,
+        description="simulator, synthetic, flower, or an import path; simulator where torch is",
     )
     workers: int = Field(0, ge=0, description="processes that train; 0 for as many as help; the result is the same")
 

@@ -17,6 +17,7 @@ from bara.federations.simulator import Data, Engine, Training
 from bara.federations.simulator.conduct import Conduct, Role, cast_roles
 from bara.federations.simulator.federation import Habits, SimulatedFederation
 from bara.federations.simulator.privacy import Privacy
+from bara.records import IntArray
 
 
 def simulator(config: Config, folder: Path | None = None) -> SimulatedFederation:
@@ -25,6 +26,12 @@ def simulator(config: Config, folder: Path | None = None) -> SimulatedFederation
         raise ConfigError(
             f"unknown key 'federation.{next(iter(config.federation.options))}'; the simulator has workers"
         )
+    engine, sizes, roles = build_engine(config)
+    return SimulatedFederation(engine, bidders(config, sizes), conduct(config, roles), _habits(config, folder))
+
+
+def build_engine(config: Config, workers: int | None = None) -> tuple[Engine, IntArray, dict[str, Role]]:
+    """What trains a configuration's clients, their data sizes, and who of them is not honest."""
     clients = config.clients
     dataset = subset(load(config.data.name, config.data.path, verify=config.data.verify), config.data.train_samples)
     parts = partition(clients.partition, dataset.y_train, clients.count, config.seed)
@@ -39,10 +46,9 @@ def simulator(config: Config, folder: Path | None = None) -> SimulatedFederation
         _data(config, dataset, labels),
         parts,
         seed=config.seed,
-        workers=_workers(config, len(labels)),
+        workers=workers or _workers(config, len(labels)),
     )
-    sizes = np.array([len(part) for part in parts], np.int64)
-    return SimulatedFederation(engine, bidders(config, sizes), _conduct(config, roles), _habits(config, folder))
+    return engine, np.array([len(part) for part in parts], np.int64), roles
 
 
 SMALL = 10_000
@@ -108,7 +114,8 @@ def _with_noise(
     )
 
 
-def _conduct(config: Config, roles: dict[str, Role]) -> Conduct:
+def conduct(config: Config, roles: dict[str, Role]) -> Conduct:
+    """How a configuration's clients behave once they have won."""
     clients = config.clients
     return Conduct(config.seed, roles, clients.failure_rate, clients.late_rate, clients.free_riding)
 

@@ -63,6 +63,10 @@ def _rebuilt(books: Books, federation: Federation, watch: Watch) -> Iterator[Rou
 
 
 def _train_again(federation: Federation, record: RoundRecord) -> None:
+    if not getattr(federation, "repeatable", True):
+        raise LedgerError(
+            f"round {record.round} is settled, but there is no checkpoint of it; required is the run's folder as it was"
+        )
     if federation.train(record.round, record.awarded.award) != record.delivery:
         raise LedgerError(
             f"round {record.round}, trained again, comes to another result than the ledger has; required are the same "

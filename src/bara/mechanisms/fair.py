@@ -61,7 +61,7 @@ class Fair:
             raise ConfigError(f"forgetting is {forgetting}; required is above 0 and at most 1")
         if not 0 <= outliers < np.inf or not 0 <= least < 1:
             raise ConfigError(f"outliers {outliers}, least {least}; required are numbers from 0, least below 1")
-        self.wishes = Wishes(evidence=True, outliers=outliers or None)
+        self.wishes = Wishes(evidence=True, outliers=outliers or None, weights=True)
         self._rho = forgetting
         self._least = least
         self._reserve = None if reserve is None else money(reserve, what="the reserve price")

@@ -59,7 +59,7 @@ class FLMarket:
     @property
     def wishes(self) -> Wishes:
         """Bids with privacy budgets, and training with that much privacy."""
-        return Wishes(columns=("epsilon",), protection=Protection(self.level, self.clip))
+        return Wishes(columns=("epsilon",), protection=Protection(self.level, self.clip), weights=self.optimal)
 
     def menu(self, bids: Bids) -> Menu:
         """The chosen auction over eps_i d_i, with OptAggr's weights for every n."""

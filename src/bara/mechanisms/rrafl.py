@@ -26,7 +26,7 @@ class Rrafl:
     """
 
     claims = CRITICAL_PAYMENTS
-    wishes = Wishes(evidence=True)
+    wishes = Wishes(evidence=True, weights=True)
 
     def __init__(
         self, smoothing: float = 0.3, start: float = 0.5, least: float = 0.1, reserve: float | str | None = None

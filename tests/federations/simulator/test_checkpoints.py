@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from bara.errors import TrainingError
+from bara.federations.checkpoints import load, save
 from bara.federations.simulator import aggregate
-from bara.federations.simulator.checkpoints import load, save
 
 STATE = np.arange(1000, dtype=np.float32) / 7
 

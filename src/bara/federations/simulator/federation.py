@@ -11,12 +11,12 @@ import numpy as np
 from bara.errors import TrainingError
 from bara.faults import point
 from bara.federations.bidding import Bidders
+from bara.federations.checkpoints import save
+from bara.federations.screening import refusals
 from bara.federations.simulator.aggregation import aggregate
-from bara.federations.simulator.checkpoints import save
 from bara.federations.simulator.conduct import Conduct
 from bara.federations.simulator.engine import Engine, State, Updates
 from bara.federations.simulator.keeping import Keeper
-from bara.federations.simulator.screening import refusals
 from bara.federations.simulator.shelf import Shelf
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import final
 
 from bara.errors import TrainingError
-from bara.federations.simulator.checkpoints import load, save
+from bara.federations.checkpoints import load, save
 from bara.federations.simulator.engine import State
 
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bara.federations.simulator.engine import State
+State = NDArray[np.float32]
 
 FEWEST = 4
 """Updates that a comparison among them needs; with fewer, no majority says what is usual."""
 
 
-def refusals(start: State, states: Sequence[NDArray[np.float32]], outliers: float | None = None) -> dict[int, str]:
+def refusals(start: State, states: Sequence[State], outliers: float | None = None) -> dict[int, str]:
     """Which of the clients' states are refused, by position, with the reason; their clients did not deliver.
 
     Args:
@@ -41,7 +41,7 @@ def robust_scores(updates: NDArray[np.float32]) -> NDArray[np.float64]:
     return (distances - usual) / deviation if deviation else np.where(distances > 0, np.inf, 0.0)
 
 
-def _fault(start: State, state: NDArray[np.float32]) -> str:
+def _fault(start: State, state: State) -> str:
     if state.shape != start.shape:
         return f"its update has shape {state.shape}, the model has {start.shape}"
     return "" if np.isfinite(state).all() else "its update is not finite"

@@ -7,7 +7,7 @@ from bara import Market, Purse, RoundRecord
 from bara.allocators import ALLOCATORS
 from bara.experiments import Config
 from bara.experiments.engines import build_federation
-from bara.federations.simulator.screening import refusals, robust_scores
+from bara.federations.screening import refusals, robust_scores
 from bara.mechanisms import MECHANISMS
 
 START = np.zeros(50, np.float32)

@@ -1,0 +1,1 @@
+"""Handwritten digits, learned by silos that are paid."""
