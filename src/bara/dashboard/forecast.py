@@ -8,7 +8,7 @@ import numpy as np
 
 from bara.ledger.progress import ClosedRound
 from bara.randomness import stream
-from bara.surrogates.learning_curve import LearningCurveBelief
+from bara.surrogates import LearningCurveBelief
 
 FEWEST = 5
 """Rounds before which a curve says nothing."""
@@ -86,11 +86,6 @@ class Extrapolation:
     def _finals(self, curve: LearningCurveBelief, n: float, ahead: float, rounds: int) -> Any:
         """Draws of the final accuracy, with the noise that a single evaluation has."""
         rng = stream(0, "forecast", rounds)
-        shape = curve.draw(rng, DRAWS)
-        spread = max(1 / max(n, 1) - 1 / self._clients, 0)
-        progress = shape.progress + ahead * (1 + shape.kappa / self._clients) * n / (n + shape.kappa)
-        kept = shape.phi**ahead
-        selection = kept * shape.selection + (1 - kept) * spread
-        g = np.exp(-shape.p * np.log1p(progress / shape.s))
-        noise = np.sqrt(shape.noise * (1 + shape.noise_ratio * spread)) * rng.standard_normal(DRAWS)
-        return np.clip(shape.a_max - (shape.a_max - curve.initial) * g - shape.delta * selection + noise, 0, 1)
+        shapes = curve.draw(rng, DRAWS)
+        noise = shapes.deviation(n)[0] * rng.standard_normal(DRAWS)
+        return np.clip(shapes.after([n], [ahead], [n], [0])[0] + noise, 0, 1)
