@@ -7,6 +7,7 @@ came out better than what the rest of the plan can be expected to reach is kept:
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,7 @@ class Planner:
         self._arms = arms_of(clients, ARMS)
         self._costs = np.zeros(len(self._arms))
         self._menus = np.zeros(len(self._arms))
+        self._priced = 0  # the last round whose menu it knows
         self._curve: LearningCurveBelief | None = None
         self._surprise = 1.0
         self._accuracy = self._expected = 0.0
@@ -86,8 +88,20 @@ class Planner:
         """For each n of the main phase the final accuracy it expects, and the plan it follows."""
         return self._belief
 
+    def memory(self) -> dict[str, Any]:
+        """What it took from menus: mean costs, and up to which round."""
+        return {"round": self._priced, "costs": self._costs.tolist(), "menus": self._menus.tolist()}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Know what each n cost; the rounds themselves are told again, without their menus."""
+        self._priced = memory["round"]
+        self._costs, self._menus = np.array(memory["costs"]), np.array(memory["menus"])
+
     def _learn_costs(self, record: RoundRecord) -> None:
         """Round k of t weighs k / t: prices may drift."""
+        if record.round <= self._priced:
+            return
+        self._priced = record.round
         costs = record.awarded.costs
         served = self._arms <= len(costs)
         kept = 1 - 1 / record.round

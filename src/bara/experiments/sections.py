@@ -150,7 +150,7 @@ class MechanismSection(Named):
 class AllocatorSection(Named):
     """How much a round may cost."""
 
-    name: str = Field("bara", description="an allocator's name or import path")
+    name: str = Field("planner", description="an allocator's name or import path")
 
 
 def _default_engine() -> str:
