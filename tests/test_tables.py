@@ -1,0 +1,14 @@
+"""The tables in the documentation are those of the runs committed beside them."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("script", ["suite_table"])
+def test_a_page_shows_what_its_runs_came_to(script):
+    made = runpy.run_path(str(ROOT / "scripts" / f"{script}.py"))
+    assert made["PAGE"].read_text() == made["page"](), f"run python scripts/{script}.py"
