@@ -27,6 +27,7 @@ def compare_command(
     suite: Annotated[
         str | None, typer.Option(help=f"Instead of CONFIG, every setting of a suite: {', '.join(suites.names())}.")
     ] = None,
+    only: Annotated[str, typer.Option(help="With --suite: these of its settings, by comma.")] = "",
     full: Annotated[bool, typer.Option("--full", help="With --suite: all samples, for larger machines.")] = False,
     changes: Changes = [],
     out: Annotated[
@@ -46,9 +47,10 @@ def compare_command(
         names = [name.strip() for name in allocators.split(",") if name.strip()]
         if suite and config:
             raise ConfigError(f"both {str(config)!r} and --suite {suite}; required is one of them")
-        if full and not suite:
-            raise ConfigError("--full without --suite; required is a suite whose samples it lets loose")
-        settings = suites.settings(suite, changes, full=full) if suite else []
+        if (full or only) and not suite:
+            raise ConfigError("--full and --only are for suites; required is --suite, too")
+        chosen = [name.strip() for name in only.split(",") if name.strip()]
+        settings = suites.settings(suite, changes, only=chosen, full=full) if suite else []
         grid = [cell for one in settings for cell in cells(one.config, names, seeds, one.name)] or cells(
             Config.load(config, changes), names, seeds
         )

@@ -44,8 +44,14 @@ def test_full_size_uses_all_samples_and_keys_can_be_changed():
     assert {setting.config.budget.total for setting in full} == {7}
 
 
+def test_single_settings_can_be_chosen():
+    assert [setting.name for setting in settings("report", only=["mnist-loose"])] == ["mnist-loose"]
+    with pytest.raises(UnknownNameError, match="mnist-loose"):
+        settings("report", only=["mnist-lose"])
+
+
 def test_a_suite_that_is_not_there_is_refused():
-    with pytest.raises(UnknownNameError, match="did you mean 'report'"):
+    with pytest.raises(UnknownNameError, match="report"):
         settings("reprot")
 
 
@@ -106,7 +112,7 @@ def test_an_interval_over_groups_is_that_of_one_group_where_there_is_one():
 def test_two_suites_at_once_are_refused(tmp_path):
     config = tmp_path / "c.toml"
     config.write_text("")
-    for arguments in ([str(config), "--suite", "report"], ["--full"], ["--suite", "nothing"]):
+    for arguments in ([str(config), "--suite", "report"], ["--full"], ["--only", "a"], ["--suite", "nothing"]):
         outcome = CliRunner().invoke(app, ["compare", *arguments])
         assert outcome.exit_code in (1, 2)
         assert "required is" in outcome.output or "no suite" in outcome.output

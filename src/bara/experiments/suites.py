@@ -36,18 +36,23 @@ def names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in _FOLDER.iterdir() if entry.name.endswith(".toml"))
 
 
-def settings(suite: str, changes: Sequence[str] = (), *, full: bool = False) -> list[Setting]:
+def settings(suite: str, changes: Sequence[str] = (), *, only: Sequence[str] = (), full: bool = False) -> list[Setting]:
     """A suite's settings.
 
     Args:
         suite: Its name.
         changes: Single keys to change in all of them (`budget.total=600`).
+        only: Which of its settings; all unless given.
         full: At full size, for larger machines: all samples of every dataset.
     """
     if suite not in names():
         raise UnknownNameError(f"no suite is named {suite!r}; {nearest(suite, names())}")
     tree = read_toml(_FOLDER.joinpath(f"{suite}.toml"))
-    made = {name: _merged(tree["base"], changes) for name, changes in tree["settings"].items()}
+    known = tree["settings"]
+    for name in only:
+        if name not in known:
+            raise UnknownNameError(f"suite {suite!r} has no setting {name!r}; {nearest(name, list(known))}")
+    made = {name: _merged(tree["base"], known[name]) for name in known if not only or name in only}
     if full:
         for setting in made.values():
             for key in ("train_samples", "evaluation_samples"):
