@@ -135,6 +135,8 @@ def kill_many(home, kills, engine, seed, retention="keep"):
         folder = home / f"{engine}-{retention}-{runs}"
         disturbed_run(folder, engine, retention, rng, longest, hit, kills)
         check(folder, undisturbed)
+        print(f"\r{sum(hit.values())} kills in {runs} runs, nothing lost so far", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
     return hit, runs
 
 

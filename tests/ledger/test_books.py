@@ -116,11 +116,11 @@ def test_no_round_spends_more_than_the_budget_and_what_was_added(open_books, pla
         books.observe(rich.settle(Delivery.complete(rich.award, Evaluation(0.2))))
 
 
-def test_a_round_takes_no_more_work_the_longer_a_run_is(tmp_path):
+def test_a_round_takes_no_more_work_the_longer_a_run_is_and_no_more_room_than_stated(tmp_path):
     """In steps of SQLite's own machine: before a round, its promise, its settlement, and reading it back."""
     store, steps, work = Store.in_file(tmp_path / "long.db"), Counter(), {}
-    books = Books.open(store, "long", {}, Purse.of(900, 300))
-    bidders = Bidders(6, Distribution.parse("uniform(0.5, 1.5)"), 0)
+    books = Books.open(store, "long", {}, Purse.of(1500, 300))
+    bidders = Bidders(20, Distribution.parse("uniform(0.5, 1.5)"), 0)
     market = Market(Even(), bid_price_first(), SyntheticFederation(bidders, LearningCurve(), 0), books.purse)
 
     def count():
@@ -141,6 +141,7 @@ def test_a_round_takes_no_more_work_the_longer_a_run_is(tmp_path):
             steps.clear()
     store.close()
     assert 0 < work[290] < 1.3 * work[10]
+    assert (tmp_path / "long.db").stat().st_size / 300 < 2700  # as docs/ledger.md says
 
 
 def test_sqlite_syncs_fully_and_logs_ahead(open_books):

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -61,7 +62,7 @@ class RunFolder(contextlib.ExitStack):
         self.enter_context(only_process(self.path))
         if (self.path / "config.toml").exists():
             raise ConfigError(f"a run is there already in {str(self.path)!r}; required is a new folder for --out")
-        write_whole(self.path / "config.toml", self.config.to_toml())
+        write_whole(self.path / "config.toml", [self.config.to_toml()])
         point("configuration written")
         store = self._locked_store()
         if self._books(store) is not None:
@@ -97,8 +98,9 @@ class RunFolder(contextlib.ExitStack):
 
     def finish(self, result: Result, report: str) -> dict[str, str]:
         """Write the result and the report; returns what is where."""
-        write_whole(self.path / "report.html", report)
-        write_whole(self.path / "result.json", json.dumps(result.to_json(), indent=1) + "\n")
+        write_whole(self.path / "report.html", [report])
+        whole = json.JSONEncoder(indent=1).iterencode(result.to_json())  # a long run's need not be in memory at once
+        write_whole(self.path / "result.json", chain(whole, "\n"))
         point("result written")
         return {"report": str(self.path / "report.html"), "folder": str(self.path)}
 

@@ -5,7 +5,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -61,10 +61,8 @@ class Result:
 
     def to_json(self, *, history: bool = True) -> dict[str, Any]:
         """A plain tree; without the rounds where they are not wanted."""
-        tree = asdict(self)
-        if not history:
-            del tree["history"]
-        return {key: value for key, value in tree.items() if value is not None}
+        wanted = {key: value for key, value in vars(self).items() if value is not None}
+        return wanted if history else {key: value for key, value in wanted.items() if key != "history"}
 
 
 class Summary:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
@@ -25,7 +26,7 @@ class Receipt:
 
     def write(self, path: Path) -> None:
         """Replace the receipt so that at any moment there is the old one or the new one."""
-        write_whole(path, json.dumps(asdict(self)) + "\n")
+        write_whole(path, [json.dumps(asdict(self)), "\n"])
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -39,12 +40,12 @@ class Receipt:
         return receipt
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file durably, so that at any moment there is the old one or the new one, never half of one."""
+def write_whole(path: Path, parts: Iterable[str]) -> None:
+    """Write a text, part by part, so that at any moment there is the old file or the new one, never half of one."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with beside.open("w") as file:
-            file.write(text)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
