@@ -1,6 +1,7 @@
-"""A federation whose clients have chosen their names with care; with `delay` it takes its time."""
+"""A federation whose clients have chosen their names with care; it can take its time, and wait for a sign."""
 
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -19,10 +20,16 @@ NAMES = [
 
 
 class Hostile:
-    """Eight clients; in every third round the best of them fails, and says why in markup."""
+    """Eight clients; in every third round the best of them fails, and says why in markup.
 
-    def __init__(self, delay: float = 0.0):
+    Args:
+        delay: Seconds that a round takes.
+        gate: A file without which the fourth round does not end.
+    """
+
+    def __init__(self, delay: float = 0.0, gate: str = ""):
         self.delay = delay
+        self.gate = gate
 
     def evaluate(self):
         return Evaluation(0.1, 2.0)
@@ -33,6 +40,8 @@ class Hostile:
 
     def train(self, round, award):  # noqa: A002
         time.sleep(self.delay)
+        while round == 4 and self.gate and not Path(self.gate).exists():
+            time.sleep(0.05)
         accuracy = 0.9 - 0.8 / (1 + round / 10)
         void = {client: "<b>gone</b>" for client in award.clients[:1] if round % 3 == 0}
         delivered = {client: Evidence() for client in award.clients if client not in void}
