@@ -22,14 +22,12 @@ NAMES = [
 class Hostile:
     """Eight clients; in every third round the best of them fails, and says why in markup.
 
-    Args:
-        delay: Seconds that a round takes.
-        gate: A file without which the fourth round does not end.
+    Options: `delay`, the seconds that a round takes, and `gate`, a file without which the fourth round does not end.
     """
 
-    def __init__(self, delay: float = 0.0, gate: str = ""):
-        self.delay = delay
-        self.gate = gate
+    def __init__(self, config):
+        self.delay = config.federation.options.get("delay", 0)
+        self.gate = config.federation.options.get("gate")
 
     def evaluate(self):
         return Evaluation(0.1, 2.0)
