@@ -54,7 +54,7 @@ def test_a_command_in_the_documentation_works(command, tmp_path, monkeypatch):
     short = ["--set", "budget.max_rounds=8"]
     short += [] if "synthetic" in command else ["--set", "data.train_samples=300"]
     arguments = shlex.split(command.removeprefix("bara "))
-    done = CliRunner().invoke(app, arguments + (short if arguments[0] in ("run", "compare") else []))
+    done = CliRunner().invoke(app, arguments + (short if arguments[0] in ("run", "compare", "plan") else []))
     assert done.exit_code == 0, done.output
 
 

@@ -76,4 +76,9 @@ def test_the_wheel_carries_the_dashboards_pages(plain):
 
 def test_the_wheel_carries_its_types_and_its_catalogue(plain):
     code = "import bara, pathlib; print(*sorted(p.name for p in pathlib.Path(bara.__file__).parent.rglob('*.t*')))"
-    assert call(plain, "python", "-c", code).stdout.split() == ["catalogue.toml", "py.typed"]
+    assert call(plain, "python", "-c", code).stdout.split() == [
+        "catalogue.toml",
+        "development.toml",
+        "py.typed",
+        "report.toml",
+    ]

@@ -5,8 +5,7 @@ import pytest
 import sqlalchemy as sa
 
 from bara import AwardedRound, Delivery, Evaluation, Market, Purse, RoundRecord
-from bara.allocators import Bara, Even
-from bara.allocators.planner import Planner
+from bara.allocators import Bara, Even, planner
 from bara.errors import ConfigError, LedgerError
 from bara.federations.bidding import Bidders
 from bara.federations.distributions import Distribution
@@ -37,9 +36,10 @@ def test_what_is_written_is_read_back_without_loss(open_books, play_into):
     assert books.awarded() is None
 
 
-def test_a_plan_is_read_back_as_a_plan(open_books, play_into):
+def test_a_plan_is_read_back_as_a_plan(open_books, play_into, monkeypatch):
+    monkeypatch.setattr(planner, "FIRST_ROUNDS", 2)
     books = open_books()
-    steps = play_into(books, allocator=Planner(clients=6))
+    steps = play_into(books, allocator=planner.Planner(clients=6))
     lived = [step.awarded.belief for step in steps if isinstance(step, RoundRecord)]
     assert any(belief and isinstance(belief.plan, Plan) for belief in lived)
     assert [record.awarded.belief for record in books.history()] == lived

@@ -87,9 +87,16 @@ def test_an_allocator_that_learns_from_menus_and_cannot_remember_is_refused_in_t
         play_into(open_books("dropped", DROP), allocator=DiscreetAllocator(Nosy()))
 
 
-@pytest.mark.parametrize("reestimate", ["true", "false"])
+@pytest.mark.parametrize(
+    "allocator",
+    [
+        ["name=bara", "cost_average=menus", "exploration_rounds=4", "reestimate=true"],
+        ["name=bara", "cost_average=menus", "exploration_rounds=4"],
+        ["name=planner"],
+    ],
+)
 @pytest.mark.parametrize("stop_after", [1, 4, 9])
-def test_an_allocator_that_learns_from_menus_resumes_though_they_are_dropped(tmp_path, stop_after, reestimate):
+def test_an_allocator_that_learns_from_menus_resumes_though_they_are_dropped(tmp_path, stop_after, allocator):
     config = Config.load(
         None,
         [
@@ -97,9 +104,7 @@ def test_an_allocator_that_learns_from_menus_resumes_though_they_are_dropped(tmp
             "budget.total=40",
             "budget.max_rounds=12",
             "clients.count=6",
-            "allocator.cost_average=menus",
-            "allocator.exploration_rounds=4",
-            f"allocator.reestimate={reestimate}",
+            *(f"allocator.{option}" for option in allocator),
             "ledger.retention=drop",
         ],
     )

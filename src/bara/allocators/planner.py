@@ -32,6 +32,9 @@ PATIENCE = 0.8
 MISFIT = 3.0
 """The root mean square of recent surprises, in standard deviations, beyond which the curve is not believed."""
 
+ROUNDS_FOR_LUCK = 10
+"""Rounds before which nobody can tell a good model from a curve that rises fast."""
+
 LAST_PART = 0.15
 """The part of the deadline, at the end of a plan, in which a good model may be kept."""
 
@@ -119,7 +122,7 @@ class Planner:
         plans = Plans(purse, self._arms[known], self._costs[known] / self._menus[known], shapes)
         best = plans.best(MARGIN)
         belief = plans.belief(best, stream(self._seed, "noise", purse.round))
-        near_the_end = plans.rounds(best) <= max(LAST_PART * purse.max_rounds, 3)
+        near_the_end = plans.rounds(best) <= LAST_PART * purse.max_rounds and self._curve.rounds >= ROUNDS_FOR_LUCK
         if self._stop and near_the_end and worth_keeping(self._accuracy, self._expected, shapes, plans.path(best)):
             return Offer.stop(), Belief("stop: the model is better than what is to be expected", plan=belief.plan)
         return plans.offer(best, self._variation(purse)), belief
