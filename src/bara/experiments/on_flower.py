@@ -64,8 +64,9 @@ def _options(config: Config) -> dict[str, Any]:
 
 def _habits(config: Config, folder: Path | None, options: dict[str, Any]) -> Habits:
     wanted = wishes(config)
+    # Simulated clients are slow at times, never silent: with a tight deadline the menu would depend on the machine.
     return Habits(
-        **options,
+        **{"bid_seconds": 3600.0, **options},
         fewest=config.clients.count,
         evidence="client" if config.training.evidence or wanted.evidence else "none",
         columns=wanted.columns,
