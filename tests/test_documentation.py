@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 PYTHON = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
+LOADS = re.compile(r'<(?:script|img|link|iframe)\b[^>]*\b(?:src|href)="?(https?:[^">\s]+)')
 TRANSCRIPTS = runpy.run_path(str(ROOT / "scripts" / "transcripts.py"))
 FILE, commands = TRANSCRIPTS["FILE"], TRANSCRIPTS["commands"]
 
@@ -74,39 +75,16 @@ def test_links_between_pages_lead_somewhere():
             assert made or (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The site, built as `make docs` does."""
-    folder = tmp_path_factory.mktemp("site")
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder]
+def test_the_site_builds_strictly_has_everything_and_loads_nothing_from_elsewhere(tmp_path):
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(build, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(build, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    return folder
-
-
-@pytest.mark.xdist_group("site")
-def test_a_page_of_the_site_loads_nothing_from_elsewhere(site):
-    loads = re.compile(r'<(?:script|img|link|iframe)\b[^>]*\b(?:src|href)="?(https?:[^">\s]+)|url\((https?:[^)]+)')
-    for file in [*site.glob("**/*.html"), *site.glob("assets/*.css")]:
-        assert not (found := loads.findall(file.read_text())), f"{file.name} loads {found}"
-
-
-@pytest.mark.xdist_group("site")
-def test_every_formula_of_the_site_is_set(site):
-    assert "<math" in (site / "the-paper.html").read_text()
-    for file in site.glob("*.html"):
-        assert "arithmatex" not in file.read_text(), file.name
-
-
-@pytest.mark.xdist_group("site")
-def test_the_site_has_the_help_of_every_verb_and_every_key_of_the_configuration(site):
-    verbs = (site / "reference" / "cli.html").read_text()
-    assert all(f"bara {verb}" in verbs for verb in ("run", "resume", "compare", "plan", "ledger sign", "data show"))
-    assert "max_rounds" in (site / "reference" / "configuration.html").read_text()
-
-
-@pytest.mark.xdist_group("site")
-def test_the_site_shows_the_docstrings_of_a_room(site):
-    text = (site / "reference" / "records.html").read_text()
-    assert "The mechanism recruits the largest n whose cost is within its cap." in text
+    pages = {str(file.relative_to(tmp_path)): file.read_text() for file in tmp_path.glob("**/*.html")}
+    for name, text in pages.items():
+        assert not (found := LOADS.findall(text)), f"{name} loads {found}"
+        assert "arithmatex" not in text, f"a formula of {name} is not set"
+    assert "<math" in pages["the-paper.html"]
+    assert all(f"bara {verb}" in pages["reference/cli.html"] for verb in ("run", "compare", "ledger sign", "data show"))
+    assert "max_rounds" in pages["reference/configuration.html"]
+    assert "The mechanism recruits the largest n whose cost is within its cap." in pages["reference/records.html"]
