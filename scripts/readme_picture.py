@@ -62,7 +62,7 @@ def over_rounds(axes, played, look):
 def draw(folder):
     """Both panels."""
     played = runs(folder)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.7), gridspec_kw={"width_ratios": [3, 2], "wspace": 0.5})
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.5), gridspec_kw={"width_ratios": [3, 2], "wspace": 0.62})
     for name, look in LOOKS.items():
         over_money(left, played[name], look, name)
         over_rounds(right, played[name], look)

@@ -35,7 +35,7 @@ def replay(text):
 
 
 def _played(command, output, in_full):
-    arguments = shlex.split(command)[1:]
+    arguments = shlex.split(command.replace("\\\n", " "))[1:]
     done = CliRunner(env={"COLUMNS": "80"}).invoke(app, arguments + ([] if in_full else _short(arguments)))
     if done.exit_code:
         raise AssertionError(f"{command}\n{done.output}") from done.exception
