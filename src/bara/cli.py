@@ -16,6 +16,7 @@ from bara.cli_compare import compare_command
 from bara.cli_dashboard import dashboard_command
 from bara.cli_data import data_app
 from bara.cli_ledger import ledger_app, receipt_command
+from bara.cli_paper import paper_command
 from bara.cli_plan import plan_command
 from bara.cli_shared import AsJson, Changes, ConfigFile, Debug, Folder, errors, examples, print_json
 from bara.errors import RunStoppedError
@@ -151,6 +152,10 @@ app.command(
         "bara compare --suite report --out results/report",
     ),
 )(compare_command)
+app.command(
+    "paper",
+    epilog=examples("bara paper fig1", "bara paper all --seeds 5 --out paper", "bara paper all --data digits"),
+)(paper_command)
 app.command(
     "plan",
     epilog=examples(

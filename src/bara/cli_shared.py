@@ -13,7 +13,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bara.errors import BaraError, ConfigError
 
-ConfigFile = Annotated[Path | None, typer.Argument(metavar="[CONFIG.toml]", help="The experiment; none for defaults.")]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[CONFIG.toml]", help="The experiment: a file, or a preset by name (figures-mnist); none for defaults."
+    ),
+]
 Changes = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change one key; may be repeated.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]

@@ -106,6 +106,11 @@ def compare(
             yield replace(outcome, setting=cell.setting)
 
 
+def unfinished(grid: Sequence[Cell], folder: Path) -> list[Cell]:
+    """The cells that no earlier sitting finished."""
+    return [cell for cell in grid if _stored(folder, cell) is None]
+
+
 def _play(play: Callable[[Config], Result], cell: Cell) -> tuple[Cell, Result | Failure]:
     try:
         return cell, play(cell.config)
