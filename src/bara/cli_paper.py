@@ -1,6 +1,5 @@
 """The verb `paper`: the paper's figures and tables, with what was measured beside what was claimed."""
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +7,7 @@ import typer
 from rich.console import Console
 
 from bara.cli_compare import run_grid
-from bara.cli_shared import AsJson, Changes, Debug, errors, print_json
+from bara.cli_shared import AsJson, Changes, Debug, command_line, errors, print_json
 from bara.errors import ConfigError, UnknownNameError
 from bara.experiments.comparison import unfinished
 from bara.experiments.exhibits import show
@@ -52,8 +51,7 @@ def paper_command(
                 typer.echo(f"the others take about {expected / 60:,.0f} minutes", err=True)
         results, failures = run_grid(grid, out / "runs", jobs, None, quiet=as_json)
         shown = [show(one, results, datasets, size) for one in wanted]
-        command = shlex.join(["bara", "paper", *names, "--scale", scale, "--seeds", str(seeds), "--data", data])
-        opened = publish(shown, out, command)
+        opened = publish(shown, out, command_line())
         if as_json:
             lost = [vars(failure) for failure in failures]
             trees = [{"name": s.exhibit.name, "rows": s.rows, "measured": s.measured, "size": s.size} for s in shown]

@@ -1,6 +1,8 @@
 """What all verbs of the command line share."""
 
 import json
+import shlex
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +30,11 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 def examples(*lines: str) -> str:
     """What stands beneath a verb's help."""
     return "Examples:\n\n" + "\n\n".join(f"  {line}" for line in lines)
+
+
+def command_line() -> str:
+    """What the user typed, to be repeated."""
+    return shlex.join(["bara", *sys.argv[1:]])
 
 
 def print_json(tree: Any) -> None:

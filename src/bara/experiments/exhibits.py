@@ -1,5 +1,6 @@
 """From runs to the rows behind each of the paper's figures and tables, and to a sentence of what was measured."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
@@ -141,14 +142,14 @@ def regrets(exhibit: Exhibit, runs: Runs, dataset: str, scale: Scale) -> list[Ro
     shared = min(map(len, real))
     rows = []
     for t in range(1, shared + 1):
-        told = estimate([_mean(values[:t]) for values in predicted])
-        true = estimate([_mean(values[:t]) for values in real])
+        told = [float(known.mean()) for values in predicted if len(known := values[:t][np.isfinite(values[:t])])]
+        true = [float(values[:t].mean()) for values in real]
         rows.append(
             {
                 "dataset": dataset,
                 "round": t,
-                **_estimated("predicted", told),
-                **_estimated("real", true),
+                **_estimated("predicted", estimate(told) if told else None),
+                **_estimated("real", estimate(true)),
                 "best_n": best,
                 "best_accuracy": alone[best],
             }
@@ -169,12 +170,6 @@ def curves(exhibit: Exhibit, runs: Runs, dataset: str, scale: Scale) -> list[Row
 
 def _estimated(name: str, value: Estimate | None) -> Row:
     return {name: None if value is None else value.mean, f"{name}_margin": None if value is None else value.margin}
-
-
-def _mean(values: Any) -> float:
-    """Of what is known; the first estimates may not be there."""
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else float("nan")
 
 
 def _reported(exhibit: Exhibit, dataset: str, method: str) -> float | None:
@@ -215,7 +210,7 @@ def _say_regrets(exhibit: Exhibit, rows: Sequence[Row]) -> str:  # noqa: ARG001 
     return (
         "; ".join(
             f"{DATASETS[dataset]}: n* = {row['best_n']} ({100 * row['best_accuracy']:.1f} %), Reg_t / t at "
-            f"t = {row['round']}: {row['predicted']:+.2f} by the estimator, {row['real']:+.2f} really"
+            f"t = {row['round']}: {row['predicted'] or math.nan:+.2f} by the estimator, {row['real']:+.2f} really"
             for dataset, row in last.items()
         )
         + "."

@@ -21,7 +21,7 @@ except ModuleNotFoundError as error:
 
 INK = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c8c00", "#555555")
 """Colours that the colour-blind can tell apart (Okabe and Ito), strong enough for lines on white."""
-PAPER, OURS = INK[0], INK[4]
+PAPER, OURS = "#00588a", "#c77c00"
 """The two tones of bars: the paper's methods, and others."""
 STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (5, 3)))
 """Lines are told apart in grey, too."""
@@ -66,16 +66,18 @@ def save_bars(shown: Shown, stem: Path) -> None:
             own = [row for row in rows if row["dataset"] == dataset]
             heights = [100 * row["final"] for row in own]
             margins = [100 * (row["final_margin"] or 0) for row in own]
-            bars = ax.bar(
+            ax.bar(
                 [row["method"] for row in own],
                 heights,
                 yerr=[[min(m, h) for m, h in zip(margins, heights, strict=True)], margins],
                 color=[OURS if row["method"] in exhibit.ours else PAPER for row in own],
-                hatch=["//" if row["method"] in exhibit.ours else "" for row in own],
-                edgecolor="white",
                 error_kw={"ecolor": "#222222", "capsize": 2.5, "elinewidth": 1},
             )
-            ax.bar_label(bars, [f"{height:.1f}" for height in heights], label_type="center", color="white", fontsize=7)
+            ax.set_ylim(0, min(1.15 * max(map(sum, zip(heights, margins, strict=True))), 100))
+            for place, height in enumerate(heights):
+                ax.annotate(
+                    f"{height:.1f}", (place, 0), (0, 4), textcoords="offset points", ha="center", color="w", size=7
+                )
             ax.set_title(DATASETS[dataset])
             ax.set_ylabel("final accuracy, %")
             ax.grid(visible=False, axis="x")
@@ -83,7 +85,7 @@ def save_bars(shown: Shown, stem: Path) -> None:
             for label in ax.get_xticklabels():
                 label.set_horizontalalignment("right")
                 label.set_rotation_mode("anchor")
-        _save(figure, axes, stem, exhibit.title, f"Blue: the paper's methods; hatched: others. {shown.size}")
+        _save(figure, axes, stem, exhibit.title, f"Dark: the paper's methods; light: others. {shown.size}")
 
 
 def exhibit_charts(shown: Shown) -> list[Chart]:
@@ -118,7 +120,7 @@ def _accuracies(title: str, rows: Sequence[Row]) -> Chart:
 
 
 def _mean_line(name: str, rows: Sequence[Row], key: str) -> Line:
-    known = [row for row in rows if row[key] is not None and row[key] == row[key]]  # nan is not itself
+    known = [row for row in rows if row[key] is not None]
     margins = [row[f"{key}_margin"] or 0.0 for row in known]
     ys = [row[key] for row in known]
     band = [y - m for y, m in zip(ys, margins, strict=True)], [y + m for y, m in zip(ys, margins, strict=True)]
@@ -152,8 +154,10 @@ def _lines(ax: Axes, chart: Chart) -> None:
 
 def _save(figure: Figure, axes: Sequence[Axes], stem: Path, title: str, note: str) -> None:
     handles, labels = axes[0].get_legend_handles_labels()
-    if len(handles) > 1:
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(handles), 4), fontsize=8)
+    if len(handles) > 3:
+        figure.legend(handles, labels, loc="outside right upper", fontsize=8)
+    elif len(handles) > 1:
+        axes[0].legend(fontsize=8)
     if title:
         figure.suptitle(title, fontsize=11)
     if note:
