@@ -126,7 +126,7 @@ def test_a_run_has_a_report_with_figures_and_data(tmp_path):
     (tmp_path / "demo" / "report.html").unlink()
     done = bara("report", "demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "What the allocator believed" in (tmp_path / "demo" / "report.html").read_text()
+    assert "expected final accuracy" in (tmp_path / "demo" / "report.html").read_text()
     assert {path.name for path in (tmp_path / "demo" / "figures").iterdir()} == {
         *(f"run.{kind}" for kind in FORMATS),
         *("rounds.csv", "rounds.parquet"),

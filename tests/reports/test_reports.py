@@ -60,7 +60,7 @@ def test_several_lines_have_a_legend_bands_and_room_below_zero():
 def test_a_comparison_is_one_page_with_curves_differences_and_the_command():
     runs = [result(allocator=name, seed=seed) for name in ("even", HOSTILE) for seed in (0, 1)]
     page = comparison_report(runs, "[budget]", "bara compare --seeds 2")
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 4
     assert "vs first" in page
     assert "bara compare --seeds 2" in page
     assert "<script>" not in page
@@ -78,9 +78,9 @@ def test_a_run_that_ended_early_keeps_its_last_value_in_the_mean():
 def test_what_the_allocator_believed_is_part_of_the_report():
     small = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]
     planned = run(Config.load(None, [*small, "allocator.name=planner"]))
-    first, *_, belief = run_charts(planned)
-    assert "90 %" in first.lines[1].name
-    assert belief.title == "What the allocator believed at the end"
+    assert "90 %" in run_charts(planned)[0].lines[1].name
+    guessed = run(Config.load(None, [*small, "allocator.name=bara"]))
+    assert run_charts(guessed)[-1].title == "What the allocator believed at the end"
 
 
 def test_a_run_of_one_round_has_a_report():

@@ -17,7 +17,8 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin: 1.5rem 0 .3rem; }
 .facts { display: flex; flex-wrap: wrap; gap: .5rem 2.5rem; }
 .facts div span { display: block; color: var(--soft); font-size: .85rem; } .facts b { font-size: 1.5rem; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 0 2rem; }
-svg { width: 100%; height: auto; } svg text { fill: var(--soft); font-size: 11px; }
+.figures svg, .print svg { width: 100%; height: auto; } .figures svg text { fill: var(--soft); font-size: 11px; }
+.print { max-width: 46rem; background: #fff; }
 polyline { fill: none; stroke: var(--c); stroke-width: 1.8; } .grid { stroke: var(--rule); }
 polygon { fill: var(--c); opacity: .18; } .legend { margin: 0; font-size: .85rem; color: var(--soft); }
 .legend span { margin-right: 1rem; white-space: nowrap; }
@@ -110,11 +111,9 @@ def figures(charts: Sequence[Chart]) -> str:
 
 
 def repeat(command: str, config_toml: str) -> str:
-    """The command, and the configuration it needs."""
-    return (
-        f"<h2>Repeat it</h2><pre>{escape(command)}</pre>"
-        f'<h2>Configuration</h2><pre tabindex="0">{escape(config_toml)}</pre>'
-    )
+    """The command, and the configuration it needs, where there is one."""
+    config = f'<details><summary>Configuration</summary><pre tabindex="0">{escape(config_toml)}</pre></details>'
+    return f"<h2>Repeat it</h2><pre>{escape(command)}</pre>{config if config_toml else ''}"
 
 
 def run_report(result: Result, config_toml: str, command: str) -> str:
