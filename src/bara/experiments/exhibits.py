@@ -44,20 +44,27 @@ class Shown:
         rows: The data behind it.
         measured: What was found, in a sentence.
         size: How large its runs were, in a sentence.
+        scale: The same as numbers.
     """
 
     exhibit: Exhibit
     rows: list[Row]
     measured: str
     size: str
+    scale: Scale
 
 
 def show(exhibit: Exhibit, results: Sequence[Result], datasets: Sequence[str], scale: Scale) -> Shown:
     """Make an exhibit of its runs."""
-    runs, own = Runs(results), exhibit.datasets(datasets)
-    find, say = _MAKERS.get(exhibit.name, (accuracies, _say_accuracies))
-    rows = [row for dataset in own for row in find(exhibit, runs, dataset, scale)]
-    return Shown(exhibit, rows, say(exhibit, rows) if rows else "No run ended.", size_of(exhibit, own, scale))
+    runs, (find, _) = Runs(results), _of(exhibit)
+    rows = [row for dataset in exhibit.datasets(datasets) for row in find(exhibit, runs, dataset, scale)]
+    return described(exhibit, rows, datasets, scale)
+
+
+def described(exhibit: Exhibit, rows: list[Row], datasets: Sequence[str], scale: Scale) -> Shown:
+    """Make an exhibit of the data behind it."""
+    measured = _of(exhibit)[1](exhibit, rows) if rows else "No run ended."
+    return Shown(exhibit, rows, measured, size_of(exhibit, exhibit.datasets(datasets), scale), scale)
 
 
 def size_of(exhibit: Exhibit, datasets: Sequence[str], scale: Scale) -> str:
@@ -233,3 +240,7 @@ _MAKERS: dict[str, tuple[Callable[..., list[Row]], Callable[[Exhibit, Sequence[R
     "fig4": (curves, _say_curves),
 }
 """How an exhibit's rows are made, and what is said of them; the others are of accuracies."""
+
+
+def _of(exhibit: Exhibit) -> tuple[Callable[..., list[Row]], Callable[[Exhibit, Sequence[Row]], str]]:
+    return _MAKERS.get(exhibit.name, (accuracies, _say_accuracies))

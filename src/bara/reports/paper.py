@@ -1,6 +1,8 @@
 """The paper's figures and tables as files and as one page, each with what is claimed and what was measured."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
@@ -42,9 +44,17 @@ def publish(shown: Sequence[Shown], folder: Path, command: str) -> list[Path]:
                 body += f'<div class="print">{_inline(stem.with_suffix(".svg"))}</div>'
         for name, text in told(one).items():
             body += f"<p><b>{name}.</b> {escape(text)}</p>"
+    _keep_scales(shown, folder / "scale.json")
     path = folder / "paper.html"
     path.write_text(page("The paper, reproduced", body))
     return [path]
+
+
+def _keep_scales(shown: Sequence[Shown], path: Path) -> None:
+    """Note how large each exhibit was run, beside those of earlier calls."""
+    known = json.loads(path.read_text()) if path.exists() else {}
+    known |= {one.exhibit.name: asdict(one.scale) for one in shown}
+    path.write_text(json.dumps(known, indent=1) + "\n")
 
 
 def told(shown: Shown) -> dict[str, str]:
@@ -59,12 +69,22 @@ def table_rows(shown: Shown) -> list[list[str]]:
     return [head, *([*_cells(row), *([_paper(row)] if reported else [])] for row in shown.rows)]
 
 
-def markdown(shown: Shown) -> str:
-    """A table for documents, with what stands beside it."""
-    head, *rows = table_rows(shown)
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(row)} |" for row in rows)]
-    beside = [f"{name}: {text}" for name, text in told(shown).items()]
-    return "\n".join([f"## {_heading(shown)}", "", *lines, "", *"\n\n".join(beside).splitlines(), ""])
+def markdown(shown: Shown, images: str = "") -> str:
+    """An exhibit for documents: its table where it is of accuracies, its figure, and what stands beside it.
+
+    Args:
+        shown: The exhibit.
+        images: The folder of its figure, as the document has to name it.
+    """
+    parts = [f"## {_heading(shown)}"]
+    if shown.exhibit.name not in TABLES:
+        parts.append(f"![{_heading(shown)}]({images}{shown.exhibit.name}.png)")
+    if shown.rows and "final" in shown.rows[0]:
+        head, *rows = table_rows(shown)
+        lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(row)} |" for row in rows)]
+        parts.append("\n".join(lines))
+    parts += [f"**{name}.** {text}" for name, text in told(shown).items()]
+    return "\n\n".join(parts) + "\n"
 
 
 def _heading(shown: Shown) -> str:
