@@ -45,7 +45,7 @@ def _played(command, output, in_full):
 
 def _short(arguments):
     """A run of a few rounds says as well whether a command works, where a page shows no output."""
-    if arguments[0] not in {"run", "compare", "plan"}:
+    if arguments[0] not in {"run", "compare", "plan", "paper"}:
         return []
     small = [] if "synthetic" in " ".join(arguments) else ["--set", "data.train_samples=300"]
     return ["--set", "budget.max_rounds=8", *small]
