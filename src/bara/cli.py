@@ -16,7 +16,9 @@ from bara.cli_compare import compare_command
 from bara.cli_dashboard import dashboard_command
 from bara.cli_data import data_app
 from bara.cli_ledger import ledger_app, receipt_command
+from bara.cli_paper import paper_command
 from bara.cli_plan import plan_command
+from bara.cli_report import report_command
 from bara.cli_shared import AsJson, Changes, ConfigFile, Debug, Folder, errors, examples, print_json
 from bara.errors import RunStoppedError
 from bara.experiments.config import Config, parse_spec
@@ -108,8 +110,7 @@ def _play(folder: RunFolder, books: Callable[[], Books], logs: list[str], as_jso
             why = str(stopped).replace("DIR", shlex.quote(str(folder.path)))
             typer.echo(f"bara: {why}; the books are closed; go on with: {how}", err=True)
             raise typer.Exit(130 if interruption.asked else 1) from None
-    command = f"bara run {shlex.quote(str(folder.path / 'config.toml'))}"
-    places = folder.finish(result, run_report(result, config.to_toml(), command))
+    places = folder.finish(result, run_report(result, config.to_toml(), folder.command))
     if as_json:
         print_json(result.to_json())
     else:
@@ -152,6 +153,10 @@ app.command(
     ),
 )(compare_command)
 app.command(
+    "paper",
+    epilog=examples("bara paper fig1", "bara paper all --seeds 5 --out paper", "bara paper all --data digits"),
+)(paper_command)
+app.command(
     "plan",
     epilog=examples(
         "bara plan experiment.toml --past runs --budgets 500,1000,2000",
@@ -167,6 +172,9 @@ app.add_typer(
     epilog=examples(
         "bara ledger DIR statement", "bara ledger DIR verify --receipt FILE", "bara ledger DIR export --csv"
     ),
+)
+app.command("report", epilog=examples("bara report runs/20260101-120000-000-digits-planner", "bara report results"))(
+    report_command
 )
 app.command("dashboard", epilog=examples("bara dashboard runs", "bara dashboard runs --host 0.0.0.0 --port 8000"))(
     dashboard_command

@@ -7,15 +7,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from bara.cli_shared import AsJson, Changes, ConfigFile, Debug, errors, print_json, progress_bar
+from bara.cli_shared import AsJson, Changes, ConfigFile, Debug, command_line, errors, print_json, progress_bar
 from bara.errors import ConfigError
 from bara.experiments import suites
 from bara.experiments.clusters import connected
-from bara.experiments.comparison import Cell, Failure, cells, compare
+from bara.experiments.comparison import Cell, Comparison, Failure, cells, compare
 from bara.experiments.config import Config
 from bara.experiments.results import Result, write_table
 from bara.experiments.standings import Standings
-from bara.reports.terminal import comparison_table, suite_table
+from bara.reports.html import comparison_report
+from bara.reports.terminal import comparison_table, per_cent, suite_table
 
 USUAL = "even,even:carry_over=true,increasing,finale,bara,planner"
 """The allocators that are compared unless others are asked for."""
@@ -39,7 +40,7 @@ def compare_command(
     changes: Changes = [],
     out: Annotated[
         Path | None,
-        typer.Option(help="Keep results here (and results.csv), and go on where an earlier call stopped."),
+        typer.Option(help="Keep results, results.csv and report.html here, and go on where an earlier call stopped."),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
     cluster: Annotated[
@@ -65,6 +66,11 @@ def compare_command(
             experiment, names, seeds
         )
         results, failures = run_grid(grid, out, jobs, cluster, quiet=as_json)
+        if out is not None and results:
+            config_toml = "" if suite else Config.load(config, changes).to_toml()
+            kept = Comparison(command_line(), config_toml, [cell.key for cell in grid])
+            kept.keep(out)
+            (out / "report.html").write_text(comparison_report(results, kept.config, kept.command))
         standings = Standings(settings, results) if settings and results else None
         if as_json:
             failed = [{key: value for key, value in vars(f).items() if value is not None} for f in failures]
@@ -79,17 +85,24 @@ def compare_command(
 def run_grid(
     grid: Sequence[Cell], out: Path | None, jobs: int, cluster: str | None, *, quiet: bool
 ) -> tuple[list[Result], list[Failure]]:
-    """Run a grid behind a progress bar; what came of it, in the grid's order."""
+    """Run a grid behind a progress bar, or plain lines; what came of it, in the grid's order."""
     done: list[Result | Failure] = []
     with connected(cluster) as backend, progress_bar(quiet=quiet) as progress:
-        task = progress.add_task("comparing", total=len(grid), note="")
+        task = progress.add_task("running", total=len(grid), note="")
         for outcome in compare(grid, folder=out, jobs=jobs, backend=backend):
             done.append(outcome)
             where = f"{outcome.setting}, " if outcome.setting else ""
-            progress.update(task, advance=1, note=f"{where}{outcome.allocator}, seed {outcome.seed}")
+            note = f"{where}{outcome.allocator}, seed {outcome.seed}"
+            progress.update(task, advance=1, note=note)
+            if progress.disable and not quiet:
+                typer.echo(f"{len(done)} of {len(grid)}: {note}: {_came_to(outcome)}", err=True)
     rank = {(cell.setting, cell.config.allocator.label): i for i, cell in reversed(list(enumerate(grid)))}
     done.sort(key=lambda one: (rank[one.setting, one.allocator], one.seed))
     results = [one for one in done if isinstance(one, Result)]
     if out is not None:
         write_table(results, out / "results.csv")
     return results, [one for one in done if isinstance(one, Failure)]
+
+
+def _came_to(outcome: Result | Failure) -> str:
+    return outcome.error if isinstance(outcome, Failure) else per_cent(outcome.accuracy_final)

@@ -1,6 +1,8 @@
 """What all verbs of the command line share."""
 
 import json
+import shlex
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +15,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bara.errors import BaraError, ConfigError
 
-ConfigFile = Annotated[Path | None, typer.Argument(metavar="[CONFIG.toml]", help="The experiment; none for defaults.")]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[CONFIG.toml]", help="The experiment: a file, or a preset by name (figures-mnist); none for defaults."
+    ),
+]
 Changes = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change one key; may be repeated.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
@@ -23,6 +30,11 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 def examples(*lines: str) -> str:
     """What stands beneath a verb's help."""
     return "Examples:\n\n" + "\n\n".join(f"  {line}" for line in lines)
+
+
+def command_line() -> str:
+    """What the user typed, to be repeated."""
+    return shlex.join(["bara", *sys.argv[1:]])
 
 
 def print_json(tree: Any) -> None:

@@ -1,24 +1,37 @@
-"""The configurations of the paper's Tables 1 and 2."""
+"""The paper's experiments as presets."""
 
 from pathlib import Path
 
 import pytest
 
+from bara.errors import ConfigError
 from bara.experiments import Config
 from bara.experiments.comparison import cells
-
-PRESETS = sorted((Path(__file__).parents[2] / "presets").glob("*.toml"))
-
-
-def test_there_is_one_for_each_table_and_dataset():
-    datasets = ("cifar10", "cifar100", "fashion-mnist", "mnist")
-    assert [path.stem for path in PRESETS] == [f"table{table}-{name}" for table in (1, 2) for name in datasets]
+from bara.experiments.paper import DATASETS
+from bara.experiments.presets import names
 
 
-@pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
-def test_a_preset_is_the_papers_federation(path):
-    config = Config.load(path)
+def test_there_is_one_for_each_family_and_dataset():
+    assert names() == sorted(f"{family}-{name}" for family in ("figures", "table1", "table2") for name in DATASETS)
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_preset_is_the_papers_federation(name):
+    config = Config.load(Path(name))
+    family, _, dataset = name.partition("-")
     assert (config.budget.total, config.budget.max_rounds, config.clients.count) == (1500, 200, 20)
-    assert config.data.name == path.stem.split("-", 1)[1]
-    assert config.mechanism.name == {"table1": "fair", "table2": "fl-market"}[path.stem.split("-")[0]]
+    assert (config.clients.partition, config.clients.bids) == ("shards(2)", "uniform(0.5, 1.5)")
+    assert config.data.name == dataset
+    assert config.data.held_out == "same"
+    assert config.training.algorithm == "fedsgd"
+    assert config.allocator.name == "bara"
+    assert config.mechanism.name == {"figures": "bid-price-first", "table1": "fair", "table2": "fl-market"}[family]
     assert len(cells(config, ["even", "bara"], seeds=3)) == 6
+
+
+def test_a_file_of_that_name_comes_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("figures-mnist").write_text("seed = 7")
+    assert Config.load(Path("figures-mnist")).seed == 7
+    with pytest.raises(ConfigError, match="there is no configuration 'figures-nothing'"):
+        Config.load(Path("figures-nothing"))

@@ -4,7 +4,8 @@ from dataclasses import replace
 from rich.console import Console
 
 from bara.experiments import Config, run
-from bara.reports.html import chart, run_report
+from bara.reports.charts import Chart, Line, comparison_charts, run_charts
+from bara.reports.html import comparison_report, draw, run_report
 from bara.reports.terminal import comparison_table, run_summary, spark_line
 
 HOSTILE = '<script>alert("x")</script>'
@@ -43,7 +44,43 @@ def test_the_comparison_fits_eighty_columns():
 
 
 def test_a_chart_says_in_words_what_it_shows():
-    assert 'aria-label="Accuracy: from 0.1 to 0.9, over round"' in chart("Accuracy", [0, 1], [0.1, 0.9], "round")
+    chart = Chart("Accuracy", "round", "accuracy", (Line("even", [0, 1], [0.1, 0.9]),))
+    assert 'aria-label="Accuracy, over round: even from 0.1 to 0.9"' in draw(chart)
+    assert "legend" not in draw(chart)
+
+
+def test_several_lines_have_a_legend_bands_and_room_below_zero():
+    lines = Line("<one>", [0, 1], [0.5, -0.5], ([0.4, -0.6], [0.6, -0.4])), Line("two", [0, 1], [0.1, 0.2])
+    drawn = draw(Chart("Regret", "round", "regret", lines))
+    assert "&lt;one&gt;</span>" in drawn
+    assert drawn.count("<polygon") == 1
+    assert ">-0.75</text>" in drawn or ">-1</text>" in drawn
+
+
+def test_a_comparison_is_one_page_with_curves_differences_and_the_command():
+    runs = [result(allocator=name, seed=seed) for name in ("even", HOSTILE) for seed in (0, 1)]
+    page = comparison_report(runs, "[budget]", "bara compare --seeds 2")
+    assert page.count("<svg") == 4
+    assert "vs first" in page
+    assert "bara compare --seeds 2" in page
+    assert "<script>" not in page
+    assert "http" not in page
+
+
+def test_a_run_that_ended_early_keeps_its_last_value_in_the_mean():
+    long, short = result(), result(seed=1)
+    short = replace(short, rounds=3, history=short.history[:4])
+    accuracy = comparison_charts([long, short])[0].lines[0]
+    assert accuracy.ys[-1] == (long.history[-1]["accuracy"] + short.history[3]["accuracy"]) / 2
+    assert accuracy.xs[-1] == long.rounds
+
+
+def test_what_the_allocator_believed_is_part_of_the_report():
+    small = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]
+    planned = run(Config.load(None, [*small, "allocator.name=planner"]))
+    assert "90 %" in run_charts(planned)[0].lines[1].name
+    guessed = run(Config.load(None, [*small, "allocator.name=bara"]))
+    assert run_charts(guessed)[-1].title == "What the allocator believed at the end"
 
 
 def test_a_run_of_one_round_has_a_report():

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from joblib import Parallel, delayed, parallel_config
 
@@ -45,6 +45,42 @@ class Failure:
     seed: int
     error: str
     setting: str | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a folder of results says of how it was made.
+
+    Attributes:
+        command: The command line.
+        config: What all runs share, as TOML; empty where they are of a suite.
+        cells: The runs, by key, in the order of the table.
+    """
+
+    command: str
+    config: str
+    cells: list[str]
+
+    _FILE: ClassVar = "comparison.json"
+
+    @classmethod
+    def is_in(cls, folder: Path) -> bool:
+        """Whether a folder holds one."""
+        return (folder / cls._FILE).is_file()
+
+    @classmethod
+    def find(cls, folder: Path) -> Self:
+        """The one that a folder holds."""
+        return cls(**json.loads((folder / cls._FILE).read_text()))
+
+    def keep(self, folder: Path) -> None:
+        """Write it beside the results."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / self._FILE).write_text(json.dumps(vars(self), indent=1))
+
+    def results(self, folder: Path) -> list[Result]:
+        """Those of its runs that have ended."""
+        return [result for key in self.cells if (result := _read(folder / f"{key}.json")) is not None]
 
 
 def cells(config: Config, allocators: Sequence[str], seeds: int, setting: str | None = None) -> list[Cell]:
@@ -101,9 +137,15 @@ def compare(
         for cell, outcome in Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(
             delayed(_play)(play, cell) for cell in todo
         ):
-            if folder is not None and isinstance(outcome, Result):
-                _store(folder, cell, outcome)
-            yield replace(outcome, setting=cell.setting)
+            named = replace(outcome, setting=cell.setting)
+            if folder is not None and isinstance(named, Result):
+                _store(folder, cell, named)
+            yield named
+
+
+def unfinished(grid: Sequence[Cell], folder: Path) -> list[Cell]:
+    """The cells that no earlier sitting finished."""
+    return [cell for cell in grid if _stored(folder, cell) is None]
 
 
 def _play(play: Callable[[Config], Result], cell: Cell) -> tuple[Cell, Result | Failure]:
@@ -115,13 +157,15 @@ def _play(play: Callable[[Config], Result], cell: Cell) -> tuple[Cell, Result | 
 
 
 def _stored(folder: Path | None, cell: Cell) -> Result | None:
-    if folder is None or not (path := folder / f"{cell.key}.json").exists():
-        return None
+    return None if folder is None else _read(folder / f"{cell.key}.json")
+
+
+def _read(path: Path) -> Result | None:
     try:
         tree: dict[str, Any] = json.loads(path.read_text())
         return Result(**tree)
-    except (ValueError, TypeError):
-        return None  # damaged, or of another version: it is run again
+    except (FileNotFoundError, ValueError, TypeError):
+        return None  # not there, damaged, or of another version: it is run again
 
 
 def _store(folder: Path, cell: Cell, result: Result) -> None:

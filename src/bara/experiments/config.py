@@ -10,6 +10,7 @@ import tomli_w
 from pydantic import BaseModel, Field, ValidationError
 
 from bara.errors import BaraError, ConfigError, InvalidMoneyError, InvalidRecordError
+from bara.experiments.presets import preset
 from bara.experiments.sections import (
     AllocatorSection,
     BudgetSection,
@@ -40,8 +41,8 @@ class Config(Section):
 
     @classmethod
     def load(cls, path: Path | None = None, changes: Sequence[str] = ()) -> Self:
-        """Read a TOML file, or the defaults, and change single keys (`budget.total=600`)."""
-        tree = read_toml(path) if path else {}
+        """Read a TOML file, a preset by its name, or the defaults, and change single keys (`budget.total=600`)."""
+        tree = read_toml((None if path.exists() else preset(str(path))) or path) if path else {}
         for change in changes:
             set_key(tree, change)
         return cls.parse(tree)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import chain
@@ -103,6 +104,11 @@ class RunFolder(contextlib.ExitStack):
         write_whole(self.path / "result.json", chain(whole, "\n"))
         point("result written")
         return {"report": str(self.path / "report.html"), "folder": str(self.path)}
+
+    @property
+    def command(self) -> str:
+        """What repeats the run."""
+        return f"bara run {shlex.quote(str(self.path / 'config.toml'))}"
 
     @property
     def name(self) -> str:

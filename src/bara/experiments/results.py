@@ -5,14 +5,14 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from bara.errors import InvalidRecordError
 from bara.federations.bidding import Bidders
-from bara.records import Purse, RoundRecord, decimal_money
+from bara.records import Belief, Purse, RoundRecord, decimal_money
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,9 @@ class Result:
         accuracy_last10: The mean over the last ten rounds.
         accuracy_best: The best round's.
         payments: What each client was paid in all.
-        history: The rounds: round, n, cost, accuracy, loss.
+        history: The rounds: round, n, cost, accuracy, loss; and, where the allocator tells, `estimate` (the final
+            accuracy it estimated from that round alone) and `forecast` (low, mean and high of its plan then).
+        belief: What the allocator believed at the end, where it tells.
         models: How good the models kept beside the final one are, where any are.
         privacy: What privacy each client has spent (see `bara.experiments.accounting`), or None where none is traded.
         lying: What strategic bidding earned (see `bara.experiments.runner`), or None where nobody lies.
@@ -54,6 +56,7 @@ class Result:
     accuracy_best: float
     payments: dict[str, float] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
+    belief: dict[str, Any] | None = None
     models: dict[str, dict[str, float]] = field(default_factory=dict)
     lying: dict[str, float] | None = None
     privacy: dict[str, dict[str, float]] | None = None
@@ -66,7 +69,7 @@ class Result:
 
 
 class Summary:
-    """Adds a run up round by round, so that none of its rounds need be kept: of each, four numbers are.
+    """Adds a run up round by round, so that none of its rounds need be kept: of each, a few numbers are.
 
     Args:
         bidders: Whose strategic clients' profit to count; None for nobody's.
@@ -79,6 +82,8 @@ class Summary:
         self._payments: Counter[str] = Counter()
         self._n, self._paid = array("q"), array("q")
         self._accuracy, self._loss = array("d"), array("d")
+        self._estimate = array("d")
+        self._forecast = array("d"), array("d"), array("d")
         self._purse: Purse | None = None
 
     def tell(self, record: RoundRecord) -> None:
@@ -89,13 +94,22 @@ class Summary:
         self._accuracy.append(record.evaluation.reported_accuracy)
         self._loss.append(math.nan if record.evaluation.reported_loss is None else record.evaluation.reported_loss)
         self._purse = record.purse_after
+        if record.round:  # the belief a round begins with is what the one before it taught
+            self._believe(record.awarded.belief)
         if self.bidders is not None:
             self._count_profit(record, self.bidders)
 
-    def result(self, ended: str, **identity: Any) -> Result:
-        """What the run came to."""
+    def result(self, ended: str, belief: Belief | None = None, **identity: Any) -> Result:
+        """What the run came to.
+
+        Args:
+            ended: Why it ended.
+            belief: What the allocator believes after the last round.
+            **identity: The result's other fields.
+        """
         if self._purse is None:
             raise InvalidRecordError("a run without a round has no result")
+        self._believe(belief)
         return Result(
             budget=decimal_money(self._purse.total),
             spent=decimal_money(self._purse.spent),
@@ -106,15 +120,28 @@ class Summary:
             accuracy_best=max(self._accuracy),
             payments={client: decimal_money(paid) for client, paid in self._payments.most_common()},
             history=self._history(),
+            belief=None if belief is None else asdict(belief),
             **identity,
         )
 
+    def _believe(self, belief: Belief | None) -> None:
+        """Put down what the round told last made the allocator believe."""
+        plan = belief.plan if belief else None
+        self._estimate.append(math.nan if belief is None or belief.estimate is None else belief.estimate)
+        told = (plan.low, plan.accuracy, plan.high) if plan else (math.nan,) * 3
+        for column, value in zip(self._forecast, told, strict=True):
+            column.append(value)
+
     def _history(self) -> list[dict[str, Any]]:
         columns = zip(self._n, self._paid, self._accuracy, self._loss, strict=True)
-        return [
+        rounds: list[dict[str, Any]] = [
             {"round": number, "n": n, "cost": decimal_money(paid), "accuracy": accuracy, "loss": _known(loss)}
             for number, (n, paid, accuracy, loss) in enumerate(columns)
         ]
+        for entry, estimate, *forecast in zip(rounds, self._estimate, *self._forecast, strict=True):
+            entry.update({"estimate": estimate} if math.isfinite(estimate) else {})
+            entry.update({"forecast": forecast} if math.isfinite(forecast[0]) else {})
+        return rounds
 
     def _count_profit(self, record: RoundRecord, bidders: Bidders) -> None:
         paid = record.payments

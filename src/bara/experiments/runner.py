@@ -17,7 +17,7 @@ from bara.ledger import Books
 from bara.market import Market
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.client_cap import ClientCap
-from bara.protocols import Allocator, Federation, Mechanism, wishes_of
+from bara.protocols import Allocator, Believer, Federation, Mechanism, wishes_of
 from bara.records import AwardedRound, RoundRecord, decimal_money, money
 
 Observer = Callable[[AwardedRound | RoundRecord], None]
@@ -74,9 +74,9 @@ def run(
                 observe(step)
         models = federation.finish() if isinstance(federation, Keeps) else {}
     privacy = None if account is None else account.spent()
-    return _with_lying(
-        config, summary, summary.result(market.ended or "", models=models, privacy=privacy, **_identity(config))
-    )
+    belief = allocator.belief() if isinstance(allocator, Believer) else None
+    result = summary.result(market.ended or "", belief, models=models, privacy=privacy, **_identity(config))
+    return _with_lying(config, summary, result)
 
 
 def _watched(market: Market, watch: Callable[[RoundRecord], None]) -> Iterator[AwardedRound | RoundRecord]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 
 @dataclass(frozen=True)
@@ -52,3 +52,33 @@ def stratified(groups: Sequence[Sequence[float]]) -> Estimate:
         return Estimate(fmean(means), 0.0, count)
     freedom = total**2 / sum(part**2 / (len(group) - 1) for part, group in zip(parts, groups, strict=True))
     return Estimate(fmean(means), float(stdtrit(freedom, 0.975)) * total**0.5 / len(groups), count)
+
+
+def significance(differences: Sequence[float]) -> float | None:
+    """The two-sided p-value of Student's paired test that they are zero on average; None with fewer than two.
+
+    >>> round(significance([1.0, 2.0, 3.0]), 4)
+    0.0742
+    """
+    count = len(differences)
+    if count < 2:
+        return None
+    spread = stdev(differences) / count**0.5
+    if not spread:
+        return 0.0 if fmean(differences) else 1.0
+    return float(2 * stdtr(count - 1, -abs(fmean(differences)) / spread))
+
+
+def holm(values: Sequence[float | None]) -> list[float | None]:
+    """P-values of several comparisons, each corrected so that any false alarm is as rare as for one (Holm 1979).
+
+    >>> holm([0.01, 0.04, None, 0.03])
+    [0.03, 0.06, None, 0.06]
+    """
+    known = sorted((value, place) for place, value in enumerate(values) if value is not None)
+    corrected: list[float | None] = [None] * len(values)
+    largest = 0.0
+    for rank, (value, place) in enumerate(known):
+        largest = max(largest, min((len(known) - rank) * value, 1.0))
+        corrected[place] = largest
+    return corrected

@@ -1,11 +1,12 @@
-"""A run as one HTML file: no network, no script, figures drawn as SVG."""
+"""A run or a comparison as one HTML file: no network, no script, figures drawn as SVG."""
 
 import math
 from collections.abc import Sequence
 from html import escape
-from itertools import accumulate
 
 from bara.experiments.results import Result
+from bara.reports.charts import Chart, comparison_charts, run_charts
+from bara.reports.rows import comparison_rows
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --soft: #667; --line: #0072b2; --rule: #8884; }
@@ -16,8 +17,14 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin: 1.5rem 0 .3rem; }
 .facts { display: flex; flex-wrap: wrap; gap: .5rem 2.5rem; }
 .facts div span { display: block; color: var(--soft); font-size: .85rem; } .facts b { font-size: 1.5rem; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 0 2rem; }
-svg { width: 100%; height: auto; } svg text { fill: var(--soft); font-size: 11px; }
-polyline { fill: none; stroke: var(--line); stroke-width: 1.8; } .grid { stroke: var(--rule); }
+.figures svg, .print svg { width: 100%; height: auto; } .figures svg text { fill: var(--soft); font-size: 11px; }
+.print { max-width: 46rem; background: #fff; }
+polyline { fill: none; stroke: var(--c); stroke-width: 1.8; } .grid { stroke: var(--rule); }
+polygon { fill: var(--c); opacity: .18; } .legend { margin: 0; font-size: .85rem; color: var(--soft); }
+.legend span { margin-right: 1rem; white-space: nowrap; }
+.legend i { display: inline-block; width: 1em; height: .25em; margin: 0 .4em .2em 0; background: var(--c); }
+.c0 { --c: var(--line); } .c1 { --c: #d55e00; } .c2 { --c: #009e73; } .c3 { --c: #cc79a7; } .c4 { --c: #e69f00; }
+.c5 { --c: #999; } .c6 { --c: #a3a500; } .c7 { --c: #7f6bd1; }
 table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; text-align: right; }
 td:first-child, th:first-child { text-align: left; } pre { overflow-x: auto; background: #8881; padding: .7rem; }
 .scroll { max-height: 24rem; overflow: auto; }
@@ -34,46 +41,83 @@ def nice_step(span: float, parts: int = 4) -> float:
     return next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor * parts >= span)
 
 
-def chart(title: str, xs: Sequence[float], ys: Sequence[float], x_name: str) -> str:
-    """One line over one axis from zero, with axes in numbers and a text for those who cannot see it."""
-    left, top, width, height = 44, 8, 420, 180
-    step = nice_step(max(*ys, 1e-9))
-    high = 4 * step
-    start, end = min(xs), max(*xs, min(xs) + 1e-9)
-    points = " ".join(
-        f"{left + (x - start) / (end - start) * width:.1f},{top + (high - y) / high * height:.1f}"
-        for x, y in zip(xs, ys, strict=True)
-    )
-    grid = "".join(
-        f'<line class="grid" x1="{left}" x2="{left + width}" y1="{top + k * height / 4}" y2="{top + k * height / 4}"/>'
-        f'<text x="{left - 6}" y="{top + k * height / 4 + 4}" text-anchor="end">{(4 - k) * step:,.4g}</text>'
-        for k in range(5)
-    )
+def draw(chart: Chart) -> str:
+    """Lines over axes in numbers, bands behind them, a legend, and a text for those who cannot see it."""
+    left, top, width, height = 52, 8, 420, 180
+    every = [y for line in chart.lines for ys in (line.ys, *(line.band or ())) for y in ys]
+    step = nice_step(max(*every, 1e-9) - min(*every, 0.0))
+    below = math.floor(min(*every, 0.0) / step)
+    above = max(math.ceil(max(*every, 1e-9) / step), below + 1)
+    start = min(x for line in chart.lines for x in line.xs)
+    end = max(*(x for line in chart.lines for x in line.xs), start + 1e-9)
+
+    def points(xs: Sequence[float], ys: Sequence[float]) -> str:
+        return " ".join(
+            f"{left + (x - start) / (end - start) * width:.1f},"
+            f"{top + (above - y / step) / (above - below) * height:.1f}"
+            for x, y in zip(xs, ys, strict=True)
+        )
+
+    drawn = ""
+    for number, line in enumerate(chart.lines):
+        if line.band:
+            low, high = line.band
+            outline = f"{points(line.xs, high)} {points(line.xs[::-1], low[::-1])}"
+            drawn += f'<polygon class="c{number % 8}" points="{outline}"/>'
+        drawn += f'<polyline class="c{number % 8}" points="{points(line.xs, line.ys)}"/>'
+    grid = ""
+    for tick in range(below, above + 1):
+        y = top + (above - tick) / (above - below) * height
+        grid += f'<line class="grid" x1="{left}" x2="{left + width}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        grid += f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{tick * step:,.4g}</text>'
     axis = (
         f'<text x="{left}" y="{top + height + 16}">{start:,.4g}</text>'
         f'<text x="{left + width}" y="{top + height + 16}" text-anchor="end">{end:,.5g}</text>'
-        f'<text x="{left + width / 2}" y="{top + height + 16}" text-anchor="middle">{escape(x_name)}</text>'
+        f'<text x="{left + width / 2}" y="{top + height + 16}" text-anchor="middle">{escape(chart.x_name)}</text>'
     )
-    label = f"{title}: from {ys[0]:.3g} to {ys[-1]:.3g}, over {x_name}"
+    told = "; ".join(f"{line.name} from {line.ys[0]:.3g} to {line.ys[-1]:.3g}" for line in chart.lines)
+    label = f"{chart.title}, over {chart.x_name}: {told}"
+    names = "".join(
+        f'<span><i class="c{number % 8}"></i>{escape(line.name)}</span>' for number, line in enumerate(chart.lines)
+    )
+    legend = f'<p class="legend">{names}</p>' if len(chart.lines) > 1 else ""
     return (
-        f"<section><h2>{escape(title)}</h2>"
+        f"<section><h2>{escape(chart.title)}</h2>"
         f'<svg viewBox="0 0 {left + width + 8} {top + height + 24}" role="img" aria-label="{escape(label)}">'
-        f'{grid}<polyline points="{points}"/>{axis}</svg></section>'
+        f"{grid}{drawn}{axis}</svg>{legend}</section>"
     )
+
+
+def page(title: str, body: str) -> str:
+    """A whole document: no network, no script."""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{body}"
+        "</body></html>"
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Cells are text, and shown as such."""
+    names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<div class="scroll" tabindex="0"><table><tr>{names}</tr>{body}</table></div>'
+
+
+def figures(charts: Sequence[Chart]) -> str:
+    """Charts beside each other as the width allows."""
+    return f'<div class="figures">{"".join(map(draw, charts))}</div>'
+
+
+def repeat(command: str, config_toml: str) -> str:
+    """The command, and the configuration it needs, where there is one."""
+    config = f'<details><summary>Configuration</summary><pre tabindex="0">{escape(config_toml)}</pre></details>'
+    return f"<h2>Repeat it</h2><pre>{escape(command)}</pre>{config if config_toml else ''}"
 
 
 def run_report(result: Result, config_toml: str, command: str) -> str:
     """The whole page of one run."""
-    rounds = [entry["round"] for entry in result.history]
-    accuracy = [entry["accuracy"] for entry in result.history]
-    spent = list(accumulate(entry["cost"] for entry in result.history))
-    figures = [
-        chart("Accuracy over rounds", rounds, accuracy, "round"),
-        chart("Accuracy over money spent", spent, accuracy, "spent"),
-        chart("Clients a round", rounds[1:] or rounds, [e["n"] for e in result.history][1:] or [0], "round"),
-        chart("Money left", rounds, [result.budget - s for s in spent], "round"),
-    ]
-    title = f"{result.dataset}: {result.allocator} on {result.mechanism}"
     facts = {
         "final accuracy": f"{100 * result.accuracy_final:.1f} %",
         "best round": f"{100 * result.accuracy_best:.1f} %",
@@ -82,16 +126,25 @@ def run_report(result: Result, config_toml: str, command: str) -> str:
         "rounds": f"{result.rounds}",
     }
     shown = "".join(f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>" for name, value in facts.items())
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{escape(title)}</h1><p>{result.clients} clients, seed {result.seed}; ended because "
-        f'{escape(result.ended)}.</p><div class="facts">{shown}</div><div class="figures">{"".join(figures)}</div>'
-        f'<h2>Payments</h2><div class="scroll">{_payments(result)}</div>'
-        f"<h2>Repeat it</h2><pre>{escape(command)}</pre><h2>Configuration</h2><pre>{escape(config_toml)}</pre>"
-        "</body></html>"
+    return page(
+        f"{result.dataset}: {result.allocator} on {result.mechanism}",
+        f"<p>{result.clients} clients, seed {result.seed}; ended because {escape(result.ended)}.</p>"
+        f'<div class="facts">{shown}</div>{figures(run_charts(result))}'
+        f"<h2>Payments</h2>{_payments(result)}{repeat(command, config_toml)}",
     )
+
+
+def comparison_report(results: Sequence[Result], config_toml: str, command: str) -> str:
+    """The whole page of a comparison: a table and the curves of each setting it was made in."""
+    body = ""
+    for setting in dict.fromkeys(result.setting for result in results):
+        runs = [result for result in results if result.setting == setting]
+        head, *rows = comparison_rows(runs)
+        body += f"<h2>{escape(setting)}</h2>" if setting else ""
+        body += table(head, rows) + figures(comparison_charts(runs))
+    note = "Accuracy in per cent: mean ± half of the 95 % interval; differences are paired by seed, p after Holm."
+    title = f"{len(dict.fromkeys(result.allocator for result in results))} allocators, {len(results)} runs"
+    return page(title, f"<p>{note}</p>{body}{repeat(command, config_toml)}")
 
 
 def _payments(result: Result) -> str:
@@ -99,12 +152,10 @@ def _payments(result: Result) -> str:
     privacy = result.privacy or {}
     names = ["client", "paid", *(["rounds won", "sum of ε", f"ε at δ = {_delta(privacy):g}"] if privacy else [])]
     rows = [
-        [escape(client), f"{amount:,.6f}", *(_spent(privacy[client]) if privacy else [])]
+        [client, f"{amount:,.6f}", *(_spent(privacy[client]) if privacy else [])]
         for client, amount in result.payments.items()
     ]
-    head = "".join(f"<th>{name}</th>" for name in names)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
+    return table(names, rows)
 
 
 def _delta(privacy: dict[str, dict[str, float]]) -> float:

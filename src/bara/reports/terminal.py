@@ -10,11 +10,14 @@ from rich.text import Text
 
 from bara.datasets import Availability, Report
 from bara.experiments.comparison import Failure
+from bara.experiments.exhibits import Shown
 from bara.experiments.forecasts import Outlook
 from bara.experiments.results import Result
 from bara.experiments.standings import Standings
-from bara.experiments.statistics import Estimate, estimate, paired
+from bara.experiments.statistics import estimate
 from bara.mechanisms.audit import Finding
+from bara.reports.paper import table_rows, told
+from bara.reports.rows import comparison_rows, show_estimate
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -69,36 +72,36 @@ def lying_text(result: Result) -> str:
 
 def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> RenderableType:
     """Allocators side by side; differences are paired by seed, against the first."""
-    groups: dict[str, dict[int, Result]] = {}
-    for result in results:
-        groups.setdefault(result.allocator, {})[result.seed] = result
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
-    table.add_column("allocator", no_wrap=True)
-    for column in ("final", "last 10", "vs first", "spent", "rounds"):
+    (first, *others), *rows = comparison_rows(results)
+    table.add_column(first, no_wrap=True)
+    for column in others:
         table.add_column(column, justify="right", no_wrap=True)
-    lying = any(result.lying for result in results)
-    if lying:
-        table.add_column("lying", justify="right", no_wrap=True)
-    first = {seed: result.accuracy_final for seed, result in next(iter(groups.values()), {}).items()}
-    for rank, (allocator, runs) in enumerate(groups.items()):
-        final = {seed: result.accuracy_final for seed, result in runs.items()}
-        row = [
-            _plain(allocator),
-            _show(estimate(list(final.values()))),
-            _show(estimate([result.accuracy_last10 for result in runs.values()])),
-            _show(paired(final, first), signed=True) if rank else "",
-            f"{estimate([result.spent for result in runs.values()]).mean:,.1f}",
-            f"{estimate([result.rounds for result in runs.values()]).mean:.0f}",
-        ]
-        if lying:
-            gains = [result.lying["gain"] for result in runs.values() if result.lying]
-            row.append(f"{estimate(gains).mean:+,.2f}" if gains else "")
-        table.add_row(*row)
+    for row in rows:
+        table.add_row(*map(_plain, row))
     lost = [Text(f"{f.allocator}, seed {f.seed}: {f.error}", style="red") for f in failures]
-    note = Text(f"Accuracy in per cent, mean ± half of the 95 % interval over {len(first)} paired seeds.", style="dim")
-    if lying:
-        note.append(" Lying: what the strategic clients earned beyond asking their cost.")
+    seeds = len({result.seed for result in results})
+    note = Text(f"Accuracy in per cent, mean ± half of the 95 % interval over {seeds} paired seeds.", style="dim")
+    note.append(
+        " p: that the difference is chance, corrected for how many are compared (Holm)." if len(rows) > 1 else ""
+    )
+    note.append(" Lying: what the strategic clients earned beyond asking their cost." if "lying" in others else "")
     return Group(table, note, *lost)
+
+
+def exhibit_table(shown: Shown) -> RenderableType:
+    """A figure or table of the paper: its rows where they are few, what is claimed and what was measured."""
+    parts: list[RenderableType] = [Text(f"{shown.exhibit.name}: {shown.exhibit.title}", style="bold")]
+    if shown.rows and "final" in shown.rows[0]:
+        table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+        head, *rows = table_rows(shown)
+        for place, column in enumerate(head):
+            table.add_column(column, justify="right" if place > 1 else "left", no_wrap=True)
+        for row in rows:
+            table.add_row(*map(_plain, row))
+        parts.append(table)
+    parts += [Text.assemble((f"{name}: ", "bold"), text) for name, text in told(shown).items()]
+    return Group(*parts, Text())
 
 
 def suite_table(standings: Standings, failures: Sequence[Failure]) -> RenderableType:
@@ -110,15 +113,15 @@ def suite_table(standings: Standings, failures: Sequence[Failure]) -> Renderable
     for setting in standings.settings:
         finals = [estimate(list(standings.final(setting.name, one).values())) for one in standings.allocators]
         best = max(final.mean for final in finals)
-        shown = [f"[bold]{_show(final)}[/]" if final.mean == best else _show(final) for final in finals]
+        shown = [f"[bold]{show_estimate(final)}[/]" if final.mean == best else show_estimate(final) for final in finals]
         table.add_row(_plain(setting.name), *shown)
     table.add_section()
     all_of_them = [standings.of(allocator) for allocator in standings.allocators]
     table.add_row("mean", *(f"{100 * one.final:.1f}" for one in all_of_them))
     table.add_row("mean, last 10 rounds", *(f"{100 * one.last10:.1f}" for one in all_of_them))
-    table.add_row(f"less {standings.baseline}", *(_show(one.gain, signed=True) for one in all_of_them))
+    table.add_row(f"less {standings.baseline}", *(show_estimate(one.gain, signed=True) for one in all_of_them))
     table.add_row("of its error, per cent", *(f"{100 * (one.error_removed or 0):+.1f}" for one in all_of_them))
-    table.add_row("less the best rival", *(_show(one.over_rivals, signed=True) for one in all_of_them))
+    table.add_row("less the best rival", *(show_estimate(one.over_rivals, signed=True) for one in all_of_them))
     note = Text(
         "Final accuracy in per cent, mean ± half of the 95 % interval over paired seeds. The part of the error is over "
         "settings that are not IID; the best rival is another allocator, chosen in each setting in hindsight.",
@@ -180,13 +183,6 @@ def verification(report: Report) -> RenderableType:
         counts = f"{sum(report.train_counts):,} training and {sum(report.test_counts):,} test samples"
         lines.append(Text(f"as published ({report.version or 'no published checksum'}): {counts}", style="green"))
     return Group(*lines)
-
-
-def _show(value: Estimate | None, *, signed: bool = False) -> str:
-    if value is None:
-        return ""
-    margin = "" if value.margin is None else f" ± {100 * value.margin:.1f}"
-    return f"{100 * value.mean:{'+' if signed else ''}.1f}{margin}"
 
 
 def _plain(text: str) -> str:

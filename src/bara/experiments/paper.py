@@ -1,0 +1,207 @@
+"""The paper's figures and tables (Yang et al. 2023) as grids of runs, with what the paper claims of each."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bara.errors import ConfigError, UnknownNameError
+from bara.experiments import presets
+from bara.experiments.comparison import Cell, cells
+from bara.experiments.config import Config, read_toml, set_key
+from bara.plugins import nearest
+
+DATASETS = {
+    "mnist": "MNIST",
+    "fashion-mnist": "Fashion-MNIST",
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "digits": "digits",
+}
+"""What figures call each dataset; the last is not the paper's, and stands in where no data has been fetched."""
+
+BARA, BASELINES = {"BARA": "bara"}, {"EA": "even", "MIA": "increasing", "MDA": "decreasing", "RA": "random"}
+OURS = {"EA, carry-over": "even:carry_over=true", "finale": "finale", "planner": "planner:stop=false"}
+"""Allocators beyond the paper. Its experiments decide and report on one set, where stopping at a good model would be
+choosing by what is reported: the planner does not."""
+
+READINGS = {
+    "BARA": "bara",
+    "to the letter": "bara:preset=paper",
+    "n as it is": "bara:normalise=false",
+    "re-estimated": "bara:reestimate=true",
+    "T(n) not capped": "bara:cap_horizon=false",
+    "learning curve": "bara:estimator=curve",
+    "learning curve, what is left": "bara:estimator=curve:horizon=left",
+    "EA": "even",
+    "EA, carry-over": "even:carry_over=true",
+}
+"""Readings of the text's open points, one changed at a time."""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A figure or table.
+
+    Attributes:
+        name: As the command line has it.
+        title: As its heading has it.
+        claim: What the paper says of it.
+        family: Which presets it runs: `figures`, `table1` or `table2`.
+        methods: Allocators by what the figure calls them.
+        ours: Which of these are not the paper's.
+        dataset: The one it is about; None for all.
+        searches: Whether every n is tried alone, too, to find the best.
+        reported: For each dataset what the paper reports, alone and with BARA, in per cent.
+    """
+
+    name: str
+    title: str
+    claim: str
+    family: str = "figures"
+    methods: Mapping[str, str] = field(default_factory=lambda: {**BARA, **BASELINES, **OURS})
+    ours: frozenset[str] = frozenset(OURS)
+    dataset: str | None = None
+    searches: bool = False
+    reported: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def datasets(self, wanted: Sequence[str]) -> list[str]:
+        """Those of the wanted datasets that it shows; the first of them where its own is not among them."""
+        if self.dataset is None:
+            return list(wanted)
+        return [self.dataset if self.dataset in wanted else wanted[0]]
+
+
+EXHIBITS = {
+    one.name: one
+    for one in (
+        Exhibit(
+            "fig1",
+            "Final accuracy of budget allocations",
+            "BARA significantly outperforms the other baselines in final model accuracy.",
+        ),
+        Exhibit(
+            "fig2",
+            "Clients a round chosen by BARA",
+            "After T_0 = 40 rounds of exploration the number of clients quickly converges to a stable value.",
+            methods=BARA,
+        ),
+        Exhibit(
+            "fig3",
+            "Regret per round of BARA",
+            "Reg_t / t converges fast for t > T_0 and approaches 0: BARA finds n*.",
+            methods=BARA,
+            searches=True,
+        ),
+        Exhibit(
+            "fig4",
+            "Accuracy over rounds",
+            "MIA is the worst at the beginning (t < 50), MDA cannot improve later (t > 150); BARA ends best.",
+            dataset="fashion-mnist",
+        ),
+        Exhibit(
+            "table1",
+            "FAIR, alone and with budget allocation",
+            "BARA lifts the final accuracy of FAIR on every dataset.",
+            family="table1",
+            methods={"EA": "even", "BARA": "bara", "planner": "planner:stop=false"},
+            reported={
+                "mnist": (84.88, 87.64),
+                "fashion-mnist": (74.90, 77.73),
+                "cifar10": (54.59, 57.57),
+                "cifar100": (29.27, 29.66),
+            },
+        ),
+        Exhibit(
+            "table2",
+            "FL-Market, alone and with budget allocation",
+            "BARA lifts the final accuracy of FL-Market on every dataset.",
+            family="table2",
+            methods={"EA": "even", "BARA": "bara", "planner": "planner:stop=false"},
+            reported={
+                "mnist": (57.51, 62.31),
+                "fashion-mnist": (58.22, 64.16),
+                "cifar10": (33.18, 36.01),
+                "cifar100": (20.79, 21.41),
+            },
+        ),
+        Exhibit(
+            "ablation",
+            "Readings of Algorithm 1",
+            "Not in the paper: what each open point of its text is worth.",
+            methods=READINGS,
+            ours=frozenset({"EA", "EA, carry-over", "learning curve", "learning curve, what is left"}),
+            dataset="mnist",
+        ),
+    )
+}
+"""Every figure and table by name."""
+
+
+def exhibits(names: Iterable[str]) -> list[Exhibit]:
+    """Those of the given names; `all` for every one."""
+    wanted = list(dict.fromkeys(names)) or ["all"]
+    if "all" in wanted:
+        return list(EXHIBITS.values())
+    for name in wanted:
+        if name not in EXHIBITS:
+            raise UnknownNameError(f"the paper has no {name!r}; {nearest(name, ['all', *EXHIBITS])}")
+    return [EXHIBITS[name] for name in wanted]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large the paper's experiments are run.
+
+    Attributes:
+        samples: Times the presets' samples; None for all there are, as in the paper.
+        seeds: Repetitions.
+        searched: How many n the search for the best one tries.
+        changes: Single keys to change in every run (`budget.total=600`).
+    """
+
+    samples: float | None = 1.0
+    seeds: int = 3
+    searched: int = 7
+    changes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a size of nothing."""
+        if self.samples is not None and not self.samples > 0:
+            raise ConfigError(f"scale {self.samples}; required is more than 0, or full")
+        if self.searched < 2:
+            raise ConfigError(f"a search over {self.searched} numbers of clients; required is at least 2")
+
+    def config(self, family: str, dataset: str) -> Config:
+        """A preset at this size."""
+        name = f"{family}-{dataset}"
+        file = presets.preset(name)
+        if file is None:
+            raise UnknownNameError(f"no preset is named {name!r}; {nearest(name, presets.names())}")
+        tree = read_toml(file)
+        for key in ("train_samples", "evaluation_samples"):
+            if key in tree["data"]:
+                size = tree["data"].pop(key)
+                if self.samples is not None:
+                    tree["data"][key] = max(round(size * self.samples), 1)
+        for change in self.changes:
+            set_key(tree, change)
+        return Config.parse(tree)
+
+    def numbers(self, clients: int) -> list[int]:
+        """The n that the search tries: evenly spread over 1 .. N - 1, both ends among them."""
+        most = max(clients - 1, 1)
+        return sorted({round(1 + k * (most - 1) / (self.searched - 1)) for k in range(self.searched)})
+
+    def cells(self, exhibit: Exhibit, datasets: Sequence[str]) -> list[Cell]:
+        """The runs that an exhibit is made of."""
+        grid: list[Cell] = []
+        for dataset in exhibit.datasets(datasets):
+            config = self.config(exhibit.family, dataset)
+            numbers = self.numbers(config.clients.count) if exhibit.searches else []
+            allocators = [*exhibit.methods.values(), *(f"fixed:n={n}" for n in numbers)]
+            grid += cells(config, allocators, self.seeds, f"{exhibit.family}-{dataset}")
+        return grid
+
+
+def union(grids: Iterable[Sequence[Cell]]) -> list[Cell]:
+    """Every run once, however many exhibits it is part of."""
+    return list({cell.key: cell for grid in grids for cell in grid}.values())

@@ -1,0 +1,167 @@
+"""Figures for print: PNG, SVG and PDF of each, and the data behind it as CSV and Parquet."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bara.errors import MissingExtraError
+from bara.experiments.exhibits import Row, Shown
+from bara.experiments.paper import DATASETS
+from bara.reports.charts import Chart, Line
+
+try:
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+    from matplotlib import rc_context
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+except ModuleNotFoundError as error:
+    raise MissingExtraError(f"figures need {error.name}: pip install 'bara-fl[figures]'") from None
+
+INK = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c8c00", "#555555")
+"""Colours that the colour-blind can tell apart (Okabe and Ito), strong enough for lines on white."""
+PAPER, OURS = "#00588a", "#c77c00"
+"""The two tones of bars: the paper's methods, and others."""
+STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (5, 3)))
+"""Lines are told apart in grey, too."""
+FORMATS = ("png", "svg", "pdf")
+_LOOK: Any = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "legend.frameon": False,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "bara",  # the same figure is the same file
+    "pdf.fonttype": 42,
+}
+
+
+def save_rows(rows: Sequence[Row], stem: Path) -> None:
+    """The data behind a figure."""
+    table = pa.Table.from_pylist(list(rows))
+    pyarrow.csv.write_csv(table, stem.with_suffix(".csv"))
+    pyarrow.parquet.write_table(table, stem.with_suffix(".parquet"))
+
+
+def save_charts(charts: Sequence[Chart], stem: Path, title: str = "", note: str = "") -> None:
+    """Charts side by side in one figure."""
+    with rc_context(_LOOK):
+        figure, axes = _panels(len(charts))
+        for chart, ax in zip(charts, axes, strict=True):
+            _lines(ax, chart)
+        _save(figure, axes, stem, title, note)
+
+
+def save_bars(shown: Shown, stem: Path) -> None:
+    """Final accuracies as bars with their intervals, a panel for each dataset."""
+    rows, exhibit = shown.rows, shown.exhibit
+    with rc_context(_LOOK):
+        datasets = list(dict.fromkeys(row["dataset"] for row in rows))
+        figure, axes = _panels(len(datasets))
+        for dataset, ax in zip(datasets, axes, strict=True):
+            own = [row for row in rows if row["dataset"] == dataset]
+            heights = [100 * row["final"] for row in own]
+            margins = [100 * (row["final_margin"] or 0) for row in own]
+            ax.bar(
+                [row["method"] for row in own],
+                heights,
+                yerr=[[min(m, h) for m, h in zip(margins, heights, strict=True)], margins],
+                color=[OURS if row["method"] in exhibit.ours else PAPER for row in own],
+                error_kw={"ecolor": "#222222", "capsize": 2.5, "elinewidth": 1},
+            )
+            ax.set_ylim(0, min(1.15 * max(map(sum, zip(heights, margins, strict=True))), 100))
+            for place, height in enumerate(heights):
+                ax.annotate(
+                    f"{height:.1f}", (place, 0), (0, 4), textcoords="offset points", ha="center", color="w", size=7
+                )
+            ax.set_title(DATASETS[dataset])
+            ax.set_ylabel("final accuracy, %")
+            ax.grid(visible=False, axis="x")
+            ax.tick_params(axis="x", rotation=40)
+            for label in ax.get_xticklabels():
+                label.set_horizontalalignment("right")
+                label.set_rotation_mode("anchor")
+        _save(figure, axes, stem, exhibit.title, f"Dark: the paper's methods; light: others. {shown.size}")
+
+
+def exhibit_charts(shown: Shown) -> list[Chart]:
+    """The panels of the paper's Figures 2, 3 and 4."""
+    charts = []
+    for dataset in dict.fromkeys(row["dataset"] for row in shown.rows):
+        rows = [row for row in shown.rows if row["dataset"] == dataset]
+        charts.append(_CHARTS[shown.exhibit.name](DATASETS[dataset], rows))
+    return charts
+
+
+def _clients(title: str, rows: Sequence[Row]) -> Chart:
+    seeds = dict.fromkeys(row["seed"] for row in rows)
+    own = {seed: [row for row in rows if row["seed"] == seed] for seed in seeds}
+    lines = [
+        Line(f"seed {seed}", [row["round"] for row in of], [row["n"] for row in of], faint=rank > 0)
+        for rank, (seed, of) in enumerate(own.items())
+    ]
+    return Chart(title, "round", "clients", tuple(lines))
+
+
+def _regrets(title: str, rows: Sequence[Row]) -> Chart:
+    names = {"predicted": "by the estimator (the paper's)", "real": "by what each n really comes to"}
+    lines = tuple(_mean_line(names[key], rows, key) for key in names)
+    return Chart(f"{title}, n* = {rows[0]['best_n']}", "round", "Reg_t / t", lines)
+
+
+def _accuracies(title: str, rows: Sequence[Row]) -> Chart:
+    methods = dict.fromkeys(row["method"] for row in rows)
+    lines = [_mean_line(method, [row for row in rows if row["method"] == method], "accuracy") for method in methods]
+    return Chart(title, "round", "accuracy", tuple(Line(line.name, line.xs, line.ys) for line in lines))
+
+
+def _mean_line(name: str, rows: Sequence[Row], key: str) -> Line:
+    known = [row for row in rows if row[key] is not None]
+    margins = [row[f"{key}_margin"] or 0.0 for row in known]
+    ys = [row[key] for row in known]
+    band = [y - m for y, m in zip(ys, margins, strict=True)], [y + m for y, m in zip(ys, margins, strict=True)]
+    return Line(name, [row["round"] for row in known], ys, band)
+
+
+_CHARTS = {"fig2": _clients, "fig3": _regrets, "fig4": _accuracies}
+
+
+def _panels(count: int) -> tuple[Figure, list[Axes]]:
+    columns = 1 if count == 1 else 2
+    lines = -(-count // columns)
+    figure = Figure(figsize=(7.2 if columns == 2 else 5.4, 2.9 * lines + 0.6), layout="constrained")
+    grid = figure.subplots(lines, columns, squeeze=False).ravel().tolist()
+    for spare in grid[count:]:
+        spare.set_visible(False)
+    return figure, grid[:count]
+
+
+def _lines(ax: Axes, chart: Chart) -> None:
+    for number, line in enumerate(chart.lines):
+        colour: Any = "#bbbbbb" if line.faint else INK[number % len(INK)]
+        style: Any = "-" if line.faint else STYLES[number % len(STYLES)]
+        ax.plot(line.xs, line.ys, color=colour, linestyle=style, linewidth=1.3, label=line.name, zorder=2 - line.faint)
+        if line.band:
+            ax.fill_between(line.xs, *line.band, color=colour, alpha=0.15, linewidth=0)
+    ax.set_title(chart.title)
+    ax.set_xlabel(chart.x_name)
+    ax.set_ylabel(chart.y_name)
+
+
+def _save(figure: Figure, axes: Sequence[Axes], stem: Path, title: str, note: str) -> None:
+    handles, labels = axes[0].get_legend_handles_labels()
+    if len(handles) > 3:
+        figure.legend(handles, labels, loc="outside right upper", fontsize=8)
+    elif len(handles) > 1:
+        axes[0].legend(fontsize=8)
+    if title:
+        figure.suptitle(title, fontsize=11)
+    if note:
+        figure.supxlabel(note, fontsize=6.5, color="#444444", wrap=True)
+    for form in FORMATS:
+        stamp = {"svg": "Date", "pdf": "CreationDate"}.get(form)
+        figure.savefig(stem.with_suffix(f".{form}"), dpi=200, metadata={stamp: None} if stamp else None)

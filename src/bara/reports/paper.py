@@ -1,0 +1,117 @@
+"""The paper's figures and tables as files and as one page, each with what is claimed and what was measured."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from html import escape
+from pathlib import Path
+
+from bara.experiments.exhibits import Row, Shown
+from bara.experiments.paper import DATASETS
+from bara.experiments.statistics import Estimate
+from bara.reports.html import page, table
+from bara.reports.rows import show_estimate, show_p
+
+TABLES = {"table1", "table2", "ablation"}
+"""Exhibits that are tables; the others are figures."""
+
+
+def publish(shown: Sequence[Shown], folder: Path, command: str) -> list[Path]:
+    """Write every exhibit, the data behind it and a page of them all; returns what to open.
+
+    Args:
+        shown: The exhibits.
+        folder: Where to.
+        command: What made them, for the page.
+    """
+    from bara.reports import figures  # noqa: PLC0415 - drawing needs an extra, and a second to import
+
+    body = f"<p>Made by <code>{escape(command)}</code>. Accuracy in per cent; intervals are 95 % over paired seeds.</p>"
+    for one in shown:
+        stem = folder / one.exhibit.name
+        body += f"<h2>{escape(_heading(one))}</h2>"
+        if one.rows:
+            figures.save_rows(one.rows, stem)
+            if one.exhibit.name in TABLES:
+                head, *rows = table_rows(one)
+                stem.with_suffix(".md").write_text(markdown(one))
+                body += table(head, rows)
+            elif one.exhibit.name == "fig1":
+                figures.save_bars(one, stem)
+            else:
+                figures.save_charts(figures.exhibit_charts(one), stem, one.exhibit.title, one.size)
+            if one.exhibit.name not in TABLES:
+                body += f'<div class="print">{_inline(stem.with_suffix(".svg"))}</div>'
+        for name, text in told(one).items():
+            body += f"<p><b>{name}.</b> {escape(text)}</p>"
+    _keep_scales(shown, folder / "scale.json")
+    path = folder / "paper.html"
+    path.write_text(page("The paper, reproduced", body))
+    return [path]
+
+
+def _keep_scales(shown: Sequence[Shown], path: Path) -> None:
+    """Note how large each exhibit was run, beside those of earlier calls."""
+    known = json.loads(path.read_text()) if path.exists() else {}
+    known |= {one.exhibit.name: asdict(one.scale) for one in shown}
+    path.write_text(json.dumps(known, indent=1) + "\n")
+
+
+def told(shown: Shown) -> dict[str, str]:
+    """What stands beside an exhibit."""
+    return {"Claimed": shown.exhibit.claim, "Measured": shown.measured, "Size": shown.size}
+
+
+def table_rows(shown: Shown) -> list[list[str]]:
+    """A table of accuracies as text, a head first."""
+    reported = bool(shown.exhibit.reported)
+    head = ["dataset", "method", "final", "last 10", "less EA", "p", "rounds", *(["paper"] if reported else [])]
+    return [head, *([*_cells(row), *([_paper(row)] if reported else [])] for row in shown.rows)]
+
+
+def markdown(shown: Shown, images: str = "") -> str:
+    """An exhibit for documents: its table where it is of accuracies, its figure, and what stands beside it.
+
+    Args:
+        shown: The exhibit.
+        images: The folder of its figure, as the document has to name it.
+    """
+    parts = [f"## {_heading(shown)}"]
+    if shown.exhibit.name not in TABLES:
+        parts.append(f"![{_heading(shown)}]({images}{shown.exhibit.name}.png)")
+    if shown.rows and "final" in shown.rows[0]:
+        head, *rows = table_rows(shown)
+        lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(row)} |" for row in rows)]
+        parts.append("\n".join(lines))
+    parts += [f"**{name}.** {text}" for name, text in told(shown).items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _heading(shown: Shown) -> str:
+    name = shown.exhibit.name
+    number = name.replace("fig", "Figure ").replace("table", "Table ")
+    return f"{number}. {shown.exhibit.title}" if number != name else shown.exhibit.title
+
+
+def _cells(row: Row) -> list[str]:
+    final, last10 = (Estimate(row[key], row[f"{key}_margin"], row["seeds"]) for key in ("final", "last10"))
+    less = None if row["less_EA"] is None else Estimate(row["less_EA"], row["less_EA_margin"], row["seeds"])
+    return [
+        DATASETS[row["dataset"]],
+        row["method"],
+        show_estimate(final),
+        show_estimate(last10),
+        show_estimate(less, signed=True),
+        show_p(row["p"]),
+        f"{row['rounds']:.0f}",
+    ]
+
+
+def _paper(row: Row) -> str:
+    return "" if row["paper"] is None else f"{row['paper']:.2f}"
+
+
+def _inline(path: Path) -> str:
+    """A figure within the page, without what stands before its first element."""
+    text = path.read_text()
+    return text[text.index("<svg") :]
