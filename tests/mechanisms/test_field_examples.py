@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from bara import Bids, Delivery, Evaluation, Evidence, Offer, Purse
+from bara import Award, Bids, Delivery, Evaluation, Evidence, Offer, Purse
 from bara.errors import ConfigError, InvalidBidError
 from bara.ledger.retention import strip
 from bara.mechanisms.a_fl import AFL
+from bara.mechanisms.client_cap import ClientCap
 from bara.mechanisms.fair import Fair
 from bara.mechanisms.fl_market import FLMarket, optimal_weights
 from bara.mechanisms.fmore import FMore
@@ -30,17 +31,12 @@ def teach(mechanism, bids, losses, round_number=1, void=()):
     purse = Purse(10**12, 100, round=round_number)
     everyone = [*losses, *void]
     menu = mechanism.menu(bids)
-    awarded = AwardedRound(purse, Offer.recruit(9), bids, menu.costs, _award(everyone))
+    award = Award(tuple(everyone), (1,) * len(everyone))
+    awarded = AwardedRound(purse, Offer.recruit(9), bids, menu.costs, award)
     evidence = {c: Evidence(10, before, after) for c, (before, after) in losses.items()}
     record = awarded.settle(Delivery(Evaluation(0.5), evidence, dict.fromkeys(void, "gone")))
     mechanism.tell(record)
     return record
-
-
-def _award(clients):
-    from bara import Award  # noqa: PLC0415
-
-    return Award(tuple(clients), (1,) * len(clients))
 
 
 # --- FAIR ----------------------------------------------------------------------------------------
@@ -88,6 +84,16 @@ def test_fair_learns_nothing_where_losses_are_not_measured():
     bids = Bids.of({"ann": 1, "bob": 2}, samples={"ann": 10, "bob": 10})
     teach(fair, bids, {"ann": (None, None)})
     assert fair.quality(bids).tolist() == [10, 10]
+
+
+def test_a_cap_is_each_clients_own_where_the_mechanism_leaves_others_out():
+    """FAIR leaves idle out, which moves the others up: zoe, paid 3 of 5, may get 2, and not the 5 that are yan's."""
+    capped = ClientCap(Fair(), 5_000_000)
+    bids = Bids.of({"bob": 9, "idle": 1, "yan": 4, "zoe": 1}, samples=dict.fromkeys(("bob", "idle", "yan", "zoe"), 10))
+    awarded = AwardedRound(RICH, Offer.recruit(9), bids, bids.prices, Award(("idle", "zoe"), (1, 3_000_000)))
+    evidence = {"idle": Evidence(10, 1.0, 1.0), "zoe": Evidence(10, 1.0, 0.5)}
+    capped.tell(awarded.settle(Delivery(Evaluation(0.5), evidence)))
+    assert units(capped.menu(bids).award(Offer.recruit(1), RICH)) == {"zoe": 2}
 
 
 # --- RRAFL ---------------------------------------------------------------------------------------
