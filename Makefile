@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-.PHONY: run test test-all kills lint bench format clean help
+.PHONY: run test test-all docs kills lint bench format clean help
 
 run: $(READY)  ## one federated training on embedded data; leaves a report to open
 	@$(BIN)/bara run
@@ -15,6 +15,9 @@ test: lint  ## everything that needs only Python packages
 
 test-all: test  ## also what needs root and Debian packages: a PostgreSQL server, a browser, a small file system
 	scripts/with_chromium.sh scripts/with_postgres.sh $(BIN)/pytest -m debian
+
+docs: $(READY)  ## the documentation as a site, in site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 kills: $(READY)  ## the long kill test: 500 times SIGKILL, on the synthetic and on the simulated federation
 	$(BIN)/python tests/e2e/kill_many.py --kills 500
@@ -34,7 +37,7 @@ format: $(READY)  ## put the code into shape
 	$(BIN)/ruff check -q --fix .
 
 clean:  ## remove what set-up made
-	rm -rf $(VENV) .bench-venv
+	rm -rf $(VENV) .bench-venv site
 
 help:
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12

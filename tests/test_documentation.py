@@ -1,40 +1,48 @@
-"""Every snippet in README and docs is executed, and what stands beneath it is what it prints."""
+"""Every snippet in README and docs is executed, and what stands beneath it is what it prints; the site builds."""
 
 import contextlib
 import io
+import os
 import re
-import shlex
+import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-from bara.cli import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 PYTHON = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
-FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```", re.DOTALL)
-CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
+LOADS = re.compile(r'<(?:script|img|link|iframe)\b[^>]*\b(?:src|href)="?(https?:[^">\s]+)')
+TRANSCRIPTS = runpy.run_path(str(ROOT / "scripts" / "transcripts.py"))
+FILE, commands = TRANSCRIPTS["FILE"], TRANSCRIPTS["commands"]
 
 snippets = [
-    pytest.param(code, output, id=f"{page.name}-{number}")
+    pytest.param(page, code, output, id=f"{page.name}-{number}")
     for page in PAGES
     for number, (code, output) in enumerate(PYTHON.findall(page.read_text()), 1)
 ]
-commands = [
-    pytest.param(line.removeprefix("$ "), id=f"{page.name}: {line}")
-    for page in PAGES
-    for block in CONSOLE.findall(page.read_text())
-    for line in block.splitlines()
-    if line.startswith("$ bara ")
-]
-
-files = [file for page in PAGES for file in FILE.findall(page.read_text())]
+speaking = [page for page in PAGES if commands(page.read_text())]
 
 
-@pytest.mark.parametrize(("code", "output"), snippets)
-def test_a_python_snippet_runs_and_prints_what_stands_beneath(code, output):
+@pytest.fixture
+def at(tmp_path, monkeypatch):
+    """Goes to a folder with the files that a page says to save."""
+
+    def go(page):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+        for name, code in FILE.findall(page.read_text()):
+            (tmp_path / name).write_text(code)
+
+    return go
+
+
+@pytest.mark.parametrize(("page", "code", "output"), snippets)
+def test_a_python_snippet_runs_and_prints_what_stands_beneath(at, page, code, output):
+    at(page)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "snippet", "exec"), {"__name__": "snippet"})  # noqa: S102 - our own pages
@@ -42,34 +50,41 @@ def test_a_python_snippet_runs_and_prints_what_stands_beneath(code, output):
         assert printed.getvalue() == output
 
 
-@pytest.mark.parametrize("command", commands)
-def test_a_command_in_the_documentation_works(command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    for name, code in files:
-        (tmp_path / name).write_text(code)
-    if " demo" in command and not command.startswith("bara run"):  # it speaks of the run above it
-        example = ["--out", "demo", "--set", "federation.engine=synthetic", "--set", "budget.max_rounds=8"]
-        assert CliRunner().invoke(app, ["run", *example]).exit_code == 0
-    short = ["--set", "budget.max_rounds=8"]
-    short += [] if "synthetic" in command else ["--set", "data.train_samples=300"]
-    arguments = shlex.split(command.removeprefix("bara "))
-    done = CliRunner().invoke(app, arguments + (short if arguments[0] in ("run", "compare", "plan") else []))
-    assert done.exit_code == 0, done.output
+@pytest.mark.parametrize("page", speaking, ids=lambda page: page.name)
+def test_the_commands_of_a_page_work_one_after_the_other_and_print_what_stands_beneath(at, page):
+    at(page)
+    again = TRANSCRIPTS["replay"](page.read_text())
+    assert again == page.read_text(), f"run python scripts/transcripts.py {page.relative_to(ROOT)}"
 
 
 def test_a_complete_mechanism_takes_less_than_thirty_lines():
-    code = dict(files)["posted_price.py"]
+    code = dict(FILE.findall((ROOT / "docs" / "write-a-mechanism.md").read_text()))["posted_price.py"]
     assert "class PostedPrice" in code
     assert len(code.splitlines()) < 30
 
 
 def test_the_readme_has_at_least_one_of_each():
     assert any(snippet.id.startswith("README.md") for snippet in snippets)
-    assert any(command.id.startswith("README.md") for command in commands)
+    assert ROOT / "README.md" in speaking
 
 
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
-        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        for target in re.findall(r"\]\((?!http|\\)([^)#]+)", page.read_text()):
+            made = target.startswith("reference/")  # with the site, which is built strictly
+            assert made or (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_site_builds_strictly_has_everything_and_loads_nothing_from_elsewhere(tmp_path):
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(build, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = {str(file.relative_to(tmp_path)): file.read_text() for file in tmp_path.glob("**/*.html")}
+    for name, text in pages.items():
+        assert not (found := LOADS.findall(text)), f"{name} loads {found}"
+        assert not re.search(r"arithmatex|<m[ion]>\\", text), f"a formula of {name} is not set"
+    assert "<math" in pages["the-paper.html"]
+    assert all(f"bara {verb}" in pages["reference/cli.html"] for verb in ("run", "compare", "ledger sign", "data show"))
+    assert "max_rounds" in pages["reference/configuration.html"]
+    assert "The mechanism recruits the largest n whose cost is within its cap." in pages["reference/records.html"]

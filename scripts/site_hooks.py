@@ -1,0 +1,116 @@
+"""What the documentation site has beside its pages: the command line, the configuration, the rooms, and formulas.
+
+mkdocs.yml names it; `make docs` runs it. Nothing it makes is committed, so nothing of it can be out of date.
+"""
+
+import pkgutil
+import re
+from html import escape, unescape
+
+import griffe
+import typer
+from latex2mathml.converter import convert
+from mkdocs.structure.files import File
+from pydantic import BaseModel
+
+import bara
+from bara.cli import app
+from bara.experiments import Config
+
+INSIDE = re.compile(r"cli|faults$")
+"""Rooms without a page: the command line has its own, and tests alone break things on purpose."""
+
+DOCTEST = re.compile(r"^>>> .*?(?=^\s*$|\Z)", re.MULTILINE | re.DOTALL)
+FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+def on_files(files, config):
+    """Add the pages that are made of the code."""
+    pages = {"cli": command_line(), "configuration": configuration(), "bara": _room("bara", deep=False)}
+    rooms = [name for _, name, _ in pkgutil.iter_modules(bara.__path__) if not INSIDE.match(name)]
+    pages |= {room: _room(f"bara.{room}") for room in rooms}
+    for name, text in pages.items():
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    return files
+
+
+def on_page_content(html, **_):
+    """Set formulas as MathML, which browsers draw without a script."""
+    return FORMULA.sub(_mathml, html)
+
+
+def command_line():
+    """The help of every verb."""
+    program = typer.main.get_command(app)
+    return "\n".join(["# Command line", "", *_verb("bara", program, typer.Context(program, info_name="bara"))])
+
+
+def _verb(name, command, context):
+    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    yield from (command.help or "", "", "```text", usage, "```", "")
+    records = [record for one in command.get_params(context) if (record := one.get_help_record(context))]
+    yield from ("| argument or option | what it does |", "|---|---|")
+    yield from (f"| `{_cell(option)}` | {_cell(escape(text))} |" for option, text in records if option != "--help")
+    yield ""
+    if command.epilog:
+        yield from ("```text", *(line.strip() for line in command.epilog.splitlines()[1:] if line.strip()), "```", "")
+    for verb, inner in getattr(command, "commands", {}).items():
+        yield from (f"{'#' * len(name.split())}# `{name} {verb}`", "")
+        yield from _verb(f"{name} {verb}", inner, typer.Context(inner, parent=context, info_name=verb))
+
+
+def _cell(text):
+    return text.replace("|", "\\|")
+
+
+def configuration():
+    """Every key of an experiment, its default and what it is for."""
+    lines = ["# Configuration", "", "`bara run --show-config` prints the whole of it as TOML.", ""]
+    plain = {name: field for name, field in Config.model_fields.items() if not _section(field)}
+    lines += ["## At the top", "", *_table(plain)]
+    for name, field in Config.model_fields.items():
+        if section := _section(field):
+            lines += [f"## [{name}]", "", section.__doc__.splitlines()[0], "", *_table(section.model_fields)]
+    return "\n".join(lines)
+
+
+def _table(fields):
+    yield from ("| key | default | what it is for |", "|---|---|---|")
+    for name, field in fields.items():
+        default = field.get_default(call_default_factory=True)
+        yield f"| `{name}` | {'' if default is None else f'`{default}`'} | {field.description or ''} |"
+    yield ""
+
+
+def _section(field):
+    return field.annotation if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel) else None
+
+
+def _room(module, *, deep=True):
+    return f"# {module}\n\n::: {module}\n    options:\n      show_submodules: {deep}\n"
+
+
+def _mathml(found):
+    display = "block" if found[1] == "div" else "inline"
+    return convert(unescape(found[2]), display=display)
+
+
+class Readable(griffe.Extension):
+    """The rooms as one wants to read them: every name once, where it is defined, and doctests as code."""
+
+    def on_package(self, *, pkg, **_):
+        """Go through the whole package once it is read."""
+        for module in pkg.modules.values():
+            self._tidy(module)
+
+    def _tidy(self, thing):
+        if thing.docstring:
+            thing.docstring.value = DOCTEST.sub(
+                lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", thing.docstring.value
+            )
+        for name, member in list(thing.members.items()):
+            if member.is_alias:
+                if member.target_path.startswith(f"{thing.path}."):
+                    del thing.members[name]
+            else:
+                self._tidy(member)
