@@ -4,8 +4,9 @@ import time
 
 import numpy as np
 
-from bara import Bids, Offer, Purse
+from bara import Award, Bids, Delivery, Evaluation, Evidence, Offer, Purse
 from bara.mechanisms import MECHANISMS
+from bara.records import AwardedRound
 
 COUNT = 10**5
 VARIANTS = {
@@ -14,6 +15,7 @@ VARIANTS = {
     "fmore": [{}, {"columns": ["samples", "epsilon"], "form": "cobb-douglas"}],
     "proportional-share": [{}, {"quality": "samples"}],
 }
+LEARNERS = ("fair", "rrafl", "a-fl")
 
 
 def best(function, repeats=15):
@@ -43,6 +45,21 @@ def main():
             award = best(lambda ready=ready, purse=purse: ready.award(Offer.recruit(1000), purse), repeats=3)
             label = name + (str(options) if options else "")
             print(f"{label:<65} {1e3 * menu:>8.2f}ms {menu / sort:>6.1f} {1e3 * award:>13.2f}ms")
+    print(f"{'having learned of everybody':<65} {'menu':>10} {'ratio':>6} {'tell':>10} {'ratio':>6}")
+    for name in LEARNERS:
+        mechanism, round_of_all = MECHANISMS.build(name), everyone_delivers(bids, rng)
+        tell = best(lambda mechanism=mechanism, record=round_of_all: mechanism.tell(record), repeats=1)
+        menu = best(lambda mechanism=mechanism: mechanism.menu(bids), repeats=5)
+        print(f"{name:<65} {1e3 * menu:>8.2f}ms {menu / sort:>6.1f} {1e3 * tell:>8.2f}ms {tell / sort:>6.1f}")
+
+
+def everyone_delivers(bids, rng):
+    """A settled round in which all were recruited and lowered their loss."""
+    award = Award(bids.clients, (1,) * len(bids))
+    awarded = AwardedRound(Purse.of(10**6, 1), Offer.recruit(len(bids)), bids, bids.prices, award)
+    left = rng.uniform(0.2, 0.9, len(bids)).tolist()
+    evidence = {client: Evidence(10, 1.0, loss) for client, loss in zip(bids.clients, left, strict=True)}
+    return awarded.settle(Delivery(Evaluation(0.5), evidence))
 
 
 if __name__ == "__main__":

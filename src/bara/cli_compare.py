@@ -18,12 +18,19 @@ from bara.experiments.standings import Standings
 from bara.reports.html import comparison_report
 from bara.reports.terminal import comparison_table, per_cent, suite_table
 
+USUAL = "even,even:carry_over=true,increasing,finale,bara,planner"
+"""The allocators that are compared unless others are asked for."""
+
 
 def compare_command(
     config: ConfigFile = None,
-    allocators: Annotated[str, typer.Option(help="Which, by comma; options as in even:carry_over=true.")] = (
-        "even,even:carry_over=true,increasing,finale,bara,planner"
-    ),
+    allocators: Annotated[
+        str | None,
+        typer.Option(
+            help="Which, by comma; options as in even:carry_over=true. "
+            f"Unless given, the one that CONFIG or --set names, if any, and then {USUAL}."
+        ),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds, from the configuration's own upwards.")] = 5,
     suite: Annotated[
         str | None, typer.Option(help=f"Instead of CONFIG, every setting of a suite: {', '.join(suites.names())}.")
@@ -45,15 +52,18 @@ def compare_command(
 ) -> None:
     """Run the same federation, or a suite of them, under several allocators and seeds, side by side."""
     with errors(debug):
-        names = [name.strip() for name in allocators.split(",") if name.strip()]
+        names = [name.strip() for name in (USUAL if allocators is None else allocators).split(",") if name.strip()]
         if suite and config:
             raise ConfigError(f"both {str(config)!r} and --suite {suite}; required is one of them")
         if (full or only) and not suite:
             raise ConfigError("--full and --only are for suites; required is --suite, too")
         chosen = [name.strip() for name in only.split(",") if name.strip()]
         settings = suites.settings(suite, changes, only=chosen, full=full) if suite else []
+        experiment = Config.load(config, [] if suite else changes)
+        if allocators is None and "allocator" in experiment.model_fields_set:
+            names.insert(0, experiment.allocator.label)
         grid = [cell for one in settings for cell in cells(one.config, names, seeds, one.name)] or cells(
-            Config.load(config, changes), names, seeds
+            experiment, names, seeds
         )
         results, failures = run_grid(grid, out, jobs, cluster, quiet=as_json)
         if out is not None and results:

@@ -74,10 +74,15 @@ def data_show(
     partition: Annotated[str, typer.Option(help="shards(k), iid, dirichlet(alpha) or quantity(skew).")] = "shards(2)",
     seed: Annotated[int, typer.Option(help="Decides who gets what.")] = 0,
     path: DataPath = None,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Picture who holds what."""
     with errors(debug):
         dataset = datasets.load(name, path)
         parts = datasets.partition(partition, dataset.y_train, clients, seed)
-        typer.echo(datasets.picture(dataset.y_train, parts, dataset.classes))
+        if as_json:
+            held = datasets.counts(dataset.y_train, parts, dataset.classes).tolist()
+            print_json({"dataset": name, "partition": partition, "clients": clients, "seed": seed, "labels": held})
+        else:
+            typer.echo(datasets.picture(dataset.y_train, parts, dataset.classes))

@@ -41,6 +41,10 @@ class DatasetError(BaraError, ValueError):
     """A dataset that is missing, damaged, or does not fit the federation."""
 
 
+class UnfitDatasetError(DatasetError, ConfigError):
+    """A configuration that asks of a dataset what it does not have: a path, so many samples, some for each client."""
+
+
 class TrainingError(BaraError, ArithmeticError):
     """A round whose training failed as a whole (a loss that is not finite, say); nothing is paid for it."""
 

@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from types import NoneType, UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
-from bara.errors import BaraError, ConfigError, MissingExtraError, UnknownNameError
+from bara.errors import BaraError, ConfigError, InvalidMoneyError, MissingExtraError, UnknownNameError
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ class Registry(Generic[T]):
         given = {key: value for key, value in context.items() if key in parameters and key not in options}
         try:
             made = factory(**given, **options)
-        except TypeError as error:
+        except (TypeError, InvalidMoneyError) as error:
             raise ConfigError(f"{self.kind} {name!r} cannot be made from {options}: {error}") from error
         if self._protocol is not None and not isinstance(made, self._protocol):
             raise ConfigError(f"{self.kind} {name!r} makes {made!r}; required is a {self._protocol.__name__}")

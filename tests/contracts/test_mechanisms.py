@@ -13,6 +13,7 @@ VARIANTS = {
     "rrafl": [{}, {"reserve": 0.00002}],
     "fmore": [{}, *({"columns": ["samples", "speed"], "form": form} for form in ("additive", "cobb-douglas", "min"))],
     "proportional-share": [{}, {"quality": "samples"}],
+    "a-fl": [{}, {"clients": 2, "reserve": 0.00002}],
 }
 CASES = [(name, options) for name in MECHANISMS.names() for options in VARIANTS.get(name, [{}])]
 

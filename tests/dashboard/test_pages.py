@@ -1,5 +1,10 @@
+import subprocess
+import sys
+
 import pytest
 
+from bara.dashboard.shelf import Shelf
+from bara.dashboard.trees import state_tree
 from bara.experiments.folders import RunFolder
 from bara.ledger.statements import statement
 
@@ -68,7 +73,8 @@ def test_the_bids_of_a_round_in_training_are_not_shown_where_they_will_be_droppe
     with pytest.raises(ZeroDivisionError):
         make_run("one", "federation.engine=hostile:Hostile", "clients.count=8", "ledger.retention=drop")
     tree = visit().get("/runs/one.json").json()
-    assert tree["state"]["training"] == 1
+    assert tree["state"]["word"] == "stopped"
+    assert tree["sheet"]["round"] == 1
     assert tree["sheet"]["menu"] is None
     assert {one["asked"] for one in tree["sheet"]["bids"]} == {None}
     assert {one["became"] for one in tree["sheet"]["bids"]} == {"training"}
@@ -137,3 +143,33 @@ def test_an_unfinished_run_has_a_forecast_and_a_finished_one_has_none(make_run, 
     monkeypatch.setattr("bara.dashboard.views.RunView.max_rounds", 30)
     forecast = visitor.get("/runs/open.json").json()["glance"]["forecast"]
     assert 0 <= forecast["low"] < forecast["accuracy"] < forecast["high"] <= 1
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from bara.experiments import Config
+from bara.experiments.folders import RunFolder
+with RunFolder.new(Path(sys.argv[1]), Config.load(None, ["federation.engine=synthetic"])) as folder:
+    folder.start()
+    print("started", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_run_whose_process_was_killed_is_stopped_and_says_how_to_resume_it(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, tmp_path / "runs" / "one two"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout.readline() == b"started\n"
+        view = Shelf(tmp_path / "runs").view("one two")
+        assert state_tree(view)["word"] == "running"
+        assert not view.refresh()
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+    assert view.refresh()
+    assert not view.refresh()
+    assert state_tree(view)["word"] == "stopped"
+    assert state_tree(view)["resume"] == "bara resume 'one two'"

@@ -27,10 +27,25 @@ def test_a_learner_raises_its_price_after_a_win_and_lowers_it_after_a_loss_but_n
     b = bidders(strategic=1, strategy=Strategy.parse("learner(0.1)"))
     won, lost = Award((b.clients[0],), (1,)), Award((b.clients[1],), (1,))
     markups = []
-    for award in (won, won, lost, lost, lost):
-        b.tell(award)
-        markups.append(b.bids(1).prices[0] / b.costs(1)[0])
+    for number, award in enumerate((won, won, lost, lost, lost), 1):
+        b.tell(number, award)
+        markups.append(b.bids(number + 1).prices[0] / b.costs(number + 1)[0])
     assert markups == pytest.approx([1.1, 1.21, 1.1, 1.0, 1.0], rel=1e-5)
+
+
+def test_a_round_that_recruits_nobody_is_a_loss_to_a_learner():
+    """Two wins in rounds 1 and 2, nobody in 3 and 4, a win in 5; asking twice changes nothing."""
+    b = bidders(strategic=1, strategy=Strategy.parse("learner(0.1)"))
+    won = Award((b.clients[0],), (1,))
+
+    def markup(number):
+        return b.bids(number).prices[0] / b.costs(number)[0]
+
+    b.tell(1, won)
+    b.tell(2, won)
+    assert [markup(number) for number in (3, 4, 5, 5)] == pytest.approx([1.21, 1.1, 1.0, 1.0], rel=1e-5)
+    b.tell(5, won)
+    assert markup(6) == pytest.approx(1.1, rel=1e-5)
 
 
 def test_costs_depend_on_seed_and_round_only():

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from bara import Bids, Delivery, Evaluation, Evidence, Offer, Purse
+from bara import Award, Bids, Delivery, Evaluation, Evidence, Offer, Purse
 from bara.errors import ConfigError, InvalidBidError
+from bara.ledger.retention import strip
+from bara.mechanisms.a_fl import AFL
+from bara.mechanisms.client_cap import ClientCap
 from bara.mechanisms.fair import Fair
 from bara.mechanisms.fl_market import FLMarket, optimal_weights
 from bara.mechanisms.fmore import FMore
@@ -28,15 +31,12 @@ def teach(mechanism, bids, losses, round_number=1, void=()):
     purse = Purse(10**12, 100, round=round_number)
     everyone = [*losses, *void]
     menu = mechanism.menu(bids)
-    awarded = AwardedRound(purse, Offer.recruit(9), bids, menu.costs, _award(everyone))
+    award = Award(tuple(everyone), (1,) * len(everyone))
+    awarded = AwardedRound(purse, Offer.recruit(9), bids, menu.costs, award)
     evidence = {c: Evidence(10, before, after) for c, (before, after) in losses.items()}
-    mechanism.tell(awarded.settle(Delivery(Evaluation(0.5), evidence, dict.fromkeys(void, "gone"))))
-
-
-def _award(clients):
-    from bara import Award  # noqa: PLC0415
-
-    return Award(tuple(clients), (1,) * len(clients))
+    record = awarded.settle(Delivery(Evaluation(0.5), evidence, dict.fromkeys(void, "gone")))
+    mechanism.tell(record)
+    return record
 
 
 # --- FAIR ----------------------------------------------------------------------------------------
@@ -84,6 +84,16 @@ def test_fair_learns_nothing_where_losses_are_not_measured():
     bids = Bids.of({"ann": 1, "bob": 2}, samples={"ann": 10, "bob": 10})
     teach(fair, bids, {"ann": (None, None)})
     assert fair.quality(bids).tolist() == [10, 10]
+
+
+def test_a_cap_is_each_clients_own_where_the_mechanism_leaves_others_out():
+    """FAIR leaves idle out, which moves the others up: zoe, paid 3 of 5, may get 2, and not the 5 that are yan's."""
+    capped = ClientCap(Fair(), 5_000_000)
+    bids = Bids.of({"bob": 9, "idle": 1, "yan": 4, "zoe": 1}, samples=dict.fromkeys(("bob", "idle", "yan", "zoe"), 10))
+    awarded = AwardedRound(RICH, Offer.recruit(9), bids, bids.prices, Award(("idle", "zoe"), (1, 3_000_000)))
+    evidence = {"idle": Evidence(10, 1.0, 1.0), "zoe": Evidence(10, 1.0, 0.5)}
+    capped.tell(awarded.settle(Delivery(Evaluation(0.5), evidence)))
+    assert units(capped.menu(bids).award(Offer.recruit(1), RICH)) == {"zoe": 2}
 
 
 # --- RRAFL ---------------------------------------------------------------------------------------
@@ -158,6 +168,74 @@ def test_proportional_share_shares_by_quality():
     menu = ProportionalShare("samples").menu(bids)
     assert menu.cost(2) == 6_000_000
     assert units(menu.award(spend(7.5), RICH)) == {"ann": 5, "bob": 2.5}
+
+
+# --- A_FL ----------------------------------------------------------------------------------------
+
+LEFT = {"ann": (1.0, 0.5), "bob": (1.0, 0.8), "cat": (2.0, 1.0), "dan": (1.0, 0.8)}
+"""Training leaves half of ann's and cat's loss, so that T = 2 rounds admit them; 0.8 of the others', so T = 5."""
+
+
+def asks(**prices):
+    return Bids.of({"ann": 3, "bob": 1, "cat": 4, "dan": 2} | prices)
+
+
+@pytest.mark.parametrize(
+    ("bob", "order", "costs"),
+    [
+        (1, ("bob", "dan", "ann"), [2, 6, 12]),  # 5 rounds of bob cost 5, 2 of ann 6: T = 5 admits everyone
+        ("1.25", ("ann",), [4]),  # 5 rounds of bob cost 6.25: T = 2 admits ann and cat, whose 4 is the first loser's
+    ],
+)
+def test_a_fl_takes_the_number_of_rounds_that_costs_society_least(bob, order, costs):
+    """K = 1. T is chosen on the round that bob's price is of; the next round's prices are 3, 1, 4, 2."""
+    afl = AFL(clients=1)
+    teach(afl, asks(bob=bob), LEFT)
+    menu = afl.menu(asks())
+    assert [menu.cost(n) / 1e6 for n in range(1, len(menu) + 1)] == costs
+    assert menu.award(Offer.recruit(len(costs)), RICH).clients == order
+
+
+def test_a_fl_keeps_enough_clients_for_a_round():
+    """K = 2 needs three: T = 2 would leave ann and cat alone."""
+    afl = AFL(clients=2)
+    teach(afl, asks(bob=9, dan=9), LEFT)
+    assert len(afl.menu(asks())) == 3
+
+
+def test_a_fl_averages_what_training_leaves_and_takes_the_unseen_for_the_best():
+    """s = 1/2: 0.5, then 0.9: 0.7. Who worsens its loss leaves all of it; bob was not seen and counts as ann."""
+    afl = AFL(smoothing=0.5)
+    teach(afl, asks(), {"ann": (1.0, 0.5)}, 1)
+    teach(afl, asks(), {"ann": (1.0, 0.9), "cat": (1.0, 1.5), "dan": (0.0, 0.0)}, 2)
+    assert afl.residue(asks()) == pytest.approx([0.7, 0.7, 1, 1])
+    assert afl.menu(asks()).award(Offer.recruit(3), RICH).clients == ("bob",)
+
+
+def test_a_fl_learns_nothing_where_losses_are_not_measured():
+    afl = AFL()
+    teach(afl, asks(), {"ann": (None, None)})
+    assert afl.menu(asks()).costs.tolist() == [2_000_000, 6_000_000, 12_000_000]
+
+
+def test_a_fl_remembers_its_choice_without_the_bids_it_was_made_on():
+    lived, rebuilt = AFL(clients=1), AFL(clients=1)
+    record = teach(lived, asks(bob=9, dan=9), LEFT)
+    rebuilt.recall(lived.memory())
+    rebuilt.tell(strip(record))
+    assert rebuilt.menu(asks()).costs.tolist() == lived.menu(asks()).costs.tolist() == [4_000_000]
+
+
+def test_choosing_the_number_of_rounds_on_the_same_prices_is_not_truthful():
+    """Costs 3, 1, 4, 2, K = 1: T = 5, bob wins. Ann, whose cost is 3, asks 2.4: T = 2 for 4.8; she wins and gets 4."""
+
+    def on_the_same_prices(bids):
+        afl = AFL(clients=1)
+        teach(afl, bids, LEFT)
+        return units(afl.menu(bids).award(Offer.recruit(1), RICH))
+
+    assert on_the_same_prices(asks()) == {"bob": 2}
+    assert on_the_same_prices(asks(ann="2.4")) == {"ann": 4}
 
 
 # --- FL-Market -----------------------------------------------------------------------------------
@@ -241,6 +319,8 @@ def test_a_bid_without_a_privacy_budget_is_refused():
         (lambda: Fair(least=1), "least 1"),
         (lambda: Rrafl(smoothing=2), "smoothing 2"),
         (lambda: Rrafl(least=-1), "least is -1"),
+        (lambda: AFL(clients=0), "clients is 0"),
+        (lambda: AFL(smoothing=0), "smoothing is 0"),
         (lambda: FMore(form="product"), "the form of the score is 'product'"),
         (lambda: FMore(weights=[1, 2]), "required is one above 0 for each"),
         (lambda: FMore(worth=0), "the worth of quality is 0"),

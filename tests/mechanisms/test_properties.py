@@ -1,6 +1,7 @@
 """The properties find what deliberately broken mechanisms do wrong, and nothing in honest ones."""
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -10,11 +11,12 @@ from hypothesis import strategies as st
 from bara import Award, Bids, Delivery, Evaluation, Evidence, Menu, Offer, Purse
 from bara.errors import InvalidOfferError
 from bara.mechanisms import QualityAuction, bid_price_first
+from bara.mechanisms.a_fl import AFL
 from bara.mechanisms.audit import audit
 from bara.mechanisms.fair import Fair
 from bara.mechanisms.fl_market import FLMarket
 from bara.mechanisms.fmore import FMore
-from bara.mechanisms.properties import CRITICAL_PAYMENTS, EVERY_PROPERTY, PROPERTIES, Case
+from bara.mechanisms.properties import EVERY_PROPERTY, PROPERTIES, Case
 from bara.mechanisms.proportional_share import ProportionalShare
 from bara.mechanisms.rrafl import Rrafl
 from bara.records import AwardedRound
@@ -87,45 +89,37 @@ def test_a_cost_above_its_cap_is_found_in_a_mechanism_that_ignores_the_offer():
     assert PROPERTIES["budget-feasible"](Deaf(), case).text.startswith("2 clients are paid 6.00, its cap is 0.000001")
 
 
+@cache
+def numbers(least, most):
+    return st.integers(least, most)
+
+
+@cache
+def columns(count, values):
+    return st.lists(values, min_size=count, max_size=count)
+
+
+SCORES = st.sampled_from([0.1, 1 / 3, 1.0, 2.0, 7.0])
+SCALES = st.sampled_from([3, 30, 10**6])
+SHORTFALLS = st.sampled_from(["shrink", "stop"])
+
+
 @st.composite
 def cases(draw):
-    count = draw(st.integers(1, 7))
-    amount = st.integers(1, draw(st.sampled_from([3, 30, 10**6])))
-    many = {"min_size": count, "max_size": count}
-    bids = Bids(
-        tuple("abcdefg"[:count]),
-        np.array(draw(st.lists(amount, **many))),
-        {
-            name: np.array(draw(st.lists(st.sampled_from([0.1, 1 / 3, 1.0, 2.0, 7.0]), **many)))
-            for name in ("samples", "epsilon")
-        },
-    )
-    most = int(bids.prices.max()) * count * 3
-    shortfall = draw(st.sampled_from(["shrink", "stop"]))
-    offer = draw(
-        st.one_of(
-            st.builds(Offer.recruit, st.integers(0, count + 1), shortfall=st.just(shortfall)),
-            st.builds(Offer.spend, st.integers(0, most), shortfall=st.just(shortfall)),
-            st.builds(Offer.caps, st.lists(st.integers(0, most), max_size=count + 1), shortfall=st.just(shortfall)),
-        )
-    )
-    return Case(bids, offer, Purse(draw(st.integers(1, most)), 1))
-
-
-@pytest.mark.parametrize("name", sorted(CRITICAL_PAYMENTS))
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        bid_price_first(),
-        bid_price_first(reserve="0.00001"),
-        QualityAuction("samples"),
-        QualityAuction("samples", 0.00002),
-    ],
-    ids=["bid price first", "with reserve", "quality", "quality with reserve"],
-)
-@given(case=cases())
-def test_property_the_critical_payment_auction_keeps_all_promises(mechanism, name, case):
-    assert PROPERTIES[name](mechanism, case) is None
+    """A round; strategies are made once each, or making them would take longer than the round."""
+    count = draw(numbers(1, 7))
+    prices = np.array(draw(columns(count, numbers(1, draw(SCALES)))))
+    scores = {name: np.array(draw(columns(count, SCORES))) for name in ("samples", "epsilon")}
+    most = int(prices.max()) * count * 3
+    shortfall, kind = draw(SHORTFALLS), draw(numbers(0, 2))
+    if kind == 0:
+        offer = Offer.recruit(draw(numbers(0, count + 1)), shortfall=shortfall)
+    elif kind == 1:
+        offer = Offer.spend(draw(st.integers(0, most)), shortfall=shortfall)
+    else:
+        caps = [draw(st.integers(0, most)) for _ in range(draw(numbers(0, count + 1)))]
+        offer = Offer.caps(caps, shortfall=shortfall)
+    return Case(Bids(tuple("abcdefg"[:count]), prices, scores), offer, Purse(draw(st.integers(1, most)), 1))
 
 
 def taught(mechanism):
@@ -142,11 +136,16 @@ STRIDE = 60
 """Of the lies worth trying, a property test tries one in so many a round; the contract checks try them all."""
 
 FIELD = {
+    "bid price first": bid_price_first(),
+    "bid price first with reserve": bid_price_first(reserve="0.00001"),
+    "quality": QualityAuction("samples"),
+    "quality with reserve": QualityAuction("samples", 0.00002),
     "FAIR": taught(Fair()),
     "RRAFL": taught(Rrafl()),
     "FMore": FMore(),
     "proportional share": ProportionalShare(),
     "proportional share by quality": ProportionalShare("samples"),
+    "A_FL": taught(AFL(clients=1)),
     "FL-Market": FLMarket(),
     "FL-Market, All-in": FLMarket(auction="all-in"),
 }
@@ -155,7 +154,7 @@ FIELD = {
 @pytest.mark.parametrize("who", FIELD)
 @settings(max_examples=max(2000, settings.default.max_examples))
 @given(case=cases(), start=st.integers(0, STRIDE - 1))
-def test_property_the_mechanisms_of_the_field_keep_what_they_promise(who, case, start):
+def test_property_every_mechanism_keeps_what_it_promises(who, case, start):
     thinned = replace(case, lies=slice(start, None, STRIDE))
     for name in FIELD[who].claims:
         assert PROPERTIES[name](FIELD[who], thinned) is None

@@ -8,6 +8,7 @@ from typing import final
 from bara.dashboard.views import RunView
 from bara.errors import ConfigError, LedgerError
 from bara.ledger import Books
+from bara.ledger.locks import is_held
 from bara.ledger.looking import look
 
 DEPTH = 3
@@ -42,7 +43,9 @@ class Shelf:
         path = dict(self._found()).get(name)
         if path is None:
             raise LookupError(name)
-        view = self._views.get(name) or self._views.setdefault(name, RunView(name, lambda: _books(path)))
+        view = self._views.get(name) or self._views.setdefault(
+            name, RunView(name, lambda: _books(path), lambda: is_held(path))
+        )
         view.refresh()
         return view
 

@@ -1,5 +1,6 @@
 """What pages show, as trees that JSON can say; amounts are decimal numbers in the budget's unit."""
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -57,11 +58,12 @@ def identity(view: RunView) -> Tree:
 
 
 def state_tree(view: RunView) -> Tree:
-    """Whether it runs, waits or has ended, and since when there is no news."""
+    """Whether it runs, waits, has ended or was stopped before its end, and since when there is no news."""
     state = view.state
     if state is None:
         return {"word": "unknown"}
-    word = "finished" if state.ended is not None else "paused" if state.paused else "running"
+    going = "stopped" if view.alone else "running"
+    word = "finished" if state.ended is not None else "paused" if state.paused else going
     training = view.newest is not None and not view.newest.settled and word == "running"
     return {
         "word": word,
@@ -69,6 +71,7 @@ def state_tree(view: RunView) -> Tree:
         "at": state.at,
         "head": state.head,
         "closed": state.closed,
+        "resume": f"bara resume {shlex.quote(shown(view.name))}" if word == "stopped" else None,
         "training": view.newest.round if training and view.newest is not None else None,
     }
 

@@ -18,9 +18,11 @@ class RunView:
     Args:
         name: Which, as its address says it.
         books: Opens its books for reading.
+        held: Whether a process has the run; None where that cannot be known.
 
     Attributes:
         state: Where it stood when it was last looked at.
+        alone: Whether, then, no process had it.
         rounds: Its settled rounds.
         totals: What each client asked, was promised and was paid.
         failures: Who did not deliver, and why.
@@ -28,8 +30,10 @@ class RunView:
         forecast: Where it is expected to end; None where it has ended, or too little is known.
     """
 
-    def __init__(self, name: str, books: Callable[[], Books]) -> None:
+    def __init__(self, name: str, books: Callable[[], Books], held: Callable[[], bool | None] = lambda: None) -> None:
         self.name = name
+        self.alone = False
+        self._held = held
         self.lock = threading.RLock()
         self._open = books
         self._forget()
@@ -37,11 +41,14 @@ class RunView:
     def refresh(self) -> bool:
         """Read what is new; whether there was anything."""
         with self.lock:
+            # Before the books: a process that ends in between has closed them.
+            alone, before = self._held() is False, self.alone
+            self.alone = alone
             found = state(self.books)
             if self.state is not None and found.head < self.state.head:  # another run has taken its place
                 self._forget()
             elif self.state is not None and found.head == self.state.head:
-                return False
+                return alone != before
             self._grow(found)
             return True
 

@@ -10,7 +10,7 @@ from bara.datasets.catalogue import CATALOGUE, names
 from bara.datasets.digits import EmbeddedDigits
 from bara.datasets.formats.idx import STEMS, present
 from bara.datasets.formats.npz import NpzFile
-from bara.errors import DatasetError, MissingExtraError, UnknownNameError
+from bara.errors import DatasetError, MissingExtraError, UnfitDatasetError, UnknownNameError
 from bara.plugins import nearest
 
 VARIABLE = "BARA_DATA"
@@ -85,9 +85,9 @@ def _cache() -> list[Place]:
 def _single(path: Path) -> NpzFile | None:
     """The file that a path names, if it names one rather than a folder."""
     if not path.exists():
-        raise DatasetError(f"data.path {path} does not exist")
+        raise UnfitDatasetError(f"data.path {path} does not exist")
     if path.is_file() and path.suffix != ".npz":
-        raise DatasetError(f"data.path {path} must be a folder or an .npz file")
+        raise UnfitDatasetError(f"data.path {path} must be a folder or an .npz file")
     return NpzFile(path) if path.is_file() else None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bara.datasets.record import Labels
-from bara.errors import ConfigError, DatasetError
+from bara.errors import ConfigError, DatasetError, UnfitDatasetError
 from bara.randomness import stream
 
 Parts = list[NDArray[np.int64]]
@@ -36,12 +36,12 @@ def shards(labels: Labels, clients: int, per_client: int = 2, *, seed: int = 0) 
     Yang et al. 2023, Section 5.1; McMahan et al. 2017, Section 3.
 
     Raises:
-        DatasetError: If there are fewer samples than shards.
+        UnfitDatasetError: If there are fewer samples than shards.
     """
     _check(labels, clients)
     _check_whole("the number of shards a client", per_client)
     if len(labels) < clients * per_client:
-        raise DatasetError(
+        raise UnfitDatasetError(
             f"{clients} clients with {per_client} shards each need {clients * per_client} samples "
             f"or more; there are {len(labels)}"
         )
@@ -91,7 +91,9 @@ def _check(labels: Labels, clients: int) -> None:
     if np.ndim(labels) != 1:
         raise DatasetError(f"labels must be a list with one label a sample, got shape {np.shape(labels)}")
     if len(labels) < clients:
-        raise DatasetError(f"there are more clients ({clients}) than samples ({len(labels)}): each needs at least one")
+        raise UnfitDatasetError(
+            f"there are more clients ({clients}) than samples ({len(labels)}): each needs at least one"
+        )
 
 
 def _check_whole(what: str, number: object) -> None:

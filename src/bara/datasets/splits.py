@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bara.datasets.record import Dataset, Labels
 from bara.datasets.strata import stratified_order
-from bara.errors import ConfigError, DatasetError, UnknownNameError
+from bara.errors import ConfigError, DatasetError, UnfitDatasetError, UnknownNameError
 from bara.plugins import nearest
 from bara.randomness import stream
 
@@ -43,7 +43,7 @@ def subset(dataset: Dataset, train_samples: int | None, seed: int = 0) -> Datase
         seed: Decides which.
 
     Raises:
-        DatasetError: If there are not as many.
+        UnfitDatasetError: If there are not as many.
     """
     if train_samples is None:
         return dataset
@@ -51,7 +51,7 @@ def subset(dataset: Dataset, train_samples: int | None, seed: int = 0) -> Datase
     if isinstance(train_samples, bool) or not isinstance(train_samples, int | np.integer) or train_samples < 1:
         raise ConfigError(f"train_samples must be a whole number of at least 1, got {train_samples!r}")
     if train_samples > available:
-        raise DatasetError(f"{dataset.name}: train_samples is {train_samples} but there are {available}")
+        raise UnfitDatasetError(f"{dataset.name}: train_samples is {train_samples} but there are {available}")
     kept = np.sort(_order(dataset.y_train, seed, "subset")[:train_samples])
     return replace(dataset, x_train=dataset.x_train[kept], y_train=dataset.y_train[kept])
 

@@ -105,6 +105,7 @@ class Bidders:
         self._strategy = Strategy() if strategy is None else strategy
         self._markups: FloatArray = np.ones(count)
         self._markups[:strategic] = self._strategy.first_markup
+        self._told = 0
         self._factors: FloatArray = np.ones(count) if factors is None else factors
         self._drift = drift
         self._absence_rate = absence_rate
@@ -122,7 +123,7 @@ class Bidders:
 
     def bids(self, round: int) -> Bids:  # noqa: A002
         """What each asks."""
-        prices = np.ceil(self.costs(round) * self._markups).astype(np.int64)
+        prices = np.ceil(self.costs(round) * self._markups_in(round)).astype(np.int64)
         return Bids(self.clients, prices, self._columns).without(self.away(round))
 
     def away(self, round: int) -> list[str]:  # noqa: A002
@@ -130,7 +131,17 @@ class Bidders:
         drawn = stream(self._seed, "absence", round // self.ABSENCE).random(len(self.clients))
         return [client for client, value in zip(self.clients, drawn, strict=True) if value < self._absence_rate]
 
-    def tell(self, award: Award) -> None:
+    def tell(self, round: int, award: Award) -> None:  # noqa: A002
         """Let the strategic ones learn whether they won."""
+        self._markups = self._markups_in(round)
+        self._told = round
         for i, client in enumerate(self.strategic):
             self._markups[i] = self._strategy.next_markup(self._markups[i], won=client in award.clients)
+
+    def _markups_in(self, round: int) -> FloatArray:  # noqa: A002
+        """What each multiplies its cost by; a federation is not asked to train in a round that all have lost."""
+        markups = self._markups.copy()
+        for i in range(len(self.strategic)):
+            for _ in range(self._told + 1, round):
+                markups[i] = self._strategy.next_markup(markups[i], won=False)
+        return markups

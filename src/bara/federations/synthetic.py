@@ -86,7 +86,7 @@ class SyntheticFederation:
         rng = stream(self._seed, "training", round)
         failed = rng.random(award.n) < self._failure_rate
         noise = rng.standard_normal()
-        self.bidders.tell(award)
+        self.bidders.tell(round, award)
         delivered = [client for client, out in zip(award.clients, failed, strict=True) if not out]
         if delivered:
             self._learn(len(delivered), noise)

@@ -4,8 +4,10 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import sqlalchemy as sa
 
@@ -22,7 +24,7 @@ def only_process(folder: Path) -> Iterator[None]:
         raise LedgerError(f"cannot write to {folder}: {error.strerror}") from error
     with file:
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(file)
         except OSError as error:
             file.seek(0)
             raise LedgerError(
@@ -33,6 +35,29 @@ def only_process(folder: Path) -> Iterator[None]:
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def _take(file: IO[str]) -> None:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        time.sleep(0.1)  # who asks `is_held` has it for an instant
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def is_held(folder: Path) -> bool | None:
+    """Whether a process has the run of that folder; None where no lock was ever taken, or none can be looked at.
+
+    For other processes to ask: to the system, the holder's own locks are free, and end when it closes the file.
+    """
+    try:
+        with (folder / ".lock").open() as file:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    return False
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ MECHANISMS: Registry[Mechanism] = Registry(
         "rrafl": "bara.mechanisms.rrafl:Rrafl",
         "fmore": "bara.mechanisms.fmore:FMore",
         "proportional-share": "bara.mechanisms.proportional_share:ProportionalShare",
+        "a-fl": "bara.mechanisms.a_fl:AFL",
     },
     Mechanism,
 )

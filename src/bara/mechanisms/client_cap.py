@@ -38,15 +38,17 @@ class ClientCap:
 
     def menu(self, bids: Bids) -> Menu:
         """The mechanism's menu among those whose price is within what is left of their cap."""
-        left = np.array([self._cap - self._paid[client] for client in bids.clients], np.int64)
-        beyond = [client for client, out in zip(bids.clients, (bids.prices > left).tolist(), strict=True) if out]
+        beyond = [client for client, out in zip(bids.clients, bids.prices > self._left(bids), strict=True) if out]
         menu = self._inner.menu(bids.without(beyond))
-        room = left[bids.prices <= left][menu.order]
+        room = self._left(menu.bids)[menu.order]  # the mechanism may have left out more
 
         def pay(n: int, cap: int) -> IntArray:
             return np.minimum(menu.pay(n, cap), room[:n])
 
         return replace(menu, pay=pay)
+
+    def _left(self, bids: Bids) -> IntArray:
+        return np.array([self._cap - self._paid[client] for client in bids.clients], np.int64)
 
     def tell(self, record: RoundRecord) -> None:
         """Count what each was paid."""

@@ -38,20 +38,27 @@ def critical_menu(bids: Bids, quality: FloatArray | None = None, reserve: int | 
             and a lone bidder can be paid; clients above it are left out.
     """
     if quality is None:
-        if reserve is not None and reserve * len(bids) > MAX_MONEY:
-            raise _reserve_too_large(reserve, len(bids))
-        return _equal_menu(bids, reserve)
+        return equal_menu(bids, reserve)
     quality = checked_column("quality", quality, bids.clients)
     if len(bids):
         check_range(bids, quality, reserve or 0)
     return _quality_menu(bids, quality, reserve)
 
 
-def _equal_menu(bids: Bids, reserve: int | None) -> Menu:
-    """All q equal: u_i = b_i, and everything is whole."""
+def equal_menu(bids: Bids, reserve: int | None = None, admitted: NDArray[np.bool_] | None = None) -> Menu:
+    """The same where all q are equal: u_i = b_i, and everything is whole.
+
+    Args:
+        bids: The opened bids.
+        reserve: The most that is paid to a client.
+        admitted: Who takes part; the others' bids stay in the menu's record. None for everyone.
+    """
+    if reserve is not None and reserve * len(bids) > MAX_MONEY:
+        raise _reserve_too_large(reserve, len(bids))
     # Price and position share one 63-bit key, so that a plain sort settles ties by position; Bids keeps room for it.
     bits = len(bids).bit_length()
-    keys = np.sort((bids.prices << bits) | np.arange(len(bids)))
+    keys = (bids.prices << bits) | np.arange(len(bids))
+    keys = np.sort(keys if admitted is None else keys[admitted])
     order, prices = keys & ((1 << bits) - 1), keys >> bits
     if reserve is None:
         thresholds = prices[1:]

@@ -70,6 +70,7 @@ export function showState(host, state, lost = false) {
     running: state.training ? `round ${count(state.training)} is training · last news ${ago} ago` : `running · last news ${ago} ago`,
     finished: `finished: ${state.ended}`,
     paused: "paused by the operator",
+    stopped: `stopped ${ago} ago; resume with: ${state.resume}`,
   };
   host.dataset.word = lost ? "lost" : state.word;
   const text = lost ? "connection lost, trying again" : words[state.word] ?? "nothing known yet";

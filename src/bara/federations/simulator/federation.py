@@ -96,7 +96,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
 
     def recall(self, record: RoundRecord) -> None:
         """Pass a round up to the checkpoint: bidders learn, and the models kept beside the last are kept again."""
-        self.bidders.tell(record.awarded.award)
+        self.bidders.tell(record.round, record.awarded.award)
         if record.round in self._recalled:
             self._keeper.tell(record.round, self._recalled[record.round], record.evaluation.accuracy)
 
@@ -110,7 +110,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
 
     def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
         """Train the winners, drop what did not arrive or cannot be used, aggregate, evaluate."""
-        self.bidders.tell(award)
+        self.bidders.tell(round, award)
         void = self._conduct.absent(round, award.clients)
         # In the order of the clients, not of the auction: the sum is then the same whoever was cheapest.
         winners = sorted((client for client in award.clients if client not in void), key=self._index.__getitem__)

@@ -1,0 +1,93 @@
+"""What verbs answer and how they end, without a process each; the real program is in e2e."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from bara import cli_compare
+from bara.cli import app
+from bara.cli_shared import errors as cli_errors
+from bara.errors import BaraError, ConfigError, UnfitDatasetError, UnknownNameError
+
+
+def every_error(tree=BaraError):
+    """All classes of the tree, its root too."""
+    return [tree, *dict.fromkeys(one for branch in tree.__subclasses__() for one in every_error(branch))]
+
+
+SIMULATED = ["run", "--set", "federation.engine=simulator"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([*SIMULATED, "--set", "data.name=digitz"], 2, "no dataset 'digitz'"),
+        ([*SIMULATED, "--set", "data.name=mnist", "--set", "data.path=absent"], 2, "data.path absent does not exist"),
+        ([*SIMULATED, "--set", "data.train_samples=99999"], 2, "train_samples is 99999 but there are 1400"),
+        (["data", "show", "--clients", "5000"], 2, "more clients (5000) than samples (1400)"),
+        (["data", "show", "--clients", "20", "--partition", "shards(900)"], 2, "need 18000 samples or more"),
+        (["audit", "fair:reserve=cheap"], 2, "the reserve price is 'cheap'"),
+        (["data", "show", "mnist"], 1, "mnist is not here. Get it with: bara data fetch mnist"),
+        (["data", "show", "torn", "--path", "torn.npz"], 1, "torn.npz"),
+        (["data", "verify", "torn", "--path", "torn.npz"], 1, ""),
+    ],
+)
+def test_a_dataset_that_is_missing_or_damaged_fails_the_work_and_one_asked_for_wrongly_is_bad_usage(
+    arguments, code, message, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BARA_DATA", str(tmp_path / "none"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
+    Path("torn.npz").write_bytes(b"PK torn")
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == code, done.output
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("error", every_error(), ids=lambda error: error.__name__)
+def test_only_what_was_asked_wrongly_exits_with_two(error):
+    with pytest.raises(typer.Exit) as ended, cli_errors(debug=False):
+        raise error("so it is")
+    assert ended.value.exit_code == (2 if issubclass(error, ConfigError) else 1)
+
+
+def test_what_is_asked_wrongly_is_a_configuration_an_unknown_name_or_an_unfit_dataset():
+    asked = {error for error in every_error() if issubclass(error, ConfigError)}
+    assert asked == {ConfigError, UnknownNameError, UnfitDatasetError}
+
+
+def test_data_show_tells_a_machine_who_holds_what():
+    done = CliRunner().invoke(app, ["data", "show", "digits", "--clients", "5", "--partition", "iid", "--json"])
+    tree = json.loads(done.stdout)
+    assert {key: tree[key] for key in ("dataset", "partition", "clients", "seed")} == {
+        "dataset": "digits",
+        "partition": "iid",
+        "clients": 5,
+        "seed": 0,
+    }
+    assert [sum(labels) for labels in tree["labels"]] == [280] * 5
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"), [([], "fixed:n=2"), (["--allocators", "even"], "even")], ids=["by the file", "by option"]
+)
+def test_compare_starts_with_the_configurations_own_allocator_unless_others_are_asked_for(
+    asked, first, tmp_path, monkeypatch
+):
+    seen = []
+    monkeypatch.setattr(cli_compare, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1])
+    (tmp_path / "own.toml").write_text('[allocator]\nname = "fixed"\nn = 2\n[federation]\nengine = "synthetic"\n')
+    CliRunner().invoke(app, ["compare", str(tmp_path / "own.toml"), "--seeds", "1", "--json", *asked])
+    labels = [cell.config.allocator.label for cell in seen]
+    assert labels[0] == first
+    assert len(labels) == (1 if asked else 7)
+
+
+def test_compare_without_a_configured_allocator_compares_the_usual_ones(monkeypatch):
+    seen = []
+    monkeypatch.setattr(cli_compare, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1])
+    CliRunner().invoke(app, ["compare", "--seeds", "1", "--json", "--set", "federation.engine=synthetic"])
+    assert ",".join(cell.config.allocator.label for cell in seen) == cli_compare.USUAL
