@@ -26,7 +26,12 @@ from bara.records.bids import checked_column
 _ERROR = 4 * np.finfo(np.float64).eps  # relative; two rounded operations err by less than half of this
 
 
-def critical_menu(bids: Bids, quality: FloatArray | None = None, reserve: int | None = None) -> Menu:
+def critical_menu(
+    bids: Bids,
+    quality: FloatArray | None = None,
+    reserve: int | None = None,
+    admitted: NDArray[np.bool_] | None = None,
+) -> Menu:
     """The menu of the critical-payment auction.
 
     Ties go to the client whose name sorts first.
@@ -36,13 +41,17 @@ def critical_menu(bids: Bids, quality: FloatArray | None = None, reserve: int | 
         quality: The server's own score of each client, in the order of `bids`; None when all are equal.
         reserve: The most that is paid for a unit of quality: a virtual last bid. With it all N can be recruited
             and a lone bidder can be paid; clients above it are left out.
+        admitted: Who takes part, and of whom quality must be positive; the others' bids stay in the menu's record.
+            None for everyone.
     """
     if quality is None:
-        return equal_menu(bids, reserve)
+        return equal_menu(bids, reserve, admitted)
+    if admitted is not None:  # what the others' is does not matter
+        quality = np.where(admitted, quality, quality[admitted].max(initial=np.finfo(float).tiny))
     quality = checked_column("quality", quality, bids.clients)
     if len(bids):
         check_range(bids, quality, reserve or 0)
-    return _quality_menu(bids, quality, reserve)
+    return _quality_menu(bids, quality, reserve, admitted)
 
 
 def equal_menu(bids: Bids, reserve: int | None = None, admitted: NDArray[np.bool_] | None = None) -> Menu:
@@ -69,8 +78,9 @@ def equal_menu(bids: Bids, reserve: int | None = None, admitted: NDArray[np.bool
     return Menu(bids, order, costs, pay=lambda n, _cap: np.full(n, thresholds[n - 1]))
 
 
-def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None) -> Menu:
+def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None, admitted: NDArray[np.bool_] | None) -> Menu:
     order = exact_order(bids.prices, quality)
+    order = order if admitted is None else order[admitted[order]]
     prices, scores = bids.prices[order], quality[order]
     if reserve is not None:
         count = bisect_right(range(len(prices)), Fraction(reserve), key=lambda k: unit_price(prices, scores, k))

@@ -66,6 +66,7 @@ class Fair:
         self._least = least
         self._reserve = None if reserve is None else money(reserve, what="the reserve price")
         self._forecasts: dict[str, _Forecast] = {}
+        self._drops: dict[str, float] = {}  # what each of them comes to
 
     def menu(self, bids: Bids) -> Menu:
         """The critical-payment menu over the forecasts, among those worth anything."""
@@ -73,14 +74,15 @@ class Fair:
 
     def quality(self, bids: Bids) -> FloatArray:
         """The forecast of each client's quality, in the order of the bids."""
-        known = {client: forecast.value for client, forecast in self._forecasts.items()}
-        typical = [value for value in known.values() if value > 0]
-        start = float(np.mean(typical)) if typical else 1.0
-        return np.asarray(sizes(bids) * by_client(bids, known, start))
+        drops = np.fromiter(self._drops.values(), float, len(self._drops))
+        start = float(drops[drops > 0].mean()) if (drops > 0).any() else 1.0
+        return np.asarray(sizes(bids) * by_client(bids, self._drops, start))
 
     def tell(self, record: RoundRecord) -> None:
         """Learn from the loss before and after of everyone who delivered."""
         for client, evidence in record.delivery.delivered.items():
             drop = loss_drop(evidence)
             if drop is not None:
-                self._forecasts.setdefault(client, _Forecast()).learn(drop, record.round, self._rho)
+                forecast = self._forecasts.setdefault(client, _Forecast())
+                forecast.learn(drop, record.round, self._rho)
+                self._drops[client] = forecast.value

@@ -44,10 +44,9 @@ def learned_menu(bids: Bids, quality: FloatArray, least: float, reserve: int | N
     """
     floor = least * float(quality.mean()) if len(bids) else 0.0
     worthy = (quality > 0) & (quality >= floor)
-    scores = quality[worthy]
-    menu = critical_menu(bids.without(bids.clients[i] for i in np.flatnonzero(~worthy)), scores, reserve)
+    menu = critical_menu(bids, quality, reserve, worthy)
 
     def weigh(n: int) -> tuple[float, ...]:
-        return tuple(scores[menu.order[:n]].tolist())
+        return tuple(quality[menu.order[:n]].tolist())
 
     return Menu(menu.bids, menu.order, menu.costs, menu.pay, menu.exact, weigh)
