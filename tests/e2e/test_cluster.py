@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import ray
 from distributed import LocalCluster
 
 from bara.errors import ConfigError
@@ -23,6 +24,19 @@ def test_two_dask_workers_give_what_this_machine_gives():
     with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
         address = f"dask:{cluster.scheduler_address}"
         away = subprocess.run([*COMPARE, "--cluster", address], capture_output=True, text=True, check=True)
+    here = subprocess.run([*COMPARE, "--jobs", "1"], capture_output=True, text=True, check=True)
+    assert json.loads(away.stdout) == json.loads(here.stdout)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_two_ray_workers_give_what_this_machine_gives():
+    ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", logging_level="ERROR")
+    try:
+        address = f"ray:{ray.get_runtime_context().gcs_address}"
+        away = subprocess.run([*COMPARE, "--cluster", address], capture_output=True, text=True, check=False)
+    finally:
+        ray.shutdown()
+    assert away.returncode == 0, away.stderr
     here = subprocess.run([*COMPARE, "--jobs", "1"], capture_output=True, text=True, check=True)
     assert json.loads(away.stdout) == json.loads(here.stdout)
 

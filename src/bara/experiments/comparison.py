@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
 from bara import __version__
 from bara.errors import BaraError, ConfigError
@@ -134,13 +134,26 @@ def compare(
         else:
             yield replace(stored, setting=cell.setting)
     with parallel_config(backend=backend) if backend else parallel_config():
-        for cell, outcome in Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(
-            delayed(_play)(play, cell) for cell in todo
-        ):
+        for cell, outcome in _outcomes(play, todo, jobs):
             named = replace(outcome, setting=cell.setting)
             if folder is not None and isinstance(named, Result):
                 _store(folder, cell, named)
             yield named
+
+
+def _outcomes(
+    play: Callable[[Config], Result], todo: Sequence[Cell], jobs: int
+) -> Iterator[tuple[Cell, Result | Failure]]:
+    """As they come; from a backend that gives only lists (Ray's), as many at a time as it has processors."""
+    calls = [delayed(_play)(play, cell) for cell in todo]
+    try:
+        yield from Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(calls)
+    except ValueError as error:
+        if "return_as" not in str(error):
+            raise
+        size = effective_n_jobs(jobs)
+        for first in range(0, len(calls), size):
+            yield from Parallel(n_jobs=jobs, batch_size=1)(calls[first : first + size])
 
 
 def unfinished(grid: Sequence[Cell], folder: Path) -> list[Cell]:
