@@ -1,5 +1,6 @@
 """The verb `compare`: allocators side by side, over one federation or a suite of them."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -86,6 +87,8 @@ def run_grid(
     grid: Sequence[Cell], out: Path | None, jobs: int, cluster: str | None, *, quiet: bool
 ) -> tuple[list[Result], list[Failure]]:
     """Run a grid behind a progress bar, or plain lines; what came of it, in the grid's order."""
+    # joblib restarts a worker whose memory has grown, as it does with another dataset, and warns of it.
+    warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
     done: list[Result | Failure] = []
     with connected(cluster) as backend, progress_bar(quiet=quiet) as progress:
         task = progress.add_task("running", total=len(grid), note="")
