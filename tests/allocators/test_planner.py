@@ -31,6 +31,9 @@ def test_the_finale_gives_its_rounds_several_shares():
 def test_a_finale_of_a_twentieth_is_the_default_and_none_is_even():
     assert Finale().ask(Purse(1500_000_000, 200, 0, 191)).budget == 150_000_000
     assert Finale(rounds=0).ask(PURSE).budget == 7_500_000
+    assert Finale(part=0.15).ask(PURSE) == Finale(rounds=30).ask(PURSE)
+    with pytest.raises(ConfigError, match="part"):
+        Finale(part=2)
 
 
 @pytest.mark.parametrize("options", [{"rounds": -1}, {"shares": 0}])

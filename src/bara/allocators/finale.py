@@ -1,5 +1,6 @@
 """Even allocation with a finale: the last rounds get several shares each."""
 
+import math
 from dataclasses import dataclass
 
 from bara.errors import ConfigError
@@ -13,12 +14,14 @@ class Finale:
     Only the last rounds' selection noise is still in the final model, so that is where many clients help most.
 
     Args:
-        rounds: How many rounds the finale has; None for a twentieth of the deadline.
+        rounds: How many rounds the finale has; None for a part of the deadline.
         shares: How many shares each of them gets.
+        part: Which part of the deadline, where `rounds` is None.
     """
 
     rounds: int | None = None
     shares: int = 4
+    part: float = 0.05
 
     def __post_init__(self) -> None:
         """Refuse a finale that is none."""
@@ -27,12 +30,14 @@ class Finale:
                 f"allocator 'finale' has rounds = {self.rounds} and shares = {self.shares}; required are rounds of at "
                 "least 0 and shares of at least 1"
             )
+        if not 0 <= self.part <= 1:
+            raise ConfigError(f"allocator 'finale' has part = {self.part}; required is a part from 0 to 1")
 
     def ask(self, purse: Purse) -> Offer:
         """This round's shares of what is left."""
         if not purse.rounds_left:
             return Offer.stop()
-        length = max(purse.max_rounds // 20, 1) if self.rounds is None else self.rounds
+        length = max(math.floor(self.part * purse.max_rounds + 1e-9), 1) if self.rounds is None else self.rounds
         final = min(purse.rounds_left, length)
         shares_left = purse.rounds_left - final + final * self.shares
         mine = self.shares if purse.rounds_left <= length else 1
