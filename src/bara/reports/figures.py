@@ -16,6 +16,7 @@ try:
     from matplotlib import rc_context
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 except ModuleNotFoundError as error:
     raise MissingExtraError(f"figures need {error.name}: pip install 'bara-fl[figures]'") from None
 
@@ -150,14 +151,14 @@ def _lines(ax: Axes, chart: Chart) -> None:
     ax.set_title(chart.title)
     ax.set_xlabel(chart.x_name)
     ax.set_ylabel(chart.y_name)
+    if all(isinstance(y, int) for line in chart.lines for y in line.ys):
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _save(figure: Figure, axes: Sequence[Axes], stem: Path, title: str, note: str) -> None:
     handles, labels = axes[0].get_legend_handles_labels()
-    if len(handles) > 3:
+    if len(handles) > 1:
         figure.legend(handles, labels, loc="outside right upper", fontsize=8)
-    elif len(handles) > 1:
-        axes[0].legend(fontsize=8)
     if title:
         figure.suptitle(title, fontsize=11)
     if note:
