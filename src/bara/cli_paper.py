@@ -1,5 +1,6 @@
 """The verb `paper`: the paper's figures and tables, with what was measured beside what was claimed."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -38,6 +39,7 @@ def paper_command(
 ) -> None:
     """Make the paper's figures and tables anew, resumably, and say what it claims and what was measured."""
     with errors(debug):
+        import_module("bara.reports.figures")  # what drawing needs is missed now, not after hours
         wanted = exhibits(names)
         size = Scale(_samples(scale), seeds, searched, tuple(changes))
         datasets = _datasets(data)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bara.experiments.presets import names
+
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = pytest.mark.xdist_group("plain install")  # one environment for all of them
 HEAVY = {"torch", "flwr", "ray", "matplotlib", "starlette", "fastapi", "scikit-learn", "cryptography", "psycopg"}
@@ -76,9 +78,16 @@ def test_the_wheel_carries_the_dashboards_pages(plain):
 
 def test_the_wheel_carries_its_types_and_its_catalogue(plain):
     code = "import bara, pathlib; print(*sorted(p.name for p in pathlib.Path(bara.__file__).parent.rglob('*.t*')))"
-    assert call(plain, "python", "-c", code).stdout.split() == [
+    presets = {f"{name}.toml" for name in names()}
+    assert set(call(plain, "python", "-c", code).stdout.split()) == presets | {
         "catalogue.toml",
         "development.toml",
         "py.typed",
         "report.toml",
-    ]
+    }
+
+
+def test_figures_say_what_they_need_before_anything_runs(plain):
+    done = call(plain, "bara", "paper", "fig2", "--data", "digits", code=1)
+    assert "pip install 'bara-fl[figures]'" in done.stderr
+    assert "runs" not in done.stderr
