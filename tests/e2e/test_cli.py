@@ -1,11 +1,9 @@
 """The real program, as its users start it."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+from functools import partial
 
+import programs
 import pytest
 
 SMALL = [
@@ -24,20 +22,8 @@ SMALL = [
 
 @pytest.fixture
 def bara(tmp_path):
-    def call(*arguments, code=0):
-        done = subprocess.run(
-            [Path(sys.executable).parent / "bara", *arguments],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            env={**os.environ, "COLUMNS": "100"},
-        )
-        assert done.returncode == code, done.stderr
-        return done
-
-    return call
+    """The program, in a folder of its own, a hundred columns wide."""
+    return partial(programs.bara, cwd=tmp_path, environment={"COLUMNS": "100"})
 
 
 def test_run_leaves_a_folder_with_configuration_rounds_result_and_report(bara, tmp_path):

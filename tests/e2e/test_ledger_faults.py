@@ -2,42 +2,19 @@
 
 import ctypes
 import json
-import os
 import resource
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from contextlib import closing
 
 import pytest
+from programs import bara, result, started
 
 SMALL = ["federation.engine=synthetic", "allocator.name=even", "budget.total=40", "clients.count=6"]
-LONG = [*SMALL, "budget.max_rounds=2000", "budget.total=4000", "clients.failure_rate=0.1"]
+ENDLESS = [*SMALL, "budget.max_rounds=1000000", "budget.total=2000000", "clients.failure_rate=0.1"]
 SIMULATED = ["federation.engine=simulator", "data.train_samples=300", "budget.max_rounds=8", "clients.count=6"]
-
-
-def arguments(*words, changes=()):
-    return [sys.executable, "-m", "bara.cli", *map(str, words), *(w for c in changes for w in ("--set", c))]
-
-
-def bara(*words, changes=(), code=0, environment=None, **options):
-    done = subprocess.run(
-        arguments(*words, changes=changes),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, **(environment or {})},
-        **options,
-    )
-    assert done.returncode == code, done.stderr
-    return done
-
-
-def result(folder):
-    return json.loads((folder / "result.json").read_text())
 
 
 @pytest.fixture
@@ -71,18 +48,12 @@ def wait_for_round(folder, number, process):
     raise AssertionError(process.communicate()[1])
 
 
-def start(*words, changes):
-    return subprocess.Popen(
-        arguments(*words, changes=changes), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
 def test_ctrl_c_ends_after_the_rounds_books_are_closed_and_says_how_to_go_on(tmp_path):
     folder = tmp_path / "run"
-    process = start("run", "--out", folder, changes=LONG)
-    wait_for_round(folder, 3, process)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    with started("run", "--out", folder, changes=ENDLESS) as process:
+        wait_for_round(folder, 3, process)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert f"go on with: bara resume {folder}" in errors
     assert "Traceback" not in errors
@@ -91,34 +62,30 @@ def test_ctrl_c_ends_after_the_rounds_books_are_closed_and_says_how_to_go_on(tmp
 
 def test_an_operator_may_top_up_and_pause_while_the_run_goes_on(tmp_path):
     folder = tmp_path / "run"
-    process = start("run", "--out", folder, changes=LONG)
-    wait_for_round(folder, 2, process)
-    for amount in (1, 2, "0.5"):
-        bara("ledger", folder, "topup", amount)
-    bara("ledger", folder, "pause")
-    _, errors = process.communicate(timeout=60)
+    with started("run", "--out", folder, changes=ENDLESS) as process:
+        wait_for_round(folder, 2, process)
+        for amount in (1, 2, "0.5"):
+            bara("ledger", folder, "topup", amount)
+        bara("ledger", folder, "pause")
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 1, errors
     assert "paused by the operator" in errors
     account = json.loads(bara("ledger", folder, "statement", "--json").stdout)
-    assert (account["topped_up"], account["budget"], account["outstanding"]) == (3.5, 4003.5, 0)
+    assert (account["topped_up"], account["budget"], account["outstanding"]) == (3.5, 2_000_003.5, 0)
     assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
 
 
 def test_a_second_process_on_one_run_is_refused_and_a_dead_one_does_not_block(tmp_path):
     folder = tmp_path / "run"
-    process = start("run", "--out", folder, changes=LONG)
-    wait_for_round(folder, 2, process)
-    refused = bara("resume", folder, code=1)
-    assert f"is being run by process {process.pid}" in refused.stderr
-    assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
-    process.kill()
-    process.communicate()
+    with started("run", "--out", folder, changes=ENDLESS) as process:
+        wait_for_round(folder, 2, process)
+        refused = bara("resume", folder, code=1)
+        assert f"is being run by process {process.pid}" in refused.stderr
+        assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
     bara("ledger", folder, "pause")
     paused = settled(folder)
-    process = start("resume", folder, changes=[])
-    wait_for_round(folder, paused[-1][0] + 1, process)
-    process.kill()
-    process.communicate()
+    with started("resume", folder) as process:
+        wait_for_round(folder, paused[-1][0] + 1, process)
 
 
 def test_a_database_locked_by_another_program_is_waited_for_and_then_a_clear_error(stopped):

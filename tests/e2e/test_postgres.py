@@ -3,11 +3,11 @@
 import json
 import os
 import subprocess
-import sys
 import time
 
 import pytest
 import sqlalchemy as sa
+from programs import bara, result, started
 
 from bara import Purse
 from bara.errors import LedgerError
@@ -15,28 +15,12 @@ from bara.ledger import Books, Store, verify
 
 pytestmark = pytest.mark.debian
 SMALL = ["federation.engine=synthetic", "allocator.name=even", "clients.count=6", "clients.failure_rate=0.1"]
+ENDLESS = [*SMALL, "budget.total=2000000", "budget.max_rounds=1000000"]
 
 
 @pytest.fixture
 def url():
     return os.environ["BARA_TEST_POSTGRES"]
-
-
-def arguments(*words, changes=()):
-    return [sys.executable, "-m", "bara.cli", *map(str, words), *(w for c in changes for w in ("--set", c))]
-
-
-def bara(*words, changes=(), code=0, environment=None):
-    done = subprocess.run(
-        arguments(*words, changes=changes),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, **(environment or {})},
-    )
-    assert done.returncode == code, done.stderr
-    return done
 
 
 def restart(action):
@@ -55,8 +39,17 @@ def query(url, text):
         engine.dispose()
 
 
-def result(folder):
-    return json.loads((folder / "result.json").read_text())
+def closings(url, folder):
+    """The rounds of this run whose books are closed; none before the tables are there."""
+    if not query(url, "SELECT to_regclass('closings')")[0][0]:
+        return []
+    return query(url, f"SELECT c.round FROM closings c JOIN runs r ON r.id = c.run WHERE r.name = '{folder.name}'")  # noqa: S608
+
+
+def wait_for_rounds(url, folder, count, process):
+    while len(closings(url, folder)) < count:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("fault", ["promised@3", "settling@4", "promising@2", "settled@5", "opening"])
@@ -72,29 +65,16 @@ def test_a_killed_run_ends_as_the_undisturbed_one(tmp_path, url, fault):
 
 
 def test_a_server_that_is_restarted_in_the_middle_of_a_run_loses_nothing(tmp_path, url):
-    changes = [*SMALL, "budget.total=1200", "budget.max_rounds=600"]
+    changes = [*SMALL, "budget.total=3000", "budget.max_rounds=1500"]
     folder = tmp_path / f"restarted-{os.getpid()}"
-    process = subprocess.Popen(
-        arguments("run", "--out", folder, changes=[*changes, f"ledger.url={url}"]),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    rows = f"SELECT c.round FROM closings c JOIN runs r ON r.id = c.run WHERE r.name = '{folder.name}'"  # noqa: S608
-    while process.poll() is None:
-        time.sleep(0.05)
-        try:
-            if len(query(url, rows)) > 20:
-                break
-        except sa.exc.DatabaseError:
-            continue
-    restart(["-m", "immediate", "restart"])
-    _, errors = process.communicate(timeout=120)
+    with started("run", "--out", folder, changes=[*changes, f"ledger.url={url}"]) as process:
+        wait_for_rounds(url, folder, 20, process)
+        restart(["-m", "immediate", "restart"])
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == 1, errors
     assert "this step is stored as a whole or not at all" in errors
     assert "Traceback" not in errors
-    before = len(query(url, rows))
-    assert 20 < before < 601
+    assert 20 <= len(closings(url, folder)) < 1501
     bara("resume", folder)
     bara("run", "--out", tmp_path / "whole", changes=changes)
     assert result(folder) == result(tmp_path / "whole")
@@ -111,42 +91,23 @@ def test_a_server_that_is_down_is_a_clear_error(tmp_path, url):
 
 
 def test_two_folders_cannot_run_one_run(tmp_path, url):
-    changes = [*SMALL, "budget.total=4000", "budget.max_rounds=2000", f"ledger.url={url}"]
-    name = f"shared-{os.getpid()}"
-    process = subprocess.Popen(
-        arguments("run", "--out", tmp_path / "one" / name, changes=changes),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        while not query(url, "SELECT to_regclass('runs')")[0][0] or not query(
-            url,
-            f"SELECT 1 FROM runs WHERE name = '{name}'",  # noqa: S608
-        ):
-            time.sleep(0.05)
-            assert process.poll() is None
-        copy = tmp_path / "two" / name
+    folder = tmp_path / "one" / f"shared-{os.getpid()}"
+    with started("run", "--out", folder, changes=[*ENDLESS, f"ledger.url={url}"]) as process:
+        wait_for_rounds(url, folder, 1, process)
+        copy = tmp_path / "two" / folder.name
         copy.mkdir(parents=True)
-        (copy / "config.toml").write_bytes((tmp_path / "one" / name / "config.toml").read_bytes())
+        (copy / "config.toml").write_bytes((folder / "config.toml").read_bytes())
         assert "is being run by another process" in bara("resume", copy, code=1).stderr
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_an_operator_may_top_up_while_the_run_goes_on(tmp_path, url):
     folder = tmp_path / f"topped-{os.getpid()}"
-    changes = [*SMALL, "budget.total=4000", "budget.max_rounds=2000", f"ledger.url={url}"]
-    process = subprocess.Popen(
-        arguments("run", "--out", folder, changes=changes), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    rows = f"SELECT c.round FROM closings c JOIN runs r ON r.id = c.run WHERE r.name = '{folder.name}'"  # noqa: S608
-    while not query(url, "SELECT to_regclass('closings')")[0][0] or len(query(url, rows)) < 5:
-        assert process.poll() is None
-    for _ in range(3):
-        bara("ledger", folder, "topup", "1.5")
-    bara("ledger", folder, "pause")
-    _, errors = process.communicate(timeout=60)
+    with started("run", "--out", folder, changes=[*ENDLESS, f"ledger.url={url}"]) as process:
+        wait_for_rounds(url, folder, 5, process)
+        for _ in range(3):
+            bara("ledger", folder, "topup", "1.5")
+        bara("ledger", folder, "pause")
+        _, errors = process.communicate(timeout=60)
     assert "paused by the operator" in errors
     assert json.loads(bara("ledger", folder, "statement", "--json").stdout)["topped_up"] == 4.5
     assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
