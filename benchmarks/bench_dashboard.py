@@ -1,11 +1,12 @@
-"""What a dashboard costs a run: the same run alone and with 100 viewers, in turn; how long a long run takes to open.
+"""What a dashboard costs a run: 100 viewers come and go while it plays; how long a long run takes to open.
 
-The target: the run is less than 5 % slower, news arrive within two seconds, 10,000 rounds open in under two. On a busy
-machine wall time says little; the processor time that run and server take says what they would cost on a quiet one.
+The target: the run is less than 5 % slower, news arrive within two seconds, 10,000 rounds open in under two. Rounds are
+counted in turns with and without viewers, each turn beside its neighbours, so that what else the machine does cancels.
 """
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import statistics
@@ -29,11 +30,10 @@ def start(folder, engine, rounds):
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def seconds(folder):
-    """From the first to the last settled round, by the ledger's own clock: the program's start is not part of it."""
+def settled(folder):
+    """When each round was settled, by the ledger's own clock."""
     out = subprocess.run([BARA, "ledger", folder, "export"], capture_output=True, check=True, text=True).stdout
-    settled = [datetime.fromisoformat(e["at"]) for e in json.loads(out)["events"] if e["kind"] == "settled"]
-    return (settled[-1] - settled[0]).total_seconds()
+    return [datetime.fromisoformat(e["at"]).timestamp() for e in json.loads(out)["events"] if e["kind"] == "settled"]
 
 
 def processor_time(process):
@@ -43,55 +43,86 @@ def processor_time(process):
 
 
 async def watch(client, address, delays):
-    """One viewer to the end of the run; notes how late each message is."""
+    """One viewer; notes how late each message is."""
     async with client.stream("GET", f"{address}/events?after=-1") as stream:
         async for line in stream.aiter_lines():
-            if delays is not None and line.startswith("data: "):
-                at = datetime.fromisoformat(json.loads(line[6:])["state"]["at"]).timestamp()
-                delays.append(time.time() - at)
+            if delays is not None and line.startswith("data: ") and "state" in (tree := json.loads(line[6:])):
+                delays.append(time.time() - datetime.fromisoformat(tree["state"]["at"]).timestamp())
 
 
-async def viewers(address, count, delays):
-    """So many viewers, once the run can be seen; one of them notes how late messages are."""
+async def crowd(address, count, turns, length):
+    """So many viewers in every other turn; when each turn ended, and how late news were after the first in a turn."""
+    ends, late = [time.time()], []
     async with httpx2.AsyncClient(timeout=120, limits=httpx2.Limits(max_connections=None)) as client:
-        for _ in range(300):
-            if (await client.get(f"{address}.json")).status_code == 200:
-                break
-            await asyncio.sleep(0.2)
-        await asyncio.gather(*(watch(client, address, None if i else delays) for i in range(count)))
+        for turn in range(turns):
+            delays = []
+            present = [watch(client, address, None if i else delays) for i in range(count)] if turn % 2 else []
+            watching = asyncio.gather(*present)
+            await asyncio.sleep(length)
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            ends.append(time.time())
+            late += delays[1:]
+    return ends, late
 
 
-def played(folder, chosen, server=None, port=0):
-    """(seconds, processor time) of a run; with a server, 100 viewers in a process of their own look on."""
-    run = start(folder, chosen.engine, chosen.rounds)
-    if server is not None:
-        before, begin = processor_time(server), time.perf_counter()
-        address = f"http://127.0.0.1:{port}/runs/{folder.name}"
-        # Viewers sit at machines of their own: here they get what run and server leave.
-        command = ["nice", "-n", "19", sys.executable, __file__, "--view", address, "--viewers", str(chosen.viewers)]
-        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-        share = (processor_time(server) - before) / (time.perf_counter() - begin)
-        print(f"{said}; the server took {100 * share:.1f} % of one core")
-    _, status, usage = os.wait4(run.pid, 0)
-    run.returncode = os.waitstatus_to_exitcode(status)
-    return seconds(folder), usage.ru_utime + usage.ru_stime
+def look_on(address, chosen):
+    """The crowd in a process of its own: (when each turn ended, how late news were)."""
+    command = [sys.executable, __file__, "--view", address]
+    command += [f"--{name}={getattr(chosen, name)}" for name in ("viewers", "turns", "length")]
+    # Viewers sit at machines of their own: here they get what run and server leave.
+    done = subprocess.run(command, check=True, capture_output=True, text=True, preexec_fn=lambda: os.nice(19))
+    return json.loads(done.stdout)
+
+
+def visible(address):
+    """Wait until a run can be seen."""
+    while httpx2.get(f"{address}.json").status_code != 200:
+        time.sleep(0.2)
+
+
+def measure(chosen, runs, server):
+    """Turns with and without viewers; then a long run."""
+    port = server.stdout.readline().strip().rstrip("/").rpartition(":")[2]
+    address = f"http://127.0.0.1:{port}/runs"
+    run = start(runs / "watched", chosen.engine, 1_000_000)
+    try:
+        visible(f"{address}/watched")
+        before = processor_time(server)
+        ends, late = look_on(f"{address}/watched", chosen)
+        taken = processor_time(server) - before
+    finally:
+        run.kill()
+        run.wait()
+    times = settled(runs / "watched")
+    speed = [sum(a <= at < b for at in times) / (b - a) for a, b in itertools.pairwise(ends)]
+    print("rounds a second, without and with viewers in turn:", " ".join(f"{one:.1f}" for one in speed))
+    # Each turn with viewers beside the mean of the turns before and after it.
+    slower = [(speed[k - 1] + speed[k + 1]) / 2 / speed[k] - 1 for k in range(1, len(speed) - 1, 2)]
+    error = statistics.stdev(slower) / len(slower) ** 0.5
+    share = taken / (chosen.length * (chosen.turns // 2))
+    print(
+        f"{chosen.viewers} viewers: {100 * statistics.mean(slower):.1f} % slower (standard error {100 * error:.1f}), "
+        f"news at most {max(late):.2f} s late, the server took {100 * share:.1f} % of one core"
+    )
+    start(runs / "long", "synthetic", chosen.long).wait()
+    begin = time.perf_counter()
+    answer = httpx2.get(f"{address}/long.json", timeout=60)
+    print(f"{chosen.long} rounds open in {time.perf_counter() - begin:.2f} s, {len(answer.content) / 1000:.0f} kB")
 
 
 def main():
     """Measure, and print it."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--engine", default="simulator")
-    options.add_argument("--rounds", type=int, default=300)
-    options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--viewers", type=int, default=100)
+    options.add_argument("--turns", type=int, default=11, help="without viewers and with, in turn; an odd number")
+    options.add_argument("--length", type=float, default=20, help="seconds of a turn")
     options.add_argument("--long", type=int, default=10_000, help="rounds of the run whose opening is timed")
-    options.add_argument("--view", help="only watch this address")
+    options.add_argument("--view", help="only be the crowd at this address")
     chosen = options.parse_args()
     if chosen.view:
-        delays = []
-        asyncio.run(viewers(chosen.view, chosen.viewers, delays))
-        late = max(delays[1:], default=0)  # the first is as old as the round it found
-        print(f"{chosen.viewers} viewers: {len(delays)} messages, at most {late:.2f} s late")
+        print(json.dumps(asyncio.run(crowd(chosen.view, chosen.viewers, chosen.turns, chosen.length))))
         return
     with tempfile.TemporaryDirectory() as temporary:
         runs = Path(temporary) / "runs"
@@ -102,24 +133,6 @@ def main():
         finally:
             server.terminate()
             server.wait()
-
-
-def measure(chosen, runs, server):
-    """Alone, watched, alone again; then a long run."""
-    port = server.stdout.readline().strip().rstrip("/").rpartition(":")[2]
-    walls, processors = [], []
-    for k in range(chosen.repeats):
-        first = played(runs / f"alone{k}", chosen)
-        watched = played(runs / f"watched{k}", chosen, server, port)
-        again = played(runs / f"again{k}", chosen)
-        walls.append(2 * watched[0] / (first[0] + again[0]))
-        processors.append(2 * watched[1] / (first[1] + again[1]))
-        print(f"alone {first[0]:.2f} and {again[0]:.2f} s, watched {watched[0]:.2f} s: ratio {walls[-1]:.3f}")
-    print(f"median ratio: wall time {statistics.median(walls):.3f}, processor time {statistics.median(processors):.3f}")
-    start(runs / "long", "synthetic", chosen.long).wait()
-    begin = time.perf_counter()
-    answer = httpx2.get(f"http://127.0.0.1:{port}/runs/long.json", timeout=60)
-    print(f"{chosen.long} rounds open in {time.perf_counter() - begin:.2f} s, {len(answer.content) / 1000:.0f} kB")
 
 
 if __name__ == "__main__":

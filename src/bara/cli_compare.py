@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from bara.cli_shared import AsJson, Changes, ConfigFile, Debug, command_line, errors, print_json, progress_bar
+from bara.cli_shared import AsJson, Changes, ConfigFile, Debug, command_line, errors, listed, print_json, progress_bar
 from bara.errors import ConfigError
 from bara.experiments import suites
 from bara.experiments.clusters import connected
@@ -53,23 +53,16 @@ def compare_command(
 ) -> None:
     """Run the same federation, or a suite of them, under several allocators and seeds, side by side."""
     with errors(debug):
-        names = [name.strip() for name in (USUAL if allocators is None else allocators).split(",") if name.strip()]
         if suite and config:
             raise ConfigError(f"both {str(config)!r} and --suite {suite}; required is one of them")
         if (full or only) and not suite:
             raise ConfigError("--full and --only are for suites; required is --suite, too")
-        chosen = [name.strip() for name in only.split(",") if name.strip()]
-        settings = suites.settings(suite, changes, only=chosen, full=full) if suite else []
+        settings = suites.settings(suite, changes, only=listed(only), full=full) if suite else []
         experiment = Config.load(config, [] if suite else changes)
-        if allocators is None and "allocator" in experiment.model_fields_set:
-            names.insert(0, experiment.allocator.label)
-        grid = [cell for one in settings for cell in cells(one.config, names, seeds, one.name)] or cells(
-            experiment, names, seeds
-        )
+        grid = _grid(settings, experiment, _names(allocators, experiment), seeds)
         results, failures = run_grid(grid, out, jobs, cluster, quiet=as_json)
         if out is not None and results:
-            config_toml = "" if suite else Config.load(config, changes).to_toml()
-            kept = Comparison(command_line(), config_toml, [cell.key for cell in grid])
+            kept = Comparison(command_line(), "" if suite else experiment.to_toml(), [cell.key for cell in grid])
             kept.keep(out)
             (out / "report.html").write_text(comparison_report(results, kept.config, kept.command))
         standings = Standings(settings, results) if settings and results else None
@@ -81,6 +74,20 @@ def compare_command(
             Console().print(suite_table(standings, failures) if standings else comparison_table(results, failures))
         if failures:
             raise typer.Exit(1)
+
+
+def _names(allocators: str | None, experiment: Config) -> list[str]:
+    """Those that were asked for; else the usual ones, after the one that the configuration names."""
+    if allocators is not None:
+        return listed(allocators)
+    own = [experiment.allocator.label] if "allocator" in experiment.model_fields_set else []
+    return own + listed(USUAL)
+
+
+def _grid(settings: Sequence[suites.Setting], experiment: Config, names: Sequence[str], seeds: int) -> list[Cell]:
+    if not settings:
+        return cells(experiment, names, seeds)
+    return [cell for one in settings for cell in cells(one.config, names, seeds, one.name)]
 
 
 def run_grid(

@@ -8,12 +8,12 @@ import typer
 from rich.console import Console
 
 from bara.cli_compare import run_grid
-from bara.cli_shared import AsJson, Changes, Debug, command_line, errors, print_json
+from bara.cli_shared import AsJson, Changes, Debug, command_line, errors, listed, print_json
 from bara.errors import ConfigError, UnknownNameError
 from bara.experiments.comparison import unfinished
 from bara.experiments.exhibits import show
 from bara.experiments.pace import expected_seconds
-from bara.experiments.paper import DATASETS, EXHIBITS, Scale, exhibits, union
+from bara.experiments.paper import DATASETS, EXHIBITS, PAPERS, Scale, exhibits, union
 from bara.plugins import nearest
 from bara.reports.paper import publish
 from bara.reports.terminal import exhibit_table
@@ -26,9 +26,7 @@ def paper_command(
     scale: Annotated[str, typer.Option(help="Times the presets' samples; full for all, as in the paper.")] = "1",
     seeds: Annotated[int, typer.Option(help="Repetitions.")] = 3,
     searched: Annotated[int, typer.Option(help="How many n the search for the best one tries (fig3).")] = 7,
-    data: Annotated[str, typer.Option(help="Datasets, by comma; digits needs no files.")] = ",".join(
-        list(DATASETS)[:4]
-    ),
+    data: Annotated[str, typer.Option(help="Datasets, by comma; digits needs no files.")] = ",".join(PAPERS),
     changes: Changes = [],
     out: Annotated[Path, typer.Option(help="Where figures, tables and runs go; it goes on where it stopped.")] = Path(
         "paper"
@@ -78,7 +76,7 @@ def _samples(scale: str) -> float | None:
 
 
 def _datasets(names: str) -> list[str]:
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    wanted = listed(names)
     for name in wanted:
         if name not in DATASETS:
             raise UnknownNameError(f"no preset is about {name!r}; {nearest(name, list(DATASETS))}")

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from bara.cli_compare import run_grid
-from bara.cli_shared import AsJson, Changes, ConfigFile, Debug, errors, print_json
+from bara.cli_shared import AsJson, Changes, ConfigFile, Debug, errors, listed, print_json
 from bara.errors import ConfigError
 from bara.experiments.config import Config
 from bara.experiments.forecasts import BUDGETS, budget_for, curves, forecast_cells, outlooks, past_results
@@ -38,7 +38,7 @@ def plan_command(
         experiment = Config.load(config, changes)
         runs = past_results(past)
         drawn = curves(experiment, runs, draws)
-        names = [name.strip() for name in allocators.split(",") if name.strip()]
+        names = listed(allocators)
         total = decimal_money(experiment.purse().total)
         if reach is not None:
             _check_fractions(reach, confidence)

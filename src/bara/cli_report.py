@@ -10,7 +10,7 @@ from bara.cli_shared import Debug, errors
 from bara.errors import ConfigError
 from bara.experiments.comparison import Comparison
 from bara.experiments.folders import RunFolder
-from bara.experiments.results import Result
+from bara.experiments.results import Result, by_setting
 from bara.reports.charts import Chart, comparison_charts, run_charts
 from bara.reports.html import comparison_report, run_report
 
@@ -25,7 +25,7 @@ def report_command(
             kept = Comparison.find(folder)
             results = kept.results(folder)
             page = comparison_report(results, kept.config, kept.command)
-            charts = {setting or "comparison": comparison_charts(runs) for setting, runs in _settings(results).items()}
+            charts = {setting or "comparison": comparison_charts(runs) for setting, runs in by_setting(results).items()}
         else:
             result, found = _finished(folder)
             page = run_report(result, found.config.to_toml(), found.command)
@@ -43,13 +43,6 @@ def _finished(folder: Path) -> tuple[Result, RunFolder]:
                 f"the run in {str(folder)!r} has not ended; `bara dashboard` shows it as it is, `bara resume` ends it"
             )
         return Result(**json.loads(path.read_text())), found
-
-
-def _settings(results: list[Result]) -> dict[str | None, list[Result]]:
-    settings: dict[str | None, list[Result]] = {}
-    for result in results:
-        settings.setdefault(result.setting, []).append(result)
-    return settings
 
 
 def _figures(charts: dict[str, list[Chart]], results: list[Result], folder: Path) -> None:

@@ -37,6 +37,11 @@ def command_line() -> str:
     return shlex.join(["bara", *sys.argv[1:]])
 
 
+def listed(text: str) -> list[str]:
+    """The names in an option that takes several, by comma."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def print_json(tree: Any) -> None:
     """One document."""
     typer.echo(json.dumps(tree, indent=1))

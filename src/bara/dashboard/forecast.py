@@ -13,7 +13,7 @@ from bara.surrogates import LearningCurveBelief
 FEWEST = 5
 """Rounds before which a curve says nothing."""
 
-BLOCKS = 256
+BLOCKS = 64
 """Observations a curve is fitted to; a longer run is told in blocks of rounds, so that a page opens at once."""
 
 DRAWS = 200

@@ -1,5 +1,7 @@
 """The runs below a folder. A request names one of those that were found; no path is ever made from a request."""
 
+import math
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,10 @@ from bara.ledger.looking import look
 
 DEPTH = 3
 """Folders below the given one in which runs are looked for."""
+
+
+FRESH = 0.2
+"""Seconds for which what was found serves whoever else asks: a crowd that comes at once is one look."""
 
 
 @final
@@ -33,21 +39,29 @@ class Shelf:
         self.folder = folder.resolve()
         self.single = (self.folder / "config.toml").is_file()
         self._views: dict[str, RunView] = {}
+        self._search: tuple[float, dict[str, Path]] = (-math.inf, {})
 
     def names(self) -> list[str]:
         """The runs there are now, newest first."""
-        return [name for name, _ in sorted(self._found(), key=lambda one: (-_age(one[1]), one[0]))]
+        return [name for name, _ in sorted(self._runs().items(), key=lambda one: (-_age(one[1]), one[0]))]
 
     def view(self, name: str) -> RunView:
         """The run of that name, up to date; a `LedgerError` says why there is none to be seen."""
-        path = dict(self._found()).get(name)
+        path = self._runs().get(name)
         if path is None:
             raise LookupError(name)
         view = self._views.get(name) or self._views.setdefault(
             name, RunView(name, lambda: _books(path), lambda: is_held(path))
         )
-        view.refresh()
+        view.refresh(FRESH)
         return view
+
+    def _runs(self) -> dict[str, Path]:
+        searched, runs = self._search
+        if time.monotonic() - searched >= FRESH:
+            runs = dict(self._found())
+            self._search = time.monotonic(), runs
+        return runs
 
     def _found(self) -> Iterator[tuple[str, Path]]:
         if self.single:

@@ -1,6 +1,8 @@
 """A run as its page sees it: read once, then only what is new."""
 
+import math
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, final
 
@@ -36,15 +38,23 @@ class RunView:
         self._held = held
         self.lock = threading.RLock()
         self._open = books
+        self._looked = -math.inf
         self._forget()
 
-    def refresh(self) -> bool:
-        """Read what is new; whether there was anything."""
+    def refresh(self, older_than: float = 0.0) -> bool:
+        """Read what is new; whether there was anything.
+
+        Args:
+            older_than: Seconds; if the last look is more recent, it will do.
+        """
         with self.lock:
+            if time.monotonic() - self._looked < older_than:
+                return False
             # Before the books: a process that ends in between has closed them.
             alone, before = self._held() is False, self.alone
             self.alone = alone
             found = state(self.books)
+            self._looked = time.monotonic()
             if self.state is not None and found.head < self.state.head:  # another run has taken its place
                 self._forget()
             elif self.state is not None and found.head == self.state.head:

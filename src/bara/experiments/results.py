@@ -160,6 +160,14 @@ COLUMNS = (
 """What a table of runs says of each."""
 
 
+def by_setting(results: Sequence[Result]) -> dict[str | None, list[Result]]:
+    """The results of each setting of a suite, in the order in which they came; None for those of no suite."""
+    settings: dict[str | None, list[Result]] = {}
+    for result in results:
+        settings.setdefault(result.setting, []).append(result)
+    return settings
+
+
 def write_table(results: Sequence[Result], path: Path) -> None:
     """A CSV file with a line for each run."""
     with path.open("w", newline="") as file:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from bara.experiments.results import Result
+from bara.experiments.results import Result, by_setting
 from bara.reports.charts import Chart, comparison_charts, run_charts
 from bara.reports.rows import comparison_rows
 
@@ -137,8 +137,7 @@ def run_report(result: Result, config_toml: str, command: str) -> str:
 def comparison_report(results: Sequence[Result], config_toml: str, command: str) -> str:
     """The whole page of a comparison: a table and the curves of each setting it was made in."""
     body = ""
-    for setting in dict.fromkeys(result.setting for result in results):
-        runs = [result for result in results if result.setting == setting]
+    for setting, runs in by_setting(results).items():
         head, *rows = comparison_rows(runs)
         body += f"<h2>{escape(setting)}</h2>" if setting else ""
         body += table(head, rows) + figures(comparison_charts(runs))
