@@ -58,7 +58,7 @@ def compare_command(
         if (full or only) and not suite:
             raise ConfigError("--full and --only are for suites; required is --suite, too")
         settings = suites.settings(suite, changes, only=listed(only), full=full) if suite else []
-        experiment = Config.load(config, [] if suite else changes)
+        experiment = settings[0].config if settings else Config.load(config, changes)
         grid = _grid(settings, experiment, _names(allocators, experiment), seeds)
         results, failures = run_grid(grid, out, jobs, cluster, quiet=as_json)
         if out is not None and results:
@@ -66,6 +66,8 @@ def compare_command(
             kept.keep(out)
             (out / "report.html").write_text(comparison_report(results, kept.config, kept.command))
         standings = Standings(settings, results) if settings and results else None
+        if standings is not None and not standings.settings:  # too much failed to say where anybody stands
+            standings = None
         if as_json:
             failed = [{key: value for key, value in vars(f).items() if value is not None} for f in failures]
             tree: dict[str, Any] = {"results": [r.to_json(history=history) for r in results], "failures": failed}
@@ -79,7 +81,7 @@ def compare_command(
 def _names(allocators: str | None, experiment: Config) -> list[str]:
     """Those that were asked for; else the usual ones, after the one that the configuration names."""
     if allocators is not None:
-        return listed(allocators)
+        return listed(allocators, "--allocators")
     own = [experiment.allocator.label] if "allocator" in experiment.model_fields_set else []
     return own + listed(USUAL)
 

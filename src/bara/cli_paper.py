@@ -61,7 +61,7 @@ def paper_command(
                 Console().print(exhibit_table(one))
             for failure in failures:
                 typer.echo(f"{failure.setting}, {failure.allocator}, seed {failure.seed}: {failure.error}", err=True)
-            typer.echo(f"open {opened[0]}")
+            typer.echo(f"open {opened}")
         if failures:
             raise typer.Exit(1)
 
@@ -76,10 +76,8 @@ def _samples(scale: str) -> float | None:
 
 
 def _datasets(names: str) -> list[str]:
-    wanted = listed(names)
+    wanted = listed(names, "--data")
     for name in wanted:
         if name not in DATASETS:
             raise UnknownNameError(f"no preset is about {name!r}; {nearest(name, list(DATASETS))}")
-    if not wanted:
-        raise ConfigError("--data names no dataset; required is at least one")
     return wanted

@@ -38,10 +38,12 @@ def plan_command(
         experiment = Config.load(config, changes)
         runs = past_results(past)
         drawn = curves(experiment, runs, draws)
-        names = listed(allocators)
+        names = listed(allocators, "--allocators")
         total = decimal_money(experiment.purse().total)
         if reach is not None:
             _check_fractions(reach, confidence)
+            if budgets:
+                raise ConfigError("both --reach and --budgets; required is one of them: the first looks for a budget")
             grid = forecast_cells(experiment, names[:1], [total * part for part in BUDGETS], drawn)
         else:
             grid = forecast_cells(experiment, names, _budgets(budgets, total), drawn)

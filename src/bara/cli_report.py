@@ -1,6 +1,5 @@
 """The verb `report`: a run or a comparison as one page, figures and data."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ from bara.cli_shared import Debug, errors
 from bara.errors import ConfigError
 from bara.experiments.comparison import Comparison
 from bara.experiments.folders import RunFolder
-from bara.experiments.results import Result, by_setting
+from bara.experiments.results import Result, by_setting, read_result
 from bara.reports.charts import Chart, comparison_charts, run_charts
 from bara.reports.html import comparison_report, run_report
 
@@ -42,7 +41,7 @@ def _finished(folder: Path) -> tuple[Result, RunFolder]:
             raise ConfigError(
                 f"the run in {str(folder)!r} has not ended; `bara dashboard` shows it as it is, `bara resume` ends it"
             )
-        return Result(**json.loads(path.read_text())), found
+        return read_result(path), found
 
 
 def _figures(charts: dict[str, list[Chart]], results: list[Result], folder: Path) -> None:

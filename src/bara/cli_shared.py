@@ -37,9 +37,12 @@ def command_line() -> str:
     return shlex.join(["bara", *sys.argv[1:]])
 
 
-def listed(text: str) -> list[str]:
-    """The names in an option that takes several, by comma."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+def listed(text: str, option: str | None = None) -> list[str]:
+    """The names in an option that takes several, by comma; with the option's name, at least one is required."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if option is not None and not names:
+        raise ConfigError(f"{option} {text!r} names none; required is at least one")
+    return names
 
 
 def print_json(tree: Any) -> None:

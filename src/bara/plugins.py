@@ -118,6 +118,21 @@ def check_option(whose: str, option: str, value: Any, annotation: Any) -> None:
         raise ConfigError(f"{whose} has {option} = {value!r}; required is {wanted}")
 
 
+def check_keys(whose: str, prefix: str, options: Mapping[str, Any], types: Mapping[str, Any]) -> None:
+    """Refuse options that are unknown, or not of their type.
+
+    Args:
+        whose: What has them, for the error.
+        prefix: What stands before them in a configuration (`federation.`).
+        options: As they were given.
+        types: Of those there are.
+    """
+    for option, value in options.items():
+        if option not in types:
+            raise ConfigError(f"unknown key {prefix + option!r}; {nearest(option, list(types))}")
+        check_option(whose, prefix + option, value, types[option])
+
+
 def _fits(value: Any, annotation: Any) -> bool:
     if get_origin(annotation) is Literal:
         return value in get_args(annotation)

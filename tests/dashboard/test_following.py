@@ -41,7 +41,7 @@ def parse(message):
 def test_news_hold_only_the_rounds_since(going):
     path, play = going
     play(4)
-    view = RunView("run", lambda: look(path))
+    view = RunView("run", "run", lambda: look(path))
     view.refresh()
 
     async def watch():
@@ -61,7 +61,7 @@ def test_news_hold_only_the_rounds_since(going):
 def test_a_hundred_watch_and_the_ledger_is_looked_at_once(going, monkeypatch):
     path, play = going
     play(3)
-    view = RunView("run", lambda: look(path))
+    view = RunView("run", "run", lambda: look(path))
     view.refresh()
     looks = []
     monkeypatch.setattr(view.__class__, "refresh", lambda self, real=RunView.refresh: looks.append(1) or real(self))
@@ -88,7 +88,7 @@ def test_who_has_missed_too_much_is_told_to_load_again(going, monkeypatch):
     path, play = going
     play(12)
     monkeypatch.setattr("bara.dashboard.following.MOST", 10)
-    view = RunView("run", lambda: look(path))
+    view = RunView("run", "run", lambda: look(path))
     view.refresh()
 
     async def first():
@@ -109,11 +109,11 @@ def test_the_stream_of_a_run_that_has_ended_ends(make_run, visit):
 
 def test_a_page_grown_round_by_round_is_the_page_read_at_once(going):
     path, play = going
-    grown = RunView("run", lambda: look(path))
+    grown = RunView("run", "run", lambda: look(path))
     for _ in range(10):
         play(1)
         grown.refresh()
-    whole = RunView("run", lambda: look(path))
+    whole = RunView("run", "run", lambda: look(path))
     whole.refresh()
     assert (grown.rounds, grown.totals, grown.failures) == (whole.rounds, whole.totals, whole.failures)
     assert grown.forecast == whole.forecast
@@ -123,7 +123,7 @@ def test_a_run_that_took_anothers_place_is_read_anew(going, make_run):
     path, play = going
     play(30)
     place = [path]
-    view = RunView("run", lambda: look(place[0]))
+    view = RunView("run", "run", lambda: look(place[0]))
     view.refresh()
     place[0] = make_run() / "ledger.db"
     view.books = look(place[0])

@@ -132,3 +132,9 @@ def test_looking_leaves_the_folder_as_it_was(make_run, visit):
     before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
     visit().get("/runs/one.json")
     assert {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()} == before
+
+
+def test_a_dashboard_answers_at_the_address_it_prints_and_the_names_it_was_given():
+    assert Place("127.0.0.2").rules().knows_host("127.0.0.2:8765")
+    assert not Place("127.0.0.2").rules().knows_host("127.0.0.3:8765")
+    assert Place(hosts=["Runs.Example"]).rules().knows_host("runs.example")

@@ -5,7 +5,9 @@ import pytest
 
 from bara.dashboard.shelf import Shelf
 from bara.dashboard.trees import state_tree
+from bara.errors import LedgerError
 from bara.experiments.folders import RunFolder
+from bara.ledger.progress import state
 from bara.ledger.statements import statement
 
 
@@ -172,4 +174,30 @@ def test_a_run_whose_process_was_killed_is_stopped_and_says_how_to_resume_it(tmp
     assert view.refresh()
     assert not view.refresh()
     assert state_tree(view)["word"] == "stopped"
-    assert state_tree(view)["resume"] == "bara resume 'one two'"
+    assert state_tree(view)["resume"] == f"bara resume '{tmp_path}/runs/one two'"
+
+
+def test_a_crowd_that_comes_at_once_is_one_look(make_run, monkeypatch):
+    make_run()
+    shelf, looks = Shelf(make_run("two").parent), []
+    monkeypatch.setattr("bara.dashboard.views.state", lambda books: looks.append(1) or state(books))
+    for _ in range(20):
+        shelf.view("one")
+    assert len(looks) < 20
+    assert shelf.view("one").refresh() is False  # and who asks without patience is served what is there now
+    assert len(looks) >= 2
+
+
+def test_a_look_that_fails_halfway_counts_nothing_twice(make_run, monkeypatch):
+    folder = make_run("one", "clients.failure_rate=0.5")
+    whole = Shelf(folder.parent).view("one").totals
+
+    def away(*_):
+        monkeypatch.undo()
+        raise LedgerError("the database is away")
+
+    shelf = Shelf(folder.parent)
+    monkeypatch.setattr("bara.dashboard.views.failures", away)
+    with pytest.raises(LedgerError):
+        shelf.view("one")
+    assert shelf.view("one").totals == whole

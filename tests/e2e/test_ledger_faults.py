@@ -239,3 +239,33 @@ def test_bad_usage_is_one_clear_line(tmp_path, words, message):
     done = bara(*words, code=2, cwd=tmp_path)
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_run_whose_books_are_gone_does_not_begin_anew(stopped):
+    folder, _ = stopped
+    for path in folder.glob("ledger.db*"):
+        path.unlink()
+    for words in (["resume", folder], ["ledger", folder, "statement"]):
+        assert "were opened in" in bara(*words, code=1).stderr
+    with closing(sqlite3.connect(folder / "ledger.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM events").fetchone() == (0,)
+
+
+def test_a_relative_database_is_the_same_from_every_folder(tmp_path):
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    changes = [*SMALL, "budget.max_rounds=6", "ledger.url=sqlite:///books.db"]
+    fault = {"BARA_FAULT": "promised@4"}
+    bara("run", "--out", tmp_path / "run", changes=changes, code=-9, environment=fault, cwd=tmp_path / "here")
+    bara("resume", tmp_path / "run", cwd=tmp_path / "there")
+    assert not list((tmp_path / "there").iterdir())
+    assert len(result(tmp_path / "run")["history"]) == 7
+
+
+def test_another_runs_receipt_is_not_written_over(tmp_path):
+    changes = [*SMALL, "budget.max_rounds=3", f"ledger.receipt={tmp_path / 'receipt.json'}"]
+    bara("run", "--out", tmp_path / "one", changes=changes)
+    before = (tmp_path / "receipt.json").read_bytes()
+    again = bara("run", tmp_path / "one" / "config.toml", "--out", tmp_path / "two", code=2)
+    assert "may be another run's" in again.stderr
+    assert (tmp_path / "receipt.json").read_bytes() == before

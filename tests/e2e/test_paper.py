@@ -87,7 +87,7 @@ def test_a_dataset_that_is_missing_is_told_before_anything_runs(tmp_path):
         (["fig9"], "the paper has no 'fig9'"),
         (["fig1", "--scale", "large"], "required is a number, or full"),
         (["fig1", "--data", "minst"], "no preset is about 'minst'"),
-        (["fig1", "--data", ","], "names no dataset"),
+        (["fig1", "--data", ","], "names none"),
         (["fig1", "--seeds", "0"], "0 seeds"),
     ],
 )

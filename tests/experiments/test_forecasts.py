@@ -25,7 +25,7 @@ def config(**changes):
 
 
 def past(seeds=3):
-    return [run(config(seed=seed)).to_json() for seed in range(seeds)]
+    return [run(config(seed=seed)) for seed in range(seeds)]
 
 
 def forecast(drawn, budgets=(300.0,), allocators=("even",)):
@@ -71,6 +71,8 @@ def test_the_same_seed_imagines_the_same_curves():
         (["--budgets", "much"], "numbers by comma"),
         (["--budgets=-5"], "more than zero"),
         (["--reach", "85"], "fraction between 0 and 1"),
+        (["--reach", "0.8", "--budgets", "5"], "required is one of them"),
+        (["--reach", "0.8", "--allocators", ","], "names none"),
     ],
 )
 def test_nonsense_is_refused_before_anything_runs(arguments, told):
@@ -82,7 +84,7 @@ def test_nonsense_is_refused_before_anything_runs(arguments, told):
 def test_the_command_forecasts_from_a_folder_of_runs(tmp_path):
     for i, result in enumerate(past(2)):
         (tmp_path / f"run-{i}").mkdir()
-        (tmp_path / f"run-{i}" / "result.json").write_text(json.dumps(result))
+        (tmp_path / f"run-{i}" / "result.json").write_text(json.dumps(result.to_json()))
     assert len(past_results([tmp_path])) == 2
     assert len(past_results([tmp_path / "run-0"])) == 1
     common = ["plan", "--past", str(tmp_path), "--draws", "4", "--jobs", "1", "--set", "budget.max_rounds=30"]
@@ -97,3 +99,17 @@ def test_the_command_forecasts_from_a_folder_of_runs(tmp_path):
 def test_a_curve_needs_more_than_a_lone_draw():
     with pytest.raises(ConfigError, match="no interval"):
         curves(config(), [], 1)
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]", '{"allocator": 3}'])
+def test_a_damaged_result_is_named(tmp_path, text):
+    (tmp_path / "result.json").write_text(text)
+    with pytest.raises(ConfigError, match=r"result\.json' holds no run's result"):
+        past_results([tmp_path])
+
+
+def test_who_comes_late_does_not_deliver_in_a_forecast_either():
+    """Nobody in time, nothing learned."""
+    late = config(clients={"count": 12, "late_rate": 1.0})
+    done = next(iter(compare(forecast_cells(late, ["even"], [300.0], curves(late, [], 2)), jobs=1)))
+    assert done.spent == 0

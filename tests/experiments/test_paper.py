@@ -61,9 +61,9 @@ def test_scale_multiplies_the_samples_and_full_has_all():
     assert Scale().config("figures", "mnist").data.train_samples == 4000
     assert Scale(0.5).config("figures", "mnist").data.train_samples == 2000
     assert Scale(None).config("figures", "mnist").data.train_samples is None
-    with pytest.raises(ConfigError, match="more than 0"):
+    with pytest.raises(ConfigError, match="above 0"):
         Scale(0)
-    with pytest.raises(ConfigError, match="more than 0"):
+    with pytest.raises(ConfigError, match="above 0"):
         Scale(math.nan)
 
 

@@ -1,5 +1,7 @@
 """Suites of settings, and where allocators stand over them."""
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -126,3 +128,21 @@ def test_every_cell_of_a_suite_is_kept_under_a_name_of_its_own():
 def test_a_change_that_is_none_is_refused():
     with pytest.raises(ConfigError, match="unknown key"):
         settings("report", ["budget.toto=7"])
+
+
+def test_without_even_the_first_is_the_baseline_and_what_cannot_be_paired_does_not_count():
+    """In b nobody is better than perfect, and no error remains that could be removed; c has no seed in common."""
+    shards = settings("development")[0].config
+    results = [run("a", "one", 0, 0.5), run("a", "two", 0, 0.75), run("b", "one", 0, 1.0), run("b", "two", 0, 1.0)]
+    results += [run("c", "one", 0, 0.5), run("c", "two", 1, 0.5)]
+    standings = Standings([Setting(name, shards) for name in "abc"], results)
+    assert standings.baseline == "one"
+    assert [setting.name for setting in standings.settings] == ["a", "b"]
+    assert standings.of("two").error_removed == 0.5
+
+
+def test_an_allocator_that_was_set_is_compared_over_a_suite_too():
+    digits = ["--suite", "development", "--only", "digits-paper", "--set", "allocator.name=isp"]
+    short = ["--set", "budget.max_rounds=2", "--seeds", "1", "--jobs", "1", "--json"]
+    outcome = CliRunner().invoke(app, ["compare", *digits, *short])
+    assert json.loads(outcome.stdout)["results"][0]["allocator"] == "isp"

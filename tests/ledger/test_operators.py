@@ -11,6 +11,7 @@ from bara.experiments.folders import RunFolder
 from bara.experiments.sittings import sit
 from bara.ledger import Books, Receipt, Terms, operators, verify
 from bara.ledger.exports import payouts_csv, statement_json, table_csv
+from bara.ledger.progress import add_totals, closed_rounds, failures
 from bara.ledger.signatures import check_client_receipt, client_receipt, public_key
 from bara.ledger.statements import lines, own_statement, payouts, statement
 from bara.mechanisms import bid_price_first
@@ -129,6 +130,11 @@ def test_a_declined_award_is_trained_by_nobody_paid_to_nobody_and_held_against_n
     assert account.rounds[1].promised == promised.cost
     reasons = {line.reason for line in look(path, lambda books: list(lines(books))) if line.round == 1}
     assert reasons == {"declined by the operator"}
+    assert look(path, failures) == []
+    totals = {}
+    look(path, lambda books: add_totals(books, totals, closed_rounds(books)))
+    prices = dict(zip(first.awarded.bids.clients, map(int, first.awarded.bids.prices), strict=True))
+    assert {client: one.asked for client, one in totals.items()} == {one: prices[one] for one in promised.clients}
     assert look(path, verify).ok
 
 

@@ -8,6 +8,9 @@ import pytest
 from bara import Bids, Offer, Purse
 from bara.errors import ConfigError, InvalidBidError, InvalidOfferError
 from bara.mechanisms import QualityAuction, bid_price_first
+from bara.mechanisms.a_fl import AFL
+from bara.mechanisms.fair import Fair
+from bara.mechanisms.rrafl import Rrafl
 
 PRICES = {"ann": 3, "bob": 1, "cat": 2, "dan": 5, "eve": 4}
 RICH = Purse.of(1000, 1)
@@ -138,3 +141,10 @@ def test_many_clients_of_few_qualities_are_paid_exactly():
     menu = QualityAuction("samples").menu(bids)
     unit = Fraction(4, 1)
     assert menu.award(Offer.recruit(5), RICH).payments == tuple(int(q * unit) for q in (3, 3, 3, 3, 1))
+
+
+@pytest.mark.parametrize("made", [bid_price_first, QualityAuction, Fair, Rrafl, AFL])
+@pytest.mark.parametrize("reserve", [0, -1, "-0.5", "much"])
+def test_a_reserve_price_that_is_none_is_refused(made, reserve):
+    with pytest.raises(ConfigError, match="the reserve price"):
+        made(reserve=reserve)

@@ -86,3 +86,11 @@ def test_what_the_allocator_believed_is_part_of_the_report():
 def test_a_run_of_one_round_has_a_report():
     one = result()
     assert "<svg" in run_report(result(history=one.history[:1], rounds=0), "", "bara run")
+
+
+def test_a_run_that_could_not_pay_its_first_round_is_part_of_a_comparison():
+    empty = result(allocator="poor")
+    empty = replace(empty, history=empty.history[:1])
+    page = comparison_report([result(), empty], "", "bara compare")
+    assert page.count("<svg") == 4
+    assert "poor" in page

@@ -2,7 +2,8 @@
 
 What is known of it: every few rounds everybody takes part; from that it takes the smallest k whose held-out loss still
 beats an average of past losses, and smooths k with momentum. A server that aggregates a probe's updates in many ways
-could try every k at once; ours sees one loss a round, so it looks for the smallest k in the rounds between probes.
+could try every k at once; ours sees one loss a round, so it looks for the smallest k in the rounds between probes. A
+probe recruits N - 1, the most that an auction without a reserve price has a loser for.
 """
 
 from collections import deque
@@ -14,7 +15,7 @@ from bara.records import Evaluation, Offer, Purse, RoundRecord, Shortfall
 
 
 class Isp:
-    """Recruits as few as still bring the loss below its recent average, and everybody every few rounds.
+    """Recruits as few as still bring the loss below its recent average, and N - 1 every few rounds.
 
     Args:
         clients: N, the largest number of clients there may be.
@@ -36,7 +37,7 @@ class Isp:
         self._losses: deque[float] = deque(maxlen=every)
 
     def ask(self, purse: Purse) -> Offer:
-        """Everybody in a probe, k between probes."""
+        """N - 1 in a probe, k between probes."""
         n = self._most if self._probes(purse.round) else max(round(self._size), 1)
         return Offer.recruit(n, shortfall="shrink" if self._probes(purse.round) else self._shortfall)
 

@@ -42,10 +42,11 @@ class Place:
         """Whom to let in."""
         if self.token is not None and len(self.token) < SHORTEST:
             raise ConfigError(f"the token has {len(self.token)} characters; required are at least {SHORTEST}")
+        names = {name.lower() for name in (*LOOPBACK, self.host, *self.hosts)}
         if is_loopback(self.host):
-            return Rules({*LOOPBACK, *self.hosts}, token=self.token)
-        names = {*LOOPBACK, self.host, socket.gethostname(), socket.getfqdn(), *self.hosts}
-        return Rules({name.lower() for name in names}, addresses=True, token=self.token or secrets.token_urlsafe(24))
+            return Rules(names, token=self.token)
+        names |= {name.lower() for name in (socket.gethostname(), socket.getfqdn())}
+        return Rules(names, addresses=True, token=self.token or secrets.token_urlsafe(24))
 
 
 def serve(folder: Path, place: Place, say: Callable[[str], None]) -> None:

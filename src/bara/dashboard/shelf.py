@@ -36,6 +36,7 @@ class Shelf:
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
             raise ConfigError(f"there is no folder {str(folder)!r}; required is a run's folder or one that holds runs")
+        self._given = folder
         self.folder = folder.resolve()
         self.single = (self.folder / "config.toml").is_file()
         self._views: dict[str, RunView] = {}
@@ -51,10 +52,13 @@ class Shelf:
         if path is None:
             raise LookupError(name)
         view = self._views.get(name) or self._views.setdefault(
-            name, RunView(name, lambda: _books(path), lambda: is_held(path))
+            name, RunView(name, self._place(name), lambda: _books(path), lambda: is_held(path))
         )
         view.refresh(FRESH)
         return view
+
+    def _place(self, name: str) -> str:
+        return str(self._given if self.single else self._given / name)
 
     def _runs(self) -> dict[str, Path]:
         searched, runs = self._search

@@ -46,12 +46,12 @@ def run_tree(view: RunView, after: int = -1) -> Tree:
 
 def identity(view: RunView) -> Tree:
     """What was run."""
-    config = view.config
-    engine = config.get("federation", {}).get("engine", "")
+    config, engine = view.config, view.engine
+    dataset = config.get("data", {}).get("name") if engine in {"simulator", "flower"} else engine
     return {
         "allocator": shown(_label(config.get("allocator", {}))),
         "mechanism": shown(_label(config.get("mechanism", {}))),
-        "dataset": shown(str(config.get("data", {}).get("name") if engine == "simulator" else engine)),
+        "dataset": shown(str(dataset)),
         "seed": config.get("seed"),
         "retention": "keep" if view.shows_bids else "drop",
     }
@@ -71,9 +71,14 @@ def state_tree(view: RunView) -> Tree:
         "at": state.at,
         "head": state.head,
         "closed": state.closed,
-        "resume": f"bara resume {shlex.quote(shown(view.name))}" if word == "stopped" else None,
+        "resume": _resume(view) if word == "stopped" else None,
         "training": view.newest.round if training and view.newest is not None else None,
     }
+
+
+def _resume(view: RunView) -> str:
+    """The command, whole and exact, that makes a stopped run go on."""
+    return "flwr run" if view.engine == "flower-app" else f"bara resume {shlex.quote(view.place)}"
 
 
 def glance(view: RunView) -> Tree:

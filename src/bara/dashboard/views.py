@@ -19,6 +19,7 @@ class RunView:
 
     Args:
         name: Which, as its address says it.
+        place: Its folder, as one writes it where the dashboard was started.
         books: Opens its books for reading.
         held: Whether a process has the run; None where that cannot be known.
 
@@ -32,8 +33,11 @@ class RunView:
         forecast: Where it is expected to end; None where it has ended, or too little is known.
     """
 
-    def __init__(self, name: str, books: Callable[[], Books], held: Callable[[], bool | None] = lambda: None) -> None:
+    def __init__(
+        self, name: str, place: str, books: Callable[[], Books], held: Callable[[], bool | None] = lambda: None
+    ) -> None:
         self.name = name
+        self.place = place
         self.alone = False
         self._held = held
         self.lock = threading.RLock()
@@ -54,13 +58,13 @@ class RunView:
             alone, before = self._held() is False, self.alone
             self.alone = alone
             found = state(self.books)
-            self._looked = time.monotonic()
             if self.state is not None and found.head < self.state.head:  # another run has taken its place
                 self._forget()
-            elif self.state is not None and found.head == self.state.head:
-                return alone != before
-            self._grow(found)
-            return True
+            changed = self.state is None or found.head != self.state.head
+            if changed:
+                self._grow(found)
+            self._looked = time.monotonic()
+            return changed or alone != before
 
     def sheet(self, number: int) -> Sheet | None:
         """One round in full."""
@@ -70,6 +74,11 @@ class RunView:
     def config(self) -> dict[str, Any]:
         """What the run was opened with."""
         return self.books.opening["config"]  # type: ignore[no-any-return]
+
+    @property
+    def engine(self) -> str:
+        """Which federation was run."""
+        return str(self.config.get("federation", {}).get("engine", ""))
 
     @property
     def max_rounds(self) -> int:
@@ -94,11 +103,13 @@ class RunView:
     def _grow(self, found: State) -> None:
         last = self.rounds[-1].round if self.rounds else -1
         new = closed_rounds(self.books, last)
-        add_totals(self.books, self.totals, new)
-        self.failures += failures(self.books, last)
+        failed = failures(self.books, last)
+        closed = new[-1].round if new else last
+        newest = self.sheet(closed + 1) or self.sheet(closed)
+        add_totals(self.books, self.totals, new)  # the last that can fail: what was read counts once
+        self.failures += failed
         self.rounds += new
-        closed = self.rounds[-1].round if self.rounds else -1
-        self.newest = self.sheet(closed + 1) or self.sheet(closed)
+        self.newest = newest
         self.state = found
         self.forecast = self._look_ahead(closed) if found.ended is None else None
 

@@ -103,6 +103,12 @@ def cells(config: Config, allocators: Sequence[str], seeds: int, setting: str | 
     return grid
 
 
+def check_jobs(jobs: int) -> None:
+    """Refuse a number of processes that joblib does not know."""
+    if jobs == 0:
+        raise ConfigError("0 jobs; required is at least 1, or -1 for all cores")
+
+
 def compare(
     grid: Sequence[Cell],
     folder: Path | None = None,
@@ -119,8 +125,7 @@ def compare(
         backend: A joblib backend (`loky`, `ray`, `dask`, ...) that the caller has set up; None for joblib's own.
         play: What runs a configuration.
     """
-    if jobs == 0:
-        raise ConfigError("0 jobs; required is at least 1, or -1 for all cores")
+    check_jobs(jobs)
     if folder is not None:
         try:
             folder.mkdir(parents=True, exist_ok=True)

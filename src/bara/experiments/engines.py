@@ -13,7 +13,7 @@ from bara.federations.distributions import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.federations.valuations import PrivacyCosts, valuations
 from bara.mechanisms import MECHANISMS
-from bara.plugins import Registry, check_option, nearest
+from bara.plugins import Registry, check_keys
 from bara.protocols import Federation, Wishes, wishes_of
 from bara.randomness import stream
 from bara.records import FloatArray, IntArray
@@ -98,10 +98,7 @@ def synthetic(config: Config) -> SyntheticFederation:
     """The closed-form learning curve; its parameters are the engine's options."""
     _refuse_what_needs_data(config)
     types = {field.name: field.type for field in fields(LearningCurve)}
-    for option, value in config.federation.options.items():
-        if option not in types:
-            raise ConfigError(f"unknown key 'federation.{option}'; {nearest(option, list(types))}")
-        check_option("the synthetic federation", option, value, types[option])
+    check_keys("the synthetic federation", "federation.", config.federation.options, types)
     curve = LearningCurve(**config.federation.options)
     return SyntheticFederation(bidders(config), curve, config.seed, config.clients.failure_rate)
 

@@ -184,7 +184,7 @@ def _reported(exhibit: Exhibit, dataset: str, method: str) -> float | None:
     return {"EA": alone, "BARA": lifted}.get(method)
 
 
-def _say_accuracies(exhibit: Exhibit, rows: Sequence[Row]) -> str:
+def _say_accuracies(exhibit: Exhibit, rows: Sequence[Row]) -> str:  # noqa: ARG001 - one signature
     said = []
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         own = [row for row in rows if row["dataset"] == dataset]
@@ -195,7 +195,7 @@ def _say_accuracies(exhibit: Exhibit, rows: Sequence[Row]) -> str:
             p = "" if bara["p"] is None else f", p = {bara['p']:.2g}"
             text += f", BARA {100 * bara[f'less_{BASELINE}']:+.1f} against {BASELINE}{p}"
         said.append(text)
-    return "; ".join(said) + (" (p corrected for the methods compared)." if exhibit.name != "fig2" else ".")
+    return "; ".join(said) + " (p corrected for the methods compared)."
 
 
 def _say_clients(exhibit: Exhibit, rows: Sequence[Row]) -> str:  # noqa: ARG001 - one signature

@@ -18,7 +18,7 @@ from bara.ledger import Books, Receipt, Store, Terms, verify
 from bara.ledger.locks import only_process, only_session
 from bara.ledger.operators import go_on
 from bara.ledger.receipts import write_whole
-from bara.ledger.store import HEAD
+from bara.ledger.store import HEAD, whole_url
 from bara.records import money
 
 
@@ -44,7 +44,7 @@ class RunFolder(contextlib.ExitStack):
         if path.exists() and (not path.is_dir() or any(not one.name.startswith(".") for one in path.iterdir())):
             raise ConfigError(f"{str(path)!r} is there already; required is a new or empty folder for --out")
         terms(config)
-        return cls(path, _with_whole_receipt_path(config))
+        return cls(path, _with_whole_paths(config))
 
     @classmethod
     def find(cls, path: Path) -> Self:
@@ -79,6 +79,7 @@ class RunFolder(contextlib.ExitStack):
         store = self._locked_store()
         books = self._books(store)
         if books is None:
+            self._refuse_lost_books(store)
             return self._open(store)
         finding = verify(books, _receipt(books))
         if not finding.ok:
@@ -92,6 +93,7 @@ class RunFolder(contextlib.ExitStack):
         writable = self.config.ledger.url is not None or os.access(self.path, os.W_OK)
         books = self._books(self._store() if writable else self._readable(), needs_key=False)
         if books is None:
+            self._refuse_lost_books(self._store() if writable else self._readable())
             raise LedgerError(
                 f"the run in {self.path} was stopped before its books were opened; `bara resume` opens them"
             )
@@ -117,7 +119,18 @@ class RunFolder(contextlib.ExitStack):
 
     def _open(self, store: Store) -> Books:
         tree = self.config.model_dump(mode="json")
-        return Books.open(store, self.name, tree, self.config.purse(), terms(self.config))
+        books = Books.open(store, self.name, tree, self.config.purse(), terms(self.config))
+        write_whole(self.path / _OPENED, [f"{store.place}\n"])
+        return books
+
+    def _refuse_lost_books(self, store: Store) -> None:
+        """Without its books a run that was opened would begin anew, and pay everybody again."""
+        if (self.path / _OPENED).exists():
+            place = (self.path / _OPENED).read_text().strip()
+            raise LedgerError(
+                f"the books of the run in {self.path} were opened in {place} and are not in {store.place}; required is "
+                "that they are put back, or that ledger.url in config.toml says where they are"
+            )
 
     def _locked_store(self) -> Store:
         store = self._store()
@@ -146,6 +159,9 @@ class RunFolder(contextlib.ExitStack):
         return Books.find(store, None if own else self.name, terms(self.config, needs_key=needs_key))
 
 
+_OPENED = ".opened"
+"""The file that says that a run's books were opened, and where."""
+
 _MAY_CHANGE = {"ledger.url", "ledger.receipt", "ledger.key", "data.path", "federation.workers"}
 """Where things are, and how many processes train: nothing of a run's result depends on them."""
 
@@ -169,14 +185,22 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _with_whole_receipt_path(config: Config) -> Config:
-    """The same receipt wherever the run is resumed; refused where it could not be written."""
-    if config.ledger.receipt is None:
-        return config
-    path = Path(config.ledger.receipt).absolute()
-    if not path.parent.is_dir():
-        raise ConfigError(f"ledger.receipt is {str(path)!r}; required is a file in a folder that is there")
-    return config.model_copy(update={"ledger": config.ledger.model_copy(update={"receipt": str(path)})})
+def _with_whole_paths(config: Config) -> Config:
+    """The same database and receipt wherever the run is resumed; a receipt that cannot be written is refused."""
+    changes: dict[str, str] = {}
+    if config.ledger.url is not None:
+        changes["url"] = whole_url(config.ledger.url)
+    if config.ledger.receipt is not None:
+        path = Path(config.ledger.receipt).absolute()
+        if not path.parent.is_dir():
+            raise ConfigError(f"ledger.receipt is {str(path)!r}; required is a file in a folder that is there")
+        if path.exists():
+            raise ConfigError(
+                f"ledger.receipt is {str(path)!r}, which is there already and may be another run's; required is a file "
+                "of its own"
+            )
+        changes["receipt"] = str(path)
+    return config.model_copy(update={"ledger": config.ledger.model_copy(update=changes)})
 
 
 def _receipt(books: Books) -> Receipt | None:

@@ -3,12 +3,11 @@
 Notation: see `bara.surrogates.learning_curve`; y is the log-odds of the accuracy.
 """
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import final
 
 import numpy as np
 from scipy.special import expit
@@ -17,12 +16,12 @@ from bara.errors import ConfigError
 from bara.experiments.comparison import Cell
 from bara.experiments.config import Config
 from bara.experiments.engines import bidders
-from bara.experiments.results import Result
+from bara.experiments.results import Result, read_result
 from bara.experiments.sections import FederationSection
 from bara.federations.bidding import Bidders
+from bara.federations.synthetic import CurveFederation
 from bara.randomness import stream
-from bara.records import Award, Bids, Delivery, Evaluation, Evidence
-from bara.surrogates import LearningCurveBelief, gap_left, progress, spread
+from bara.surrogates import LearningCurveBelief, gap_left
 
 ENGINE = "bara.experiments.forecasts:imagined"
 START = 0.1
@@ -48,7 +47,8 @@ class Curve:
     noise_ratio: float
 
 
-class ImaginedFederation:
+@final
+class ImaginedFederation(CurveFederation):
     """Bidders on an imagined learning curve.
 
     Args:
@@ -58,62 +58,37 @@ class ImaginedFederation:
         failure_rate: The probability that a winner does not deliver.
     """
 
-    protects = True
-    """It has no data that could be told."""
+    purpose = "imagined training"
 
     def __init__(self, bidders: Bidders, curve: Curve, seed: int, failure_rate: float) -> None:
-        self.bidders, self._curve, self._seed, self._failure_rate = bidders, curve, seed, failure_rate
-        self._progress = self._selection = 0.0
-        self._accuracy = curve.start
+        super().__init__(bidders, curve.start, seed, failure_rate)
+        self._curve = curve
 
-    def evaluate(self) -> Evaluation:
-        """The initial model."""
-        return Evaluation(self._accuracy, loss=-math.log(max(self._accuracy, 1e-6)))
-
-    def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
-        """What each client asks."""
-        return self.bidders.bids(round)
-
-    def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
-        """Move along the curve by what those who deliver are worth."""
-        rng = stream(self._seed, "imagined training", round)
-        failed = rng.random(award.n) < self._failure_rate
-        noise = rng.standard_normal()
-        self.bidders.tell(round, award)
-        delivered = [client for client, out in zip(award.clients, failed, strict=True) if not out]
-        if delivered:
-            self._learn(len(delivered), noise)
-        void = {client: "it did not answer" for client in award.clients if client not in delivered}
-        return Delivery(self.evaluate(), {client: Evidence() for client in delivered}, void)
-
-    def _learn(self, n: int, noise: float) -> None:
-        c, clients = self._curve, len(self.bidders.clients)
-        apart = spread(n, clients)
-        self._progress += progress(n, clients, c.kappa)
-        self._selection = c.phi * self._selection + (1 - c.phi) * apart
+    def _after(self, n: int, noise: float) -> float:
+        c = self._curve
+        apart = self._advance(n, c.kappa, c.phi)
         y = c.y_max - c.gap * gap_left(self._progress, c.s, c.p) - c.delta * self._selection
-        self._accuracy = float(expit(y + noise * math.sqrt(c.noise * (1 + c.noise_ratio * apart))))
+        return float(expit(y + noise * math.sqrt(c.noise * (1 + c.noise_ratio * apart))))
 
 
 def imagined(config: Config) -> ImaginedFederation:
     """The engine of a forecast; its options are the curve's."""
-    return ImaginedFederation(
-        bidders(config), Curve(**config.federation.options), config.seed, config.clients.failure_rate
-    )
+    absent = 1 - (1 - config.clients.failure_rate) * (1 - config.clients.late_rate)
+    return ImaginedFederation(bidders(config), Curve(**config.federation.options), config.seed, absent)
 
 
-def past_results(places: Iterable[Path]) -> list[dict[str, Any]]:
+def past_results(places: Iterable[Path]) -> list[Result]:
     """The results of finished runs: of each folder itself, and of the runs in it."""
     found = []
     for place in places:
         files = [path for path in (place / "result.json", *sorted(place.glob("*/result.json"))) if path.is_file()]
         if not files:
             raise ConfigError(f"there is no finished run in {str(place)!r}; required is a run's folder, or one of runs")
-        found += [json.loads(path.read_text()) for path in files]
+        found += [read_result(path) for path in files]
     return found
 
 
-def curves(config: Config, past: Sequence[dict[str, Any]], count: int) -> list[Curve]:
+def curves(config: Config, past: Sequence[Result], count: int) -> list[Curve]:
     """So many curves that the task may have, in turn from what each past run taught; from the prior without any."""
     if count < 2:
         raise ConfigError(f"{count} draws; required is at least 2, or there is no interval")
@@ -129,9 +104,9 @@ def curves(config: Config, past: Sequence[dict[str, Any]], count: int) -> list[C
     return drawn
 
 
-def _learned(run: dict[str, Any]) -> tuple[LearningCurveBelief, float]:
-    first, *rounds = run["history"]
-    belief = LearningCurveBelief(run["clients"], first["accuracy"])
+def _learned(run: Result) -> tuple[LearningCurveBelief, float]:
+    first, *rounds = run.history
+    belief = LearningCurveBelief(run.clients, first["accuracy"])
     for played in rounds:
         if played["n"]:
             belief.tell(played["n"], played["accuracy"])

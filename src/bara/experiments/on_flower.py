@@ -10,12 +10,12 @@ from bara.experiments.config import Config
 from bara.experiments.engines import bidders, wishes
 from bara.experiments.sections import TrainingSection
 from bara.experiments.simulation import build_engine, conduct
+from bara.plugins import check_keys
 
 from bara.federations.flower.quiet import hush  # isort: skip - before Flower itself
 from bara.federations.flower.habits import Habits
 from bara.federations.flower.simulated import OnFlower, Silos
 from bara.federations.flower.strategies import STRATEGIES, check_weights
-from bara.plugins import check_option, nearest
 from bara.protocols import Federation
 
 _OPTIONS: dict[str, type] = {"strategy": str, "bid_seconds": float, "train_seconds": float}
@@ -55,10 +55,7 @@ def silos(words: str) -> Silos:
 
 
 def _options(config: Config) -> dict[str, Any]:
-    for option, value in config.federation.options.items():
-        if option not in _OPTIONS:
-            raise ConfigError(f"unknown key 'federation.{option}'; {nearest(option, ['workers', *_OPTIONS])}")
-        check_option("the federation on Flower", option, value, _OPTIONS[option])
+    check_keys("the federation on Flower", "federation.", config.federation.options, _OPTIONS)
     return config.federation.options
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from joblib import Parallel, cpu_count, delayed
 
-from bara.experiments.comparison import Cell
+from bara.experiments.comparison import Cell, check_jobs
 from bara.experiments.config import Config
 from bara.experiments.runner import run
 from bara.records import AwardedRound, RoundRecord
@@ -35,6 +35,7 @@ def expected_seconds(
 
     Settings are tried side by side, as the runs will be: processes that share a memory slow each other down.
     """
+    check_jobs(jobs)
     settings = {cell.setting or "": cell.config for cell in grid}
     paces = Parallel(n_jobs=jobs)(delayed(pace)(config) for config in settings.values())
     processes = cpu_count() if jobs < 0 else jobs

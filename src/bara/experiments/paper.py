@@ -1,5 +1,6 @@
 """The paper's figures and tables (Yang et al. 2023) as grids of runs, with what the paper claims of each."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -150,8 +151,8 @@ class Scale:
 
     def __post_init__(self) -> None:
         """Refuse a size of nothing."""
-        if self.samples is not None and not self.samples > 0:
-            raise ConfigError(f"scale {self.samples}; required is more than 0, or full")
+        if self.samples is not None and not 0 < self.samples < math.inf:
+            raise ConfigError(f"scale {self.samples}; required is a finite number above 0, or full")
         if self.searched < 2:
             raise ConfigError(f"a search over {self.searched} numbers of clients; required is at least 2")
 

@@ -1,6 +1,7 @@
 """What a run came to, in the words that JSON, tables and reports share."""
 
 import csv
+import json
 import math
 from array import array
 from collections import Counter
@@ -10,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from bara.errors import InvalidRecordError
+from bara.errors import ConfigError, InvalidRecordError
 from bara.federations.bidding import Bidders
 from bara.records import Belief, Purse, RoundRecord, decimal_money
 
@@ -158,6 +159,14 @@ COLUMNS = (
     *("accuracy_final", "accuracy_last10", "accuracy_best", "spent", "rounds", "ended"),
 )
 """What a table of runs says of each."""
+
+
+def read_result(path: Path) -> Result:
+    """What a run left in that file."""
+    try:
+        return Result(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise ConfigError(f"{str(path)!r} holds no run's result: {error}") from None
 
 
 def by_setting(results: Sequence[Result]) -> dict[str | None, list[Result]]:

@@ -9,6 +9,8 @@ from bara.experiments.results import Result
 from bara.experiments.statistics import Estimate, stratified
 from bara.experiments.suites import Setting
 
+BASELINE = "even"
+
 Runs = dict[int, float]
 """Final accuracies by seed."""
 
@@ -42,20 +44,28 @@ class Standings:
 
     Args:
         settings: The suite.
-        results: Its runs; a setting counts once every allocator has a run of it.
-        baseline: The allocator that others are measured against.
+        results: Its runs; a setting counts once there is a seed with which every allocator has run it.
+
+    Attributes:
+        allocators: All that were run.
+        baseline: The one that others are measured against: `even`, or the first where that was not run.
+        settings: Those that count.
     """
 
-    def __init__(self, settings: Sequence[Setting], results: Sequence[Result], baseline: str = "even") -> None:
-        self.baseline = baseline
+    def __init__(self, settings: Sequence[Setting], results: Sequence[Result]) -> None:
         self.allocators = list(dict.fromkeys(result.allocator for result in results))
+        self.baseline = BASELINE if BASELINE in self.allocators else self.allocators[0]
         self._final: dict[str, dict[str, Runs]] = {}
         self._last10: dict[str, dict[str, Runs]] = {}
         for result in results:
             setting = result.setting or ""
             self._final.setdefault(setting, {}).setdefault(result.allocator, {})[result.seed] = result.accuracy_final
             self._last10.setdefault(setting, {}).setdefault(result.allocator, {})[result.seed] = result.accuracy_last10
-        self.settings = [one for one in settings if len(self._final.get(one.name, ())) == len(self.allocators)]
+        self.settings = [one for one in settings if self._is_complete(self._final.get(one.name, {}))]
+
+    def _is_complete(self, runs: dict[str, Runs]) -> bool:
+        seeds = [set(runs.get(allocator, ())) for allocator in self.allocators]
+        return bool(set.intersection(*seeds))
 
     def final(self, setting: str, allocator: str) -> Runs:
         """Final accuracies by seed."""
@@ -94,8 +104,8 @@ class Standings:
     def _error_removed(self, allocator: str) -> float | None:
         parts = []
         for setting in self.settings:
-            if not setting.iid:
-                error = 1 - fmean(self.final(setting.name, self.baseline).values())
+            error = 1 - fmean(self.final(setting.name, self.baseline).values())
+            if error and not setting.iid:
                 parts.append(fmean(self._over(setting.name, allocator, self.baseline)) / error)
         return fmean(parts) if parts else None
 

@@ -27,7 +27,10 @@ def valuations(name: str) -> tuple[Valuation, ...]:
     if name == MIXED:
         return tuple(VALUATIONS.values())
     if ":" in name:
-        return (import_path(name),)
+        own = import_path(name)
+        if not callable(own):
+            raise ConfigError(f"clients.valuation is {name!r}, which is {own!r}; required is a function of epsilon")
+        return (own,)
     if name not in VALUATIONS:
         raise ConfigError(f"no valuation is named {name!r}; {nearest(name, [*VALUATIONS, MIXED])}")
     return (VALUATIONS[name],)

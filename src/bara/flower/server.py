@@ -21,7 +21,7 @@ from bara.federations.flower.federation import FlowerFederation
 from bara.federations.flower.habits import Habits
 from bara.federations.flower.identity import known_by
 from bara.federations.flower.strategies import check_weights
-from bara.plugins import check_option, nearest
+from bara.plugins import check_keys, check_option
 from bara.records import AwardedRound, RoundRecord, decimal_money
 from bara.reports.html import run_report
 
@@ -109,11 +109,11 @@ def settings(app: Mapping[str, Any], num_rounds: int | None = None, timeout: flo
             *sections, last = key.removeprefix(PREFIX).replace("-", "_").split(".")
             branch = tree
             for section in sections:
-                branch = branch.setdefault(section, {})
+                branch = _section(branch, section)
             branch[last] = value
     if num_rounds is not None:
-        tree.setdefault("budget", {}).setdefault("max_rounds", num_rounds)
-    federation = tree.setdefault("federation", {})
+        _section(tree, "budget").setdefault("max_rounds", num_rounds)
+    federation = _section(tree, "federation")
     if federation.setdefault("engine", ENGINE) != ENGINE:
         raise ConfigError("bara.federation.engine is set in a Flower app; required is none: the app is the engine")
     if timeout is not None:
@@ -121,12 +121,23 @@ def settings(app: Mapping[str, Any], num_rounds: int | None = None, timeout: flo
     return tree
 
 
+def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
+    """That section of the tree; a value where keys belong is refused."""
+    section = tree.setdefault(name, {})
+    if not isinstance(section, dict):
+        raise ConfigError(f"bara.{name} is {section!r} in the app's configuration; required are keys below it")
+    return section
+
+
 def _folder(path: Path | None, tree: dict[str, Any], grid: Grid) -> RunFolder:
     """The run that is in this folder, or a new one; a count of 0 stands for the clients that are connected."""
     if path is not None and (path / "config.toml").is_file():
         return _found(path, tree)
-    clients = tree.setdefault("clients", {})
-    clients["count"] = _gathered(grid, int(clients.get("count") or 0), float(tree["federation"].get("patience", 600)))
+    clients = _section(tree, "clients")
+    count, patience = clients.get("count", 0), tree["federation"].get("patience", 600)
+    check_option("the Flower app", "bara.clients.count", count, int)
+    check_option("the Flower app", "bara.federation.patience", patience, float)
+    clients["count"] = _gathered(grid, count, patience)
     config = Config.parse(tree)
     _refuse_what_the_app_decides(config)
     return RunFolder.new(path, config)
@@ -164,13 +175,9 @@ def _habits(config: Config, grid: Grid, strategy: Strategy, folder: Path, *, eva
         raise ConfigError(
             f"mechanism {mechanism!r} learns from each client's loss as the server measures it; required is evaluate_fn"
         )
-    options = config.federation.options
-    for option, value in options.items():
-        if option not in _OPTIONS:
-            raise ConfigError(f"unknown key 'bara.federation.{option}'; {nearest(option, list(_OPTIONS))}")
-        check_option("the Flower app", f"bara.federation.{option}", value, _OPTIONS[option])
+    check_keys("the Flower app", "bara.federation.", config.federation.options, _OPTIONS)
     return Habits(
-        **options,
+        **config.federation.options,
         evidence="server" if wanted.evidence else "none",
         columns=wanted.columns,
         outliers=wanted.outliers,

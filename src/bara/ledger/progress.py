@@ -9,8 +9,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from bara.ledger import schema
-from bara.ledger.books import Books
-from bara.ledger.reading import last_of
+from bara.ledger.books import DECLINED, Books
+from bara.ledger.events import by_round
+from bara.ledger.reading import is_paused, last_of, topped_up
 from bara.ledger.sheets import kept
 from bara.ledger.statements import ClientTotal
 
@@ -69,14 +70,14 @@ def state(books: Books) -> State:
         last = sa.select(events.c.number, events.c.at).where(events.c.run == run).order_by(events.c.number.desc())
         head = connection.execute(last.limit(1)).one()
         closed = connection.scalar(sa.select(sa.func.max(closings.c.round)).where(closings.c.run == run))
-        added = connection.scalar(sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == run))
-        paused = last_of(connection, run, "paused", "continued", column="kind") == "paused"
+        added = topped_up(connection, run)
+        paused = is_paused(connection, run)
         ended = last_of(connection, run, "closed")
     return State(
         head.number,
         head.at,
         -1 if closed is None else int(closed),
-        books.purse.total + int(added or 0),
+        books.purse.total + added,
         paused,
         None if ended is None else str(json.loads(ended)["ended"]),
     )
@@ -96,13 +97,13 @@ def closed_rounds(books: Books, after: int = -1) -> list[ClosedRound]:
 
 
 def failures(books: Books, after: int = -1) -> list[Failure]:
-    """Who did not deliver in the rounds after that one, and why."""
+    """Who did not deliver in the rounds after that one, and why; where an operator declined an award, nobody failed."""
     table, promises = schema.settlements, schema.promises
     same = (promises.c.run == table.c.run) & (promises.c.round == table.c.round) & (promises.c.client == table.c.client)
     query = (
         sa.select(table.c.round, table.c.client, table.c.reason, promises.c.amount)
         .join(promises, same)
-        .where(table.c.run == books.chain.run, table.c.round > after, table.c.reason.is_not(None))
+        .where(table.c.run == books.chain.run, table.c.round > after, table.c.reason != DECLINED)
         .order_by(table.c.round, table.c.client)
     )
     with books.store.read() as connection:
@@ -131,14 +132,15 @@ def add_totals(books: Books, totals: dict[str, ClientTotal], closed: Sequence[Cl
     )
     with books.store.read() as connection:
         asked = _asked(connection, books, closed)
-        for client, won, failed, promised, paid, returned in connection.execute(query):
-            total = totals.setdefault(client, ClientTotal(client))
-            total.won += won
-            total.void += failed
-            total.promised += int(promised)
-            total.paid += int(paid)
-            total.returned += int(returned)
-            total.asked = None if asked is None or total.asked is None else total.asked + asked[client]
+        rows = connection.execute(query).all()
+    for client, won, failed, promised, paid, returned in rows:
+        total = totals.setdefault(client, ClientTotal(client))
+        total.won += won
+        total.void += failed
+        total.promised += int(promised)
+        total.paid += int(paid)
+        total.returned += int(returned)
+        total.asked = None if asked is None or total.asked is None else total.asked + asked[client]
 
 
 def _closed(row: Any) -> ClosedRound:
@@ -162,16 +164,15 @@ def _asked(connection: sa.Connection, books: Books, closed: Sequence[ClosedRound
     if not kept(books):
         return None
     asked: Counter[str] = Counter()
-    winners = {one.round: one.delivered + one.void for one in closed}
+    run, first, last = books.chain.run, closed[0].round, closed[-1].round
+    winners = by_round(connection, schema.promises, run, first, last, "rank")
     table = schema.sealed
     query = sa.select(table.c.round, table.c.content).where(
-        table.c.run == books.chain.run,
-        table.c.part == "bids",
-        table.c.round.between(closed[0].round, closed[-1].round),
+        table.c.run == run, table.c.part == "bids", table.c.round.between(first, last)
     )
     for row in connection.execute(query):
         bids = json.loads(row.content)
         prices = dict(zip(bids["clients"], bids["prices"], strict=True))
-        for client in winners[row.round]:
-            asked[client] += prices[client]
+        for promise in winners.get(row.round, ()):
+            asked[promise.client] += prices[promise.client]
     return asked

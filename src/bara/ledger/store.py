@@ -151,9 +151,24 @@ def _insertion(table: sa.Table, dialect: sa.Dialect) -> str:
     return str(sa.insert(table).compile(dialect=dialect))
 
 
-def _engine(url: str, patience: float) -> sa.Engine:
+def whole_url(url: str) -> str:
+    """The same database from whatever folder it is opened; a server's is as it was."""
+    parsed = _parsed(url)
+    if parsed.get_backend_name() != "sqlite" or parsed.database in {None, "", ":memory:"}:
+        return url
+    return parsed.set(database=str(Path(str(parsed.database)).absolute())).render_as_string(hide_password=False)
+
+
+def _parsed(url: str) -> sa.URL:
     try:
-        parsed = sa.make_url(url)
+        return sa.make_url(url)
+    except ArgumentError as error:
+        raise ConfigError(f"ledger.url is {url!r}, which is no database: {error}") from error
+
+
+def _engine(url: str, patience: float) -> sa.Engine:
+    parsed = _parsed(url)
+    try:
         if parsed.password is not None:
             raise ConfigError("ledger.url holds a password, which would be stored; use PGPASSWORD or ~/.pgpass")
         if parsed.get_backend_name() == "sqlite":
@@ -164,7 +179,7 @@ def _engine(url: str, patience: float) -> sa.Engine:
         return sa.create_engine(parsed, paramstyle="format", connect_args={"connect_timeout": max(int(patience), 2)})
     except ModuleNotFoundError as error:
         raise MissingExtraError(f"{url} needs {error.name}: pip install 'bara-fl[postgres]'") from error
-    except (ArgumentError, NoSuchModuleError) as error:
+    except NoSuchModuleError as error:
         raise ConfigError(f"ledger.url is {url!r}, which is no database: {error}") from error
 
 

@@ -5,11 +5,11 @@ from typing import Any, final
 import numpy as np
 
 from bara.errors import ConfigError
-from bara.mechanisms.critical import equal_menu
+from bara.mechanisms.critical import equal_menu, reserve_price
 from bara.mechanisms.learned import by_client
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import Wishes
-from bara.records import Bids, Evidence, FloatArray, IntArray, Menu, RoundRecord, money
+from bara.records import Bids, Evidence, FloatArray, IntArray, Menu, RoundRecord
 
 MOST_TRIED = 20
 """Numbers of rounds that are considered, however many clients there are."""
@@ -47,7 +47,7 @@ class AFL:
             raise ConfigError(f"smoothing is {smoothing}; required is above 0 and at most 1")
         self._clients = clients
         self._smoothing = smoothing
-        self._reserve = None if reserve is None else money(reserve, what="the reserve price")
+        self._reserve = reserve_price(reserve)
         self._residues: dict[str, float] = {}
         self._limit, self._round = 1.0, 0  # the residue of the chosen T, and the round it was chosen on
 

@@ -19,11 +19,22 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from bara.errors import ConfigError, InvalidBidError
-from bara.records import MAX_MONEY, Bids, FloatArray, IntArray, Menu, show_money
+from bara.errors import ConfigError, InvalidBidError, InvalidMoneyError
+from bara.records import MAX_MONEY, Bids, FloatArray, IntArray, Menu, money, show_money
 from bara.records.bids import checked_column
 
 _ERROR = 4 * np.finfo(np.float64).eps  # relative; two rounded operations err by less than half of this
+
+
+def reserve_price(reserve: float | str | None) -> int | None:
+    """An option's reserve price in micro-units; None for none."""
+    try:
+        price = None if reserve is None else money(reserve, what="the reserve price")
+    except InvalidMoneyError as error:
+        raise ConfigError(str(error)) from None
+    if price is not None and price <= 0:
+        raise ConfigError(f"the reserve price is {reserve}; required is more than zero")
+    return price
 
 
 def critical_menu(

@@ -6,10 +6,11 @@ from typing import final
 import numpy as np
 
 from bara.errors import ConfigError
+from bara.mechanisms.critical import reserve_price
 from bara.mechanisms.learned import by_client, learned_menu, loss_drop, sizes
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import Wishes
-from bara.records import Bids, FloatArray, Menu, RoundRecord, money
+from bara.records import Bids, FloatArray, Menu, RoundRecord
 
 
 @dataclass
@@ -64,7 +65,7 @@ class Fair:
         self.wishes = Wishes(evidence=True, outliers=outliers or None, weights=True)
         self._rho = forgetting
         self._least = least
-        self._reserve = None if reserve is None else money(reserve, what="the reserve price")
+        self._reserve = reserve_price(reserve)
         self._forecasts: dict[str, _Forecast] = {}
         self._drops: dict[str, float] = {}  # what each of them comes to
 

@@ -45,6 +45,8 @@ class FMore:
 
     def __post_init__(self) -> None:
         """Refuse a score that cannot be computed."""
+        if isinstance(self.columns, str):
+            raise ConfigError(f"columns is {self.columns!r}; required is a list, like [{self.columns!r}]")
         weights = [1.0] * len(self.columns) if self.weights is None else self.weights
         if self.form not in _FORMS:
             raise ConfigError(f"the form of the score is {self.form!r}; required is one of {', '.join(_FORMS)}")

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from bara.errors import ConfigError, InvalidMoneyError
-from bara.mechanisms.critical import critical_menu
+from bara.mechanisms.critical import critical_menu, reserve_price
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
-from bara.records import Bids, Menu, RoundRecord, money
+from bara.records import Bids, Menu, RoundRecord
 
 
 @dataclass(frozen=True)
@@ -28,19 +27,14 @@ class QualityAuction:
 
     def __post_init__(self) -> None:
         """Refuse a reserve price that is no price."""
-        try:
-            price = 1 if self.reserve is None else money(self.reserve, what="the reserve price")
-        except InvalidMoneyError as error:
-            raise ConfigError(str(error)) from None
-        if price <= 0:
-            raise ConfigError(f"the reserve price is {self.reserve}; required is more than zero")
+        reserve_price(self.reserve)
 
     def menu(self, bids: Bids) -> Menu:
         """The critical-payment menu over the chosen column."""
         return critical_menu(
             bids,
             quality=None if self.quality is None else bids.column(self.quality),
-            reserve=None if self.reserve is None else money(self.reserve),
+            reserve=reserve_price(self.reserve),
         )
 
     def tell(self, record: RoundRecord) -> None:

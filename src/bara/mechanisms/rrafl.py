@@ -3,10 +3,11 @@
 from typing import final
 
 from bara.errors import ConfigError
+from bara.mechanisms.critical import reserve_price
 from bara.mechanisms.learned import by_client, learned_menu, loss_drop
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import Wishes
-from bara.records import Bids, FloatArray, Menu, RoundRecord, money
+from bara.records import Bids, FloatArray, Menu, RoundRecord
 
 
 @final
@@ -26,7 +27,7 @@ class Rrafl:
     """
 
     claims = CRITICAL_PAYMENTS
-    wishes = Wishes(evidence=True, weights=True)
+    wishes = Wishes(evidence=True)
 
     def __init__(
         self, smoothing: float = 0.3, start: float = 0.5, least: float = 0.1, reserve: float | str | None = None
@@ -38,7 +39,7 @@ class Rrafl:
         self._smoothing = smoothing
         self._start = start
         self._least = least
-        self._reserve = None if reserve is None else money(reserve, what="the reserve price")
+        self._reserve = reserve_price(reserve)
         self._reputations: dict[str, float] = {}
 
     def menu(self, bids: Bids) -> Menu:

@@ -91,8 +91,13 @@ def _mean_line(name: str, columns: Sequence[Sequence[float]]) -> Line:
     return Line(name, list(range(1, length + 1)), [one.mean for one in found], band)
 
 
+def _rounds(run: Result) -> list[dict[str, Any]]:
+    """The rounds played; of a run that could not pay the first, the initial model."""
+    return run.history[1:] or run.history[:1]
+
+
 def _accuracy(run: Result) -> list[float]:
-    return [entry["accuracy"] for entry in run.history[1:]]
+    return [entry["accuracy"] for entry in _rounds(run)]
 
 
 def _accuracy_for(run: Result, money: Sequence[float]) -> list[float]:
@@ -102,11 +107,11 @@ def _accuracy_for(run: Result, money: Sequence[float]) -> list[float]:
 
 
 def _clients(run: Result) -> list[float]:
-    return [entry["n"] for entry in run.history[1:]]
+    return [entry["n"] for entry in _rounds(run)]
 
 
 def _money_left(run: Result) -> list[float]:
-    return [run.budget - spent for spent in accumulate(entry["cost"] for entry in run.history[1:])]
+    return [run.budget - spent for spent in accumulate(entry["cost"] for entry in _rounds(run))]
 
 
 def _forecast(history: Sequence[dict[str, Any]]) -> list[Line]:

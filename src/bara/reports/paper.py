@@ -16,7 +16,7 @@ TABLES = {"table1", "table2", "ablation"}
 """Exhibits that are tables; the others are figures."""
 
 
-def publish(shown: Sequence[Shown], folder: Path, command: str) -> list[Path]:
+def publish(shown: Sequence[Shown], folder: Path, command: str) -> Path:
     """Write every exhibit, the data behind it and a page of them all; returns what to open.
 
     Args:
@@ -47,7 +47,7 @@ def publish(shown: Sequence[Shown], folder: Path, command: str) -> list[Path]:
     _keep_scales(shown, folder / "scale.json")
     path = folder / "paper.html"
     path.write_text(page("The paper, reproduced", body))
-    return [path]
+    return path
 
 
 def _keep_scales(shown: Sequence[Shown], path: Path) -> None:

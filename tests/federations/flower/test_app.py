@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 
 import numpy as np
 import pytest
@@ -169,3 +170,29 @@ def test_where_no_count_is_set_the_clients_that_are_connected_count(tmp_path):
     begin(tmp_path / "run", **{"bara.clients.count": 0})
     with RunFolder.find(tmp_path / "run") as found:
         assert found.config.clients.count == 5
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"bara.budget": 30}, "bara.budget is 30"),
+        ({"bara.clients": 10}, "bara.clients is 10"),
+        ({"bara.federation": "x"}, "bara.federation is 'x'"),
+        ({"bara.clients.count": "many"}, "bara.clients.count = 'many'; required is int"),
+        ({"bara.federation.patience": "long"}, "bara.federation.patience = 'long'; required is float"),
+        ({"bara.federation.patince": 3}, "unknown key 'bara.federation.patince'; did you mean 'patience'"),
+    ],
+)
+def test_a_wrong_key_of_the_app_is_named(tmp_path, keys, told):
+    plain = {"lr": 0.1, "bara.folder": str(tmp_path / "run"), "bara.budget.total": 40, "bara.clients.count": 5}
+    section = next(iter(keys))
+    others = {key: value for key, value in plain.items() if not key.startswith(f"{section}.")}
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        start(
+            FedAvg(fraction_evaluate=0.0),
+            Context(1, 0, {}, RecordDict(), {**others, **keys}),
+            grid=LocalGrid(walking_app(), 5),
+            initial_arrays=start_model(),
+            num_rounds=4,
+            evaluate_fn=how_far,
+        )

@@ -7,7 +7,7 @@ import pytest
 from flwr.app import ArrayRecord, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedMedian, FedProx, Krum
 
-from bara import ALLOCATORS, MECHANISMS, Award, Market, Offer, Purse, RoundRecord
+from bara import ALLOCATORS, MECHANISMS, Award, Evaluation, Market, Offer, Purse, RoundRecord
 from bara.errors import ConfigError, RunStoppedError, TrainingError
 from bara.federations.flower.identity import client_of_key
 
@@ -303,6 +303,12 @@ def test_without_data_of_its_own_the_server_relies_on_the_clients_evaluation(fed
 def test_an_evaluation_that_tells_no_accuracy_is_an_error(federate):
     with pytest.raises(ConfigError, match="required is 'accuracy'"):
         federate(evaluate=lambda _round, _arrays: MetricRecord({"loss": 1.0})).evaluate()
+
+
+def test_the_metric_that_decides_may_be_the_one_that_is_reported(federate):
+    told = MetricRecord({"test-accuracy": 0.8, "loss": 0.9, "test-loss": 0.35})
+    found = federate(evaluate=lambda _round, _arrays: told, accuracy="test-accuracy").evaluate()
+    assert found == Evaluation(0.8, 0.9, test_accuracy=0.8, test_loss=0.35)
 
 
 def test_a_model_whose_loss_is_not_finite_is_an_error(federate):

@@ -143,6 +143,11 @@ def test_free_riders_deliver_no_work_and_poisoners_the_opposite():
         assert seen.loss_after[2] > seen.loss_before[2]
         random = Conduct(0, {"client-1": "free rider"}, free_riding="random").tamper(1, names(0, 1), state, updates)
         assert 0 < np.abs(random.states[1] - state).max() < 0.1
+        alone = f._engine.train(state, 1, [1], evidence=False)
+        riders = Conduct(0, {"client-0": "free rider", "client-1": "free rider"}, free_riding="random")
+        both, one = riders.tamper(1, names(0, 1), state, updates), riders.tamper(1, names(1), state, alone)
+        assert np.array_equal(both.states[1], one.states[0])  # whoever else is there
+        assert not np.array_equal(both.states[0], both.states[1])
 
 
 def test_roles_are_drawn_and_never_doubled():

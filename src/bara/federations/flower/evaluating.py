@@ -49,17 +49,19 @@ class Evaluator:
 
     def __call__(self, round: int, model: ArrayRecord) -> Evaluation:  # noqa: A002 - a round is a round
         """The model after that round."""
-        metrics = self._metrics(round, model)
-        found = {key: metrics.get(key) for key in (self._habits.accuracy, "loss", "test-accuracy", "test-loss")}
-        broken = {key: value for key, value in found.items() if isinstance(value, float) and not math.isfinite(value)}
+        metrics, accuracy = self._metrics(round, model), self._habits.accuracy
+        told = {key: metrics[key] for key in (accuracy, "loss", "test-accuracy", "test-loss") if key in metrics}
+        broken = {key: value for key, value in told.items() if isinstance(value, float) and not math.isfinite(value)}
         if broken:
             raise TrainingError(f"round {round}: the model's {broken} is not finite (nobody is paid)")
-        if found[self._habits.accuracy] is None:
+        if accuracy not in told:
             raise ConfigError(
-                f"the evaluation tells {sorted(metrics)}; required is {self._habits.accuracy!r}, from evaluate_fn or "
-                "from the clients' evaluation"
+                f"the evaluation tells {sorted(metrics)}; required is {accuracy!r}, from evaluate_fn or from the "
+                "clients' evaluation"
             )
-        return Evaluation(*found.values())  # type: ignore[arg-type]
+        return Evaluation(
+            told[accuracy], told.get("loss"), test_accuracy=told.get("test-accuracy"), test_loss=told.get("test-loss")
+        )
 
     def _metrics(self, round: int, model: ArrayRecord) -> Mapping[str, Any]:  # noqa: A002
         if self._function is not None:

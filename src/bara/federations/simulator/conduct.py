@@ -16,7 +16,7 @@ Role = Literal["noisy", "free rider", "poisoner"]
 @final
 @dataclass(frozen=True)
 class Conduct:
-    """Everything clients do besides training as told; all of it depends on nothing but (seed, round).
+    """Everything clients do besides training as told; all of it depends on nothing but seed, round and client.
 
     Attributes:
         seed: Where it comes from.
@@ -44,23 +44,23 @@ class Conduct:
 
     def tamper(self, round: int, clients: Sequence[str], state: State, updates: Updates) -> Updates:  # noqa: A002
         """The updates as they arrive: a free rider's is no work, a poisoner's points backwards."""
-        cheats = [(row, self.roles[client]) for row, client in enumerate(clients) if client in self.roles]
-        if not any(role != "noisy" for _, role in cheats):
+        cheats = [(row, client) for row, client in enumerate(clients) if self.roles.get(client, "noisy") != "noisy"]
+        if not cheats:
             return updates
         states, after = updates.states.copy(), list(updates.loss_after)
-        for row, role in cheats:
-            if role == "free rider":
-                states[row] = state + self._idle_noise(round, row, state)
+        for row, client in cheats:
+            if self.roles[client] == "free rider":
+                states[row] = state + self._idle_noise(round, client, state)
                 after[row] = None if after[row] is None else updates.loss_before[row]
-            elif role == "poisoner":
+            else:
                 states[row] = 2 * state - states[row]
                 after[row] = None if after[row] is None else _mirrored(updates.loss_before[row], after[row])
         return replace(updates, states=states, loss_after=tuple(after))
 
-    def _idle_noise(self, round: int, row: int, state: State) -> State:  # noqa: A002
+    def _idle_noise(self, round: int, client: str, state: State) -> State:  # noqa: A002
         if self.free_riding == "unchanged":
             return np.zeros_like(state)
-        rng = stream(self.seed, "free riding", round, row)
+        rng = stream(self.seed, f"free riding of {client}", round)
         spread = 0.01 * float(np.sqrt(np.mean(state**2)))
         return (spread * rng.standard_normal(len(state))).astype(np.float32)
 
