@@ -99,15 +99,20 @@ def run_grid(
     # joblib restarts a worker whose memory has grown, as it does with another dataset, and warns of it.
     warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
     done: list[Result | Failure] = []
-    with connected(cluster) as backend, progress_bar(quiet=quiet) as progress:
-        task = progress.add_task("running", total=len(grid), note="")
-        for outcome in compare(grid, folder=out, jobs=jobs, backend=backend):
-            done.append(outcome)
-            where = f"{outcome.setting}, " if outcome.setting else ""
-            note = f"{where}{outcome.allocator}, seed {outcome.seed}"
-            progress.update(task, advance=1, note=note)
-            if progress.disable and not quiet:
-                typer.echo(f"{len(done)} of {len(grid)}: {note}: {_came_to(outcome)}", err=True)
+    try:
+        with connected(cluster) as backend, progress_bar(quiet=quiet) as progress:
+            task = progress.add_task("running", total=len(grid), note="")
+            for outcome in compare(grid, folder=out, jobs=jobs, backend=backend):
+                done.append(outcome)
+                where = f"{outcome.setting}, " if outcome.setting else ""
+                note = f"{where}{outcome.allocator}, seed {outcome.seed}"
+                progress.update(task, advance=1, note=note)
+                if progress.disable and not quiet:
+                    typer.echo(f"{len(done)} of {len(grid)}: {note}: {_came_to(outcome)}", err=True)
+    except KeyboardInterrupt:
+        kept = "nothing is kept without --out" if out is None else f"kept in {out}; the same command goes on from there"
+        typer.echo(f"stopped after {len(done)} of {len(grid)} runs: {kept}", err=True)
+        raise typer.Exit(130) from None
     rank = {(cell.setting, cell.config.allocator.label): i for i, cell in reversed(list(enumerate(grid)))}
     done.sort(key=lambda one: (rank[one.setting, one.allocator], one.seed))
     results = [one for one in done if isinstance(one, Result)]

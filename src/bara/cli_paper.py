@@ -47,8 +47,9 @@ def paper_command(
         if not as_json:
             typer.echo(f"{len(grid)} runs, {len(grid) - len(todo)} of them done", err=True)
             if todo:
-                expected = sum(expected_seconds(todo, jobs).values())
-                typer.echo(f"the others take about {expected / 60:,.0f} minutes", err=True)
+                minutes = sum(expected_seconds(todo, jobs).values()) / 60
+                about = f"about {minutes:,.0f} minutes" if minutes >= 2 else "less than two minutes"
+                typer.echo(f"the others take {about}", err=True)
         results, failures = run_grid(grid, out / "runs", jobs, None, quiet=as_json)
         shown = [show(one, results, datasets, size) for one in wanted]
         opened = publish(shown, out, command_line())

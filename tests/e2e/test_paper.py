@@ -1,7 +1,10 @@
 """`bara paper` and `bara report` as users start them: real processes, real files."""
 
 import json
+import os
+import signal
 import time
+from pathlib import Path
 
 import pytest
 from programs import bara, started
@@ -121,3 +124,19 @@ def test_a_comparison_has_a_report_with_figures_and_data(tmp_path):
 
 def test_a_folder_without_either_is_refused(tmp_path):
     assert "no run in '.'" in bara("report", ".", cwd=tmp_path, code=2).stderr
+
+
+@pytest.mark.parametrize("out", [["--out", "kept"], []])
+def test_ctrl_c_ends_a_comparison_in_one_line_and_keeps_what_is_done(tmp_path, out):
+    """As on a terminal, where every process of the group is interrupted."""
+    endless = ["--set", "federation.engine=synthetic", "--set", "budget.max_rounds=100000", "--set", "budget.total=9e5"]
+    with started("compare", "--allocators", "even", "--seeds", "4", *endless, *out, cwd=tmp_path) as process:
+        while not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():  # who play the runs
+            time.sleep(0.1)
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGINT)
+        errors = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, errors
+    assert errors.splitlines()[-1].startswith("stopped after 0 of 4 runs: ")
+    assert ("kept in kept" in errors) == bool(out)
+    assert "Traceback" not in errors

@@ -94,3 +94,10 @@ def test_a_run_that_could_not_pay_its_first_round_is_part_of_a_comparison():
     page = comparison_report([result(), empty], "", "bara compare")
     assert page.count("<svg") == 4
     assert "poor" in page
+
+
+def test_in_eighty_columns_a_long_name_is_folded_and_no_number_is_cut():
+    long = "bara:estimator=curve:horizon=left:normalise=false"
+    shown = text(comparison_table([result(seed=s, allocator=a) for a in ("even", long) for s in (0, 1)], []))
+    assert "…" not in shown
+    assert long in "".join(line.split(" ")[1] for line in shown.splitlines() if line.startswith(" "))

@@ -74,7 +74,7 @@ def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> 
     """Allocators side by side; differences are paired by seed, against the first."""
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     (first, *others), *rows = comparison_rows(results)
-    table.add_column(first, no_wrap=True)
+    table.add_column(first, overflow="fold")
     for column in others:
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
@@ -96,7 +96,7 @@ def exhibit_table(shown: Shown) -> RenderableType:
         table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
         head, *rows = table_rows(shown)
         for place, column in enumerate(head):
-            table.add_column(column, justify="right" if place > 1 else "left", no_wrap=True)
+            table.add_column(column, justify="right" if place > 1 else "left", no_wrap=place > 1)
         for row in rows:
             table.add_row(*map(_plain, row))
         parts.append(table)
