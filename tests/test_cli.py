@@ -32,7 +32,7 @@ SIMULATED = ["run", "--set", "federation.engine=simulator"]
         (["audit", "fair:reserve=cheap"], 2, "the reserve price is 'cheap'"),
         (["data", "show", "mnist"], 1, "mnist is not here. Get it with: bara data fetch mnist"),
         (["data", "show", "torn", "--path", "torn.npz"], 1, "torn.npz"),
-        (["data", "verify", "torn", "--path", "torn.npz"], 1, ""),
+        (["data", "verify", "torn", "--path", "torn.npz"], 1, "torn.npz"),
     ],
 )
 def test_a_dataset_that_is_missing_or_damaged_fails_the_work_and_one_asked_for_wrongly_is_bad_usage(
@@ -44,7 +44,8 @@ def test_a_dataset_that_is_missing_or_damaged_fails_the_work_and_one_asked_for_w
     Path("torn.npz").write_bytes(b"PK torn")
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == code, done.output
-    assert message in done.stderr
+    assert isinstance(done.exception, SystemExit)  # and no error of its own
+    assert message in done.output
 
 
 @pytest.mark.parametrize("error", every_error(), ids=lambda error: error.__name__)

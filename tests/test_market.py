@@ -187,7 +187,10 @@ def _award(clients):
 
 def test_a_market_of_fixed_size_spends_what_it_recruits(play):
     records, _ = play(Fixed(2))
-    assert all(record.paid == sum(record.payments.values()) for record in records)
+    assert [record.purse_after.spent - record.awarded.purse.spent for record in records] == [
+        record.awarded.award.cost for record in records
+    ]
+    assert all(record.n == 2 for record in records[1:])
 
 
 def test_a_market_opens_with_round_one(make_federation):

@@ -47,11 +47,9 @@ def test_a_foreign_origin_is_refused(make_run, visit, origin):
 @pytest.mark.parametrize(
     "path",
     [
-        "/runs/../secret.json",
         "/runs/..%2fsecret.json",
         "/runs/%2e%2e/secret.json",
         "/runs//etc/passwd",
-        "/assets/../pages.py",
         "/assets/..%2fpages.py",
         "/assets/%2e%2e/pages.py",
         "/runs/link",
@@ -97,8 +95,8 @@ def test_the_token_is_used_once_and_then_a_cookie_that_does_not_reveal_it(make_r
 
 def test_a_redirect_never_leaves_the_dashboard(make_run, visit):
     make_run()
-    answer = visit(Rules(token=TOKEN)).get(f"//evil.example/?token={TOKEN}")
-    assert not answer.headers.get("location", "/").startswith("//")
+    answer = visit(Rules(token=TOKEN)).get(f"http://localhost//evil.example/?token={TOKEN}")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/evil.example/")
 
 
 def test_the_token_may_come_in_a_header(make_run, visit):

@@ -2,9 +2,11 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 
 
 def arguments(*words, changes=()):
@@ -37,7 +39,17 @@ def started(*words, changes=(), **options):
         try:
             yield process
         finally:
-            process.kill()
+            with suppress(ProcessLookupError):  # its children may outlive it
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def until(happened, process, seconds=300):
+    """Wait for something that a process is to bring about; it must not end before."""
+    end = time.monotonic() + seconds
+    while not happened():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end, f"not within {seconds} seconds"
+        time.sleep(0.02)
 
 
 def result(folder):

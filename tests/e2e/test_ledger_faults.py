@@ -6,11 +6,10 @@ import resource
 import signal
 import sqlite3
 import subprocess
-import time
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
-from programs import bara, result, started
+from programs import bara, result, started, until
 
 SMALL = ["federation.engine=synthetic", "allocator.name=even", "budget.total=40", "clients.count=6"]
 ENDLESS = [*SMALL, "budget.max_rounds=1000000", "budget.total=2000000", "clients.failure_rate=0.1"]
@@ -38,14 +37,11 @@ def settled(folder):
 
 
 def wait_for_round(folder, number, process):
-    while process.poll() is None:
-        time.sleep(0.02)
-        try:
-            if any(row[0] >= number for row in settled(folder)):
-                return
-        except sqlite3.Error:
-            continue
-    raise AssertionError(process.communicate()[1])
+    def settled_so_far():
+        with suppress(sqlite3.Error):
+            return any(row[0] >= number for row in settled(folder))
+
+    until(settled_so_far, process)
 
 
 def test_ctrl_c_ends_after_the_rounds_books_are_closed_and_says_how_to_go_on(tmp_path):

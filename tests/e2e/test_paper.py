@@ -4,15 +4,15 @@ import json
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
-from programs import bara, started
+from programs import bara, started, until
 
 from bara.experiments.paper import EXHIBITS
 from bara.reports.figures import FORMATS
 from bara.reports.paper import TABLES
 
+pytestmark = pytest.mark.xdist_group("paper")  # the paper is made once for all of them
 TINY = ["--data", "digits", "--seeds", "2", "--searched", "3"]
 TINY += ["--set", "budget.max_rounds=6", "--set", "budget.total=45", "--set", "data.train_samples=200"]
 
@@ -126,14 +126,24 @@ def test_a_folder_without_either_is_refused(tmp_path):
     assert "no run in '.'" in bara("report", ".", cwd=tmp_path, code=2).stderr
 
 
+SIGNS = """
+from pathlib import Path
+from bara.experiments.engines import synthetic
+
+def Signs(config):
+    Path("begun").touch()
+    return synthetic(config)
+"""
+
+
 @pytest.mark.parametrize("out", [["--out", "kept"], []])
 def test_ctrl_c_ends_a_comparison_in_one_line_and_keeps_what_is_done(tmp_path, out):
     """As on a terminal, where every process of the group is interrupted."""
-    endless = ["--set", "federation.engine=synthetic", "--set", "budget.max_rounds=100000", "--set", "budget.total=9e5"]
-    with started("compare", "--allocators", "even", "--seeds", "4", *endless, *out, cwd=tmp_path) as process:
-        while not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():  # who play the runs
-            time.sleep(0.1)
-        time.sleep(1)
+    (tmp_path / "signs.py").write_text(SIGNS)
+    endless = ["federation.engine=signs:Signs", "budget.max_rounds=100000", "budget.total=9e5"]
+    words = ["compare", "--allocators", "even", "--seeds", "4", "--jobs", "2", *out]
+    with started(*words, changes=endless, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}) as process:
+        until((tmp_path / "begun").exists, process)
         os.killpg(process.pid, signal.SIGINT)
         errors = process.communicate(timeout=60)[1]
     assert process.returncode == 130, errors

@@ -20,12 +20,20 @@ def plain(tmp_path_factory):
     """An environment with nothing but the wheel and what it requires."""
     home = tmp_path_factory.mktemp("plain")
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--outdir", home / "dist", ROOT], check=True, capture_output=True
+        [sys.executable, "-m", "build", "--wheel", "--outdir", home / "dist", ROOT],
+        check=True,
+        capture_output=True,
+        timeout=900,
     )
     subprocess.run([sys.executable, "-m", "venv", home / "venv"], check=True)
     (wheel,) = (home / "dist").glob("*.whl")
     pip = [home / "venv/bin/python", "-m", "pip", "--disable-pip-version-check", "-q"]
-    subprocess.run([*pip, "install", "-c", ROOT / "constraints.txt", wheel], check=True, capture_output=True)
+    subprocess.run(
+        [*pip, "install", "-c", ROOT / "constraints.txt", wheel],
+        check=True,
+        capture_output=True,
+        timeout=900,
+    )
     return home
 
 

@@ -3,11 +3,10 @@
 import json
 import os
 import subprocess
-import time
 
 import pytest
 import sqlalchemy as sa
-from programs import bara, result, started
+from programs import bara, result, started, until
 
 from bara import Purse
 from bara.errors import LedgerError
@@ -47,9 +46,7 @@ def closings(url, folder):
 
 
 def wait_for_rounds(url, folder, count, process):
-    while len(closings(url, folder)) < count:
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.05)
+    until(lambda: len(closings(url, folder)) >= count, process)
 
 
 @pytest.mark.parametrize("fault", ["promised@3", "settling@4", "promising@2", "settled@5", "opening"])

@@ -179,5 +179,5 @@ def budget_for(target: float, confidence: float, results: Sequence[Result]) -> f
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float, float]:
-    low, high = np.quantile(values, [0.05, 0.95])
+    low, high = np.quantile(values, [0.05, 0.95], method="weibull")
     return float(low), float(np.mean(values)), float(high)

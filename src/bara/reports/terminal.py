@@ -83,7 +83,9 @@ def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> 
     seeds = len({result.seed for result in results})
     note = Text(f"Accuracy in per cent, mean ± half of the 95 % interval over {seeds} paired seeds.", style="dim")
     note.append(
-        " p: that the difference is chance, corrected for how many are compared (Holm)." if len(rows) > 1 else ""
+        " p: how often chance alone makes such a difference, corrected for how many are compared (Holm)."
+        if len(rows) > 1
+        else ""
     )
     note.append(" Lying: what the strategic clients earned beyond asking their cost." if "lying" in others else "")
     return Group(table, note, *lost)

@@ -75,7 +75,10 @@ def dashboard(tmp_path):
 def _end(process):
     with process.stdout:
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        try:
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
 
 
 @pytest.fixture(scope="session")

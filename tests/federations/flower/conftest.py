@@ -198,12 +198,12 @@ def grid():
 def federate(grid):
     """A federation over the local grid."""
 
-    def make(strategy=None, evaluate=how_far, on=None, **habits):
+    def make(strategy=None, evaluate=how_far, on=None, model=None, **habits):
         habits = {"known_by": "partition", "train_seconds": 0.2, "bid_seconds": 0.2, **habits}
         chosen = strategy or FedAvg(fraction_evaluate=0.0)
         config = ConfigRecord({"lr": 0.1})
         return FlowerFederation(
-            on or grid, chosen, start_model(), evaluate, habits=Habits(**habits), orders=lambda _r, _a: config
+            on or grid, chosen, model or start_model(), evaluate, habits=Habits(**habits), orders=lambda _r, _a: config
         )
 
     return make

@@ -367,7 +367,9 @@ def test_nothing_is_read_from_an_answer_that_is_no_bid(federate, grid):
 
 
 def test_the_initial_model_is_not_touched(federate):
-    federation = federate()
+    model = start_model()
+    federation = federate(model=model)
     federation.bids(1)
     federation.train(1, award(0, 1))
-    assert float(start_model()["w"].numpy().sum()) == 0
+    assert float(federation.result.arrays["w"].numpy().sum()) != 0
+    assert float(model["w"].numpy().sum()) == 0

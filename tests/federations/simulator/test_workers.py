@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -112,20 +113,20 @@ def test_workers_end_with_their_parent_even_in_the_middle_of_a_task(tmp_path, mo
         # A shell that starts these tests in the background has them ignore Ctrl-C; their children must not.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
     )
-    pids = [int(word) for word in parent.stdout.readline().split()]
-    assert until(models.exists)
-    assert len(pids) == 2
-    assert all(map(alive, pids))
-    if ending == signal.SIGINT:
-        os.killpg(parent.pid, ending)  # as a terminal does: everybody in the group gets it
-    else:
-        parent.send_signal(ending)
     try:
+        pids = [int(word) for word in parent.stdout.readline().split()]
+        assert until(models.exists)
+        assert len(pids) == 2
+        assert all(map(alive, pids))
+        if ending == signal.SIGINT:
+            os.killpg(parent.pid, ending)  # as a terminal does: everybody in the group gets it
+        else:
+            parent.send_signal(ending)
         _, told = parent.communicate(timeout=60)
-    except subprocess.TimeoutExpired:
-        os.killpg(parent.pid, signal.SIGKILL)
+        assert until(lambda: not any(map(alive, pids)))
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
         parent.communicate()
-        raise
-    assert until(lambda: not any(map(alive, pids)))
     assert b"resource_tracker" not in told
     assert told.count(b"Traceback") == (1 if ending == signal.SIGINT else 0)
