@@ -2,11 +2,15 @@
 
 import ctypes
 import json
+import os
+import re
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
 from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 from programs import bara, result, started, until
@@ -265,3 +269,56 @@ def test_another_runs_receipt_is_not_written_over(tmp_path):
     again = bara("run", tmp_path / "one" / "config.toml", "--out", tmp_path / "two", code=2)
     assert "may be another run's" in again.stderr
     assert (tmp_path / "receipt.json").read_bytes() == before
+
+
+def test_a_second_ctrl_c_stops_at_once_and_costs_nothing(tmp_path):
+    """The fourth round waits for a file that comes only after the second interruption."""
+    gated = ["federation.engine=hostile:Hostile", "clients.count=8", "budget.total=300", "budget.max_rounds=6"]
+    there = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent / "dashboard")}
+    gate = tmp_path / "gate"
+    gate.touch()
+    bara("run", "--out", tmp_path / "whole", changes=[*gated, f"federation.gate={gate}"], environment=there)
+    gate.unlink()
+    folder = tmp_path / "run"
+    with started("run", "--out", folder, changes=[*gated, f"federation.gate={gate}"], env=there) as process:
+        wait_for_round(folder, 3, process)
+        process.send_signal(signal.SIGINT)
+        assert any("Ctrl-C again" in line for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert {number for number, *_ in settled(folder)} == {1, 2, 3}
+    gate.touch()
+    bara("resume", folder, environment=there)
+    assert settled(folder) == settled(tmp_path / "whole")
+
+
+def test_a_copied_folder_goes_on_elsewhere_with_other_processes(tmp_path):
+    bara("run", "--out", tmp_path / "whole", changes=SIMULATED)
+    first, second = tmp_path / "first", tmp_path / "second" / "first"
+    bara("run", "--out", first, changes=SIMULATED, code=-9, environment={"BARA_FAULT": "promised@5"})
+    shutil.copytree(first, second)
+    config = (second / "config.toml").read_text()
+    assert config.count("\nworkers = ") == 1
+    (second / "config.toml").write_text(re.sub("\nworkers = .*\n", "\nworkers = 2\n", config))
+    bara("resume", second)
+    assert result(second) == result(tmp_path / "whole")
+    assert (second / "model-final.npz").read_bytes() == (tmp_path / "whole" / "model-final.npz").read_bytes()
+
+
+def test_a_client_checks_what_the_operator_signed(tmp_path):
+    folder, secret = tmp_path / "run", {"SECRET": "of the operator"}
+    bara("run", "--out", folder, changes=[*SMALL, "budget.max_rounds=4", "ledger.key=SECRET"], environment=secret)
+    key = bara("ledger", folder, "sign", environment=secret).stdout.strip()
+    account = json.loads(bara("ledger", folder, "statement", "--json").stdout)
+    client, paid = next((one["client"], one["paid"]) for one in account["clients"] if one["paid"])
+    signed = bara("ledger", folder, "sign", "--client", client, environment=secret).stdout
+    (tmp_path / "signed.json").write_text(signed)
+    good = ["receipt", tmp_path / "signed.json", "--public-key", key]
+    assert f"the receipt is good: {client} was paid" in bara(*good, "--paid", paid).stdout
+    assert "Traceback" not in bara(*good, "--paid", paid + 1, code=1).stderr
+    assert "Traceback" not in bara("receipt", tmp_path / "signed.json", "--public-key", "00" * 32, code=1).stderr
+    (tmp_path / "none.json").write_text("{")
+    assert "is no receipt" in bara("receipt", tmp_path / "none.json", "--public-key", key, code=2).stderr
+    assert "signing needs a key" in bara("ledger", folder, "sign", code=2).stderr

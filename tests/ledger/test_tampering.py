@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from bara.errors import LedgerError
-from bara.ledger import Books, Receipt, Store, Terms, verify
+from bara.ledger import Books, Receipt, Store, Terms, operators, verify
 
 NUMBERS = itertools.count()
 TABLES = {
@@ -20,6 +20,8 @@ TABLES = {
     "settlements": ["round", "client", "paid", "reason"],
     "closings": ["round", "total", "spent_before", "paid", "spent_after"],
     "sealed": ["round", "part", "salt", "content"],
+    "top_ups": ["number", "amount"],
+    "memories": ["part", "round", "salt", "content"],
 }
 
 
@@ -30,6 +32,8 @@ def written(request, open_books, play_into, tmp_path):
         key=b"secret" if request.param == "keyed" else None, retention="drop" if request.param == "drop" else "keep"
     )
     books = open_books("original", terms)
+    operators.top_up(books, 5_000_000)
+    books.memories = lambda: {"allocator": {"costs": [1.5, 4.0]}}
     play_into(books)
     receipt = books.receipt()
     books.store.close()
