@@ -189,11 +189,12 @@ def test_show_config_prints_toml_and_runs_nothing(bara, tmp_path):
 
 def test_every_verb_has_help_with_an_example(bara):
     listing = bara("--help").stdout
-    for verb in ("run", "resume", "compare", "audit", "ledger", "receipt", "dashboard"):
+    assert "fig1, fig2, fig3" in bara("paper", "--help").stdout  # the help of an argument
+    for verb in ("run", "resume", "compare", "audit", "ledger", "receipt", "dashboard", "paper", "plan", "report"):
         assert verb in listing
         text = bara(verb, "--help").stdout
         assert f"bara {verb}" in text
-        assert "Example" in text
+        assert "Example" in text, verb
 
 
 def test_the_version_is_printed(bara):
