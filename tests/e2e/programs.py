@@ -34,7 +34,14 @@ def started(*words, changes=(), **options):
     """`bara` in the background; it does not outlive the test."""
     command = arguments(*words, changes=changes)
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell that starts these tests in the background has them ignore Ctrl-C; their children must not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
+        **options,
     ) as process:
         try:
             yield process

@@ -97,9 +97,9 @@ def test_the_example_runs_with_flwr_run_in_simulation(marked):
     deploy = load_example()
     with deploy.Deployment(marked) as deployment:
         deployment.start_simulation_superlink()
-        words = f'num-server-rounds=3 bara.folder="{marked / "run"}"'
+        words = f'num-server-rounds=3 bara.folder="{marked / "run"}" bara.federation.bid-seconds=600.0'
         nodes = ["--federation-config", "num-supernodes=5 client-resources-num-cpus=1"]
-        deployment.flwr("run", str(EXAMPLE), "loopback", "--stream", *nodes, "--run-config", words, timeout=240)
+        deployment.flwr("run", str(EXAMPLE), "loopback", "--stream", *nodes, "--run-config", words, timeout=900)
     told = result(marked / "run")
     assert told["rounds"] == 3
     assert set(told["payments"]) <= {f"client-{i}" for i in range(5)}

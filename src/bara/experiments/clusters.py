@@ -36,7 +36,7 @@ def connected(where: str | None) -> Iterator[str | None]:
 
 def _ray(package: Any, address: str) -> Any:
     importlib.import_module("ray.util.joblib").register_ray()
-    return package.init(address=address)
+    return package.init(address=address, log_to_driver=False)  # else its notes stand amid what is printed
 
 
 def _import(engine: str) -> Any:

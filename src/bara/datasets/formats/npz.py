@@ -33,7 +33,9 @@ class NpzFile:
         except (OSError, EOFError, ValueError, BadZipFile, zlib.error) as error:
             if isinstance(error, DatasetError):
                 raise
-            raise DatasetError(f"{self.path} is not a numpy archive that can be read: {error}") from error
+            # What numpy takes for pickles it advises to load unsafely; here nothing is.
+            why = "it holds no plain arrays" if "pickle" in str(error) else error
+            raise DatasetError(f"{self.path} is not a numpy archive that can be read: {why}") from error
 
     def _read(self, file: BinaryIO) -> Arrays:
         archive = np.load(file, allow_pickle=False)
