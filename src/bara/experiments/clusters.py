@@ -1,8 +1,9 @@
 """Hands a comparison's runs to a cluster people already have: Dask or Ray, through joblib's backends."""
 
 import importlib
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from bara.errors import ConfigError, MissingExtraError
@@ -30,13 +31,13 @@ def connected(where: str | None) -> Iterator[str | None]:
         client = package.Client(address, timeout=10) if engine == "dask" else _ray(package, address)
     except (OSError, ConnectionError, ValueError) as error:
         raise ConfigError(f"--cluster {where!r} does not answer: {error}") from None
-    with client:
+    with client, redirect_stdout(sys.stderr):  # engines print notes; what is asked for stands alone
         yield engine
 
 
 def _ray(package: Any, address: str) -> Any:
     importlib.import_module("ray.util.joblib").register_ray()
-    return package.init(address=address, log_to_driver=False)  # else its notes stand amid what is printed
+    return package.init(address=address)
 
 
 def _import(engine: str) -> Any:
