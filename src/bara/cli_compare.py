@@ -65,9 +65,7 @@ def compare_command(
             kept = Comparison(command_line(), "" if suite else experiment.to_toml(), [cell.key for cell in grid])
             kept.keep(out)
             (out / "report.html").write_text(comparison_report(results, kept.config, kept.command))
-        standings = Standings(settings, results) if settings and results else None
-        if standings is not None and not standings.settings:  # too much failed to say where anybody stands
-            standings = None
+        standings = _standings(settings, results)
         if as_json:
             failed = [{key: value for key, value in vars(f).items() if value is not None} for f in failures]
             tree: dict[str, Any] = {"results": [r.to_json(history=history) for r in results], "failures": failed}
@@ -76,6 +74,12 @@ def compare_command(
             Console().print(suite_table(standings, failures) if standings else comparison_table(results, failures))
         if failures:
             raise typer.Exit(1)
+
+
+def _standings(settings: Sequence[suites.Setting], results: Sequence[Result]) -> Standings | None:
+    """Where everybody stands over a suite; None without one, or where too much failed to say."""
+    standings = Standings(settings, results) if settings and results else None
+    return standings if standings and standings.settings else None
 
 
 def _names(allocators: str | None, experiment: Config) -> list[str]:

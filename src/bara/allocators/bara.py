@@ -122,7 +122,9 @@ class Bara:
         self._gp = self._prior()
         self._estimator = ESTIMATORS.build(estimator, clients=clients) if isinstance(estimator, str) else estimator
         if not isinstance(self._estimator, Estimator):
-            raise ConfigError(f"allocator 'bara' has estimator = {estimator!r}; required is one that estimates")
+            raise ConfigError(
+                f"allocator 'bara' has estimator = {estimator!r}; required is an estimator: tell, estimate"
+            )
         self._costs: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # n -> [sum, count]
         self._rounds: list[int] = []  # n of each round told, for re-estimation
         self._estimates: list[float | None] = []  # what each round told was estimated to come to

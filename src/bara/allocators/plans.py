@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from bara.records import Belief, FloatArray, IntArray, Offer, Plan, Purse
-from bara.surrogates import Shapes, progress
+from bara.surrogates import Shapes, interval, progress
 
 LENGTHS = 14
 SHORT = 12
@@ -171,7 +171,7 @@ class Plans:
         path = self.path(plan)
         noise = self._shapes.deviation(path.end_n if path.end_rounds else path.n)[0]
         finals = self.finals[plan] + noise * rng.standard_normal(self.finals.shape[1])
-        low, high = np.quantile(finals, [0.05, 0.95], method="weibull").clip(0, 1)
+        low, high = interval(finals.clip(0, 1))
         spend = path.rounds * self._share[plan] + path.end_rounds * np.interp(path.end_n, self._arms, self._costs)
         return Belief(
             stage="plan",

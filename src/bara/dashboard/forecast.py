@@ -8,7 +8,7 @@ import numpy as np
 
 from bara.ledger.progress import ClosedRound
 from bara.randomness import stream
-from bara.surrogates import LearningCurveBelief
+from bara.surrogates import LearningCurveBelief, interval
 
 FEWEST = 5
 """Rounds before which a curve says nothing."""
@@ -69,8 +69,7 @@ class Extrapolation:
         cost = float(np.mean([one.paid for one in recent]))
         ahead = min(rounds_left, (rounds[-1].total - rounds[-1].spent) / cost) / self._block
         finals = self._finals(curve, n, ahead, len(rounds))
-        low, high = np.quantile(finals, [0.05, 0.95], method="weibull")
-        return Forecast(float(finals.mean()), float(low), float(high), "a learning curve fitted to the rounds so far")
+        return Forecast(float(finals.mean()), *interval(finals), "a learning curve fitted to the rounds so far")
 
     def _fit(self, initial: float, played: Sequence[ClosedRound]) -> LearningCurveBelief:
         block = 1 << max((len(played) - 1) // BLOCKS, 0).bit_length()

@@ -16,7 +16,6 @@ from bara.ledger.looking import look
 DEPTH = 3
 """Folders below the given one in which runs are looked for."""
 
-
 FRESH = 0.2
 """Seconds for which what was found serves whoever else asks: a crowd that comes at once is one look."""
 

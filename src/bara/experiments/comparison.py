@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
@@ -14,7 +14,7 @@ from bara import __version__
 from bara.errors import BaraError, ConfigError
 from bara.experiments.config import Config
 from bara.experiments.engines import FEDERATIONS
-from bara.experiments.results import Result
+from bara.experiments.results import Result, read_result
 from bara.experiments.runner import build_allocator, build_mechanism, run
 
 
@@ -180,9 +180,8 @@ def _stored(folder: Path | None, cell: Cell) -> Result | None:
 
 def _read(path: Path) -> Result | None:
     try:
-        tree: dict[str, Any] = json.loads(path.read_text())
-        return Result(**tree)
-    except (FileNotFoundError, ValueError, TypeError):
+        return read_result(path)
+    except ConfigError:
         return None  # not there, damaged, or of another version: it is run again
 
 

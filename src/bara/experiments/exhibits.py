@@ -63,7 +63,7 @@ def show(exhibit: Exhibit, results: Sequence[Result], datasets: Sequence[str], s
 
 def described(exhibit: Exhibit, rows: list[Row], datasets: Sequence[str], scale: Scale) -> Shown:
     """Make an exhibit of the data behind it."""
-    measured = _of(exhibit)[1](exhibit, rows) if rows else "No run ended."
+    measured = _of(exhibit)[1](rows) if rows else "No run ended."
     return Shown(exhibit, rows, measured, size_of(exhibit, exhibit.datasets(datasets), scale), scale)
 
 
@@ -184,7 +184,7 @@ def _reported(exhibit: Exhibit, dataset: str, method: str) -> float | None:
     return {"EA": alone, "BARA": lifted}.get(method)
 
 
-def _say_accuracies(exhibit: Exhibit, rows: Sequence[Row]) -> str:  # noqa: ARG001 - one signature
+def _say_accuracies(rows: Sequence[Row]) -> str:
     said = []
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         own = [row for row in rows if row["dataset"] == dataset]
@@ -198,7 +198,7 @@ def _say_accuracies(exhibit: Exhibit, rows: Sequence[Row]) -> str:  # noqa: ARG0
     return "; ".join(said) + " (p corrected for the methods compared)."
 
 
-def _say_clients(exhibit: Exhibit, rows: Sequence[Row]) -> str:  # noqa: ARG001 - one signature
+def _say_clients(rows: Sequence[Row]) -> str:
     said = []
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         seeds: dict[int, list[int]] = {}
@@ -212,7 +212,7 @@ def _say_clients(exhibit: Exhibit, rows: Sequence[Row]) -> str:  # noqa: ARG001 
     return "; ".join(said) + "."
 
 
-def _say_regrets(exhibit: Exhibit, rows: Sequence[Row]) -> str:  # noqa: ARG001 - one signature
+def _say_regrets(rows: Sequence[Row]) -> str:
     last = {row["dataset"]: row for row in rows}
     return (
         "; ".join(
@@ -224,9 +224,9 @@ def _say_regrets(exhibit: Exhibit, rows: Sequence[Row]) -> str:  # noqa: ARG001 
     )
 
 
-def _say_curves(exhibit: Exhibit, rows: Sequence[Row]) -> str:
+def _say_curves(rows: Sequence[Row]) -> str:
     said = []
-    for method in exhibit.methods:
+    for method in dict.fromkeys(row["method"] for row in rows):
         own = [row["accuracy"] for row in rows if row["method"] == method]
         if own:
             marks = [own[min(t, len(own) - 1)] for t in (50, 150, len(own) - 1)]
@@ -234,7 +234,7 @@ def _say_curves(exhibit: Exhibit, rows: Sequence[Row]) -> str:
     return "Accuracy after 50 / 150 / all rounds: " + "; ".join(said) + "."
 
 
-_MAKERS: dict[str, tuple[Callable[..., list[Row]], Callable[[Exhibit, Sequence[Row]], str]]] = {
+_MAKERS: dict[str, tuple[Callable[..., list[Row]], Callable[[Sequence[Row]], str]]] = {
     "fig2": (clients, _say_clients),
     "fig3": (regrets, _say_regrets),
     "fig4": (curves, _say_curves),
@@ -242,5 +242,5 @@ _MAKERS: dict[str, tuple[Callable[..., list[Row]], Callable[[Exhibit, Sequence[R
 """How an exhibit's rows are made, and what is said of them; the others are of accuracies."""
 
 
-def _of(exhibit: Exhibit) -> tuple[Callable[..., list[Row]], Callable[[Exhibit, Sequence[Row]], str]]:
+def _of(exhibit: Exhibit) -> tuple[Callable[..., list[Row]], Callable[[Sequence[Row]], str]]:
     return _MAKERS.get(exhibit.name, (accuracies, _say_accuracies))

@@ -91,9 +91,10 @@ class RunFolder(contextlib.ExitStack):
     def look(self) -> Books:
         """The books, for reading and for what an operator may do while the run goes on."""
         writable = self.config.ledger.url is not None or os.access(self.path, os.W_OK)
-        books = self._books(self._store() if writable else self._readable(), needs_key=False)
+        store = self._store() if writable else self._readable()
+        books = self._books(store, needs_key=False)
         if books is None:
-            self._refuse_lost_books(self._store() if writable else self._readable())
+            self._refuse_lost_books(store)
             raise LedgerError(
                 f"the run in {self.path} was stopped before its books were opened; `bara resume` opens them"
             )

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
 
 import numpy as np
 from scipy.special import expit
@@ -18,10 +17,9 @@ from bara.experiments.config import Config
 from bara.experiments.engines import bidders
 from bara.experiments.results import Result, read_result
 from bara.experiments.sections import FederationSection
-from bara.federations.bidding import Bidders
-from bara.federations.synthetic import CurveFederation
+from bara.federations.synthetic import SyntheticFederation
 from bara.randomness import stream
-from bara.surrogates import LearningCurveBelief, gap_left
+from bara.surrogates import LearningCurveBelief, gap_left, interval
 
 ENGINE = "bara.experiments.forecasts:imagined"
 START = 0.1
@@ -32,7 +30,7 @@ BUDGETS = tuple(2.0**k for k in range(-3, 4))
 
 
 @dataclass(frozen=True)
-class Curve:
+class ImaginedCurve:
     """One learning curve that may be the task's."""
 
     start: float
@@ -46,35 +44,17 @@ class Curve:
     noise: float
     noise_ratio: float
 
-
-@final
-class ImaginedFederation(CurveFederation):
-    """Bidders on an imagined learning curve.
-
-    Args:
-        bidders: Who bids what.
-        curve: The task, as it may be.
-        seed: Noise and failures depend on nothing but (seed, round).
-        failure_rate: The probability that a winner does not deliver.
-    """
-
-    purpose = "imagined training"
-
-    def __init__(self, bidders: Bidders, curve: Curve, seed: int, failure_rate: float) -> None:
-        super().__init__(bidders, curve.start, seed, failure_rate)
-        self._curve = curve
-
-    def _after(self, n: int, noise: float) -> float:
-        c = self._curve
-        apart = self._advance(n, c.kappa, c.phi)
-        y = c.y_max - c.gap * gap_left(self._progress, c.s, c.p) - c.delta * self._selection
-        return float(expit(y + noise * math.sqrt(c.noise * (1 + c.noise_ratio * apart))))
+    def accuracy(self, progress: float, selection: float, apart: float, noise: float) -> float:
+        """What a round comes to; see `bara.federations.synthetic.Curve`."""
+        y = self.y_max - self.gap * gap_left(progress, self.s, self.p) - self.delta * selection
+        return float(expit(y + noise * math.sqrt(self.noise * (1 + self.noise_ratio * apart))))
 
 
-def imagined(config: Config) -> ImaginedFederation:
+def imagined(config: Config) -> SyntheticFederation:
     """The engine of a forecast; its options are the curve's."""
     absent = 1 - (1 - config.clients.failure_rate) * (1 - config.clients.late_rate)
-    return ImaginedFederation(bidders(config), Curve(**config.federation.options), config.seed, absent)
+    curve = ImaginedCurve(**config.federation.options)
+    return SyntheticFederation(bidders(config), curve, config.seed, absent, "imagined training")
 
 
 def past_results(places: Iterable[Path]) -> list[Result]:
@@ -88,7 +68,7 @@ def past_results(places: Iterable[Path]) -> list[Result]:
     return found
 
 
-def curves(config: Config, past: Sequence[Result], count: int) -> list[Curve]:
+def curves(config: Config, past: Sequence[Result], count: int) -> list[ImaginedCurve]:
     """So many curves that the task may have, in turn from what each past run taught; from the prior without any."""
     if count < 2:
         raise ConfigError(f"{count} draws; required is at least 2, or there is no interval")
@@ -100,7 +80,7 @@ def curves(config: Config, past: Sequence[Result], count: int) -> list[Curve]:
         here = float(gap_left(shape.progress, shape.s, shape.p)[0])
         level, gap, delta, selection = (float(x[0]) for x in (shape.level, shape.gap, shape.delta, shape.selection))
         rest = (float(x[0]) for x in (shape.s, shape.p, shape.kappa, shape.phi, shape.noise, shape.noise_ratio))
-        drawn.append(Curve(start, level + gap * here + delta * selection, gap, delta, *rest))
+        drawn.append(ImaginedCurve(start, level + gap * here + delta * selection, gap, delta, *rest))
     return drawn
 
 
@@ -114,7 +94,7 @@ def _learned(run: Result) -> tuple[LearningCurveBelief, float]:
 
 
 def forecast_cells(
-    config: Config, allocators: Sequence[str], budgets: Sequence[float], drawn: Sequence[Curve]
+    config: Config, allocators: Sequence[str], budgets: Sequence[float], drawn: Sequence[ImaginedCurve]
 ) -> list[Cell]:
     """Every allocator with every budget on every curve; the setting is the budget."""
     grid = []
@@ -179,5 +159,5 @@ def budget_for(target: float, confidence: float, results: Sequence[Result]) -> f
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float, float]:
-    low, high = np.quantile(values, [0.05, 0.95], method="weibull")
-    return float(low), float(np.mean(values)), float(high)
+    low, high = interval(values)
+    return low, float(np.mean(values)), high

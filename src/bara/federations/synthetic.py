@@ -10,9 +10,8 @@ The loss is that of a classifier of this accuracy: -log of it.
 """
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Protocol, final
 
 from bara.errors import ConfigError
 from bara.federations.bidding import Bidders
@@ -50,32 +49,74 @@ class LearningCurve:
         if not 0 <= self.phi < 1:
             raise ConfigError(f"the curve has phi = {self.phi}; required is at least 0 and below 1")
 
+    @property
+    def start(self) -> float:
+        """The accuracy of the initial model."""
+        return self.a_0
 
-class CurveFederation(ABC):
+    def accuracy(self, progress: float, selection: float, apart: float, noise: float) -> float:
+        """What a round comes to; see `Curve`."""
+        learned = self.a_max - (self.a_max - self.a_0) * gap_left(progress, self.s, self.p)
+        value = learned - self.delta * selection + noise * math.sqrt(self.v_0 + self.v_1 * apart)
+        return float(min(max(value, 0.0), 1.0))
+
+
+class Curve(Protocol):
+    """A task as a federation without a model needs it.
+
+    Attributes:
+        start: The accuracy of the initial model.
+        kappa: See the module's notation.
+        phi: Likewise.
+    """
+
+    @property
+    def start(self) -> float: ...  # noqa: D102
+    @property
+    def kappa(self) -> float: ...  # noqa: D102
+    @property
+    def phi(self) -> float: ...  # noqa: D102
+
+    def accuracy(self, progress: float, selection: float, apart: float, noise: float) -> float:
+        """What a round comes to.
+
+        Args:
+            progress: S, this round's included.
+            selection: E, likewise.
+            apart: This round's own 1/n - 1/N.
+            noise: Standard normal.
+        """
+        ...
+
+
+@final
+class SyntheticFederation:
     """Bidders on a learning curve.
 
     Args:
         bidders: Who bids what.
-        start: The accuracy of the initial model.
+        curve: The task.
         seed: Noise and failures depend on nothing but (seed, round).
         failure_rate: The probability that a winner does not deliver.
+        purpose: What its random numbers are for; another one's are others.
     """
 
     protects = True
     """It has no data that could be told."""
 
-    purpose: ClassVar[str]
-    """What its stream of random numbers is for."""
-
-    def __init__(self, bidders: Bidders, start: float, seed: int, failure_rate: float) -> None:
+    def __init__(
+        self, bidders: Bidders, curve: Curve, seed: int, failure_rate: float = 0.0, purpose: str = "training"
+    ) -> None:
         if not 0 <= failure_rate <= 1:
             raise ConfigError(f"clients.failure_rate is {failure_rate}; required is a probability")
         self.bidders = bidders
+        self._curve = curve
         self._seed = seed
         self._failure_rate = failure_rate
+        self._purpose = purpose
         self._progress = 0.0
         self._selection = 0.0
-        self._accuracy = start
+        self._accuracy = curve.start
 
     def evaluate(self) -> Evaluation:
         """The model as it is now; at first, the initial one."""
@@ -87,49 +128,19 @@ class CurveFederation(ABC):
 
     def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
         """Move along the curve by what those who deliver are worth."""
-        rng = stream(self._seed, self.purpose, round)
+        rng = stream(self._seed, self._purpose, round)
         failed = rng.random(award.n) < self._failure_rate
         noise = rng.standard_normal()
         self.bidders.tell(round, award)
         delivered = [client for client, out in zip(award.clients, failed, strict=True) if not out]
         if delivered:
-            self._accuracy = self._after(len(delivered), noise)
+            self._learn(len(delivered), noise)
         void = {client: "it did not answer" for client in award.clients if client not in delivered}
         return Delivery(self.evaluate(), {client: Evidence() for client in delivered}, void)
 
-    def _advance(self, n: int, kappa: float, phi: float) -> float:
-        """Add n clients' progress, and fade the selection's noise; returns how far apart such a selection is."""
-        clients = len(self.bidders.clients)
-        apart = float(spread(n, clients))
-        self._progress += progress(n, clients, kappa)
-        self._selection = phi * self._selection + (1 - phi) * apart
-        return apart
-
-    @abstractmethod
-    def _after(self, n: int, noise: float) -> float:
-        """The accuracy after a round of n clients; the noise is standard normal."""
-
-
-@final
-class SyntheticFederation(CurveFederation):
-    """A task in closed form.
-
-    Args:
-        bidders: Who bids what.
-        curve: The task.
-        seed: Noise and failures depend on nothing but (seed, round).
-        failure_rate: The probability that a winner does not deliver.
-    """
-
-    purpose = "training"
-
-    def __init__(self, bidders: Bidders, curve: LearningCurve, seed: int, failure_rate: float = 0.0) -> None:
-        super().__init__(bidders, curve.a_0, seed, failure_rate)
-        self._curve = curve
-
-    def _after(self, n: int, noise: float) -> float:
-        c = self._curve
-        apart = self._advance(n, c.kappa, c.phi)
-        learned = c.a_max - (c.a_max - c.a_0) * gap_left(self._progress, c.s, c.p)
-        value = learned - c.delta * self._selection + noise * math.sqrt(c.v_0 + c.v_1 * apart)
-        return float(min(max(value, 0.0), 1.0))
+    def _learn(self, n: int, noise: float) -> None:
+        c, N = self._curve, len(self.bidders.clients)
+        apart = float(spread(n, N))
+        self._progress += progress(n, N, c.kappa)
+        self._selection = c.phi * self._selection + (1 - c.phi) * apart
+        self._accuracy = c.accuracy(self._progress, self._selection, apart, noise)

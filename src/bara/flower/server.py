@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from bara.federations.flower.federation import FlowerFederation
 from bara.federations.flower.habits import Habits
 from bara.federations.flower.identity import known_by
 from bara.federations.flower.strategies import check_weights
+from bara.ledger import Books
 from bara.plugins import check_keys, check_option
 from bara.records import AwardedRound, RoundRecord, decimal_money
 from bara.reports.html import run_report
@@ -77,8 +78,7 @@ def start(
         What `strategy.start` returns: the final arrays, and metrics by round.
     """
     tree = settings(context.run_config, num_rounds, timeout)
-    path = tree.pop("folder", None)
-    with _folder(Path(str(path)) if path else None, tree, grid) as folder:
+    with _folder(tree, grid) as folder:
         config = folder.config
         federation = FlowerFederation(
             grid,
@@ -90,8 +90,7 @@ def start(
             evaluate_config=evaluate_config,
         )
         log.info("bara: run folder %s", folder.path.resolve())
-        books = folder.resume if (folder.path / "config.toml").is_file() else folder.start
-        result = run(config, _show, folder=folder.path, books=books, federation=federation)
+        result = run(config, _show, folder=folder.path, books=_books(folder), federation=federation)
         folder.finish(result, run_report(result, config.to_toml(), "flwr run"))
     log.info("bara: %s; spent %s of %s", result.ended, result.spent, result.budget)
     return federation.result
@@ -121,6 +120,11 @@ def settings(app: Mapping[str, Any], num_rounds: int | None = None, timeout: flo
     return tree
 
 
+def _books(folder: RunFolder) -> Callable[[], Books]:
+    """Opens the books of a new run, or goes on with those of one that was started."""
+    return folder.resume if (folder.path / "config.toml").is_file() else folder.start
+
+
 def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
     """That section of the tree; a value where keys belong is refused."""
     section = tree.setdefault(name, {})
@@ -129,8 +133,10 @@ def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
     return section
 
 
-def _folder(path: Path | None, tree: dict[str, Any], grid: Grid) -> RunFolder:
-    """The run that is in this folder, or a new one; a count of 0 stands for the clients that are connected."""
+def _folder(tree: dict[str, Any], grid: Grid) -> RunFolder:
+    """The run that is in `bara.folder`, or a new one; a count of 0 stands for the clients that are connected."""
+    given = tree.pop("folder", None)
+    path = Path(str(given)) if given else None
     if path is not None and (path / "config.toml").is_file():
         return _found(path, tree)
     clients = _section(tree, "clients")

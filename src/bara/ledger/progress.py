@@ -103,7 +103,8 @@ def failures(books: Books, after: int = -1) -> list[Failure]:
     query = (
         sa.select(table.c.round, table.c.client, table.c.reason, promises.c.amount)
         .join(promises, same)
-        .where(table.c.run == books.chain.run, table.c.round > after, table.c.reason != DECLINED)
+        .where(table.c.run == books.chain.run, table.c.round > after)
+        .where(table.c.reason.is_not(None), table.c.reason != DECLINED)
         .order_by(table.c.round, table.c.client)
     )
     with books.store.read() as connection:

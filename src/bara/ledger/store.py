@@ -154,9 +154,10 @@ def _insertion(table: sa.Table, dialect: sa.Dialect) -> str:
 def whole_url(url: str) -> str:
     """The same database from whatever folder it is opened; a server's is as it was."""
     parsed = _parsed(url)
-    if parsed.get_backend_name() != "sqlite" or parsed.database in {None, "", ":memory:"}:
+    file = parsed.database or ":memory:"
+    if parsed.get_backend_name() != "sqlite" or file == ":memory:" or file.startswith("file:"):
         return url
-    return parsed.set(database=str(Path(str(parsed.database)).absolute())).render_as_string(hide_password=False)
+    return parsed.set(database=str(Path(file).absolute())).render_as_string(hide_password=False)
 
 
 def _parsed(url: str) -> sa.URL:

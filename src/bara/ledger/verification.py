@@ -148,11 +148,10 @@ class _Walk:
     def _check_memories(self) -> None:
         table = schema.memories
         kept = self._fetch(table, ["part", "round", "salt", "content"], run=self._books.chain.run)
-        body: dict[str, Any] = {} if self._settled is None else json.loads(self._settled.body)
-        known = body.get("memories", {})
-        learned_in = set() if self._settled is None or not known else {self._settled.round}
-        digests = {part: commitment(salt, text) for part, _, salt, text in kept}
-        if digests != known or {number for _, number, _, _ in kept} != learned_in:
+        settled = self._settled
+        digests = {} if settled is None else json.loads(settled.body).get("memories", {})
+        learned = {part: (settled.round if settled else None, digest) for part, digest in digests.items()}
+        if {part: (number, commitment(salt, text)) for part, number, salt, text in kept} != learned:
             raise _Wrong("what allocator and mechanism had learned does not fit the last settlement's digest")
 
 

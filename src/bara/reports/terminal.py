@@ -82,12 +82,10 @@ def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> 
     lost = [Text(f"{f.allocator}, seed {f.seed}: {f.error}", style="red") for f in failures]
     seeds = len({result.seed for result in results})
     note = Text(f"Accuracy in per cent, mean ± half of the 95 % interval over {seeds} paired seeds.", style="dim")
-    note.append(
-        " p: how often chance alone makes such a difference, corrected for how many are compared (Holm)."
-        if len(rows) > 1
-        else ""
-    )
-    note.append(" Lying: what the strategic clients earned beyond asking their cost." if "lying" in others else "")
+    if len(rows) > 1:
+        note.append(" p: how often chance alone makes such a difference, corrected for how many are compared (Holm).")
+    if "lying" in others:
+        note.append(" Lying: what the strategic clients earned beyond asking their cost.")
     return Group(table, note, *lost)
 
 

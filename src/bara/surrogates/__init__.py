@@ -1,6 +1,6 @@
 """Models of an unknown function from few, noisy values: numpy and scipy, knows no federated learning."""
 
-from bara.surrogates.learning_curve import LearningCurveBelief, Shapes, gap_left, log_odds, progress, spread
+from bara.surrogates.learning_curve import LearningCurveBelief, Shapes, gap_left, interval, log_odds, progress, spread
 from bara.surrogates.newton import NewtonPolynomial
 from bara.surrogates.time_varying_gp import DenseGP, KalmanGP, squared_exponential
 
@@ -11,6 +11,7 @@ __all__ = [
     "NewtonPolynomial",
     "Shapes",
     "gap_left",
+    "interval",
     "log_odds",
     "progress",
     "spread",

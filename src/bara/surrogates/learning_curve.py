@@ -25,6 +25,7 @@ nothing is iterated to convergence and there is no local optimum to fall into. D
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +68,17 @@ def progress(n: Numbers, clients: int, kappa: Numbers) -> Numbers:
 def spread(n: Numbers, clients: int) -> Numbers:
     """1/n - 1/N: how much a selection of n may differ from the whole; none where all take part."""
     return np.maximum(1 / n - 1 / clients, 0.0)
+
+
+def interval(draws: Sequence[float] | FloatArray) -> tuple[float, float]:
+    """Low and high, between which a next draw lies nine times in ten; from 19 draws on, fewer cannot say.
+
+    >>> interval(range(1, 20))
+    (1.0, 19.0)
+    """
+    # Weibull's: a next draw lies below the k-th smallest of n with probability k / (n + 1).
+    low, high = np.quantile(np.asarray(draws, float), [0.05, 0.95], method="weibull")
+    return float(low), float(high)
 
 
 def log_odds(accuracy: Numbers) -> Numbers:

@@ -16,7 +16,7 @@ Role = Literal["noisy", "free rider", "poisoner"]
 @final
 @dataclass(frozen=True)
 class Conduct:
-    """Everything clients do besides training as told; all of it depends on nothing but seed, round and client.
+    """Everything clients do besides training as told; all of it follows from seed, round and winners.
 
     Attributes:
         seed: Where it comes from.
