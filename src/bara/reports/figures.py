@@ -157,10 +157,8 @@ def _lines(ax: Axes, chart: Chart) -> None:
 
 def _save(figure: Figure, axes: Sequence[Axes], stem: Path, title: str, note: str) -> None:
     handles, labels = axes[0].get_legend_handles_labels()
-    if len(handles) > 3:
+    if len(handles) > 1:  # above or below it would lie on the title or the note
         figure.legend(handles, labels, loc="outside right upper", fontsize=8)
-    elif len(handles) > 1:
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), fontsize=8)
     if title:
         figure.suptitle(title, fontsize=11)
     if note:
