@@ -57,9 +57,11 @@ class Chain:
         self.state = self.layout.read(module)
         self.chunk = chunk_of(module)
         self._kernels, self._names = self._compile(_pool_first(list(module.named_children())))
-        self._first = next((i for i, slots in enumerate(self._names) if slots), 0)
-        self._backwards = list(enumerate(self._kernels))[: self._first - 1 if self._first else None : -1]
-        self._classes = torch.eye(0)
+        first = next((i for i, slots in enumerate(self._names) if slots), 0)
+        self._forwards = [kernel.forward for kernel in self._kernels]
+        # From the top down to the first layer that learns; each of them but that one owes the one below its gradient.
+        self._backwards = [(kernel.backward, i > 0) for i, kernel in enumerate(self._kernels[first:])][::-1]
+        self._classes = self._odds = torch.eye(0)
 
     def context(self) -> AbstractContextManager[Any]:
         """No autograd at all."""
@@ -73,9 +75,11 @@ class Chain:
     def accumulate(self, x: Tensor, y: Tensor, beta: float, alpha: float) -> Tensor:
         """Forward, the gradient of softmax and cross-entropy (p - onehot), backward."""
         scores = self._forward(x, training=True)
-        g = torch.softmax(scores, 1).sub_(self._onehot(y, scores.shape[1]))
-        for i, kernel in self._backwards:
-            g = kernel.backward(g, beta, alpha, wanted=i > self._first)
+        if self._odds.shape != scores.shape:
+            self._odds = torch.empty_like(scores)
+        g = torch.softmax(scores, 1, out=self._odds).sub_(self._onehot(y, scores.shape[1]))
+        for backward, wanted in self._backwards:
+            g = backward(g, beta, alpha, wanted=wanted)
         return scores
 
     def scores(self, x: Tensor) -> Tensor:
@@ -83,8 +87,8 @@ class Chain:
         return self._forward(x, training=False)
 
     def _forward(self, x: Tensor, *, training: bool) -> Tensor:
-        for kernel in self._kernels:
-            x = kernel.forward(x, training=training)
+        for forward in self._forwards:
+            x = forward(x, training=training)
         return x
 
     def _onehot(self, y: Tensor, classes: int) -> Tensor:

@@ -40,8 +40,9 @@ class Linear:
     def __init__(self, layer: nn.Linear, held: Tensors) -> None:
         """Compute with the held weights."""
         self._weight, self._turned, self._bias = held["weight"], held["weight"].t(), held["bias"]
-        self._out, self._back = Scratch(layer.out_features), Scratch(layer.in_features)
-        self._ones = torch.ones(0)
+        self._scratch = Scratch(layer.out_features), Scratch(layer.in_features)
+        self._g = self._turned_g = torch.empty(0)
+        self._allot(0)
 
     def aim(self, targets: Tensors) -> None:
         """Gradients of weight and bias."""
@@ -50,17 +51,24 @@ class Linear:
     def forward(self, x: Tensor, *, training: bool) -> Tensor:  # noqa: ARG002 - the kernels' common shape
         """One product, the bias inside it."""
         self._x = x
-        return torch.addmm(self._bias, x, self._turned, out=self._out.rows(len(x)))
+        if len(x) != self._rows:
+            self._allot(len(x))
+        return torch.addmm(self._bias, x, self._turned, out=self._y)
 
     def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:
         """Two products and one with a vector of ones, which is the sum over the batch."""
-        back = torch.mm(g, self._weight, out=self._back.rows(len(g))) if wanted else g
-        if len(self._ones) != len(g):
-            self._ones = torch.ones(len(g))
-        turned = g.t()
-        self._to_weight.addmm_(turned, self._x, beta=beta, alpha=alpha)
-        self._to_bias.addmv_(turned, self._ones, beta=beta, alpha=alpha)
+        if g is not self._g:  # it mostly is: the layer above writes to the same memory every time
+            self._g, self._turned_g = g, g.t()
+        back = torch.mm(g, self._weight, out=self._back) if wanted else g
+        self._to_weight.addmm_(self._turned_g, self._x, beta=beta, alpha=alpha)
+        self._to_bias.addmv_(self._turned_g, self._ones, beta=beta, alpha=alpha)
         return back
+
+    def _allot(self, rows: int) -> None:
+        """Memory for a batch of this size: asked for once, a small product would notice every question."""
+        self._rows = rows
+        self._y, self._back = (scratch.rows(rows) for scratch in self._scratch)
+        self._ones = torch.ones(rows)
 
 
 @final
