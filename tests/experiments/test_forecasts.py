@@ -3,13 +3,22 @@
 import json
 
 import pytest
+from numpy import std
 from typer.testing import CliRunner
 
 from bara.cli import app
 from bara.errors import ConfigError
 from bara.experiments.comparison import compare
 from bara.experiments.config import Config
-from bara.experiments.forecasts import BUDGETS, budget_for, curves, forecast_cells, outlooks, past_results
+from bara.experiments.forecasts import (
+    BUDGETS,
+    RUNS_APART,
+    budget_for,
+    curves,
+    forecast_cells,
+    outlooks,
+    past_results,
+)
 from bara.experiments.runner import run
 
 TREE = {
@@ -40,6 +49,13 @@ def test_past_runs_make_the_interval_narrow_and_put_it_where_the_truth_is():
     assert known.accuracy[2] - known.accuracy[0] < (unknown.accuracy[2] - unknown.accuracy[0]) / 2
     inside = [known.accuracy[0] - 0.01 <= final <= known.accuracy[2] + 0.01 for final in finals]
     assert sum(inside) >= 7
+
+
+def test_a_lone_past_run_leaves_open_how_far_another_ends_from_it():
+    told = past(1)
+    once, often = curves(config(), told, 50), curves(config(), told * 8, 50)
+    apart = [(one.y_max - same.y_max) / (2**0.5 - 0.5) for one, same in zip(once, often, strict=True)]
+    assert std(apart) == pytest.approx(RUNS_APART, rel=0.3)  # sqrt(2 / 1) less sqrt(2 / 8), of the same normal draws
 
 
 def test_more_money_buys_a_better_model():
