@@ -106,9 +106,8 @@ def _play(folder: RunFolder, books: Callable[[], Books], logs: list[str], as_jso
             with Loggers(logs, folder.path, config.model_dump(mode="json")) as loggers:
                 result = run(config, show, loggers.observe, interruption.observe, folder=folder.path, books=books)
         except RunStoppedError as stopped:
-            how = f"bara resume {shlex.quote(str(folder.path))}"
             why = str(stopped).replace("DIR", shlex.quote(str(folder.path)))
-            typer.echo(f"bara: {why}; the books are closed; go on with: {how}", err=True)
+            typer.echo(f"bara: {why}; the books are closed; go on with: {folder.resume_command}", err=True)
             raise typer.Exit(130 if interruption.asked else 1) from None
     places = folder.finish(result, run_report(result, config.to_toml(), folder.command))
     if as_json:

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -36,12 +35,14 @@ def _open(context: typer.Context, folder: Folder) -> None:
 
 @contextlib.contextmanager
 def _books(context: typer.Context, debug: bool) -> Iterator[Books]:
+    with _folder(context, debug) as (_, books):
+        yield books
+
+
+@contextlib.contextmanager
+def _folder(context: typer.Context, debug: bool) -> Iterator[tuple[RunFolder, Books]]:
     with errors(debug), RunFolder.find(context.obj) as folder:
-        yield folder.look()
-
-
-def _resume(context: typer.Context) -> str:
-    return f"bara resume {shlex.quote(str(context.obj))}"
+        yield folder, folder.look()
 
 
 @ledger_app.command("statement", epilog=examples("bara ledger DIR statement --client client-03 --csv"))
@@ -122,25 +123,25 @@ def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> 
 @ledger_app.command("pause", epilog=examples("bara ledger DIR pause"))
 def pause_command(context: typer.Context, debug: Debug = False) -> None:
     """Stop the run before its next round; `bara resume DIR` continues it."""
-    with _books(context, debug) as books:
+    with _folder(context, debug) as (folder, books):
         operators.pause(books)
-        typer.echo(f"paused before its next round; continue with: {_resume(context)}")
+        typer.echo(f"paused before its next round; continue with: {folder.resume_command}")
 
 
 @ledger_app.command("approve", epilog=examples("bara ledger DIR approve 12"))
 def approve_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
     """Allow an award above ledger.approve_above; `bara resume DIR` trains it."""
-    with _books(context, debug) as books:
+    with _folder(context, debug) as (folder, books):
         operators.approve(books, round_number)
-        typer.echo(f"round {round_number} is approved; train it with: {_resume(context)}")
+        typer.echo(f"round {round_number} is approved; train it with: {folder.resume_command}")
 
 
 @ledger_app.command("decline", epilog=examples("bara ledger DIR decline 12"))
 def decline_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
     """Refuse an award above ledger.approve_above: nobody trains, nobody is paid, `bara resume DIR` goes on."""
-    with _books(context, debug) as books:
+    with _folder(context, debug) as (folder, books):
         operators.decline(books, round_number)
-        typer.echo(f"round {round_number} is declined; go on with: {_resume(context)}")
+        typer.echo(f"round {round_number} is declined; go on with: {folder.resume_command}")
 
 
 @ledger_app.command("sign", epilog=examples("bara ledger DIR sign --client client-03 > client-03.json"))

@@ -1,10 +1,10 @@
 """What pages show, as trees that JSON can say; amounts are decimal numbers in the budget's unit."""
 
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -12,6 +12,7 @@ from bara.dashboard.labels import shown
 from bara.dashboard.rounds import sheet_tree
 from bara.dashboard.thinning import thin
 from bara.dashboard.views import RunView
+from bara.experiments.folders import command
 from bara.ledger.progress import ClosedRound
 from bara.ledger.statements import ClientTotal
 from bara.records import decimal_money
@@ -71,14 +72,9 @@ def state_tree(view: RunView) -> Tree:
         "at": state.at,
         "head": state.head,
         "closed": state.closed,
-        "resume": _resume(view) if word == "stopped" else None,
+        "resume": command("resume", Path(view.place), view.engine) if word == "stopped" else None,
         "training": view.newest.round if training and view.newest is not None else None,
     }
-
-
-def _resume(view: RunView) -> str:
-    """The command, whole and exact, that makes a stopped run go on."""
-    return "flwr run" if view.engine == "flower-app" else f"bara resume {shlex.quote(view.place)}"
 
 
 def glance(view: RunView) -> Tree:

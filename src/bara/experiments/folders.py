@@ -22,6 +22,11 @@ from bara.ledger.store import HEAD, whole_url
 from bara.records import money
 
 
+def command(verb: str, place: Path, engine: str) -> str:
+    """The command, whole and exact, that runs or resumes what is there: bara's own, or a Flower app's."""
+    return "flwr run" if engine == "flower-app" else f"bara {verb} {shlex.quote(str(place))}"
+
+
 @final
 class RunFolder(contextlib.ExitStack):
     """A run on disk; a context manager, because it holds a lock and a database. Use `new` or `find`.
@@ -111,7 +116,12 @@ class RunFolder(contextlib.ExitStack):
     @property
     def command(self) -> str:
         """What repeats the run."""
-        return f"bara run {shlex.quote(str(self.path / 'config.toml'))}"
+        return command("run", self.path / "config.toml", self.config.federation.engine)
+
+    @property
+    def resume_command(self) -> str:
+        """What makes the run go on, once it was stopped."""
+        return command("resume", self.path, self.config.federation.engine)
 
     @property
     def name(self) -> str:

@@ -91,7 +91,7 @@ def start(
         )
         log.info("bara: run folder %s", folder.path.resolve())
         result = run(config, _show, folder=folder.path, books=_books(folder), federation=federation)
-        folder.finish(result, run_report(result, config.to_toml(), "flwr run"))
+        folder.finish(result, run_report(result, config.to_toml(), folder.command))
     log.info("bara: %s; spent %s of %s", result.ended, result.spent, result.budget)
     return federation.result
 

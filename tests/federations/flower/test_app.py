@@ -11,7 +11,7 @@ from flwr.serverapp.strategy import FedAdam, FedAvg, FedMedian
 from typer.testing import CliRunner
 
 from bara.cli import app as program
-from bara.errors import ConfigError, LedgerError
+from bara.errors import ConfigError, LedgerError, RunStoppedError
 from bara.experiments.folders import RunFolder
 from bara.federations.flower.federation import FlowerFederation
 from bara.flower import start
@@ -164,6 +164,37 @@ def test_bara_itself_cannot_go_on_with_an_apps_run_and_says_who_can(tmp_path):
     done = CliRunner().invoke(program, ["resume", str(tmp_path / "run")])
     assert done.exit_code == 2
     assert "this run belongs to a Flower app; required is `flwr run`" in done.output
+
+
+def test_an_award_that_needs_approval_ends_the_app_and_once_approved_is_trained(tmp_path):
+    keys = {"bara.ledger.approve-above": 5, "bara.budget.max-rounds": 1}
+    before, after = LocalGrid(walking_app(), 5), LocalGrid(walking_app(), 5)
+    with pytest.raises(RunStoppedError, match=r"round 1 promises 12.00, above ledger.approve_above = 5.00"):
+        begin(tmp_path / "run", grid=before, **keys)
+    assert account(tmp_path / "run")[0].spent == 0
+    approved = CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "approve", "1"])
+    assert approved.output == "round 1 is approved; train it with: flwr run\n"
+    begin(tmp_path / "run", grid=after, **keys)
+    assert [sum(m.metadata.message_type == "train" for m in grid.pushed) for grid in (before, after)] == [0, 3]
+    assert account(tmp_path / "run")[0].spent == 12_000_000
+
+
+def test_a_pause_ends_the_app_before_its_next_round_and_it_goes_on_where_it_was(tmp_path, monkeypatch):
+    def paused(self, round, award):  # noqa: A002
+        if round == 2:
+            told.append(CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "pause"]).output)
+        return trained(self, round, award)
+
+    told, trained = [], FlowerFederation.train
+    with monkeypatch.context() as patched:
+        patched.setattr(FlowerFederation, "train", paused)
+        with pytest.raises(RunStoppedError, match="paused"):
+            begin(tmp_path / "run")
+    assert told == ["paused before its next round; continue with: flwr run\n"]
+    assert len(account(tmp_path / "run")[1]) == 1 + 2  # the initial model, and two rounds
+    begin(tmp_path / "run")
+    begin(tmp_path / "whole")
+    assert account(tmp_path / "run")[1] == account(tmp_path / "whole")[1]
 
 
 def test_where_no_count_is_set_the_clients_that_are_connected_count(tmp_path):
