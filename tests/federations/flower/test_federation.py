@@ -292,6 +292,20 @@ def test_an_outlier_is_refused_where_the_mechanism_says_so(federate, grid):
     assert "its update is not ideal" in federation.train(1, award(0, 1, 2, 3, 4)).void["client-0"]
 
 
+def test_where_shapes_may_differ_a_model_grows_as_the_strategy_lets_it(federate, grid):
+    for client in range(3):
+        grid.mishaps["train", client] = sending(w=np.ones((2, 3), np.float32), b=np.zeros(2), tree=np.ones(4))
+    federation = federate(same_shapes=False)
+    federation.bids(1)
+    assert len(federation.train(1, award(0, 1, 2)).delivered) == 3
+    assert federation.result.arrays["tree"].numpy().tolist() == [1, 1, 1, 1]
+
+
+def test_updates_of_any_shape_cannot_be_compared_with_the_others(federate):
+    with pytest.raises(ConfigError, match=r"federation.same_shapes is false, and the mechanism refuses updates far"):
+        federate(same_shapes=False, outliers=6.0)
+
+
 def test_without_data_of_its_own_the_server_relies_on_the_clients_evaluation(federate):
     federation = federate(FedAvg(), evaluate=None)
     assert federation.evaluate().accuracy == 0

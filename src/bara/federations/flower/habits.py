@@ -47,11 +47,16 @@ class Habits:
     folder: Path | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be waited for."""
+        """Refuse what cannot be waited for, or compared."""
         for name in ("bid_seconds", "train_seconds", "evaluate_seconds"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ConfigError(f"federation.{name} is {getattr(self, name)}; required is a finite number above 0")
         if self.fewest < 1 or self.patience < 0:
             raise ConfigError(
                 f"federation.fewest is {self.fewest} and patience {self.patience}; required are at least 1 and 0"
+            )
+        if self.outliers is not None and not self.same_shapes:
+            raise ConfigError(
+                "federation.same_shapes is false, and the mechanism refuses updates far from the others'; required is "
+                "true, or a mechanism that does not (fair: mechanism.outliers = 0)"
             )
