@@ -83,13 +83,18 @@ def truthful_in_price(mechanism: Mechanism, case: Case) -> CounterExample | None
 
 
 def monotone(mechanism: Mechanism, case: Case) -> CounterExample | None:
-    """A winner that asks less still wins, and recruiting more never costs less."""
+    """A winner that asks less still wins, and recruiting more never costs less.
+
+    Unless asking less ends the run: at first price it makes more clients affordable within the caps, perhaps more than
+    the purse can pay, and an offer whose shortfall is `stop` then recruits nobody.
+    """
     award = _award(mechanism, case)
     for client in award.clients:
         for price in _lies(case.bids, client)[case.lies]:
             if price < case.bids.price_of(client):
                 other = mechanism.menu(case.bids.replace_price(client, price)).award(case.offer, case.purse)
-                if client not in other.clients:
+                ends = other.fell_short and case.offer.shortfall == "stop"
+                if client not in other.clients and not ends:
                     return CounterExample(
                         f"{client} wins at {show_money(case.bids.price_of(client))} but not at {show_money(price)}; "
                         f"{_tell(case)}"
