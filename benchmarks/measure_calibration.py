@@ -44,14 +44,16 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("folder", type=Path)
     options.add_argument("--suite", default="report")
+    options.add_argument("--only", default="", help="these of its settings, by comma")
+    options.add_argument("--past", type=int, nargs="+", default=[1, 3], help="how many past runs a forecast knows")
     options.add_argument("--allocators", default="even,finale")
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--draws", type=int, default=40)
     chosen = options.parse_args()
     print(f"{'past runs':<10}{'setting':<26}{'allocator':<12}{'trials':>6}{'held':>7}{'width':>8}{'off by':>8}")
-    for known in (1, 3):
+    for known in chosen.past:
         total = []
-        for setting in suites.settings(chosen.suite):
+        for setting in suites.settings(chosen.suite, only=chosen.only.split(",") if chosen.only else ()):
             tried = list(misses(chosen, setting, known))
             total += tried
             for allocator, rows in itertools.groupby(tried, key=lambda row: row[0]):
