@@ -62,9 +62,7 @@ def compare_command(
         grid = _grid(settings, experiment, _names(allocators, experiment), seeds)
         results, failures = run_grid(grid, out, jobs, cluster, quiet=as_json)
         if out is not None and results:
-            _keep(
-                Comparison(command_line(), "" if suite else experiment.to_toml(), [c.key for c in grid]), results, out
-            )
+            _keep(out, results, grid, "" if suite else experiment.to_toml())
         standings = _standings(settings, results)
         if as_json:
             failed = [{key: value for key, value in vars(f).items() if value is not None} for f in failures]
@@ -76,9 +74,11 @@ def compare_command(
             raise typer.Exit(1)
 
 
-def _keep(comparison: Comparison, results: Sequence[Result], out: Path) -> None:
-    comparison.keep(out)
-    (out / "report.html").write_text(comparison_report(results, comparison.config, comparison.command))
+def _keep(out: Path, results: Sequence[Result], grid: Sequence[Cell], config: str) -> None:
+    """Leave beside the results what was compared, and a page to open."""
+    kept = Comparison(command_line(), config, [cell.key for cell in grid])
+    kept.keep(out)
+    (out / "report.html").write_text(comparison_report(results, kept.config, kept.command))
 
 
 def _standings(settings: Sequence[suites.Setting], results: Sequence[Result]) -> Standings | None:

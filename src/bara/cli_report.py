@@ -39,7 +39,8 @@ def _finished(folder: Path) -> tuple[Result, RunFolder]:
         path = folder / "result.json"
         if not path.is_file():
             raise ConfigError(
-                f"the run in {str(folder)!r} has not ended; `bara dashboard` shows it as it is, `bara resume` ends it"
+                f"the run in {str(folder)!r} has not ended; `bara dashboard` shows it as it is, "
+                f"`{found.resume_command}` ends it"
             )
         return read_result(path), found
 

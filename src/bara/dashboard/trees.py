@@ -12,7 +12,7 @@ from bara.dashboard.labels import shown
 from bara.dashboard.rounds import sheet_tree
 from bara.dashboard.thinning import thin
 from bara.dashboard.views import RunView
-from bara.experiments.folders import command
+from bara.experiments.folders import command_for
 from bara.ledger.progress import ClosedRound
 from bara.ledger.statements import ClientTotal
 from bara.records import decimal_money
@@ -72,7 +72,7 @@ def state_tree(view: RunView) -> Tree:
         "at": state.at,
         "head": state.head,
         "closed": state.closed,
-        "resume": command("resume", Path(view.place), view.engine) if word == "stopped" else None,
+        "resume": command_for("resume", Path(view.place), view.engine) if word == "stopped" else None,
         "training": view.newest.round if training and view.newest is not None else None,
     }
 

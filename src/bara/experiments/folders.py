@@ -22,7 +22,7 @@ from bara.ledger.store import HEAD, whole_url
 from bara.records import money
 
 
-def command(verb: str, place: Path, engine: str) -> str:
+def command_for(verb: str, place: Path, engine: str) -> str:
     """The command, whole and exact, that runs or resumes what is there: bara's own, or a Flower app's."""
     return "flwr run" if engine == "flower-app" else f"bara {verb} {shlex.quote(str(place))}"
 
@@ -101,7 +101,7 @@ class RunFolder(contextlib.ExitStack):
         if books is None:
             self._refuse_lost_books(store)
             raise LedgerError(
-                f"the run in {self.path} was stopped before its books were opened; `bara resume` opens them"
+                f"the run in {self.path} was stopped before its books were opened; `{self.resume_command}` opens them"
             )
         return books
 
@@ -116,12 +116,12 @@ class RunFolder(contextlib.ExitStack):
     @property
     def command(self) -> str:
         """What repeats the run."""
-        return command("run", self.path / "config.toml", self.config.federation.engine)
+        return command_for("run", self.path / "config.toml", self.config.federation.engine)
 
     @property
     def resume_command(self) -> str:
         """What makes the run go on, once it was stopped."""
-        return command("resume", self.path, self.config.federation.engine)
+        return command_for("resume", self.path, self.config.federation.engine)
 
     @property
     def name(self) -> str:

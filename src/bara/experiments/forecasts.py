@@ -75,8 +75,8 @@ def past_results(places: Iterable[Path]) -> list[Result]:
 def curves(config: Config, past: Sequence[Result], count: int) -> list[ImaginedCurve]:
     """So many curves that the task may have, in turn from what each past run taught; from the prior without any.
 
-    The run to come differs from every past one. About their unknown middle its variance is `RUNS_APART` squared and a
-    k-th of that for the middle of k runs; the runs' own differences, which the draws show, make up all but 2 / k of it.
+    The run to come differs from the past ones. In units of `RUNS_APART` squared its variance about the middle of k runs
+    is 1 + 1/k; that of draws from each of the k in turn is 1 - 1/k already, so that 2/k are added.
     """
     if count < 2:
         raise ConfigError(f"{count} draws; required is at least 2, or there is no interval")
