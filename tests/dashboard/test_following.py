@@ -5,6 +5,7 @@ import pytest
 
 from bara import Market
 from bara.allocators import Even
+from bara.dashboard import views
 from bara.dashboard.following import Following
 from bara.dashboard.forecast import Extrapolation
 from bara.dashboard.views import RunView
@@ -21,7 +22,7 @@ def going(tmp_path, make_federation):
     store = Store.in_file(tmp_path / "ledger.db")
     purse = Purse.of(500, 400)
     books = Books.open(store, "run", {"clients": {"count": 8}}, purse)
-    steps = Market(Even(), bid_price_first(), make_federation(), purse).rounds()
+    steps = Market(Even(), bid_price_first(), make_federation(failure_rate=0.3), purse).rounds()
 
     def play(rounds):
         while rounds:
@@ -119,6 +120,23 @@ def test_a_page_grown_round_by_round_is_the_page_read_at_once(going):
     assert grown.forecast == whole.forecast
 
 
+@pytest.mark.parametrize("read", ["closed_rounds", "failures", "add_totals"])
+def test_a_round_that_is_settled_while_a_page_reads_is_for_the_next_look(going, monkeypatch, read):
+    path, play = going
+    play(3)
+    view = RunView("run", "run", lambda: look(path))
+    real = getattr(views, read)
+    with monkeypatch.context() as patch:
+        patch.setattr(views, read, lambda *args: play(4) or real(*args))
+        view.refresh()
+    assert view.failures, "nobody failed: this test shows nothing"
+    assert view.state.closed == view.rounds[-1].round == 2
+    view.refresh()
+    whole = RunView("run", "run", lambda: look(path))
+    whole.refresh()
+    assert (view.rounds, view.totals, view.failures) == (whole.rounds, whole.totals, whole.failures)
+
+
 def test_a_run_that_took_anothers_place_is_read_anew(going, make_run):
     path, play = going
     play(30)
@@ -134,7 +152,7 @@ def test_a_run_that_took_anothers_place_is_read_anew(going, make_run):
 def test_a_long_run_is_forecast_in_blocks(going):
     path, play = going
     play(40)
-    rounds = closed_rounds(look(path))
+    rounds = closed_rounds(look(path), -1, 39)
     long = [rounds[0], *rounds[1:] * 100]
     forecast = Extrapolation(8).forecast(long, 100)
     assert abs(forecast.accuracy - rounds[-1].accuracy) < 0.15

@@ -102,9 +102,9 @@ class RunView:
 
     def _grow(self, found: State) -> None:
         last = self.rounds[-1].round if self.rounds else -1
-        new = closed_rounds(self.books, last)
-        failed = failures(self.books, last)
-        closed = new[-1].round if new else last
+        closed = found.closed  # what is settled while we read is for the next look
+        new = closed_rounds(self.books, last, closed)
+        failed = failures(self.books, last, closed)
         newest = self.sheet(closed + 1) or self.sheet(closed)
         add_totals(self.books, self.totals, new)  # the last that can fail: what was read counts once
         self.failures += failed

@@ -83,27 +83,29 @@ def state(books: Books) -> State:
     )
 
 
-def closed_rounds(books: Books, after: int = -1) -> list[ClosedRound]:
-    """The settled rounds after that one."""
+def closed_rounds(books: Books, after: int, until: int) -> list[ClosedRound]:
+    """The settled rounds after that one, and not after this one."""
     events, closings = schema.events, schema.closings
     query = (
         sa.select(closings, events.c.at, events.c.body)
         .join(events, (events.c.run == closings.c.run) & (events.c.round == closings.c.round))
-        .where(closings.c.run == books.chain.run, closings.c.round > after, events.c.kind == "settled")
+        .where(
+            closings.c.run == books.chain.run, closings.c.round.between(after + 1, until), events.c.kind == "settled"
+        )
         .order_by(closings.c.round)
     )
     with books.store.read() as connection:
         return [_closed(row) for row in connection.execute(query)]
 
 
-def failures(books: Books, after: int = -1) -> list[Failure]:
-    """Who did not deliver in the rounds after that one, and why; where an operator declined an award, nobody failed."""
+def failures(books: Books, after: int, until: int) -> list[Failure]:
+    """Who did not deliver in these rounds, and why; where an operator declined an award, nobody failed."""
     table, promises = schema.settlements, schema.promises
     same = (promises.c.run == table.c.run) & (promises.c.round == table.c.round) & (promises.c.client == table.c.client)
     query = (
         sa.select(table.c.round, table.c.client, table.c.reason, promises.c.amount)
         .join(promises, same)
-        .where(table.c.run == books.chain.run, table.c.round > after)
+        .where(table.c.run == books.chain.run, table.c.round.between(after + 1, until))
         .where(table.c.reason.is_not(None), table.c.reason != DECLINED)
         .order_by(table.c.round, table.c.client)
     )
