@@ -28,8 +28,9 @@ class Own(nn.Module):
     def forward(self, x):
         return self.b(self.a(x.flatten(1)).tanh())
 def Chain(shape, classes):
-    return nn.Sequential(nn.BatchNorm2d(1), nn.Conv2d(1, 6, 3, stride=2, padding=1), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
-                         nn.Flatten(), nn.ReLU(), nn.Linear(24, classes))
+    return nn.Sequential(nn.BatchNorm2d(1), nn.Conv2d(1, 16, 3, stride=2, padding=1), nn.ReLU(),
+                         nn.Conv2d(16, 6, 3, stride=(1, 2), padding=(2, 1)), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
+                         nn.Flatten(), nn.ReLU(), nn.Linear(18, classes))
 """
 CLASSES, SEED = 5, 4
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from bara.federations.simulator.scratch import Scratch
+from bara.federations.simulator.unfolding import Unfolding
 
 Tensors = dict[str, Tensor]
 aten = torch.ops.aten
@@ -81,6 +82,7 @@ class Convolution:
         self._how = (list(layer.stride), list(layer.padding), list(layer.dilation), False, [0, 0], layer.groups)
         # measured: large windows over many channels are faster channels first, converting there and back included
         self._inside = torch.contiguous_format if _is_wide(layer) else torch.channels_last
+        self._unfolding = Unfolding.where_faster(layer)
 
     def aim(self, targets: Tensors) -> None:
         """Gradients of weight and bias."""
@@ -94,18 +96,23 @@ class Convolution:
         return y.contiguous(memory_format=torch.channels_last)
 
     def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:
-        """The library's own kernel; two passes over its small weights cost nothing beside it."""
-        back, weight, bias = aten.convolution_backward.default(
-            g.contiguous(memory_format=self._inside),
-            self._x,
-            self._now,
-            [len(self._bias)],
-            *self._how,
-            [wanted, True, True],
-        )
+        """The library's own kernel, or products over windows; the passes over its small weights cost nothing beside."""
+        g = g.contiguous(memory_format=self._inside)
+        if self._unfolding is None:
+            back, weight, bias = self._library(g, [wanted, True, True])
+        else:
+            back = self._library(g, [True, False, False])[0] if wanted else g
+            weight, bias = self._unfolding.gradient(self._x, g), g.sum((0, 2, 3))
         self._to_weight.mul_(beta).add_(weight, alpha=alpha)
         self._to_bias.mul_(beta).add_(bias, alpha=alpha)
         return back.contiguous(memory_format=torch.channels_last) if wanted else g
+
+    def _library(self, g: Tensor, wanted: list[bool]) -> tuple[Tensor, Tensor, Tensor]:
+        """Which of the gradients of input, weight and bias are wanted."""
+        back: tuple[Tensor, Tensor, Tensor] = aten.convolution_backward.default(
+            g, self._x, self._now, [len(self._bias)], *self._how, wanted
+        )
+        return back
 
 
 @final
