@@ -131,8 +131,9 @@ class Relu:
         return self._y
 
     def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:  # noqa: ARG002
-        """Times 1 where the output was positive, 0 elsewhere: in place, for the layer above has done with it."""
-        return g.mul_(self._y.sign_())
+        """Nothing where the output was nothing: in place, for the layer above has done with it."""
+        back: Tensor = aten.threshold_backward.grad_input(g, self._y, 0, grad_input=g)
+        return back
 
 
 @final
@@ -150,22 +151,24 @@ class MaxPool:
 
     def forward(self, x: Tensor, *, training: bool) -> Tensor:  # noqa: ARG002 - the kernels' common shape
         """Remember which one was the largest."""
-        self._x = x
         if self._back.shape != x.shape:
             self._allot(x)
         aten.max_pool2d_with_indices.out(x, *self._how, out=self._out, indices=self._where)
         return self._out
 
     def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:  # noqa: ARG002
-        """The largest one takes the gradient."""
-        back = aten.max_pool2d_with_indices_backward.grad_input
-        return back(g, self._x, *self._how, self._where, grad_input=self._back)  # type: ignore[no-any-return]
+        """The largest one takes the gradient; its memory format is the one that comes out."""
+        last = g.is_contiguous(memory_format=torch.channels_last)
+        where, back = (self._where, self._back) if last else (self._where.contiguous(), self._first)
+        return aten.max_pool2d_with_indices_backward.grad_input(  # type: ignore[no-any-return]
+            g, back, *self._how, where, grad_input=back
+        )
 
     def _allot(self, x: Tensor) -> None:
         """Memory for a batch of this size, used again for the next: fresh pages would cost more than the pooling."""
         made: tuple[Tensor, Tensor] = aten.max_pool2d_with_indices.default(x, *self._how)
         self._out, self._where = made
-        self._back = torch.empty_like(x)
+        self._back, self._first = torch.empty_like(x), torch.empty(x.shape)
 
 
 @final
@@ -195,6 +198,7 @@ class BatchNorm:
 
     def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:  # noqa: ARG002
         """The library's own kernel."""
+        g = g.contiguous(memory_format=torch.channels_last)
         back, weight, bias = aten.native_batch_norm_backward.default(
             g, self._x, self._weight, self._mean, self._var, self._m, self._s, *self._how_back
         )
@@ -219,9 +223,8 @@ class Flatten:
         return x.reshape(len(x), -1)
 
     def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:  # noqa: ARG002
-        """Back into pictures, channels last, as the kernels below want them."""
-        back = g.view(self._shape)
-        return back.contiguous(memory_format=torch.channels_last) if back.ndim == 4 else back
+        """Back into pictures, channels first; a kernel below that wants them otherwise makes them so."""
+        return g.view(self._shape)
 
 
 def _is_wide(layer: nn.Conv2d) -> bool:
