@@ -1,11 +1,13 @@
-"""Writes the suite's table into docs/planner.md from the runs in docs/results/suite-report.csv.
+"""Writes the tables of docs/planner.md from the runs in docs/results.
 
 python scripts/suite_table.py
 """
 
 import csv
+import re
 import sys
 from pathlib import Path
+from statistics import fmean
 from types import SimpleNamespace
 
 from bara.experiments.standings import Standings
@@ -13,15 +15,15 @@ from bara.experiments.statistics import estimate
 from bara.experiments.suites import settings
 
 ROOT = Path(__file__).parents[1]
-RUNS = ROOT / "docs" / "results" / "suite-report.csv"
+RESULTS = ROOT / "docs" / "results"
 PAGE = ROOT / "docs" / "planner.md"
-START, END = "<!-- table: report -->\n", "<!-- end of table -->\n"
 NUMBERS = {"seed": int, "rounds": int} | dict.fromkeys(("accuracy_final", "accuracy_last10", "spent"), float)
+EVERYBODY = "everybody"
 
 
-def runs():
+def runs(name="suite-report"):
     """Every run of the file, its numbers as numbers."""
-    with RUNS.open(newline="") as file:
+    with (RESULTS / f"{name}.csv").open(newline="") as file:
         for row in csv.DictReader(file):
             yield SimpleNamespace(**row | {name: kind(row[name]) for name, kind in NUMBERS.items()})
 
@@ -32,45 +34,97 @@ def shown(value, *, signed=False):
     return f"{100 * value.mean:{'+' if signed else ''}.1f}{margin}"
 
 
-def lines():
-    """The table: settings down, allocators across; then where each stands."""
+def row(*cells):
+    """One row of a table."""
+    return "| " + " | ".join(cells) + " |"
+
+
+def head(*cells):
+    """The head of a table."""
+    return f"{row(*cells)}\n{'|---' * len(cells)}|"
+
+
+def report():
+    """Settings down, allocators across; then where each stands."""
     standings = Standings(settings("report"), list(runs()))
     names = standings.allocators
-    yield "| | " + " | ".join(f"`{name}`" for name in names) + " |"
-    yield "|---" * (len(names) + 1) + "|"
+    yield head("", *(f"`{name}`" for name in names)).replace("|  |", "| |")
     for setting in standings.settings:
         finals = [estimate(list(standings.final(setting.name, name).values())) for name in names]
         best = max(final.mean for final in finals)
-        cells = (f"**{shown(final)}**" if final.mean == best else shown(final) for final in finals)
-        yield f"| {setting.name} | " + " | ".join(cells) + " |"
+        yield row(setting.name, *(f"**{shown(one)}**" if one.mean == best else shown(one) for one in finals))
     every = [standings.of(name) for name in names]
-    yield "| *mean* | " + " | ".join(f"{100 * one.final:.1f}" for one in every) + " |"
-    yield "| *mean of the last ten rounds* | " + " | ".join(f"{100 * one.last10:.1f}" for one in every) + " |"
-    yield "| *less `even`* | " + " | ".join(shown(one.gain, signed=True) for one in every) + " |"
-    yield (
-        "| *of its error removed, not IID, %* | "
-        + " | ".join(f"{100 * one.error_removed:+.1f}" for one in every)
-        + " |"
+    yield row("*mean*", *(f"{100 * one.final:.1f}" for one in every))
+    yield row("*mean of the last ten rounds*", *(f"{100 * one.last10:.1f}" for one in every))
+    yield row("*less `even`*", *(shown(one.gain, signed=True) for one in every))
+    yield row("*of its error removed, not IID, %*", *(f"{100 * one.error_removed:+.1f}" for one in every))
+    yield row("*less the best rival of each setting*", *(shown(one.over_rivals, signed=True) for one in every))
+    yield row("*farthest behind that rival*", *(f"{one.worst[0]} {shown(one.worst[1], signed=True)}" for one in every))
+
+
+def unlimited():
+    """The planner beside everybody in every round, whatever that costs."""
+    played = [run for run in runs() if run.allocator in {"even", "finale", "planner"}]
+    everybody = list(runs("unlimited"))
+    for run in everybody:
+        run.allocator = EVERYBODY
+    standings = Standings(settings("report"), played + everybody)
+    names = ("even", "finale", "planner", EVERYBODY)
+    yield head(
+        "final accuracy, %", *(f"`{name}`" for name in names[:3]), EVERYBODY, "times the money", "less `planner`"
     )
-    yield (
-        "| *less the best rival of each setting* | "
-        + " | ".join(shown(one.over_rivals, signed=True) for one in every)
-        + " |"
-    )
-    yield (
-        "| *farthest behind that rival* | "
-        + " | ".join(f"{one.worst[0]} {shown(one.worst[1], signed=True)}" for one in every)
-        + " |"
-    )
+    for setting in standings.settings:
+        finals = {name: standings.final(setting.name, name) for name in names}
+        more = [finals[EVERYBODY][seed] - finals["planner"][seed] for seed in finals["planner"]]
+        times = _spent(everybody, setting.name, EVERYBODY) / _spent(played, setting.name, "planner")
+        means = (f"{100 * fmean(finals[name].values()):.1f}" for name in names)
+        yield row(setting.name, *means, f"{times:.1f}", shown(estimate(more), signed=True))
+    every = [standings.of(name) for name in names]
+    less = every[-1].final - every[-2].final
+    yield row("*mean*", *(f"{100 * one.final:.1f}" for one in every), "", f"{100 * less:+.1f}")
+    yield row("*of `even`'s error removed, not IID, %*", *(f"{100 * one.error_removed:+.1f}" for one in every), "", "")
+
+
+def _spent(played, setting, allocator):
+    return fmean(run.spent for run in played if (run.setting, run.allocator) == (setting, allocator))
+
+
+def fixed():
+    """For each dataset the best constant n in hindsight, and the planner."""
+    constant = list(runs("fixed"))
+    datasets = list(dict.fromkeys(run.dataset for run in constant))
+    names = list(dict.fromkeys(run.allocator for run in constant if run.allocator.startswith("fixed")))
+    yield head("final accuracy, %", *(name.removeprefix("fixed:") for name in names), "`planner`", "less the best")
+    for dataset in datasets:
+        here = [run for run in constant if run.dataset == dataset]
+        there = [run for run in runs() if run.setting == here[0].setting and run.dataset == dataset]
+        finals = {name: _by_seed(here, name) for name in names}
+        planner = _by_seed(here + there, "planner")
+        best = max(finals.values(), key=lambda final: fmean(final.values()))
+        cells = [f"{100 * fmean(one.values()):.1f}" for one in finals.values()]
+        cells = [f"**{cell}**" if one is best else cell for cell, one in zip(cells, finals.values(), strict=True)]
+        less = shown(estimate([planner[seed] - best[seed] for seed in planner]), signed=True)
+        yield row(dataset, *cells, f"{100 * fmean(planner.values()):.1f}", less)
+
+
+def _by_seed(played, allocator):
+    return {run.seed: run.accuracy_final for run in played if run.allocator == allocator}
+
+
+TABLES = {"report": report, "unlimited": unlimited, "fixed": fixed}
 
 
 def page():
-    """The page with its table made anew."""
+    """The page with its tables made anew."""
     text = PAGE.read_text()
-    before, rest = text.split(START)
-    return before + START + "\n" + "\n".join(lines()) + "\n\n" + END + rest.split(END)[-1]
+    for name, lines in TABLES.items():
+        start, end = f"<!-- table: {name} -->\n", "\n<!-- end of table -->"
+        table = "\n".join(lines())
+        text = re.sub(f"(?s){start}.*?{end}", lambda _, whole=f"{start}\n{table}\n{end}": whole, text, count=1)
+    return text
 
 
 if __name__ == "__main__":
     PAGE.write_text(page())
-    sys.stdout.write("\n".join(lines()) + "\n")
+    for lines in TABLES.values():
+        sys.stdout.write("\n".join(lines()) + "\n\n")
