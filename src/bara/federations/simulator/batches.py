@@ -16,11 +16,16 @@ CHUNK = 250
 """Samples a pass takes where the result does not depend on it (evaluation, FedSGD): what fits the caches."""
 
 
-def orders(part: Tensor, seed: int, round: int, client: int, epochs: int) -> Iterator[Tensor]:  # noqa: A002
+Indices = Tensor | range
+"""Which samples: each by its index, or so many in a row."""
+
+
+def orders(part: Indices, seed: int, round: int, client: int, epochs: int) -> Iterator[Tensor]:  # noqa: A002
     """One client's samples in each epoch's order: depends on (seed, round, client), never on who trains it."""
     random = stream(seed, "batches", round, client)
+    indices = torch.arange(part.start, part.stop) if isinstance(part, range) else part
     for _ in range(epochs):
-        yield part[torch.from_numpy(random.permutation(len(part)))]
+        yield indices[torch.from_numpy(random.permutation(len(part)))]
 
 
 @final
@@ -39,20 +44,28 @@ class Samples:
         self._stored = Scratch(*x.shape[1:], dtype=x.dtype)
         self._batch = self._stored if x.dtype == torch.float32 else Scratch(*x.shape[1:])
 
-    def batch(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+    def batch(self, indices: Indices) -> tuple[Tensor, Tensor]:
         """The samples at these indices as float32, and their labels."""
-        stored = torch.index_select(self._x, 0, indices, out=self._stored.rows(len(indices)))
+        stored, labels = self._found(indices)
         batch = self._batch.rows(len(indices))
         if stored is not batch:
-            batch.copy_(stored).mul_(1 / 255)  # one multiplication of mixed types would be twice as slow
-        shaped = batch.permute(0, 3, 1, 2) if batch.ndim == 4 else batch
-        return shaped, self._y.index_select(0, indices)
+            batch.copy_(stored)
+        if stored.dtype == torch.uint8:
+            batch.mul_(1 / 255)  # one multiplication of mixed types would be twice as slow
+        return batch.permute(0, 3, 1, 2) if batch.ndim == 4 else batch, labels
 
-    def batches(self, indices: Tensor, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+    def _found(self, indices: Indices) -> tuple[Tensor, Tensor]:
+        if isinstance(indices, range):
+            return self._x[indices.start : indices.stop], self._y[indices.start : indices.stop]
+        stored = torch.index_select(self._x, 0, indices, out=self._stored.rows(len(indices)))
+        return stored, self._y.index_select(0, indices)
+
+    def batches(self, indices: Indices, size: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Batches of `size` along these indices; the last may be smaller.
 
         Several batches are made at once: a call costs as much for ten as for one, and ten still fit the caches.
         """
-        for block in torch.split(indices, size * max(1, BLOCK // size)):
-            x, y = self.batch(block)
+        step = size * max(1, BLOCK // size)
+        for start in range(0, len(indices), step):
+            x, y = self.batch(indices[start : start + step])
             yield from zip(torch.split(x, size), torch.split(y, size), strict=True)

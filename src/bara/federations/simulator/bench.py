@@ -59,11 +59,10 @@ class Bench:
         self._network.state.copy_(self._arrays["state"])
         return tally(self._network, self._held, self._arrays[f"held/{task.part}"][task.start : task.stop])
 
-    def _part(self, client: int) -> Tensor:
-        start, stop = self._arrays["bounds"][client : client + 2].tolist()
-        return self._arrays["parts"][start:stop]
+    def _part(self, client: int) -> range:
+        return range(*self._arrays["bounds"][client : client + 2].tolist())
 
-    def _loss(self, state: Tensor, part: Tensor) -> float:
+    def _loss(self, state: Tensor, part: range) -> float:
         self._network.state.copy_(state)
         counted = tally(self._network, self._train, part)
         return counted.loss / counted.samples

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import final
 
-from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bara.federations.simulator.batches import CHUNK, Samples
+from bara.federations.simulator.batches import CHUNK, Indices, Samples
 from bara.federations.simulator.networks import Network
 
 
@@ -24,7 +23,7 @@ class Tally:
         return Tally(self.right + other.right, self.loss + other.loss, self.samples + other.samples)
 
 
-def tally(network: Network, samples: Samples, indices: Tensor) -> Tally:
+def tally(network: Network, samples: Samples, indices: Indices) -> Tally:
     """Count in chunks of a fixed size: the sum is the same whoever computes which part."""
     total = Tally()
     with network.context():

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from bara.federations.simulator.autograd import Autograd
-from bara.federations.simulator.batches import Samples, orders
+from bara.federations.simulator.batches import Indices, Samples, orders
 from bara.federations.simulator.chain import Chain, is_chain
 from bara.federations.simulator.networks import Network
 from bara.federations.simulator.privacy import PrivateGradient
@@ -47,7 +47,7 @@ class Local:
         self._learned = network.layout.learned
         self._velocity = torch.zeros(self._learned if training.momentum else 0)
 
-    def train(self, start: Tensor, part: Tensor, turn: Turn, result: Tensor) -> float | None:
+    def train(self, start: Tensor, part: Indices, turn: Turn, result: Tensor) -> float | None:
         """Train from `start` on a client's part into `result`; FedSGD knows the loss before, for free."""
         if self._private is not None:
             gradient = self._private(start, self._samples, part, (turn.seed, turn.round, turn.client))
@@ -62,7 +62,7 @@ class Local:
         result.copy_(self._network.state)
         return None
 
-    def _step_once(self, start: Tensor, part: Tensor, result: Tensor) -> float:
+    def _step_once(self, start: Tensor, part: Indices, result: Tensor) -> float:
         """Go to w - rate * gradient of the mean loss over all samples, summed straight into the result."""
         result.copy_(start)
         self._network.aim(result[: self._learned])
@@ -73,7 +73,7 @@ class Local:
         result[self._learned :] = self._network.state[self._learned :]
         return loss / len(part)
 
-    def _descend(self, start: Tensor, part: Tensor, turn: Turn) -> None:
+    def _descend(self, start: Tensor, part: Indices, turn: Turn) -> None:
         weights = self._network.state[: self._learned]
         self._network.aim(self._velocity.zero_() if self._training.momentum else weights)
         step = self._heavy_step if self._training.momentum else self._plain_step

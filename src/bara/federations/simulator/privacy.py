@@ -22,7 +22,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
 from bara.errors import ConfigError
-from bara.federations.simulator.batches import CHUNK, Samples
+from bara.federations.simulator.batches import CHUNK, Indices, Samples
 from bara.federations.simulator.layout import Layout
 from bara.protocols import Protection
 from bara.randomness import stream
@@ -72,14 +72,14 @@ class PrivateGradient:
         self._all = grad(_loss_of(module))
         self._at_once = max(1, min(CHUNK, MEMORY // max(self._layout.learned, 1)))
 
-    def __call__(self, state: Tensor, samples: Samples, part: Tensor, turn: tuple[int, int, int]) -> Tensor:
+    def __call__(self, state: Tensor, samples: Samples, part: Indices, turn: tuple[int, int, int]) -> Tensor:
         """The gradient that leaves the client; the noise depends on `turn`, which is (seed, round, client), alone."""
         gradient = self.clipped(state, samples, part)
         scale = self._privacy.scale(turn[2], len(part))
         noise = stream(turn[0], "privacy", *turn[1:]).laplace(0.0, scale, len(gradient))
         return gradient + torch.from_numpy(noise.astype(np.float32))
 
-    def clipped(self, state: Tensor, samples: Samples, part: Tensor) -> Tensor:
+    def clipped(self, state: Tensor, samples: Samples, part: Indices) -> Tensor:
         """The mean over the samples, before noise; its L1 norm is at most the bound."""
         weights = {slot.name: slot.view(state) for slot in self._layout.parameters}
         bound = self._privacy.protection.clip
