@@ -3,7 +3,7 @@
 The first run makes an environment of its own, `.bench-venv`, with torch, pfl and Flower in it; later runs reuse it.
 Every contestant is a process (or several) that stays idle until it is its turn, and they take turns round by round,
 so that all of them see the same machine: the ratios hold also where the seconds do not. Every process computes on one
-thread, two processes at a time.
+thread, two processes at a time. The limit of the convolutions keeps the memory it frees, as our workers do.
 
     python benchmarks/bench_simulator.py [--rounds 7] [--only mlp,cnn,cifar-cnn,fedsgd,memory,bfloat16]
 
@@ -22,13 +22,13 @@ import venv
 from contextlib import suppress
 from pathlib import Path
 
+from bara.federations.simulator.crew import SURROUNDINGS
+
 HERE = Path(__file__).resolve().parent
 HOME = HERE.parent / ".bench-venv"
 PYTHON = HOME / "bin" / "python"
 MLP, CNN, CIFAR = "mlp,20,3000", "cnn,4,500", "cifar-cnn,4,500"
 LAST = {"BARA_BENCH_CHANNELS_LAST": "1"}
-KEEP = {"MALLOC_MMAP_THRESHOLD_": str(32 * 2**20), "MALLOC_TRIM_THRESHOLD_": str(2**30)}
-"""Our workers keep the memory they free; so does the limit, which is about kernels alone."""
 
 
 class Contestant:
@@ -119,7 +119,7 @@ def convolutions(name, workload, rounds):
         Contestant("bara, 2 workers, bfloat16", "play_bara.py", "fedavg", "bfloat16", workload=workload, slow=True),
         Contestant("pfl, 2 processes", "play_pfl.py", workload=workload),
         Contestant("pfl, 2 processes, channels last", "play_pfl.py", workload=workload, **LAST),
-        Contestant("limit: kernels, 2 processes", "play_limit.py", workload=workload, **KEEP),
+        Contestant("limit: kernels, 2 processes", "play_limit.py", workload=workload, **SURROUNDINGS),
     ]
     table(f"{name}, FedAvg, 4 clients x 500 samples, batch 50, one epoch", lineup, rounds)
 

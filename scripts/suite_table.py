@@ -4,7 +4,6 @@ python scripts/suite_table.py
 """
 
 import csv
-import re
 import sys
 from pathlib import Path
 from statistics import fmean
@@ -48,7 +47,7 @@ def report():
     """Settings down, allocators across; then where each stands."""
     standings = Standings(settings("report"), list(runs()))
     names = standings.allocators
-    yield head("", *(f"`{name}`" for name in names)).replace("|  |", "| |")
+    yield head("", *(f"`{name}`" for name in names))
     for setting in standings.settings:
         finals = [estimate(list(standings.final(setting.name, name).values())) for name in names]
         best = max(final.mean for final in finals)
@@ -119,8 +118,10 @@ def page():
     text = PAGE.read_text()
     for name, lines in TABLES.items():
         start, end = f"<!-- table: {name} -->\n", "\n<!-- end of table -->"
+        before, rest = text.split(start)
+        _, after = rest.split(end, 1)
         table = "\n".join(lines())
-        text = re.sub(f"(?s){start}.*?{end}", lambda _, whole=f"{start}\n{table}\n{end}": whole, text, count=1)
+        text = f"{before}{start}\n{table}\n{end}{after}"
     return text
 
 

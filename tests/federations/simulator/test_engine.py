@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -134,6 +136,25 @@ def test_a_state_of_another_model_and_a_part_there_is_not_are_refused(make_engin
 def test_a_number_of_workers_that_is_none_is_refused(workers):
     with pytest.raises(ConfigError, match="workers"):
         Engine("mlp", Training(), tiny_data(), tiny_parts(), seed=0, workers=workers)
+
+
+@pytest.mark.parametrize("algorithm", ["fedsgd", "fedavg"])
+def test_bytes_and_the_same_samples_as_fractions_teach_the_same(make_engine, algorithm):
+    stored = tiny_data()
+    fractions = {name: getattr(stored, name).astype(np.float32) * np.float32(1 / 255) for name in ("x_train", "x_held")}
+    bytes_, floats = (
+        run(make_engine(algorithm=algorithm, data=data)) for data in (stored, replace(stored, **fractions))
+    )
+    assert np.array_equal(bytes_[0], floats[0])
+    assert bytes_[1:] == floats[1:]
+
+
+def test_a_sample_that_two_clients_hold_is_both_of_theirs(make_engine):
+    shared = [np.arange(30), np.arange(20, 50)]
+    engine = make_engine(parts=shared, algorithm="fedsgd")
+    alone = make_engine(parts=[shared[1]], algorithm="fedsgd")
+    start = engine.start()
+    assert np.array_equal(engine.train(start, 1, [1]).states[0], alone.train(start, 1, [0]).states[0])
 
 
 def test_bfloat16_learns_too_and_leaves_the_state_in_float32(make_engine):

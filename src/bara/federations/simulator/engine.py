@@ -173,7 +173,7 @@ def _row(told: object) -> int:
 
 
 def _content(data: Data, indices: list[Array]) -> Arrays:
-    """What is stored; each client's samples lie in a row, so that nobody has to gather them again."""
+    """What is stored: each client's samples in a row, so that nobody gathers them; what two hold is there twice."""
     order = np.concatenate(indices)
     bounds = np.cumsum([0, *(len(part) for part in indices)])
     held = {f"held/{name}": part for name, part in data.held.items()}
