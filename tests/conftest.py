@@ -1,6 +1,10 @@
-"""Shared by all tests: how hard hypothesis tries, and how to play a small federation."""
+"""Shared by all tests: how hard hypothesis tries, how to play a small federation, and runs of earlier versions."""
 
+import json
 import os
+import shutil
+import sqlite3
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -41,3 +45,39 @@ def play(make_federation):
         return records, market.ended
 
     return play
+
+
+OLD_RUNS = Path(__file__).parent / "compatibility" / "runs"
+
+
+@pytest.fixture
+def old_run(tmp_path):
+    """A run that an earlier version left behind, in a folder of its own."""
+
+    def restore(name):
+        folder = tmp_path / name
+        shutil.copytree(OLD_RUNS / name, folder, ignore=shutil.ignore_patterns("*.sql", "expected.json"))
+        connection = sqlite3.connect(folder / "ledger.db")
+        connection.executescript((OLD_RUNS / name / "ledger.sql").read_text())
+        connection.close()
+        return folder
+
+    return restore
+
+
+@pytest.fixture
+def same_result():
+    """Whether a result is the one that the earlier version came to; another kind of processor may round otherwise."""
+
+    def same(result, name):
+        expected = json.loads((OLD_RUNS / name / "expected.json").read_text())
+        assert result.keys() == expected.keys()
+        exact = ("allocator", "mechanism", "dataset", "seed", "clients", "budget", "rounds", "ended")
+        assert [result[key] for key in exact] == [expected[key] for key in exact]
+        assert result["payments"] == pytest.approx(expected["payments"], rel=1e-4)
+        for column in ("n", "cost", "accuracy"):
+            told = [entry[column] for entry in result["history"]]
+            assert told == pytest.approx([entry[column] for entry in expected["history"]], abs=0.02)
+        return True
+
+    return same

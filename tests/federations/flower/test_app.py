@@ -227,3 +227,11 @@ def test_a_wrong_key_of_the_app_is_named(tmp_path, keys, told):
             num_rounds=4,
             evaluate_fn=how_far,
         )
+
+
+def test_a_run_of_an_earlier_version_goes_on_to_the_end_it_would_have_had(old_run, same_result):
+    folder = old_run("flower-app")
+    grid, strategy = LocalGrid(walking_app(), 5), FedAdam(fraction_evaluate=0.0, eta=0.5)
+    keys = {"bara.budget.total": 60, "bara.federation.train-seconds": 5.0}
+    start(strategy, context(folder, **keys), grid, start_model(), 5, None, ConfigRecord({"lr": 0.1}), None, how_far)
+    assert same_result(json.loads((folder / "result.json").read_text()), "flower-app")

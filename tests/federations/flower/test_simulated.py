@@ -1,11 +1,14 @@
 """The same configuration on the simulator and on Flower comes to the same."""
 
+import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from bara.cli import app
 from bara.errors import ConfigError, MissingExtraError
 from bara.experiments.config import Config
 from bara.experiments.engines import build_federation
@@ -132,3 +135,9 @@ def test_a_run_on_flower_tells_nobody_that_it_runs():
     code = "import bara.experiments.on_flower, flwr.supercore.telemetry as t, os; print(t.FLWR_TELEMETRY_ENABLED)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().splitlines()[-1] == "0"
+
+
+@pytest.mark.usefixtures("without_ray")
+def test_a_run_of_an_earlier_version_goes_on_to_the_end_it_would_have_had(old_run, same_result):
+    done = CliRunner().invoke(app, ["resume", str(old_run("flower")), "--json"])
+    assert same_result(json.loads(done.stdout), "flower"), done.output
