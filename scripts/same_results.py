@@ -1,0 +1,163 @@
+"""Whether two checkouts come to the same, bit for bit: results, payments, ledgers and models, killed and resumed too.
+
+python scripts/same_results.py /path/to/the/other/checkout
+
+Plays every mechanism with every allocator on the synthetic federation, every mechanism, algorithm and model on the
+simulator, some of them on Flower, a comparison and a forecast, once with this checkout's code and once with the
+other's, and prints what differs.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parents[1]
+ALLOCATORS = ("bara", "even", "increasing", "decreasing", "random", "fixed", "finale", "isp", "planner")
+MECHANISMS = ("bid-price-first", "quality", "fair", "fl-market", "rrafl", "fmore", "proportional-share", "a-fl")
+READINGS = ("preset=paper", "reestimate=true", "estimator=curve", "horizon=left", "cost_average=menus")
+SHORT = ["budget.total=60", "budget.max_rounds=25", "clients.count=8"]
+SIMULATOR = ["federation.engine=simulator", "data.train_samples=400", "budget.total=40", "budget.max_rounds=8"]
+TRAININGS = {
+    "linear": ["training.model=linear"],
+    "cnn": [
+        "training.model=cnn",
+        "training.algorithm=fedavg",
+        "training.local_epochs=2",
+        "training.learning_rate=0.05",
+    ],
+    "momentum": ["training.algorithm=fedavg", "training.momentum=0.9", "training.weight_decay=0.001"],
+    "fedprox": ["training.algorithm=fedavg", "training.proximal=0.1", "federation.workers=2"],
+    "evidence": ["training.evidence=true", "training.outliers=4", "training.aggregation=equal"],
+    "cheats": ["clients.noisy=1", "clients.free_riders=1", "clients.poisoners=1", "clients.failure_rate=0.2"],
+    "strategic": ["clients.strategic=2", "clients.strategy=learner(0.1)", "clients.drift=0.01"],
+    "same": ["data.held_out=same", "clients.partition=dirichlet(0.3)", "clients.absence_rate=0.2"],
+    "sizes": ["clients.partition=quantity(1.5)", "clients.cost_by=samples", "clients.bids=lognormal(0, 0.5)"],
+}
+FAULTS = ("bids opened@4", "promised@5", "trained@5", "state saved@4", "settled@6", "result written@1")
+
+
+def cases():
+    """Every run by its name: what to change, and where to kill it, if anywhere."""
+    for mechanism in MECHANISMS:
+        for allocator in ALLOCATORS:
+            yield (
+                f"synthetic {mechanism} {allocator}",
+                [*SHORT, "federation.engine=synthetic", *_named(mechanism, allocator)],
+            )
+    for reading in READINGS:
+        yield (
+            f"synthetic bara {reading}",
+            [*SHORT, "federation.engine=synthetic", "allocator.name=bara", f"allocator.{reading}"],
+        )
+    for mechanism in MECHANISMS:
+        yield f"simulator {mechanism}", [*SIMULATOR, "clients.count=6", *_named(mechanism, "even")]
+    for name, changes in TRAININGS.items():
+        yield f"simulator {name}", [*SIMULATOR, "clients.count=6", *changes]
+
+
+def killed():
+    """Runs with a folder that are killed and resumed."""
+    for number, fault in enumerate(FAULTS):
+        retention = f"ledger.retention={('keep', 'drop')[number % 2]}"
+        yield f"synthetic {fault}", [*SHORT, "federation.engine=synthetic", retention], fault
+        yield f"simulator {fault}", [*SIMULATOR, "clients.count=6", "mechanism.name=fair", retention], fault
+    flower = [*SIMULATOR, "federation.engine=flower", "clients.count=4", "budget.max_rounds=5", "federation.workers=1"]
+    yield "flower", flower, "settled@3"
+    yield "flower FedAdam", [*flower, "federation.strategy=FedAdam"], "trained@4"
+
+
+def _named(mechanism, allocator):
+    options = ["allocator.n=3"] if allocator == "fixed" else []
+    return [f"mechanism.name={mechanism}", f"allocator.name={allocator}", *options]
+
+
+PLAY = """
+import json, sys
+from bara.experiments import Config, run
+for line in sys.stdin:
+    name, changes = json.loads(line)
+    print(json.dumps([name, run(Config.load(None, changes)).to_json()]), flush=True)
+"""
+
+
+def play_in_process(root, folder):
+    """Results of all cases that need no folder."""
+    asked = "".join(json.dumps(case) + "\n" for case in cases())
+    done = _python(root, folder, "-c", PLAY, text=asked)
+    return dict(json.loads(line) for line in done.splitlines())
+
+
+def play_with_folders(root, folder):
+    """Results, ledgers and models of runs that are killed and resumed, and of the other verbs."""
+    found = {}
+    for name, changes, fault in killed():
+        place = folder / name.replace(" ", "-")
+        words = [word for change in changes for word in ("--set", change)]
+        _python(root, folder, "-m", "bara.cli", "run", "--out", str(place), "--json", *words, fault=fault)
+        _python(root, folder, "-m", "bara.cli", "resume", str(place), "--json")
+        found[f"killed {name}"] = json.loads((place / "result.json").read_text())
+        export = json.loads(_python(root, folder, "-m", "bara.cli", "ledger", str(place), "export"))
+        found[f"ledger of {name}"] = [[one["kind"], one["round"], _plain(one["body"])] for one in export["events"]]
+        found[f"lines of {name}"] = export["lines"]
+        for model in sorted(place.glob("model-*.npz")):
+            with np.load(model) as arrays:
+                found[f"{model.name} of {name}"] = {k: arrays[k].tolist() for k in arrays.files if k != "about"}
+    quick = [word for change in [*SHORT, "federation.engine=synthetic"] for word in ("--set", change)]
+    compare = ["compare", "--allocators", "even,planner,bara", "--seeds", "2", "--json", "--history", *quick]
+    found["compare"] = json.loads(_python(root, folder, "-m", "bara.cli", *compare))
+    found["plan"] = json.loads(_python(root, folder, "-m", "bara.cli", "plan", "--draws", "3", "--json", *quick))
+    audit = ["audit", "fmore", "--trials", "200", "--json"]
+    found["audit"] = json.loads(_python(root, folder, "-m", "bara.cli", *audit, codes=(0, 1)))
+    return found
+
+
+def _plain(body):
+    """What an event says, without what is drawn anew in each run (salted digests) and keys that are no more."""
+    body = {key: value for key, value in body.items() if key not in {"menu", "bids", "memories"}}
+    if "config" in body:
+        body["config"]["training"].pop("precision", None)
+    return body
+
+
+def _python(root, folder, *words, text=None, fault=None, codes=(0,)):
+    environment = {**os.environ, "PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    environment |= {} if fault is None else {"BARA_FAULT": fault}
+    done = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-P", *words],
+        input=text,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+        check=False,
+    )
+    if done.returncode not in ((0, -9) if fault else codes):
+        raise SystemExit(f"{root}: {' '.join(words)}\n{done.stderr}")
+    return done.stdout
+
+
+def main():
+    """Play both, compare, and say how many were the same."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("other", type=Path)
+    other = parser.parse_args().other.resolve()
+    found = {}
+    for root in (other, HERE):
+        with tempfile.TemporaryDirectory() as name:
+            found[root] = play_in_process(root, Path(name)) | play_with_folders(root, Path(name))
+    theirs, ours = found[other], found[HERE]
+    different = [name for name in theirs.keys() | ours.keys() if theirs.get(name) != ours.get(name)]
+    for name in sorted(different):
+        sys.stdout.write(f"DIFFERENT: {name}\n")
+    sys.stdout.write(f"{len(ours) - len(different)} of {len(ours)} are the same, bit for bit\n")
+    return bool(different)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
