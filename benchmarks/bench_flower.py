@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bara.federations.flower.quiet import hush  # isort: skip - before Flower itself
+from bara.flower._telemetry_off import hush  # isort: skip - before Flower itself
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -17,13 +17,13 @@ from flwr.serverapp.strategy import FedAvg
 
 from bara import Purse, RoundRecord
 from bara.allocators import Fixed
-from bara.experiments.sittings import sit
-from bara.federations.flower.bidders import answer_bids, fixed
-from bara.federations.flower.federation import FlowerFederation
-from bara.federations.flower.habits import Habits
-from bara.federations.flower.simulation import Simulation
+from bara.flower._bidders import answer_bids, fixed
+from bara.flower._federation import FlowerFederation
+from bara.flower._options import Habits
+from bara.flower._ray_simulation import Simulation
 from bara.ledger import Books, Store
 from bara.mechanisms import bid_price_first
+from bara.session import sit
 
 CLIENTS, ROUNDS, WARM = 20, 24, 4
 LIMIT = 1.3

@@ -6,7 +6,7 @@ import numpy as np
 
 from bara import ALLOCATORS, MECHANISMS, Delivery, Evaluation, Market, Purse
 from bara.federations.bidding import Bidders
-from bara.federations.distributions import Distribution
+from bara.federations.costs import Distribution
 from bara.federations.simulator import Data, Engine, Training, aggregate
 
 CLIENTS, SAMPLES, ROUNDS = 20, 3000, 200

@@ -22,7 +22,7 @@ import venv
 from contextlib import suppress
 from pathlib import Path
 
-from bara.federations.simulator.crew import SURROUNDINGS
+from bara.federations.simulator._workers.pool import SURROUNDINGS
 
 HERE = Path(__file__).resolve().parent
 HOME = HERE.parent / ".bench-venv"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bara import RoundRecord
 from bara.experiments import Config, run
-from bara.experiments.folders import RunFolder
+from bara.experiments.run_folder import RunFolder
 from bara.reports.html import run_report
 
 MARKS = (1_000, 10_000, 50_000, 100_000)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow.csv
 
-from bara.experiments.exhibits import described
-from bara.experiments.paper import DATASETS, EXHIBITS, Scale
+from bara.experiments.paper.analysis import described
+from bara.experiments.paper.exhibits import DATASETS, EXHIBITS, Scale
 from bara.reports.paper import markdown
 
 ROOT = Path(__file__).parents[1]

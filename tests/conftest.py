@@ -11,7 +11,7 @@ import pytest
 
 from bara import Market, Purse, RoundRecord
 from bara.federations.bidding import Bidders
-from bara.federations.distributions import Distribution
+from bara.federations.costs import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.mechanisms import bid_price_first
 

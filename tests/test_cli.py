@@ -7,9 +7,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from bara import cli_compare
-from bara.cli import app
-from bara.cli_shared import errors as cli_errors
+from bara.cli import app, compare
+from bara.cli.options import errors as cli_errors
 from bara.errors import BaraError, ConfigError, UnfitDatasetError, UnknownNameError
 
 
@@ -79,7 +78,7 @@ def test_compare_starts_with_the_configurations_own_allocator_unless_others_are_
     asked, first, tmp_path, monkeypatch
 ):
     seen = []
-    monkeypatch.setattr(cli_compare, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1])
+    monkeypatch.setattr(compare, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1])
     (tmp_path / "own.toml").write_text('[allocator]\nname = "fixed"\nn = 2\n[federation]\nengine = "synthetic"\n')
     CliRunner().invoke(app, ["compare", str(tmp_path / "own.toml"), "--seeds", "1", "--json", *asked])
     labels = [cell.config.allocator.label for cell in seen]
@@ -89,6 +88,6 @@ def test_compare_starts_with_the_configurations_own_allocator_unless_others_are_
 
 def test_compare_without_a_configured_allocator_compares_the_usual_ones(monkeypatch):
     seen = []
-    monkeypatch.setattr(cli_compare, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1])
+    monkeypatch.setattr(compare, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1])
     CliRunner().invoke(app, ["compare", "--seeds", "1", "--json", "--set", "federation.engine=synthetic"])
-    assert ",".join(cell.config.allocator.label for cell in seen) == cli_compare.USUAL
+    assert ",".join(cell.config.allocator.label for cell in seen) == compare.USUAL

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from bara.federations.bidding import Bidders
-from bara.federations.distributions import Distribution
+from bara.federations.costs import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.ledger.retention import strip
 from bara.market import Market

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bara import AwardedRound, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord
 from bara.allocators import ALLOCATORS
-from bara.allocators.even import Even
+from bara.allocators.baselines import Even
 from bara.allocators.finale import Finale
 from bara.allocators.planner import Planner
 from bara.errors import ConfigError

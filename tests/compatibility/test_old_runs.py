@@ -2,7 +2,7 @@
 
 `runs/` holds runs killed in the middle (promised, settled, trained, saved), as `bara run` of version 0.1.0.dev0
 left them, each with the result of the same run when it was not disturbed; `comparison/` is a `--out` of `bara compare`.
-The two on Flower go on in tests/federations/flower.
+The two on Flower go on in tests/flower.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""Every federation there is keeps the same contract; the one on Flower in tests/federations/flower, on a grid there."""
+"""Every federation there is keeps the same contract; the one on Flower in tests/flower, on a grid there."""
 
 import pytest
 
 from bara.experiments.config import Config
-from bara.experiments.engines import FEDERATIONS, build_federation
+from bara.experiments.factory import FEDERATIONS, build_federation
 from bara.testing import FEDERATION_CHECKS
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from bara.dashboard.guard import Rules
-from bara.dashboard.pages import make_app
-from bara.dashboard.shelf import Shelf
+from bara.dashboard._guard import Rules
+from bara.dashboard._pages import make_app
+from bara.dashboard._run_index import Shelf
 from bara.experiments import Config, run
-from bara.experiments.folders import RunFolder
+from bara.experiments.run_folder import RunFolder
 
 SMALL = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]
 

@@ -1,8 +1,8 @@
 import pytest
 
-from bara.dashboard.guard import Rules
-from bara.dashboard.serving import Place
-from bara.dashboard.shelf import Shelf
+from bara.dashboard._guard import Rules
+from bara.dashboard._run_index import Shelf
+from bara.dashboard.server import Place
 from bara.errors import ConfigError
 
 TOKEN = "correct-horse-battery"  # noqa: S105

@@ -3,10 +3,10 @@ import sys
 
 import pytest
 
-from bara.dashboard.shelf import Shelf
-from bara.dashboard.trees import state_tree
+from bara.dashboard._json_views import state_tree
+from bara.dashboard._run_index import Shelf
 from bara.errors import LedgerError
-from bara.experiments.folders import RunFolder
+from bara.experiments.run_folder import RunFolder
 from bara.ledger.progress import state
 from bara.ledger.statements import statement
 
@@ -142,7 +142,7 @@ def test_an_unfinished_run_has_a_forecast_and_a_finished_one_has_none(make_run, 
     make_run("open", "budget.total=20")
     visitor = visit()
     assert visitor.get("/runs/done.json").json()["glance"]["forecast"] is None
-    monkeypatch.setattr("bara.dashboard.views.RunView.max_rounds", 30)
+    monkeypatch.setattr("bara.dashboard._run_view.RunView.max_rounds", 30)
     forecast = visitor.get("/runs/open.json").json()["glance"]["forecast"]
     assert 0 <= forecast["low"] < forecast["accuracy"] < forecast["high"] <= 1
 
@@ -151,7 +151,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from bara.experiments import Config
-from bara.experiments.folders import RunFolder
+from bara.experiments.run_folder import RunFolder
 with RunFolder.new(Path(sys.argv[1]), Config.load(None, ["federation.engine=synthetic"])) as folder:
     folder.start()
     print("started", flush=True)
@@ -180,7 +180,7 @@ def test_a_run_whose_process_was_killed_is_stopped_and_says_how_to_resume_it(tmp
 def test_a_crowd_that_comes_at_once_is_one_look(make_run, monkeypatch):
     make_run()
     shelf, looks = Shelf(make_run("two").parent), []
-    monkeypatch.setattr("bara.dashboard.views.state", lambda books: looks.append(1) or state(books))
+    monkeypatch.setattr("bara.dashboard._run_view.state", lambda books: looks.append(1) or state(books))
     for _ in range(20):
         shelf.view("one")
     assert len(looks) < 20
@@ -197,7 +197,7 @@ def test_a_look_that_fails_halfway_counts_nothing_twice(make_run, monkeypatch):
         raise LedgerError("the database is away")
 
     shelf = Shelf(folder.parent)
-    monkeypatch.setattr("bara.dashboard.views.failures", away)
+    monkeypatch.setattr("bara.dashboard._run_view.failures", away)
     with pytest.raises(LedgerError):
         shelf.view("one")
     assert shelf.view("one").totals == whole

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from bara.datasets import catalogue, locating
-from bara.datasets.catalogue import Version
-from bara.datasets.checksums import sha256
-from bara.datasets.formats.cifar import LAYOUTS
-from bara.datasets.formats.idx import STEMS
-from bara.datasets.record import Arrays
+from bara.datasets._catalogue import Version
+from bara.datasets._checksums import sha256
+from bara.datasets._formats.cifar import LAYOUTS
+from bara.datasets._formats.idx import STEMS
+from bara.datasets._record import Arrays
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from bara.datasets.catalogue import CATALOGUE, entry, names
-from bara.datasets.record import PARTS
+from bara.datasets._catalogue import CATALOGUE, entry, names
+from bara.datasets._record import PARTS
 from bara.errors import UnknownNameError
 
 

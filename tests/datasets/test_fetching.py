@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from bara.datasets import fetch, load
-from bara.datasets.catalogue import Remote
-from bara.datasets.formats.idx import STEMS
+from bara.datasets._catalogue import Remote
+from bara.datasets._formats.idx import STEMS
 from bara.errors import DatasetError, MissingExtraError, UnknownNameError
 
 

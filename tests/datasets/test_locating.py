@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from bara.datasets import locating
-from bara.datasets.locating import home, locate, places
+from bara.datasets._locating import home, locate, places
 from bara.errors import DatasetError, MissingExtraError, UnknownNameError
 
 

@@ -1,7 +1,7 @@
 import io
 import sys
 
-from bara.datasets.progress import Meter, reporter
+from bara.datasets._progress import Meter, reporter
 
 
 class Terminal(io.StringIO):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bara.datasets import Dataset
-from bara.datasets.record import Arrays, infer_classes
+from bara.datasets._record import Arrays, infer_classes
 from bara.errors import DatasetError
 
 X, Y = np.zeros((4, 2, 2), np.uint8), np.array([0, 1, 2, 1])

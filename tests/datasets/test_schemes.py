@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bara.datasets import dirichlet, iid, parse, partition, quantity, shards
-from bara.datasets.schemes import KINDS, Scheme
+from bara.datasets._schemes import KINDS, Scheme
 from bara.errors import ConfigError, UnknownNameError
 
 LABELS = np.random.default_rng(0).integers(0, 5, 200)

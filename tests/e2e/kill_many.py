@@ -21,7 +21,7 @@ from collections import Counter
 from pathlib import Path
 
 from bara.cli import app
-from bara.experiments.folders import RunFolder
+from bara.experiments.run_folder import RunFolder
 from bara.faults import POINTS
 from bara.ledger import Receipt, verify
 from bara.ledger.statements import statement

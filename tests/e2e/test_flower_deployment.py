@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from bara.experiments.folders import RunFolder
-from bara.federations.flower.identity import client_of_key_file
+from bara.experiments.run_folder import RunFolder
+from bara.flower.identity import client_of_key_file
 from bara.ledger import verify
 from bara.ledger.statements import statement
 

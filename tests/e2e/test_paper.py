@@ -8,7 +8,7 @@ import time
 import pytest
 from programs import bara, started, until
 
-from bara.experiments.paper import EXHIBITS
+from bara.experiments.paper.exhibits import EXHIBITS
 from bara.reports.figures import FORMATS
 from bara.reports.paper import TABLES
 
@@ -128,7 +128,7 @@ def test_a_folder_without_either_is_refused(tmp_path):
 
 SIGNS = """
 from pathlib import Path
-from bara.experiments.engines import synthetic
+from bara.experiments.factory import synthetic
 
 def Signs(config):
     Path("begun").touch()

@@ -19,7 +19,7 @@ from bara.experiments.forecasts import (
     outlooks,
     past_results,
 )
-from bara.experiments.runner import run
+from bara.experiments.runs import run
 
 TREE = {
     "federation": {"engine": "synthetic"},

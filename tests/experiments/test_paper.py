@@ -5,8 +5,8 @@ import math
 import pytest
 
 from bara.errors import ConfigError, UnknownNameError
-from bara.experiments.exhibits import show
-from bara.experiments.paper import EXHIBITS, Scale, exhibits, union
+from bara.experiments.paper.analysis import show
+from bara.experiments.paper.exhibits import EXHIBITS, Scale, exhibits, union
 from bara.experiments.results import Result
 
 DIGITS = ["digits"]

@@ -7,7 +7,7 @@ import pytest
 from bara.errors import ConfigError
 from bara.experiments import Config
 from bara.experiments.comparison import cells
-from bara.experiments.paper import DATASETS
+from bara.experiments.paper.exhibits import DATASETS
 from bara.experiments.presets import names
 
 

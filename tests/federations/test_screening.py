@@ -6,7 +6,7 @@ import pytest
 from bara import Market, Purse, RoundRecord
 from bara.allocators import ALLOCATORS
 from bara.experiments import Config
-from bara.experiments.engines import build_federation
+from bara.experiments.factory import build_federation
 from bara.federations.screening import refusals, robust_scores
 from bara.mechanisms import MECHANISMS
 

@@ -5,7 +5,7 @@ import pytest
 
 from bara.errors import ConfigError, InvalidBidError
 from bara.experiments import Config
-from bara.experiments.engines import bidders, build_federation
+from bara.experiments.factory import bidders, build_federation
 from bara.federations.valuations import VALUATIONS, PrivacyCosts, valuations
 
 EPSILONS = np.array([0.1, 0.5, 1.0])

@@ -5,7 +5,7 @@ import pytest
 from bara import Market, Purse
 from bara.allocators import Even
 from bara.federations.bidding import Bidders
-from bara.federations.distributions import Distribution
+from bara.federations.costs import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.ledger import Books, Store, Terms
 from bara.mechanisms import bid_price_first

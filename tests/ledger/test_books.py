@@ -8,10 +8,11 @@ from bara import AwardedRound, Delivery, Evaluation, Market, Purse, RoundRecord
 from bara.allocators import Bara, Even, planner
 from bara.errors import ConfigError, LedgerError
 from bara.federations.bidding import Bidders
-from bara.federations.distributions import Distribution
+from bara.federations.costs import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
-from bara.ledger import Books, Store, schema, verify
-from bara.ledger.reading import stored_page
+from bara.ledger import Books, Store, verify
+from bara.ledger import _schema as schema
+from bara.ledger._reading import stored_page
 from bara.mechanisms import bid_price_first
 from bara.records import Plan
 

@@ -8,7 +8,7 @@ import pytest
 
 from bara.errors import LedgerError
 from bara.experiments import run
-from bara.experiments.folders import RunFolder
+from bara.experiments.run_folder import RunFolder
 from bara.ledger import Store, verify
 from bara.ledger.store import HEAD
 

@@ -7,8 +7,7 @@ from bara import Award, Bids, Market, Offer, Purse, RoundRecord
 from bara.allocators import Fixed
 from bara.errors import ConfigError, LedgerError, RunStoppedError
 from bara.experiments import Config, run
-from bara.experiments.folders import RunFolder
-from bara.experiments.sittings import sit
+from bara.experiments.run_folder import RunFolder
 from bara.ledger import Books, Receipt, Terms, operators, verify
 from bara.ledger.exports import payouts_csv, statement_json, table_csv
 from bara.ledger.progress import add_totals, closed_rounds, failures
@@ -17,6 +16,7 @@ from bara.ledger.statements import lines, own_statement, payouts, statement
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.client_cap import ClientCap
 from bara.records import MAX_MONEY, money
+from bara.session import sit
 
 PURSE = 30_000_000
 SMALL = [

@@ -9,10 +9,10 @@ from bara import Offer, RoundRecord
 from bara.allocators import Even
 from bara.errors import LedgerError
 from bara.experiments import Config, run
-from bara.experiments.folders import RunFolder
+from bara.experiments.run_folder import RunFolder
 from bara.ledger import Terms, verify
-from bara.ledger.chain import canonical, commitment
-from bara.ledger.codec import bids_tree
+from bara.ledger._codec import bids_tree
+from bara.ledger._hashing import canonical, commitment
 from bara.ledger.retention import DiscreetAllocator
 
 DROP = Terms(retention="drop")

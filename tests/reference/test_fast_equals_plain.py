@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from bara.federations.simulator import Data, Engine, Training, aggregate, plain
-from bara.federations.simulator.batches import Samples
-from bara.federations.simulator.layout import Layout
+from bara.federations.simulator._batches import Samples
+from bara.federations.simulator._layout import Layout
 from bara.federations.simulator.models import build
 
 WAYS = {

@@ -1,9 +1,9 @@
 """How much a round may cost: one file an allocator, all with ask and tell."""
 
 from bara.allocators.bara import PRESETS, Bara, Reading
+from bara.allocators.baselines import Even
 from bara.allocators.decreasing import Decreasing
 from bara.allocators.estimators import ESTIMATORS, Estimator, NewtonEstimator
-from bara.allocators.even import Even
 from bara.allocators.fixed import Fixed
 from bara.allocators.increasing import Increasing
 from bara.allocators.random_n import RandomN
@@ -14,7 +14,7 @@ ALLOCATORS: Registry[Allocator] = Registry(
     "allocator",
     {
         "bara": "bara.allocators.bara:Bara",
-        "even": "bara.allocators.even:Even",
+        "even": "bara.allocators.baselines:Even",
         "increasing": "bara.allocators.increasing:Increasing",
         "decreasing": "bara.allocators.decreasing:Decreasing",
         "random": "bara.allocators.random_n:RandomN",

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bara.allocators.arms import arms_of, check_clients, positions
+from bara.allocators._arms import arms_of, check_clients, positions
 from bara.allocators.estimators import ESTIMATORS, Estimator
 from bara.errors import ConfigError
 from bara.plugins import check_option, nearest

@@ -9,7 +9,7 @@ probe recruits N - 1, the most that an auction without a reserve price has a los
 from collections import deque
 from statistics import fmean
 
-from bara.allocators.arms import check_clients
+from bara.allocators._arms import check_clients
 from bara.errors import ConfigError
 from bara.records import Evaluation, Offer, Purse, RoundRecord, Shortfall
 

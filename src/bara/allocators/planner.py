@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bara.allocators.arms import arms_of, check_clients
+from bara.allocators._arms import arms_of, check_clients
+from bara.allocators._plans import Plans, worth_keeping
 from bara.allocators.finale import Finale
-from bara.allocators.plans import Plans, worth_keeping
 from bara.randomness import stream
 from bara.records import Belief, Offer, Purse, RoundRecord
 from bara.surrogates import LearningCurveBelief

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bara.allocators.arms import check_clients
+from bara.allocators._arms import check_clients
 from bara.randomness import stream
 from bara.records import Offer, Purse, RoundRecord, Shortfall
 

@@ -7,17 +7,17 @@ parts = partition("shards(2)", data.y_train, clients=20, seed=0)
 print(picture(data.y_train, parts))
 """
 
-from bara.datasets.catalogue import names
-from bara.datasets.fetching import Fetched, fetch
-from bara.datasets.inspection import Availability, Report, available, verify
-from bara.datasets.loading import load
-from bara.datasets.locating import places
-from bara.datasets.noise import flip_labels
-from bara.datasets.partitions import dirichlet, iid, quantity, shards
-from bara.datasets.pictures import counts, picture
-from bara.datasets.record import Dataset
-from bara.datasets.schemes import Scheme, parse, partition
-from bara.datasets.splits import HeldOut, held_out, subset
+from bara.datasets._catalogue import names
+from bara.datasets._fetching import Fetched, fetch
+from bara.datasets._inspection import Availability, Report, available, verify
+from bara.datasets._loading import load
+from bara.datasets._locating import places
+from bara.datasets._noise import flip_labels
+from bara.datasets._partitions import dirichlet, iid, quantity, shards
+from bara.datasets._pictures import counts, picture
+from bara.datasets._record import Dataset
+from bara.datasets._schemes import Scheme, parse, partition
+from bara.datasets._splits import HeldOut, held_out, subset
 
 __all__ = [
     "Availability",

@@ -2,6 +2,6 @@
 
 from bara.experiments.config import Config
 from bara.experiments.results import Result
-from bara.experiments.runner import run
+from bara.experiments.runs import run
 
 __all__ = ["Config", "Result", "run"]

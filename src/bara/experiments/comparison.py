@@ -13,9 +13,9 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from bara import __version__
 from bara.errors import BaraError, ConfigError
 from bara.experiments.config import Config
-from bara.experiments.engines import FEDERATIONS
+from bara.experiments.factory import FEDERATIONS
 from bara.experiments.results import Result, read_result
-from bara.experiments.runner import build_allocator, build_mechanism, run
+from bara.experiments.runs import build_allocator, build_mechanism, run
 
 
 @dataclass(frozen=True)

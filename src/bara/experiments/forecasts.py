@@ -14,7 +14,7 @@ from scipy.special import expit
 from bara.errors import ConfigError
 from bara.experiments.comparison import Cell
 from bara.experiments.config import Config
-from bara.experiments.engines import bidders
+from bara.experiments.factory import bidders
 from bara.experiments.results import Result, read_result
 from bara.experiments.sections import FederationSection
 from bara.federations.synthetic import SyntheticFederation

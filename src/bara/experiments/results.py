@@ -38,8 +38,8 @@ class Result:
             accuracy it estimated from that round alone) and `forecast` (low, mean and high of its plan then).
         belief: What the allocator believed at the end, where it tells.
         models: How good the models kept beside the final one are, where any are.
-        privacy: What privacy each client has spent (see `bara.experiments.accounting`), or None where none is traded.
-        lying: What strategic bidding earned (see `bara.experiments.runner`), or None where nobody lies.
+        privacy: What privacy each client has spent (`bara.experiments.privacy_accounting`); None where none is traded.
+        lying: What strategic bidding earned (see `bara.experiments.runs`), or None where nobody lies.
         setting: Which setting of a suite it was, or None outside of one.
     """
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from bara.datasets import parse as parse_partition
 from bara.errors import ConfigError, InvalidMoneyError
 from bara.federations.bidding import Strategy
-from bara.federations.distributions import Distribution
+from bara.federations.costs import Distribution
 from bara.federations.valuations import MIXED, valuations
 from bara.records import money
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bara.datasets import Dataset, flip_labels, held_out, load, partition, subset
 from bara.errors import ConfigError
 from bara.experiments.config import Config
-from bara.experiments.engines import bidders, epsilons, wishes
+from bara.experiments.factory import bidders, epsilons, wishes
 from bara.federations.bidding import client_names
 from bara.federations.simulator import Data, Engine, Training
 from bara.federations.simulator.conduct import Conduct, Role, cast_roles

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bara.errors import ConfigError
-from bara.federations.distributions import Distribution, parse_call
+from bara.federations.costs import Distribution, parse_call
 from bara.federations.valuations import PrivacyCosts
 from bara.plugins import nearest
 from bara.randomness import stream

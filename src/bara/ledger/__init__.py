@@ -4,9 +4,9 @@
 and amounts are whole micro-units that the database itself adds up. See docs/ledger.md.
 """
 
+from bara.ledger._verification import Finding, verify
 from bara.ledger.books import Books, Terms
 from bara.ledger.receipts import Receipt
 from bara.ledger.store import Store
-from bara.ledger.verification import Finding, verify
 
 __all__ = ["Books", "Finding", "Receipt", "Store", "Terms", "verify"]

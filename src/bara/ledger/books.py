@@ -13,11 +13,11 @@ import sqlalchemy as sa
 
 from bara.errors import LedgerError, RunStoppedError
 from bara.faults import point
-from bara.ledger import schema
-from bara.ledger.chain import START, canonical, commitment, new_salt
-from bara.ledger.codec import award_tree, bids_tree, read_award, read_record, settlement_tree
-from bara.ledger.events import PAGE, Chain, Draft, seal
-from bara.ledger.reading import is_paused, last_of, stored_page, topped_up
+from bara.ledger import _schema as schema
+from bara.ledger._codec import award_tree, bids_tree, read_award, read_record, settlement_tree
+from bara.ledger._events import PAGE, Chain, Draft, seal
+from bara.ledger._hashing import START, canonical, commitment, new_salt
+from bara.ledger._reading import is_paused, last_of, stored_page, topped_up
 from bara.ledger.receipts import Receipt
 from bara.ledger.store import Store, insert
 from bara.records import AwardedRound, Purse, RoundRecord, show_money

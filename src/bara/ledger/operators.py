@@ -7,10 +7,10 @@ from typing import Literal
 import sqlalchemy as sa
 
 from bara.errors import LedgerError
-from bara.ledger import schema
+from bara.ledger import _schema as schema
+from bara.ledger._events import Draft
+from bara.ledger._reading import is_paused, last_of, topped_up, waiting_round
 from bara.ledger.books import Books
-from bara.ledger.events import Draft
-from bara.ledger.reading import is_paused, last_of, topped_up, waiting_round
 from bara.ledger.store import insert
 from bara.records import MAX_MONEY, show_money
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bara.ledger import schema
+from bara.ledger import _schema as schema
+from bara.ledger._events import by_round
+from bara.ledger._reading import is_paused, last_of, topped_up
 from bara.ledger.books import DECLINED, Books
-from bara.ledger.events import by_round
-from bara.ledger.reading import is_paused, last_of, topped_up
-from bara.ledger.sheets import kept
+from bara.ledger.round_details import kept
 from bara.ledger.statements import ClientTotal
 
 

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from bara.errors import ConfigError, LedgerError, MissingExtraError
+from bara.ledger._hashing import canonical
 from bara.ledger.books import Books
-from bara.ledger.chain import canonical
 from bara.ledger.statements import own_statement
 
 try:

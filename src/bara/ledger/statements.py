@@ -7,9 +7,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from bara.errors import LedgerError
+from bara.ledger._codec import StoredRound
+from bara.ledger._reading import is_paused, last_of, stored_rounds, topped_up, waiting_round
 from bara.ledger.books import Books
-from bara.ledger.codec import StoredRound
-from bara.ledger.reading import is_paused, last_of, stored_rounds, topped_up, waiting_round
 from bara.records import show_money
 
 

@@ -1,6 +1,6 @@
 """Who is recruited and what they are paid: one file a mechanism, all on the same `Menu`."""
 
-from bara.mechanisms.critical import critical_menu
+from bara.mechanisms._critical import critical_menu
 from bara.mechanisms.quality_auction import QualityAuction, bid_price_first
 from bara.plugins import Registry
 from bara.protocols import Mechanism

@@ -5,8 +5,8 @@ from typing import Any, final
 import numpy as np
 
 from bara.errors import ConfigError
-from bara.mechanisms.critical import equal_menu, reserve_price
-from bara.mechanisms.learned import by_client
+from bara.mechanisms._critical import equal_menu, reserve_price
+from bara.mechanisms._learned import by_client
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import Wishes
 from bara.records import Bids, Evidence, FloatArray, IntArray, Menu, RoundRecord

@@ -6,8 +6,8 @@ from typing import final
 import numpy as np
 
 from bara.errors import ConfigError
-from bara.mechanisms.critical import reserve_price
-from bara.mechanisms.learned import by_client, learned_menu, loss_drop, sizes
+from bara.mechanisms._critical import reserve_price
+from bara.mechanisms._learned import by_client, learned_menu, loss_drop, sizes
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import Wishes
 from bara.records import Bids, FloatArray, Menu, RoundRecord

@@ -7,8 +7,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from bara.errors import ConfigError
-from bara.mechanisms.critical import critical_menu
-from bara.mechanisms.learned import sizes
+from bara.mechanisms._critical import critical_menu
+from bara.mechanisms._learned import sizes
 from bara.mechanisms.properties import EVERY_PROPERTY
 from bara.mechanisms.sharing import sharing_menu
 from bara.protocols import Level, Protection, Wishes

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bara.errors import ConfigError
-from bara.mechanisms.learned import sizes
+from bara.mechanisms._learned import sizes
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import Wishes
 from bara.records import MICRO, Bids, FloatArray, Menu, RoundRecord

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from bara.mechanisms.critical import critical_menu, reserve_price
+from bara.mechanisms._critical import critical_menu, reserve_price
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.records import Bids, Menu, RoundRecord
 

@@ -3,8 +3,8 @@
 from typing import final
 
 from bara.errors import ConfigError
-from bara.mechanisms.critical import reserve_price
-from bara.mechanisms.learned import by_client, learned_menu, loss_drop
+from bara.mechanisms._critical import reserve_price
+from bara.mechanisms._learned import by_client, learned_menu, loss_drop
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import Wishes
 from bara.records import Bids, FloatArray, Menu, RoundRecord

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from bara.mechanisms.critical import check_range, exact_order, floor_products, unit_price
+from bara.mechanisms._critical import check_range, exact_order, floor_products, unit_price
 from bara.records import Bids, FloatArray, IntArray, Menu
 from bara.records.bids import checked_column
 

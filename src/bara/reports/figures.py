@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from bara.errors import MissingExtraError
-from bara.experiments.exhibits import Row, Shown
-from bara.experiments.paper import DATASETS
+from bara.experiments.paper.analysis import Row, Shown
+from bara.experiments.paper.exhibits import DATASETS
 from bara.reports.charts import Chart, Line
 
 try:

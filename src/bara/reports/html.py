@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from html import escape
 
 from bara.experiments.results import Result, by_setting
+from bara.reports._rows import comparison_rows
 from bara.reports.charts import Chart, comparison_charts, run_charts
-from bara.reports.rows import comparison_rows
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --soft: #667; --line: #0072b2; --rule: #8884; }

@@ -6,11 +6,11 @@ from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
-from bara.experiments.exhibits import Row, Shown
-from bara.experiments.paper import DATASETS
+from bara.experiments.paper.analysis import Row, Shown
+from bara.experiments.paper.exhibits import DATASETS
 from bara.experiments.statistics import Estimate
+from bara.reports._rows import show_estimate, show_p
 from bara.reports.html import page, table
-from bara.reports.rows import show_estimate, show_p
 
 TABLES = {"table1", "table2", "ablation"}
 """Exhibits that are tables; the others are figures."""

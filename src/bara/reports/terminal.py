@@ -10,14 +10,14 @@ from rich.text import Text
 
 from bara.datasets import Availability, Report
 from bara.experiments.comparison import Failure
-from bara.experiments.exhibits import Shown
 from bara.experiments.forecasts import Outlook
+from bara.experiments.paper.analysis import Shown
 from bara.experiments.results import Result
 from bara.experiments.standings import Standings
 from bara.experiments.statistics import estimate
 from bara.mechanisms.audit import Finding
+from bara.reports._rows import comparison_rows, show_estimate
 from bara.reports.paper import table_rows, told
-from bara.reports.rows import comparison_rows, show_estimate
 
 _BARS = "▁▂▃▄▅▆▇█"
 

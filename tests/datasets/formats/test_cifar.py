@@ -4,8 +4,8 @@ import tarfile
 import numpy as np
 import pytest
 
-from bara.datasets.formats import cifar
-from bara.datasets.formats.cifar import find
+from bara.datasets._formats import cifar
+from bara.datasets._formats.cifar import find
 from bara.errors import DatasetError
 
 

@@ -3,7 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
-from bara.datasets.formats.idx import find, read_idx
+from bara.datasets._formats.idx import find, read_idx
 from bara.errors import DatasetError
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bara.datasets.formats.npz import NpzFile, find
+from bara.datasets._formats.npz import NpzFile, find
 from bara.errors import DatasetError
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bara.datasets.formats.pickles import read_pickle
+from bara.datasets._formats.pickles import read_pickle
 from bara.errors import DatasetError
 
 PIXELS = np.arange(24, dtype=np.uint8).reshape(4, 6)

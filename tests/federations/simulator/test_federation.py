@@ -8,7 +8,7 @@ import pytest
 from bara import Award
 from bara.errors import ConfigError, DatasetError, TrainingError
 from bara.experiments import Config, run
-from bara.experiments.engines import build_federation
+from bara.experiments.factory import build_federation
 from bara.federations.checkpoints import load
 from bara.federations.simulator.aggregation import aggregate
 from bara.federations.simulator.conduct import Conduct, cast_roles

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from bara.errors import ConfigError, UnknownNameError
-from bara.federations.simulator.layout import Layout
+from bara.federations.simulator._layout import Layout
 from bara.federations.simulator.models import MODELS, build
 
 

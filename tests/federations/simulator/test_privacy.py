@@ -9,8 +9,8 @@ from torch.nn.functional import cross_entropy
 
 from bara.errors import ConfigError
 from bara.experiments import Config, run
-from bara.federations.simulator.batches import Samples
-from bara.federations.simulator.layout import Layout
+from bara.federations.simulator._batches import Samples
+from bara.federations.simulator._layout import Layout
 from bara.federations.simulator.models import build
 from bara.federations.simulator.privacy import Privacy, PrivateGradient, bounded_sum
 from bara.federations.simulator.training import Training

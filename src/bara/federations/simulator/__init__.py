@@ -10,7 +10,7 @@ if find_spec("torch") is None:
 from bara.federations.simulator.aggregation import aggregate
 from bara.federations.simulator.data import Data
 from bara.federations.simulator.engine import Engine, Score, Updates
-from bara.federations.simulator.keeping import Keeper
+from bara.federations.simulator.kept_models import Keeper
 from bara.federations.simulator.training import Training
 
 __all__ = ["Data", "Engine", "Keeper", "Score", "Training", "Updates", "aggregate"]

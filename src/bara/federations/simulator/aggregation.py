@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from bara.errors import ConfigError, TrainingError
-from bara.federations.simulator.bench import one_thread
+from bara.federations.simulator._workers.trainer import one_thread
 from bara.federations.simulator.engine import State, Updates
 
 

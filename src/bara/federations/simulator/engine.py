@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bara.errors import ConfigError, TrainingError
-from bara.federations.simulator.crew import Alone, Crew, Processes
+from bara.federations.simulator._evaluation import Tally
+from bara.federations.simulator._layout import Layout
+from bara.federations.simulator._workers.pool import Alone, Crew, Processes
+from bara.federations.simulator._workers.shared_memory import Arrays, Plan, unnamed_file
+from bara.federations.simulator._workers.tasks import Evaluate, Setup, Train, Trained
 from bara.federations.simulator.data import Array, Data, check_parts
-from bara.federations.simulator.evaluation import Tally
-from bara.federations.simulator.layout import Layout
-from bara.federations.simulator.memory import Arrays, Plan, unnamed_file
 from bara.federations.simulator.models import build
-from bara.federations.simulator.tasks import Evaluate, Setup, Train, Trained
 from bara.federations.simulator.training import Training
 
 State = NDArray[np.float32]

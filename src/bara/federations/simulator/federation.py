@@ -16,7 +16,7 @@ from bara.federations.screening import refusals
 from bara.federations.simulator.aggregation import aggregate
 from bara.federations.simulator.conduct import Conduct
 from bara.federations.simulator.engine import Engine, State, Updates
-from bara.federations.simulator.keeping import Keeper
+from bara.federations.simulator.kept_models import Keeper
 from bara.federations.simulator.shelf import Shelf
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from bara.federations.simulator.batches import Samples, orders
-from bara.federations.simulator.layout import Layout
+from bara.federations.simulator._batches import Samples, orders
+from bara.federations.simulator._layout import Layout
 from bara.federations.simulator.training import Training
 
 

@@ -22,8 +22,8 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
 from bara.errors import ConfigError
-from bara.federations.simulator.batches import CHUNK, Indices, Samples
-from bara.federations.simulator.layout import Layout
+from bara.federations.simulator._batches import CHUNK, Indices, Samples
+from bara.federations.simulator._layout import Layout
 from bara.protocols import Protection
 from bara.randomness import stream
 

@@ -1,0 +1,5 @@
+"""`python -m bara.cli`: the program `bara`."""
+
+from bara.cli import main
+
+main()

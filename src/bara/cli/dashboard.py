@@ -1,0 +1,35 @@
+"""`bara dashboard DIR`: live pages over runs."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bara.cli.options import Debug, errors
+from bara.plugins import import_path
+
+TOKEN = "BARA_DASHBOARD_TOKEN"  # noqa: S105 - the name of a variable
+
+
+def dashboard_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder, or one that holds runs.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = 8765,
+    host: Annotated[str, typer.Option(help="The address; beyond this machine visitors need a token.")] = "127.0.0.1",
+    token: Annotated[
+        str | None, typer.Option(help=f"What visitors must know; ${TOKEN} is not seen by other users.")
+    ] = None,
+    allow_host: Annotated[
+        list[str], typer.Option(metavar="NAME", help="A further name under which it is reached; may be repeated.")
+    ] = [],
+    debug: Debug = False,
+) -> None:
+    """Show runs in the browser: live while they go on, and the same afterwards. Read-only."""
+    with errors(debug):
+        place = import_path("bara.dashboard.server:Place")
+        serve = import_path("bara.dashboard.server:serve")
+        serve(
+            folder,
+            place(host, port, token or os.environ.get(TOKEN), allow_host),
+            lambda line: typer.echo(line, err=line[:4] != "http"),
+        )

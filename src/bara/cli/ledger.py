@@ -1,0 +1,174 @@
+"""`bara ledger DIR ...`: what each client was promised and paid, proof of it, and what an operator may do."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bara.cli.options import AsJson, Debug, Folder, errors, examples, print_json
+from bara.errors import ConfigError
+from bara.experiments.run_folder import RunFolder
+from bara.ledger import Books, Receipt, operators, verify
+from bara.ledger.exports import as_json as line_json
+from bara.ledger.exports import export_tree, payouts_csv, statement_json, table_csv
+from bara.ledger.statements import lines, own_statement, payouts, statement
+from bara.records import money, show_money
+from bara.reports.statements import own_table, statement_tables
+
+ledger_app = typer.Typer(help="What each client was promised and paid; proof that the record is whole.")
+
+Client = Annotated[str | None, typer.Option(help="One client's own account, with nothing of the others' bids.")]
+Round = Annotated[int, typer.Argument(metavar="ROUND", help="Whose award.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
+
+
+@ledger_app.callback(invoke_without_command=True)
+def _open(context: typer.Context, folder: Folder) -> None:
+    context.obj = folder
+    if context.invoked_subcommand is None:
+        context.invoke(statement_command, context)
+
+
+@contextlib.contextmanager
+def _books(context: typer.Context, debug: bool) -> Iterator[Books]:
+    with _folder(context, debug) as (_, books):
+        yield books
+
+
+@contextlib.contextmanager
+def _folder(context: typer.Context, debug: bool) -> Iterator[tuple[RunFolder, Books]]:
+    with errors(debug), RunFolder.find(context.obj) as folder:
+        yield folder, folder.look()
+
+
+@ledger_app.command("statement", epilog=examples("bara ledger DIR statement --client client-03 --csv"))
+def statement_command(
+    context: typer.Context,
+    client: Client = None,
+    rounds: Annotated[bool, typer.Option("--rounds", help="With --csv: a line a round, not a client.")] = False,
+    as_csv: AsCsv = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Who was promised and paid what, by client and by round."""
+    with _books(context, debug) as books:
+        if client is not None:
+            total, own = own_statement(books, client)
+            if as_json:
+                print_json({**line_json(total), "rounds": [line_json(line) for line in own]})
+            elif as_csv:
+                typer.echo(table_csv(own), nl=False)
+            else:
+                Console().print(own_table(total, own))
+            return
+        account = statement(books)
+        if as_json:
+            print_json(statement_json(account))
+        elif as_csv:
+            typer.echo(table_csv(account.rounds if rounds else account.clients), nl=False)
+        else:
+            Console().print(statement_tables(account))
+
+
+@ledger_app.command("verify", epilog=examples("bara ledger DIR verify --receipt /elsewhere/receipt.json"))
+def verify_command(
+    context: typer.Context,
+    receipt: Annotated[Path | None, typer.Option(help="A receipt from the second place.")] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Check every event, row, digest and sum; names the first that is wrong."""
+    with _books(context, debug) as books:
+        finding = verify(books, None if receipt is None else Receipt.read(receipt))
+        if as_json:
+            print_json({"ok": finding.ok, **vars(finding)})
+        elif finding.ok:
+            fits = ["the key fits"] * finding.keyed + ["the receipt fits"] * (receipt is not None)
+            typer.echo(f"the record is whole: {finding.events} events, head {', '.join([finding.head, *fits])}")
+        else:
+            typer.echo(f"the record is NOT whole: event {finding.wrong}: {finding.problem}")
+        if not finding.ok:
+            raise typer.Exit(1)
+
+
+@ledger_app.command("export", epilog=examples("bara ledger DIR export > ledger.json", "bara ledger DIR export --csv"))
+def export_command(context: typer.Context, as_csv: AsCsv = False, debug: Debug = False) -> None:
+    """Everything that is not sealed: each event (JSON), or each promise and what became of it (CSV)."""
+    with _books(context, debug) as books:
+        if as_csv:
+            typer.echo(table_csv(lines(books)), nl=False)
+        else:
+            print_json(export_tree(books))
+
+
+@ledger_app.command("payouts", epilog=examples("bara ledger DIR payouts > payouts.csv"))
+def payouts_command(context: typer.Context, debug: Debug = False) -> None:
+    """What is to be transferred to whom, as CSV."""
+    with _books(context, debug) as books:
+        typer.echo(payouts_csv(books, payouts(books)), nl=False)
+
+
+@ledger_app.command("topup", epilog=examples("bara ledger DIR topup 250"))
+def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> None:
+    """Add to the budget; the next round's offer is made with it."""
+    with _books(context, debug) as books:
+        operators.top_up(books, money(amount, what="the top-up"))
+        typer.echo(f"the budget is {show_money(statement(books).budget)} now")
+
+
+@ledger_app.command("pause", epilog=examples("bara ledger DIR pause"))
+def pause_command(context: typer.Context, debug: Debug = False) -> None:
+    """Stop the run before its next round; `bara resume DIR` continues it."""
+    with _folder(context, debug) as (folder, books):
+        operators.pause(books)
+        typer.echo(f"paused before its next round; continue with: {folder.resume_command}")
+
+
+@ledger_app.command("approve", epilog=examples("bara ledger DIR approve 12"))
+def approve_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
+    """Allow an award above ledger.approve_above; `bara resume DIR` trains it."""
+    with _folder(context, debug) as (folder, books):
+        operators.approve(books, round_number)
+        typer.echo(f"round {round_number} is approved; train it with: {folder.resume_command}")
+
+
+@ledger_app.command("decline", epilog=examples("bara ledger DIR decline 12"))
+def decline_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
+    """Refuse an award above ledger.approve_above: nobody trains, nobody is paid, `bara resume DIR` goes on."""
+    with _folder(context, debug) as (folder, books):
+        operators.decline(books, round_number)
+        typer.echo(f"round {round_number} is declined; go on with: {folder.resume_command}")
+
+
+@ledger_app.command("sign", epilog=examples("bara ledger DIR sign --client client-03 > client-03.json"))
+def sign_command(context: typer.Context, client: Client = None, debug: Debug = False) -> None:
+    """Sign a client's receipt; without a client, print the public key that receipts are checked with."""
+    with _books(context, debug) as books:
+        from bara.ledger.signatures import client_receipt, public_key  # noqa: PLC0415 - needs an extra
+
+        if client is None:
+            typer.echo(public_key(books))
+        else:
+            print_json(client_receipt(books, client))
+
+
+def receipt_command(
+    file: Annotated[Path, typer.Argument(help="A receipt that the operator signed.")],
+    public_key: Annotated[str, typer.Option(help="The key that the operator published.")],
+    paid: Annotated[str | None, typer.Option(help="What you were paid by your own record.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Check a signed receipt, as a client, against your own record."""
+    with errors(debug):
+        from bara.ledger.signatures import check_client_receipt  # noqa: PLC0415 - needs an extra
+
+        try:
+            receipt = json.loads(file.read_text())
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{file} is no receipt: {error}") from None
+        check_client_receipt(receipt, public_key, None if paid is None else money(paid))
+        typer.echo(f"the receipt is good: {receipt['client']} was paid {show_money(receipt['paid'])}")

@@ -1,0 +1,210 @@
+"""What pages show, as trees that JSON can say; amounts are decimal numbers in the budget's unit."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from bara.dashboard._labels import shown
+from bara.dashboard._round_view import sheet_tree
+from bara.dashboard._run_view import RunView
+from bara.dashboard._thinning import thin
+from bara.experiments.run_folder import command_for
+from bara.ledger.progress import ClosedRound
+from bara.ledger.statements import ClientTotal
+from bara.records import decimal_money
+
+Tree = dict[str, Any]
+
+CLIENTS = 24
+"""Clients that a figure shows one by one; the others are added up."""
+
+FAILURES = 20
+"""Failures that are listed, newest first."""
+
+RECENT = 10
+
+
+def run_tree(view: RunView, after: int = -1) -> Tree:
+    """Everything a run's page shows; with `after`, only the rounds since."""
+    since = [one for one in view.rounds if one.round > after]
+    kept = thin([one.accuracy for one in since])
+    return {
+        "run": shown(view.name),
+        **identity(view),
+        "state": state_tree(view),
+        "glance": glance(view),
+        "rounds": columns([since[i] for i in kept]),
+        "of": len(view.rounds),
+        "clients": clients_tree(view),
+        "failures": failures_tree(view),
+        "sheet": None if view.newest is None else sheet_tree(view.newest, view.rounds),
+    }
+
+
+def identity(view: RunView) -> Tree:
+    """What was run."""
+    config, engine = view.config, view.engine
+    dataset = config.get("data", {}).get("name") if engine in {"simulator", "flower"} else engine
+    return {
+        "allocator": shown(_label(config.get("allocator", {}))),
+        "mechanism": shown(_label(config.get("mechanism", {}))),
+        "dataset": shown(str(dataset)),
+        "seed": config.get("seed"),
+        "retention": "keep" if view.shows_bids else "drop",
+    }
+
+
+def state_tree(view: RunView) -> Tree:
+    """Whether it runs, waits, has ended or was stopped before its end, and since when there is no news."""
+    state = view.state
+    if state is None:
+        return {"word": "unknown"}
+    going = "stopped" if view.alone else "running"
+    word = "finished" if state.ended is not None else "paused" if state.paused else going
+    training = view.newest is not None and not view.newest.settled and word == "running"
+    return {
+        "word": word,
+        "ended": state.ended and shown(state.ended),
+        "at": state.at,
+        "head": state.head,
+        "closed": state.closed,
+        "resume": command_for("resume", Path(view.place), view.engine) if word == "stopped" else None,
+        "training": view.newest.round if training and view.newest is not None else None,
+    }
+
+
+def glance(view: RunView) -> Tree:
+    """The few numbers that answer: where is my money going, and is it working?"""
+    rounds, state = view.rounds, view.state
+    total = state.total if state is not None else view.books.purse.total
+    spent = rounds[-1].spent if rounds else 0
+    played = rounds[-1].round if rounds else 0
+    active = {client for one in rounds[-RECENT:] for client in one.delivered}
+    return {
+        "budget": decimal_money(total),
+        "spent": decimal_money(spent),
+        "left": decimal_money(total - spent),
+        "rounds": played,
+        "max_rounds": view.max_rounds,
+        "rounds_left": 0 if state is not None and state.ended is not None else view.max_rounds - played,
+        "seconds_a_round": _pace(rounds),
+        "accuracy": rounds[-1].accuracy if rounds else None,
+        "accuracy_best": max((one.accuracy for one in rounds), default=None),
+        "loss": rounds[-1].loss if rounds else None,
+        "forecast": None if view.forecast is None else asdict(view.forecast),
+        "active": len(active),
+        "clients": view.config.get("clients", {}).get("count"),
+        "bought": bought(rounds),
+        "returned": decimal_money(sum(one.returned for one in view.failures)),
+        "failed": len(view.failures),
+        "top_share": _top_share(view.totals, spent),
+    }
+
+
+def bought(rounds: Sequence[ClosedRound], part: float = 0.1) -> Tree | None:
+    """What the last tenth of the budget did to the accuracy, each end a mean of five rounds."""
+    if len(rounds) < 12:
+        return None
+    since = rounds[-1].spent - part * rounds[-1].total
+    start = next(i for i, one in enumerate(rounds) if one.spent >= since)
+    before, now = rounds[max(start - 4, 0) : start + 1], rounds[-5:]
+    return {
+        "money": decimal_money(rounds[-1].spent - rounds[start].spent),
+        "rounds": rounds[-1].round - rounds[start].round,
+        "points": 100 * (fmean(one.accuracy for one in now) - fmean(one.accuracy for one in before)),
+    }
+
+
+def columns(rounds: Sequence[ClosedRound]) -> Tree:
+    """Rounds in columns, as figures want them."""
+    return {
+        "round": [one.round for one in rounds],
+        "n": [len(one.delivered) for one in rounds],
+        "void": [len(one.void) for one in rounds],
+        "cost": [decimal_money(one.paid) for one in rounds],
+        "spent": [decimal_money(one.spent) for one in rounds],
+        "left": [decimal_money(one.total - one.spent) for one in rounds],
+        "accuracy": [one.accuracy for one in rounds],
+        "loss": [one.loss for one in rounds],
+    }
+
+
+def clients_tree(view: RunView) -> Tree:
+    """Who was paid most, one by one, and all others together."""
+    ranked = sorted(view.totals.values(), key=lambda one: (-one.paid, one.client))
+    rest = ranked[CLIENTS:]
+    return {
+        "top": [_total(one, shown(one.client)) for one in ranked[:CLIENTS]],
+        "others": _total(_sum(rest), f"{len(rest)} others") if rest else None,
+        "count": len(ranked),
+    }
+
+
+def failures_tree(view: RunView) -> Tree:
+    """Why winners did not deliver, and the newest of them."""
+    reasons = Counter(shown(one.reason) for one in view.failures)
+    newest = view.failures[: -FAILURES - 1 : -1]
+    return {
+        "count": len(view.failures),
+        "reasons": [{"reason": reason, "count": count} for reason, count in reasons.most_common(FAILURES)],
+        "newest": [
+            {
+                "round": one.round,
+                "client": shown(one.client),
+                "reason": shown(one.reason),
+                "returned": decimal_money(one.returned),
+            }
+            for one in newest
+        ],
+    }
+
+
+def _label(section: Mapping[str, Any]) -> str:
+    options = [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in section.items()]
+    return ":".join([str(section.get("name", "")), *(one for one in options if not one.startswith("name="))])
+
+
+def _pace(rounds: Sequence[ClosedRound]) -> float | None:
+    """Seconds a round took of late."""
+    some = rounds[-RECENT:]
+    if len(some) < 2:
+        return None
+    first, last = (datetime.fromisoformat(one.at) for one in (some[0], some[-1]))
+    return (last - first).total_seconds() / (len(some) - 1)
+
+
+def _top_share(totals: Mapping[str, ClientTotal], spent: int) -> Tree | None:
+    """How much of the money the best paid quarter of all clients got."""
+    if not spent:
+        return None
+    ranked = sorted((one.paid for one in totals.values()), reverse=True)
+    some = max(len(ranked) // 4, 1)
+    return {"clients": some, "share": sum(ranked[:some]) / spent}
+
+
+def _sum(totals: Sequence[ClientTotal]) -> ClientTotal:
+    asked = [one.asked for one in totals]
+    return ClientTotal(
+        "",
+        won=sum(one.won for one in totals),
+        void=sum(one.void for one in totals),
+        asked=None if None in asked else sum(filter(None, asked)),
+        promised=sum(one.promised for one in totals),
+        paid=sum(one.paid for one in totals),
+        returned=sum(one.returned for one in totals),
+    )
+
+
+def _total(one: ClientTotal, label: str) -> Tree:
+    return {
+        "client": label,
+        "won": one.won,
+        "void": one.void,
+        "asked": None if one.asked is None else decimal_money(one.asked),
+        "paid": decimal_money(one.paid),
+        "returned": decimal_money(one.returned),
+    }

@@ -1,0 +1,176 @@
+"""The addresses: pages, their twins in JSON, tables in CSV, and the news."""
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar, final
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from bara.dashboard._comparing import MOST_RUNS, compare_tree
+from bara.dashboard._event_stream import INTERVAL, Following
+from bara.dashboard._guard import Guard, Rules
+from bara.dashboard._json_views import run_tree
+from bara.dashboard._listing import list_tree
+from bara.dashboard._round_view import sheet_tree
+from bara.dashboard._run_index import Shelf
+from bara.dashboard._run_view import RunView
+from bara.dashboard._tables import TABLES
+from bara.errors import LedgerError
+
+ASSETS = Path(__file__).parent / "assets"
+
+T = TypeVar("T")
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+@final
+class Pages:
+    """What is answered to whom has passed the guard."""
+
+    def __init__(self, shelf: Shelf, interval: float) -> None:
+        self._shelf = shelf
+        self._interval = interval
+        self._followings: dict[RunView, Following] = {}
+
+    def routes(self) -> list[Route | Mount]:
+        """Every address there is; a twin stands before its page."""
+        return [
+            Route("/", self.home),
+            Route("/index.json", self.index),
+            Route("/compare.json", self.compare),
+            Route("/compare", _page("compare.html")),
+            Route("/runs/{name:path}/events", self.events),
+            Route("/runs/{name:path}/{table}.csv", self.table),
+            Route("/runs/{name:path}/rounds/{number:int}.json", self.round),
+            Route("/runs/{name:path}/rounds/{number:int}", self.run_page),
+            Route("/runs/{name:path}.json", self.run),
+            Route("/runs/{name:path}", self.run_page),
+            Mount("/assets", StaticFiles(directory=ASSETS)),
+        ]
+
+    async def home(self, _request: Request) -> Response:
+        """The list of runs, or the only one."""
+        if self._shelf.single:
+            return RedirectResponse(f"/runs/{quote(self._shelf.names()[0])}", 307)
+        return _file("index.html")
+
+    async def index(self, _request: Request) -> Response:
+        """All runs."""
+        return _json(await run_in_threadpool(list_tree, self._shelf))
+
+    async def compare(self, request: Request) -> Response:
+        """Several runs side by side."""
+        names = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
+        views = [await self._view(name) for name in names]
+        return _json(await run_in_threadpool(compare_tree, views))
+
+    async def run(self, request: Request) -> Response:
+        """One run."""
+        view = await self._view(request.path_params["name"])
+        return _json(await run_in_threadpool(_locked, view, run_tree))
+
+    async def round(self, request: Request) -> Response:
+        """One round of it."""
+        view = await self._view(request.path_params["name"])
+        return _json(await run_in_threadpool(_round, view, request.path_params["number"]))
+
+    async def run_page(self, request: Request) -> Response:
+        """The page of one run."""
+        await self._view(request.path_params["name"])
+        return _file("run.html")
+
+    async def table(self, request: Request) -> Response:
+        """One table of one run."""
+        make = TABLES.get(request.path_params["table"])
+        if make is None:
+            raise HTTPException(404)
+        view = await self._view(request.path_params["name"])
+        text = await run_in_threadpool(_locked, view, make)
+        name = f'attachment; filename="{request.path_params["table"]}.csv"'
+        return Response(text, media_type="text/csv", headers={"content-disposition": name})
+
+    async def events(self, request: Request) -> Response:
+        """The news of one run, as they happen."""
+        view = await self._view(request.path_params["name"])
+        following = self._followings.get(view)
+        if following is None:
+            following = self._followings[view] = Following(view, self._interval)
+        seen = request.headers.get("last-event-id") or request.query_params.get("after", "-1")
+        return StreamingResponse(following.stream(_number(seen)), media_type="text/event-stream")
+
+    async def _view(self, name: str) -> RunView:
+        try:
+            return await run_in_threadpool(self._shelf.view, name)
+        except LookupError:
+            raise HTTPException(404, "There is no such run here.") from None
+
+
+def make_app(shelf: Shelf, rules: Rules, *, interval: float = INTERVAL) -> Starlette:
+    """The whole application, guarded.
+
+    Args:
+        shelf: The runs.
+        rules: Whom to let in.
+        interval: Seconds between looks at a ledger that somebody watches.
+    """
+    middleware = [Middleware(Guard, rules=rules), Middleware(GZipMiddleware, minimum_size=2000)]
+    return Starlette(
+        routes=Pages(shelf, interval).routes(),
+        middleware=middleware,
+        exception_handlers={LedgerError: _unreadable, HTTPException: _plain},
+    )
+
+
+def _locked(view: RunView, make: Callable[[RunView], T]) -> T:
+    with view.lock:
+        return make(view)
+
+
+def _round(view: RunView, number: int) -> dict[str, Any]:
+    sheet = view.sheet(min(number, 2**31 - 1))
+    if sheet is None:
+        raise HTTPException(404, "There is no such round.")
+    with view.lock:
+        return sheet_tree(sheet, view.rounds)
+
+
+def _number(text: str) -> int:
+    try:
+        return max(min(int(text), 2**31 - 1), -1)
+    except ValueError:
+        raise HTTPException(400, "Required is a round's number.") from None
+
+
+def _page(name: str) -> Handler:
+    async def page(_request: Request) -> Response:
+        return _file(name)
+
+    return page
+
+
+def _file(name: str) -> Response:
+    return FileResponse(ASSETS / name, headers={"cache-control": "no-cache"})
+
+
+def _json(tree: Any) -> Response:
+    return Response(json.dumps(tree, separators=(",", ":"), allow_nan=False), media_type="application/json")
+
+
+async def _unreadable(_request: Request, error: Exception) -> Response:
+    return PlainTextResponse(f"{error}\n", 503)
+
+
+async def _plain(_request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    detail = error.detail if isinstance(error, HTTPException) else ""
+    return PlainTextResponse(f"{detail}\n", status)

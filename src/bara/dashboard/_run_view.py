@@ -1,0 +1,118 @@
+"""A run as its page sees it: read once, then only what is new."""
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, final
+
+from bara.dashboard._forecast import Extrapolation, Forecast, planned
+from bara.ledger import Books
+from bara.ledger.progress import ClosedRound, Failure, State, add_totals, closed_rounds, failures, state
+from bara.ledger.round_details import Sheet, kept, sheet
+from bara.ledger.statements import ClientTotal
+
+
+@final
+class RunView:
+    """One run, grown round by round; several threads may ask at once.
+
+    Args:
+        name: Which, as its address says it.
+        place: Its folder, as one writes it where the dashboard was started.
+        books: Opens its books for reading.
+        held: Whether a process has the run; None where that cannot be known.
+
+    Attributes:
+        state: Where it stood when it was last looked at.
+        alone: Whether, then, no process had it.
+        rounds: Its settled rounds.
+        totals: What each client asked, was promised and was paid.
+        failures: Who did not deliver, and why.
+        newest: The newest round that was awarded, settled or not; None before the first.
+        forecast: Where it is expected to end; None where it has ended, or too little is known.
+    """
+
+    def __init__(
+        self, name: str, place: str, books: Callable[[], Books], held: Callable[[], bool | None] = lambda: None
+    ) -> None:
+        self.name = name
+        self.place = place
+        self.alone = False
+        self._held = held
+        self.lock = threading.RLock()
+        self._open = books
+        self._looked = -math.inf
+        self._forget()
+
+    def refresh(self, older_than: float = 0.0) -> bool:
+        """Read what is new; whether there was anything.
+
+        Args:
+            older_than: Seconds; if the last look is more recent, it will do.
+        """
+        with self.lock:
+            if time.monotonic() - self._looked < older_than:
+                return False
+            # Before the books: a process that ends in between has closed them.
+            alone, before = self._held() is False, self.alone
+            self.alone = alone
+            found = state(self.books)
+            if self.state is not None and found.head < self.state.head:  # another run has taken its place
+                self._forget()
+            changed = self.state is None or found.head != self.state.head
+            if changed:
+                self._grow(found)
+            self._looked = time.monotonic()
+            return changed or alone != before
+
+    def sheet(self, number: int) -> Sheet | None:
+        """One round in full."""
+        return sheet(self.books, number)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What the run was opened with."""
+        return self.books.opening["config"]  # type: ignore[no-any-return]
+
+    @property
+    def engine(self) -> str:
+        """Which federation was run."""
+        return str(self.config.get("federation", {}).get("engine", ""))
+
+    @property
+    def max_rounds(self) -> int:
+        """The deadline."""
+        return self.books.purse.max_rounds
+
+    @property
+    def shows_bids(self) -> bool:
+        """Whether its retention lets bids and menus be seen."""
+        return kept(self.books)
+
+    def _forget(self) -> None:
+        self.books = self._open()
+        self.state: State | None = None
+        self.rounds: list[ClosedRound] = []
+        self.totals = dict[str, ClientTotal]()
+        self.failures: list[Failure] = []
+        self.newest: Sheet | None = None
+        self.forecast: Forecast | None = None
+        self._extrapolation = Extrapolation(int(self.config.get("clients", {}).get("count", 2)))
+
+    def _grow(self, found: State) -> None:
+        last = self.rounds[-1].round if self.rounds else -1
+        closed = found.closed  # what is settled while we read is for the next look
+        new = closed_rounds(self.books, last, closed)
+        failed = failures(self.books, last, closed)
+        newest = self.sheet(closed + 1) or self.sheet(closed)
+        add_totals(self.books, self.totals, new)  # the last that can fail: what was read counts once
+        self.failures += failed
+        self.rounds += new
+        self.newest = newest
+        self.state = found
+        self.forecast = self._look_ahead(closed) if found.ended is None else None
+
+    def _look_ahead(self, closed: int) -> Forecast | None:
+        own = planned(None if self.newest is None else self.newest.belief)
+        return own or self._extrapolation.forecast(self.rounds, self.max_rounds - closed)

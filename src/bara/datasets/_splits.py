@@ -1,0 +1,86 @@
+"""Takes a part of a dataset: fewer training samples, or the held-out set in two."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bara.datasets._record import Dataset, Labels
+from bara.datasets._stratified import stratified_order
+from bara.errors import ConfigError, DatasetError, UnfitDatasetError, UnknownNameError
+from bara.plugins import nearest
+from bara.randomness import stream
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """The server's own data: a validation part that decisions may use and a test part that is only reported.
+
+    Attributes:
+        x_validation: Images for decisions.
+        y_validation: Their labels.
+        x_test: Images for reporting.
+        y_test: Their labels.
+        same: Whether both are one and the same set, as in the paper.
+    """
+
+    x_validation: NDArray[Any]
+    y_validation: Labels
+    x_test: NDArray[Any]
+    y_test: Labels
+    same: bool
+
+
+def subset(dataset: Dataset, train_samples: int | None, seed: int = 0) -> Dataset:
+    """The dataset with fewer training samples, drawn at random with each class in its share.
+
+    Samples keep their order. With one seed, a smaller subset is part of a larger one. The test set stays whole.
+
+    Args:
+        dataset: What to draw from.
+        train_samples: How many to keep; None keeps all.
+        seed: Decides which.
+
+    Raises:
+        UnfitDatasetError: If there are not as many.
+    """
+    if train_samples is None:
+        return dataset
+    available = len(dataset.y_train)
+    if isinstance(train_samples, bool) or not isinstance(train_samples, int | np.integer) or train_samples < 1:
+        raise ConfigError(f"train_samples must be a whole number of at least 1, got {train_samples!r}")
+    if train_samples > available:
+        raise UnfitDatasetError(f"{dataset.name}: train_samples is {train_samples} but there are {available}")
+    kept = np.sort(_order(dataset.y_train, seed, "subset")[:train_samples])
+    return replace(dataset, x_train=dataset.x_train[kept], y_train=dataset.y_train[kept])
+
+
+def held_out(dataset: Dataset, mode: str = "halves", seed: int = 0) -> HeldOut:
+    """The test set as a validation part and a test part.
+
+    Args:
+        dataset: Whose test set.
+        mode: ``"halves"``, two disjoint halves with each class in its share; the test half is the larger by one
+            where they cannot be equal. ``"same"``, the whole set as both, as the paper does: what is
+            reported has then also been decided on.
+        seed: Decides which sample goes where.
+
+    Raises:
+        UnknownNameError: If the mode is neither.
+        DatasetError: If there is only one sample to halve.
+    """
+    x, y = dataset.x_test, dataset.y_test
+    if mode == "same":
+        return HeldOut(x, y, x, y, same=True)
+    if mode != "halves":
+        raise UnknownNameError(f"held-out data cannot be split by {mode!r}; {nearest(mode, ['halves', 'same'])}")
+    if len(y) < 2:
+        raise DatasetError(f"{dataset.name}: x_test holds {len(y)} sample; two halves need at least 2")
+    order = _order(y, seed, "held out")
+    validation, test = np.sort(order[: len(y) // 2]), np.sort(order[len(y) // 2 :])
+    return HeldOut(x[validation], y[validation], x[test], y[test], same=False)
+
+
+def _order(labels: Labels, seed: int, purpose: str) -> NDArray[np.int64]:
+    return stratified_order(labels, stream(seed, purpose).permutation(len(labels)))

@@ -1,0 +1,113 @@
+"""From a configuration to the federation that trains."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+
+from bara.errors import ConfigError
+from bara.experiments.config import Config
+from bara.experiments.sections import ClientsSection
+from bara.federations.bidding import Bidders, Strategy
+from bara.federations.costs import Distribution
+from bara.federations.synthetic import LearningCurve, SyntheticFederation
+from bara.federations.valuations import PrivacyCosts, valuations
+from bara.mechanisms import MECHANISMS
+from bara.plugins import Registry, check_keys
+from bara.protocols import Federation, Wishes, wishes_of
+from bara.randomness import stream
+from bara.records import FloatArray, IntArray
+
+_OF_DATA = ("partition", "noisy", "label_noise", "free_riders", "free_riding", "poisoners", "late_rate")
+
+FEDERATIONS: Registry[Federation] = Registry(
+    "federation",
+    {
+        "simulator": "bara.experiments.simulation:simulator",
+        "synthetic": "bara.experiments.factory:synthetic",
+        "flower": "bara.flower.engine:simulated",
+        "flower-app": "bara.flower.engine:app",
+    },
+    Federation,
+)
+"""Every engine by name; a user's own by import path, as a function of the whole `Config`."""
+
+
+def build_federation(config: Config, folder: Path | None = None) -> Federation:
+    """The federation a configuration describes; what it keeps (models, checkpoints) goes into the folder."""
+    federation = FEDERATIONS.build(config.federation.engine, config=config, folder=folder)
+    if wishes(config).protection and not getattr(federation, "protects", False):
+        raise ConfigError(
+            f"mechanism {config.mechanism.name!r} asks for local differential privacy, which engine "
+            f"{config.federation.engine!r} does not have; required is an engine with `protects = True`"
+        )
+    return federation
+
+
+def wishes(config: Config) -> Wishes:
+    """What the configured mechanism wants of the federation."""
+    return wishes_of(MECHANISMS.build(config.mechanism.name, config.mechanism.options))
+
+
+def epsilons(config: Config) -> FloatArray | None:
+    """Each client's privacy budget for a round, drawn once; None where nobody trades privacy."""
+    drawn = config.clients.epsilon or (None if wishes(config).protection is None else "uniform(0.1, 1)")
+    if drawn is None:
+        return None
+    return Distribution.parse(drawn).draw(stream(config.seed, "epsilon"), config.clients.count)
+
+
+def costs(config: Config) -> Distribution | PrivacyCosts:
+    """Where the clients' costs come from: what their privacy is worth to them where it is traded."""
+    budgets = epsilons(config)
+    if budgets is None:
+        return Distribution.parse(config.clients.bids)
+    return PrivacyCosts(budgets, valuations(config.clients.valuation))
+
+
+def bidders(config: Config, samples: IntArray | None = None) -> Bidders:
+    """The clients as bidders; their data sizes where they have data."""
+    clients = config.clients
+    return Bidders(
+        clients.count,
+        costs(config),
+        config.seed,
+        strategic=clients.strategic,
+        strategy=Strategy.parse(clients.strategy),
+        samples=samples,
+        factors=_cost_factors(config, samples),
+        drift=clients.drift,
+        absence_rate=clients.absence_rate,
+    )
+
+
+def _cost_factors(config: Config, samples: IntArray | None) -> FloatArray | None:
+    """How much dearer than the mean each client is."""
+    if config.clients.cost_by == "none":
+        return None
+    if config.clients.cost_by == "compute":
+        return stream(config.seed, "speed").lognormal(-0.125, 0.5, config.clients.count)
+    if samples is None:
+        raise ConfigError(
+            "clients.cost_by is 'samples', but this federation has no data; required is an engine that has"
+        )
+    return np.asarray(samples / samples.mean())
+
+
+def synthetic(config: Config) -> SyntheticFederation:
+    """The closed-form learning curve; its parameters are the engine's options."""
+    _refuse_what_needs_data(config)
+    types = {field.name: field.type for field in fields(LearningCurve)}
+    check_keys("the synthetic federation", "federation.", config.federation.options, types)
+    curve = LearningCurve(**config.federation.options)
+    return SyntheticFederation(bidders(config), curve, config.seed, config.clients.failure_rate)
+
+
+def _refuse_what_needs_data(config: Config) -> None:
+    """A key that would be ignored is an error, not a surprise."""
+    changed = [f"clients.{key}" for key in _OF_DATA if getattr(config.clients, key) != getattr(ClientsSection(), key)]
+    changed += [name for name in ("data", "training") if getattr(config, name) != getattr(Config(), name)]
+    if changed:
+        raise ConfigError(
+            f"{changed[0]} is set, but the synthetic federation has no data; use federation.engine=simulator"
+        )

@@ -1,0 +1,100 @@
+"""A client's own training: the paper's ClientUpdate and FedAvg's, over a `Network`."""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from bara.federations.simulator._autograd import Autograd
+from bara.federations.simulator._batches import Indices, Samples, orders
+from bara.federations.simulator._fused.sequential import Chain, is_chain
+from bara.federations.simulator._networks import Network
+from bara.federations.simulator.privacy import PrivateGradient
+from bara.federations.simulator.training import Training
+
+
+def network_of(module: nn.Module, training: Training) -> Network:
+    """The fastest network that can train this module this way."""
+    if training.precision == "float32" and isinstance(module, nn.Sequential) and is_chain(module):
+        return Chain(module)
+    return Autograd(module, training.precision)
+
+
+@final
+@dataclass(frozen=True)
+class Turn:
+    """One client's turn in one round; the seed is the run's."""
+
+    seed: int
+    round: int
+    client: int
+
+
+@final
+class Local:
+    """Trains one client after another, reusing the same memory."""
+
+    def __init__(
+        self, network: Network, training: Training, samples: Samples, private: PrivateGradient | None = None
+    ) -> None:
+        """Train this network on parts of these samples; with privacy, on gradients that are private already."""
+        self._private = private
+        self._network = network
+        self._training = training
+        self._samples = samples
+        self._learned = network.layout.learned
+        self._velocity = torch.zeros(self._learned if training.momentum else 0)
+
+    def train(self, start: Tensor, part: Indices, turn: Turn, result: Tensor) -> float | None:
+        """Train from `start` on a client's part into `result`; FedSGD knows the loss before, for free."""
+        if self._private is not None:
+            gradient = self._private(start, self._samples, part, (turn.seed, turn.round, turn.client))
+            result.copy_(start)
+            result[: self._learned].sub_(gradient, alpha=self._training.learning_rate)
+            return None
+        self._network.state.copy_(start)
+        with self._network.context():
+            if self._training.algorithm == "fedsgd":
+                return self._step_once(start, part, result)
+            self._descend(start[: self._learned], part, turn)
+        result.copy_(self._network.state)
+        return None
+
+    def _step_once(self, start: Tensor, part: Indices, result: Tensor) -> float:
+        """Go to w - rate * gradient of the mean loss over all samples, summed straight into the result."""
+        result.copy_(start)
+        self._network.aim(result[: self._learned])
+        loss = 0.0
+        for x, y in self._samples.batches(part, self._network.chunk or len(part)):
+            scores = self._network.accumulate(x, y, 1.0, -self._training.learning_rate / len(part))
+            loss += cross_entropy(scores.float(), y, reduction="sum").item()
+        result[self._learned :] = self._network.state[self._learned :]
+        return loss / len(part)
+
+    def _descend(self, start: Tensor, part: Indices, turn: Turn) -> None:
+        weights = self._network.state[: self._learned]
+        self._network.aim(self._velocity.zero_() if self._training.momentum else weights)
+        step = self._heavy_step if self._training.momentum else self._plain_step
+        for order in orders(part, turn.seed, turn.round, turn.client, self._training.local_epochs):
+            for x, y in self._samples.batches(order, self._training.batch_size):
+                step(x, y, weights, start)
+
+    def _plain_step(self, x: Tensor, y: Tensor, weights: Tensor, start: Tensor) -> None:
+        """Do w = (1 - rate (decay + mu)) w - rate gradient + rate mu w_0, the first two inside the products."""
+        t = self._training
+        shrink = 1.0 - t.learning_rate * (t.weight_decay + t.proximal)
+        self._network.accumulate(x, y, shrink, -t.learning_rate / len(y))
+        if t.proximal:
+            weights.add_(start, alpha=t.learning_rate * t.proximal)
+
+    def _heavy_step(self, x: Tensor, y: Tensor, weights: Tensor, start: Tensor) -> None:
+        """Do v = momentum v + gradient + decay w + mu (w - w_0), the first two inside the products; w = w - rate v."""
+        t = self._training
+        self._network.accumulate(x, y, t.momentum, 1.0 / len(y))
+        if t.weight_decay or t.proximal:
+            self._velocity.add_(weights, alpha=t.weight_decay + t.proximal)
+        if t.proximal:
+            self._velocity.add_(start, alpha=-t.proximal)
+        weights.add_(self._velocity, alpha=-t.learning_rate)

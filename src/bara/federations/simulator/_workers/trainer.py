@@ -1,0 +1,94 @@
+"""The place where a client is trained: a model, the shared arrays, and what can be asked of them.
+
+The same bench stands in every worker process, and in this one when there is a single worker.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bara.federations.simulator._batches import Samples
+from bara.federations.simulator._evaluation import Tally, tally
+from bara.federations.simulator._fused.sequential import Chain
+from bara.federations.simulator._local import Local, Turn, network_of
+from bara.federations.simulator._workers.shared_memory import Arrays
+from bara.federations.simulator._workers.tasks import Evaluate, Result, Setup, Task, Train, Trained
+from bara.federations.simulator.models import build
+from bara.federations.simulator.privacy import PrivateGradient
+
+
+@final
+class Bench:
+    """Does tasks, one at a time, on one thread."""
+
+    def __init__(self, setup: Setup, arrays: Arrays) -> None:
+        """Build the model over the shared arrays."""
+        held: dict[str, Tensor] = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        self._seed = setup.seed
+        self._arrays = held
+        self._network = network_of(build(setup.model, setup.shape, setup.classes, setup.seed), setup.training)
+        self._train = Samples(held["x_train"], held["y_train"])
+        self._held = Samples(held["x_held"], held["y_held"])
+        privacy = setup.training.privacy
+        private = privacy and PrivateGradient(build(setup.model, setup.shape, setup.classes, setup.seed), privacy)
+        self._local = Local(self._network, setup.training, self._train, private)
+        self._verbs: dict[type[Any], Callable[[Any], Result]] = {
+            Train: self._trained,
+            Evaluate: self._evaluated,
+        }
+
+    def do(self, task: Task) -> Result:
+        """Do what the task says."""
+        return self._verbs[type(task)](task)
+
+    def _trained(self, task: Train) -> Trained:
+        part = self._part(task.client)
+        state, result = self._arrays["state"], self._arrays["updates"][task.row]
+        before = self._loss(state, part) if task.evidence else None
+        turn = Turn(self._seed, task.round, task.client)
+        with nullcontext() if isinstance(self._network, Chain) else _own_randomness(turn):
+            free = self._local.train(state, part, turn, result)
+        after = self._loss(result, part) if task.evidence else None
+        return Trained(task.row, before if free is None else free, after, _finite(result))
+
+    def _evaluated(self, task: Evaluate) -> Tally:
+        self._network.state.copy_(self._arrays["state"])
+        return tally(self._network, self._held, self._arrays[f"held/{task.part}"][task.start : task.stop])
+
+    def _part(self, client: int) -> range:
+        return range(*self._arrays["bounds"][client : client + 2].tolist())
+
+    def _loss(self, state: Tensor, part: range) -> float:
+        self._network.state.copy_(state)
+        counted = tally(self._network, self._train, part)
+        return counted.loss / counted.samples
+
+
+def _finite(result: Tensor) -> bool:
+    """Whether all numbers are finite: their sum is, or (it may overflow) each of them is."""
+    return bool(torch.isfinite(result.sum())) or bool(torch.isfinite(result).all())
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread, as the workers do: sums then come out the same, and nobody competes for a core."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _own_randomness(turn: Turn) -> Iterator[None]:
+    """Let a module that draws numbers (dropout; a chain has none) draw the same ones whoever trains this client."""
+    with torch.random.fork_rng(devices=[]):
+        # Not torch.manual_seed: it would also keep a stack trace for every kind of accelerator that might come yet.
+        seed = np.random.SeedSequence([turn.seed, turn.round, turn.client]).generate_state(1)[0]
+        torch.default_generator.manual_seed(int(seed))
+        yield

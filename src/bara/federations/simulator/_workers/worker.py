@@ -1,0 +1,58 @@
+"""A worker process: `python -m bara.federations.simulator._workers.worker CONNECTION MEMORY`, started by `crew` alone.
+
+It answers one message with one message until its parent is gone. Its standard input is its lifeline: the parent never
+writes there, and when the parent ends, in whatever way, the worker reads the end of the file and is gone too, also
+from the middle of a long task.
+"""
+
+import os
+import signal
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from multiprocessing.connection import Connection
+
+import torch
+
+from bara.federations.simulator._workers.tasks import Failure, Ready, Result, Setup, Task
+from bara.federations.simulator._workers.trainer import Bench
+
+
+def serve(connection: Connection, memory: int) -> None:
+    """Build the bench from the first message, then do tasks for as long as there are any."""
+    try:
+        bench = _bench(connection.recv(), memory)
+    except Exception:  # noqa: BLE001 - whatever a user's module raises is the parent's to report
+        connection.send(Failure(traceback.format_exc(limit=-3)))
+        return
+    connection.send(Ready())
+    while True:
+        connection.send(_attempt(bench, connection.recv()))
+
+
+def _bench(setup: Setup, memory: int) -> Bench:
+    arrays = setup.plan.attach(memory)
+    os.close(memory)
+    return Bench(setup, arrays)
+
+
+def _attempt(bench: Bench, task: Task) -> Result | Failure:
+    try:
+        return bench.do(task)
+    except Exception:  # noqa: BLE001 - as above
+        return Failure(traceback.format_exc(limit=-3))
+
+
+def _end_with_the_parent() -> None:
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it ends us by letting go of the lifeline
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    with suppress(EOFError, ConnectionError):  # the parent has let go
+        serve(Connection(int(sys.argv[1])), int(sys.argv[2]))
+    os._exit(0)  # nothing here has to be put away, and the reader of the lifeline would hold up a slow exit

@@ -1,0 +1,90 @@
+"""Asking the nodes of a grid for their bids, and opening what they answer."""
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import final
+
+from flwr.proto.node_pb2 import NodeInfo
+from flwr.serverapp import Grid
+
+from bara.errors import InvalidBidError, RunStoppedError
+from bara.flower import _bid_messages as sealed
+from bara.flower._exchange import ask
+from bara.flower._options import Habits
+from bara.flower.identity import Directory
+from bara.records import MAX_MONEY, Bids
+
+log = logging.getLogger("flwr")
+
+
+def connected(grid: Grid, habits: Habits) -> dict[int, NodeInfo]:
+    """The nodes that are there; waits for the fewest without which no round begins."""
+    begun = time.monotonic()
+    while len(found := list(grid.get_nodes())) < habits.fewest:
+        if time.monotonic() - begun >= habits.patience:
+            raise RunStoppedError(
+                f"{len(found)} nodes are connected after {habits.patience:g} seconds; required are {habits.fewest}"
+            )
+        time.sleep(min(1.0, habits.patience))
+    return {node.node_id: node for node in found}
+
+
+@final
+class Opening:
+    """Opens the bids of one round after another, and knows where each client is.
+
+    Args:
+        grid: Where the nodes are.
+        habits: How long to wait, and for what.
+    """
+
+    def __init__(self, grid: Grid, habits: Habits) -> None:
+        self._grid = grid
+        self._habits = habits
+        self._directory = Directory(habits.known_by)
+        self._opened: tuple[int, Bids] | None = None
+
+    def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
+        """The sealed bids of every node that answered in time; one a round, however often they are asked for."""
+        if self._opened is None or self._opened[0] != round:
+            self._opened = round, self._collect(round)
+        return self._opened[1]
+
+    def locate(self, round: int, clients: tuple[str, ...]) -> dict[str, int | None]:  # noqa: A002
+        """The node of each client, None where it is not connected."""
+        if any(self._directory.node_of(client) is None for client in clients):  # after a restart
+            if self._habits.known_by == "key":
+                self._directory.read(connected(self._grid, self._habits).values(), {})
+            else:
+                self.bids(round)  # only the nodes know which part they hold
+        return {client: self._directory.node_of(client) for client in clients}
+
+    def _collect(self, round: int) -> Bids:  # noqa: A002
+        nodes, seconds = connected(self._grid, self._habits), self._habits.bid_seconds
+        answers = ask(self._grid, [sealed.request(node, round, seconds) for node in nodes], seconds)
+        most = MAX_MONEY >> max(len(nodes), 1).bit_length()
+        opened: dict[int, sealed.Opened] = {}
+        problems = dict(answers.silent)
+        for node, reply in answers.told.items():
+            try:
+                opened[node] = sealed.read(reply.content, most)
+            except InvalidBidError as error:
+                problems[node] = str(error)
+        for node, problem in problems.items():
+            log.warning("round %d: node %d is not in the menu: %s", round, node, problem)
+        clients = self._directory.read(nodes.values(), opened)
+        return self._sealed({client: opened[node] for client, node in clients.items() if node in opened})
+
+    def _sealed(self, opened: Mapping[str, sealed.Opened]) -> Bids:
+        """The bids with the columns the mechanism wants, and those that all of them carry."""
+        wanted = set(self._habits.columns)
+        bidding = {c: bid for c, bid in opened.items() if bid.price is not None and bid.columns.keys() >= wanted}
+        for client in opened.keys() - bidding.keys():
+            if opened[client].price is not None:
+                log.warning("%s is not in the menu: its bid lacks %s", client, wanted - opened[client].columns.keys())
+        carried = [set(bid.columns) for bid in bidding.values()]
+        common = set.intersection(*carried) if carried else wanted
+        clients = tuple(bidding)
+        columns = {name: [bidding[client].columns[name] for client in clients] for name in sorted(common)}
+        return Bids(clients, [bidding[client].price for client in clients], columns)  # type: ignore[arg-type]

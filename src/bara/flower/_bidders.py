@@ -1,0 +1,87 @@
+"""The client's side of the auction: ready bidders, and the few lines that let a ClientApp answer.
+
+Nothing here imports torch, so that answering a request stays cheap.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+
+from bara.errors import ConfigError
+from bara.federations.costs import Distribution
+from bara.flower import _bid_messages as sealed
+from bara.flower._bid_messages import Bid, Price
+from bara.randomness import stream
+
+Bidder = Callable[[int, Context], Bid | Price | None]
+"""From a round and the node's context to what taking part costs it; None to sit the round out."""
+
+Samples = int | Callable[[Context], int]
+"""A data size, or how to find it."""
+
+
+def answer_bids(app: ClientApp, bidder: Bidder) -> None:
+    """Let a ClientApp answer the server's requests for bids."""
+
+    @app.query(sealed.ACTION)
+    def bid(message: Message, context: Context) -> Message:
+        price = bidder(sealed.asked_round(message), context)
+        return Message(sealed.answer(price, context.node_config), reply_to=message)
+
+
+def fixed(price: Price) -> Bidder:
+    """The same price every round."""
+    return lambda _round, _context: price
+
+
+def per_sample(price: float, samples: Samples) -> Bidder:
+    """So much for each sample this client trains on; the bid also says how many they are."""
+
+    def bid(_round: int, context: Context) -> Bid:
+        count = samples(context) if callable(samples) else samples
+        return Bid(price * count, {"samples": count})
+
+    return bid
+
+
+def drawn(distribution: str, seed: int = 0) -> Bidder:
+    """A cost drawn anew each round, from `uniform(0.5, 1.5)` say; it depends on the seed, the round and the node."""
+    source = Distribution.parse(distribution)
+
+    def bid(round: int, context: Context) -> Price:  # noqa: A002 - a round is a round
+        who = int(context.node_config.get("partition-id", context.node_id))
+        return max(float(source.draw(stream(seed, "costs", round, who), 1)[0]), 1e-6)
+
+    return bid
+
+
+def from_environment(name: str = "BARA_PRICE") -> Bidder:
+    """The price in an environment variable of the machine the client runs on; it never leaves it but as a bid."""
+
+    def bid(_round: int, _context: Context) -> Price:
+        if name not in os.environ:
+            raise ConfigError(f"the environment has no {name}; required is this client's price")
+        return os.environ[name].strip()
+
+    return bid
+
+
+def from_file(path: str | Path | None = None) -> Bidder:
+    """The price in a file of the client's own machine, read each round; None for the node configuration's `bid-file`.
+
+    An empty file sits the round out.
+    """
+
+    def bid(_round: int, context: Context) -> Price | None:
+        place = path if path is not None else context.node_config.get("bid-file")
+        if place is None:
+            raise ConfigError("the node configuration has no bid-file; required is the file with this client's price")
+        try:
+            return Path(str(place)).read_text().strip() or None
+        except OSError as error:
+            raise ConfigError(f"cannot read this client's price: {error}") from None
+
+    return bid

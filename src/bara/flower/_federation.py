@@ -1,0 +1,219 @@
+"""The federation on Flower: nodes bid and train over a grid, a user's strategy configures and aggregates.
+
+The market drives; the strategy is asked for the winners' training messages and handed the usable replies. Any strategy
+works, because it is wrapped, not subclassed.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+from flwr.app import Array, ArrayRecord, ConfigRecord
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Result, Strategy
+from numpy.typing import NDArray
+
+from bara.errors import ConfigError, TrainingError
+from bara.faults import point
+from bara.federations.checkpoints import save
+from bara.flower import _strategies as strategies
+from bara.flower._bid_collection import Opening
+from bara.flower._checkpoints import Shelf
+from bara.flower._evaluation import EvaluateFunction, Evaluator
+from bara.flower._exchange import Among, ask
+from bara.flower._options import Habits
+from bara.flower._updates import Door, Update
+from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
+
+Orders = Callable[[int, Award], ConfigRecord]
+"""What a round's training messages carry beside the model."""
+
+log = logging.getLogger("flwr")
+
+
+@final
+class FlowerFederation:
+    """Bids and trains over a grid.
+
+    Args:
+        grid: Flower's; in simulation and in deployment.
+        strategy: Any; its own sampling is set aside, since the auction decides who trains.
+        model: The initial arrays.
+        evaluate: The server's own evaluation of arrays, as `Strategy.start` takes it; None to rely on the strategy's
+            evaluation on clients.
+        habits: How the server works.
+        orders: What training messages carry beside the model.
+        evaluate_config: What evaluation messages carry beside the model.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        strategy: Strategy,
+        model: ArrayRecord,
+        evaluate: EvaluateFunction | None = None,
+        *,
+        habits: Habits | None = None,
+        orders: Orders = lambda _round, _award: ConfigRecord(),
+        evaluate_config: ConfigRecord | None = None,
+    ) -> None:
+        self.result = Result()
+        """What Flower's own loop would have returned."""
+        self._grid = grid
+        self._strategy = strategy
+        self._model = model
+        self._habits = habits or Habits()
+        self._orders = orders
+        self._opening = Opening(grid, self._habits)
+        config = evaluate_config or ConfigRecord()
+        self._evaluation = Evaluator(grid, strategy, evaluate, config, self._habits, self.result)
+        self._shelf = Shelf(self._habits.folder)
+        self._last = 0  # the round the model is from
+        self.result.arrays = model
+        strategies.let_winners_in(strategy)
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a round can be trained again to the same result."""
+        return self._habits.repeatable
+
+    @property
+    def model(self) -> ArrayRecord:
+        """The global model."""
+        return self._model
+
+    # --- the market's questions ------------------------------------------------------------------
+
+    def evaluate(self) -> Evaluation:
+        """The initial model, which is kept: a strategy's may be drawn anew when the server starts again."""
+        self._shelf.put(0, _numpy(self._model), strategies.memory(self._strategy))
+        return self._evaluation(0, self._model)
+
+    def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
+        """The sealed bids of every node that answered in time."""
+        return self._opening.bids(round)
+
+    def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
+        """Train the winners, drop what did not arrive or cannot be used, let the strategy aggregate, evaluate."""
+        updates, void = self._updates(round, award)
+        delivered, refused = self._evidence(round, updates)
+        model = self._aggregated(round, award, {client: updates[client] for client in delivered})
+        if model is None:
+            refused |= dict.fromkeys(delivered, "the strategy took no update this round")
+            model, delivered = self._model, {}
+        void |= refused
+        evaluation = self._evaluation(round, model)
+        self._model = self.result.arrays = model
+        self._last = round
+        self._shelf.put(round, _numpy(model), strategies.memory(self._strategy))
+        point("state saved")
+        for client, reason in void.items():
+            log.warning("round %d: %s is not paid: %s", round, client, reason)
+        return Delivery(evaluation, delivered, void)
+
+    # --- resume and the end ----------------------------------------------------------------------
+
+    def checkpoint(self, last: int) -> int:
+        """Load the newest whole checkpoint that is not later than that round."""
+        found = self._shelf.newest(last)
+        if found is None:
+            return 0
+        self._last, model, memory = found
+        self._model = self.result.arrays = _record(model)
+        strategies.recall(self._strategy, memory)
+        return self._last
+
+    def recall(self, record: RoundRecord) -> None:
+        """Nothing beside the checkpoint needs to be known again."""
+
+    def finish(self) -> dict[str, dict[str, float]]:
+        """Save the final model."""
+        if self._habits.folder is not None:
+            save(self._habits.folder / "model-final.npz", _numpy(self._model), self._last, {"model": "final"})
+        return {}
+
+    # --- training --------------------------------------------------------------------------------
+
+    def _updates(self, round: int, award: Award) -> tuple[dict[str, Update], dict[str, str]]:  # noqa: A002
+        """The usable updates in the order of the clients' names, and why there are none from the others."""
+        clients, void = self._located(round, award)
+        grid = Among(self._grid, clients)
+        config = self._orders(round, award)
+        messages = self._strategy.configure_train(round, self._model, config, grid) if clients else ()
+        one_each = {m.metadata.dst_node_id: m for m in messages if m.metadata.dst_node_id in clients}
+        answers = ask(self._grid, one_each.values(), self._habits.train_seconds)
+        void |= {clients[node]: reason for node, reason in answers.silent.items()}
+        replies = {clients[node]: reply for node, reply in answers.told.items()}
+        asked = replies.keys() | void.keys()
+        void |= {client: "the strategy sent it nothing" for client in clients.values() if client not in asked}
+        door = Door(
+            _numpy(self._model),
+            strategies.metric_key(self._strategy),
+            same_shapes=self._habits.same_shapes,
+            outliers=self._habits.outliers,
+        )
+        updates, refused = door.admit(dict(sorted(replies.items())))
+        return updates, void | refused
+
+    def _located(self, round: int, award: Award) -> tuple[dict[int, str], dict[str, str]]:  # noqa: A002
+        """The winners by node, and those that cannot be found any more."""
+        found = self._opening.locate(round, award.clients)
+        here = {node: client for client, node in found.items() if node is not None}
+        return here, {client: "its node is not connected" for client, node in found.items() if node is None}
+
+    def _aggregated(self, round: int, award: Award, updates: Mapping[str, Update]) -> ArrayRecord | None:  # noqa: A002
+        """The next model; None where there is nothing to make it of, or the strategy makes none."""
+        if not updates:
+            return None
+        if award.weights is not None:
+            self._weigh(award, updates)
+        try:
+            model, metrics = self._strategy.aggregate_train(round, [update.message for update in updates.values()])
+        except Exception as error:
+            name = type(self._strategy).__name__
+            raise TrainingError(f"round {round}: {name} could not aggregate (nobody is paid): {error}") from error
+        if metrics is not None:
+            self.result.train_metrics_clientapp[round] = metrics
+        return model
+
+    def _weigh(self, award: Award, updates: Mapping[str, Update]) -> None:
+        """Put the mechanism's weights where the strategy reads its own."""
+        key = strategies.weight_key(self._strategy)
+        if key is None:
+            raise ConfigError(
+                f"the mechanism brings aggregation weights, which {type(self._strategy).__name__} cannot honour"
+            )
+        weights = dict(zip(award.clients, award.weights or (), strict=True))
+        for client, update in updates.items():
+            update.metrics[key] = float(weights[client])
+
+    def _evidence(
+        self,
+        round: int,  # noqa: A002
+        updates: Mapping[str, Update],
+    ) -> tuple[dict[str, Evidence], dict[str, str]]:
+        """What the server saw of each update, and those whose model it cannot even evaluate."""
+        measured = bool(updates) and self._habits.evidence == "server"
+        before = self._evaluation(round, self._model).loss if measured else None
+        found: dict[str, Evidence] = {}
+        refused: dict[str, str] = {}
+        for client, update in updates.items():
+            losses: tuple[float | None, float | None] = (None, None)
+            if self._habits.evidence == "client":
+                losses = update.number("loss-before"), update.number("loss-after")
+            try:
+                losses = (before, self._evaluation(round, update.record).loss) if measured else losses
+            except TrainingError:
+                refused[client] = "the loss of its model is not finite"
+                continue
+            samples = update.number("num-examples")
+            found[client] = Evidence(None if samples is None else int(samples), *losses)
+        return found, refused
+
+
+def _numpy(record: ArrayRecord) -> dict[str, NDArray[Any]]:
+    return {name: array.numpy() for name, array in record.items()}
+
+
+def _record(arrays: Mapping[str, NDArray[Any]]) -> ArrayRecord:
+    return ArrayRecord({name: Array(array) for name, array in arrays.items()})

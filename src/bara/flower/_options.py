@@ -1,0 +1,62 @@
+"""How a server on Flower goes about its work."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, final
+
+from bara.errors import ConfigError
+from bara.flower.identity import By
+
+
+@final
+@dataclass(frozen=True)
+class Habits:
+    """How a server on Flower goes about its work.
+
+    Attributes:
+        bid_seconds: How long a round's bids stay open; who is silent is not in this round's menu.
+        train_seconds: How long winners may train; who is silent then is void.
+        evaluate_seconds: How long clients may evaluate, where the strategy has them do so.
+        fewest: Connected nodes without which no round begins.
+        patience: Seconds to wait for them before the run stops between rounds.
+        columns: What every bid must carry.
+        evidence: Where a client's loss before and after comes from: nowhere, `server`, measured with the evaluation
+            function on the server's own data, or `client`, its own metrics `loss-before` and `loss-after` (for
+            simulated clients, which do not lie).
+        outliers: Refuse updates so many robust deviations farther from the others than is usual; None for none.
+        same_shapes: Refuse updates that are not shaped as the model; not so for trees, which grow.
+        accuracy: The metric that decisions are made on; `loss`, `test-accuracy` and `test-loss` are read beside it.
+        repeatable: Whether the same award trains to the same model again, as only simulated clients promise.
+        known_by: What clients are known by.
+        folder: Where checkpoints and the model go; None to keep none.
+    """
+
+    bid_seconds: float = 60.0
+    train_seconds: float = 3600.0
+    evaluate_seconds: float = 600.0
+    fewest: int = 2
+    patience: float = 600.0
+    columns: tuple[str, ...] = ()
+    evidence: Literal["none", "server", "client"] = "none"
+    outliers: float | None = None
+    same_shapes: bool = True
+    accuracy: str = "accuracy"
+    repeatable: bool = False
+    known_by: By = "key"
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be waited for, or compared."""
+        for name in ("bid_seconds", "train_seconds", "evaluate_seconds"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigError(f"federation.{name} is {getattr(self, name)}; required is a finite number above 0")
+        if self.fewest < 1 or self.patience < 0:
+            raise ConfigError(
+                f"federation.fewest is {self.fewest} and patience {self.patience}; required are at least 1 and 0"
+            )
+        if self.outliers is not None and not self.same_shapes:
+            raise ConfigError(
+                "federation.same_shapes is false, and the mechanism refuses updates far from the others'; required is "
+                "true, or a mechanism that does not (fair: mechanism.outliers = 0)"
+            )

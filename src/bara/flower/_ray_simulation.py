@@ -1,0 +1,93 @@
+"""Flower's simulation engine (ray) beside this thread, so that the market can drive it."""
+
+import logging
+import os
+import queue
+import threading
+import time
+from contextlib import AbstractContextManager
+from typing import Any, Self, final
+
+from flwr.app import Context
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
+from flwr.simulation import run_simulation
+
+from bara.errors import TrainingError
+from bara.flower._telemetry_off import hush
+
+_LONGEST_START, _LONGEST_END = 300.0, 60.0
+
+
+@final
+class Simulation(AbstractContextManager["Simulation"]):
+    """So many virtual nodes with one app, from `start` until it is closed.
+
+    Args:
+        app: What every node runs.
+        nodes: How many; node i holds partition i.
+        workers: Processes they share; 0 for as many as there are cores.
+    """
+
+    def __init__(self, app: ClientApp, nodes: int, workers: int = 0) -> None:
+        self._app = app
+        self._nodes = nodes
+        self._workers = workers or os.cpu_count() or 1
+        self._grids: queue.Queue[Grid | BaseException] = queue.Queue()
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> Grid:
+        """Start ray and the nodes; returns the grid to reach them by, once all are there."""
+        self._thread = threading.Thread(target=self._run, name="flower-simulation", daemon=True)
+        self._thread.start()
+        end = time.monotonic() + _LONGEST_START
+        grid = self._told(end)
+        while grid is None or len(list(grid.get_node_ids())) < self._nodes:
+            grid = self._told(end) or grid
+        return grid
+
+    def close(self) -> None:
+        """End the nodes and ray."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(_LONGEST_END)
+            self._thread = None
+
+    def __enter__(self) -> Self:
+        """The simulation itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def _told(self, end: float) -> Grid | None:
+        """What the simulation's thread says next, if it says something soon."""
+        if time.monotonic() > end:
+            raise TrainingError(f"Flower's simulation did not start in {_LONGEST_START:g} seconds")
+        try:
+            found = self._grids.get(timeout=0.02)
+        except queue.Empty:
+            return None
+        if isinstance(found, BaseException):
+            raise TrainingError(f"Flower's simulation did not start: {found}") from found
+        return found
+
+    def _run(self) -> None:
+        hush()
+        server = ServerApp()
+
+        @server.main()
+        def wait(grid: Grid, _context: Context) -> None:
+            self._grids.put(grid)
+            self._over.wait()
+
+        resources: Any = {
+            "client_resources": {"num_cpus": 1, "num_gpus": 0},
+            "init_args": {"num_cpus": self._workers, "log_to_driver": False, "logging_level": logging.ERROR},
+        }
+        try:
+            run_simulation(server, self._app, self._nodes, backend_config=resources)
+        except BaseException as error:  # noqa: BLE001 - it is raised where the grid is waited for
+            self._grids.put(error)

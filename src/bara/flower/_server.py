@@ -1,0 +1,216 @@
+"""A Flower app's server under a budget: the same market, runner, folder and ledger as `bara run`."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from flwr.app import ArrayRecord, ConfigRecord, Context
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Result, Strategy
+
+from bara.errors import ConfigError
+from bara.experiments.config import Config
+from bara.experiments.factory import wishes
+from bara.experiments.run_folder import RunFolder
+from bara.experiments.runs import run
+from bara.experiments.sections import ClientsSection
+from bara.flower._evaluation import EvaluateFunction
+from bara.flower._federation import FlowerFederation
+from bara.flower._options import Habits
+from bara.flower._strategies import check_weights
+from bara.flower.identity import known_by
+from bara.ledger import Books
+from bara.plugins import check_keys, check_option
+from bara.records import AwardedRound, RoundRecord, decimal_money
+from bara.reports.html import run_report
+
+PREFIX = "bara."
+"""Under which an app's configuration (`[tool.flwr.app.config]`) holds bara's keys."""
+
+ENGINE = "flower-app"
+
+_OPTIONS: dict[str, Any] = {
+    "bid_seconds": float,
+    "train_seconds": float,
+    "evaluate_seconds": float,
+    "fewest": int,
+    "patience": float,
+    "accuracy": str,
+    "same_shapes": bool,
+}
+
+log = logging.getLogger("flwr")
+
+
+def start(
+    strategy: Strategy,
+    context: Context,
+    grid: Grid,
+    initial_arrays: ArrayRecord,
+    num_rounds: int | None = None,
+    timeout: float | None = None,
+    train_config: ConfigRecord | None = None,
+    evaluate_config: ConfigRecord | None = None,
+    evaluate_fn: EvaluateFunction | None = None,
+    *,
+    protects: bool = False,
+) -> Result:
+    """Run any strategy under a budget; takes what `strategy.start` takes, and the context.
+
+    The budget, the allocator and everything else come from the app's configuration: `[tool.flwr.app.config.bara]`.
+    `bara.folder` names the run's folder; where there is a run in it, that run goes on.
+
+    Args:
+        strategy: Configures and aggregates; the auction decides who trains.
+        context: The server's; holds the app's configuration.
+        grid: Flower's.
+        initial_arrays: The initial model.
+        num_rounds: The deadline, unless `bara.budget.max-rounds` says otherwise.
+        timeout: Seconds winners may train, unless `bara.federation.train-seconds` says otherwise.
+        train_config: Sent with every training message.
+        evaluate_config: Sent with every evaluation message.
+        evaluate_fn: The server's own evaluation; its metrics must hold `accuracy`, better `loss`, too.
+        protects: The app's clients train with local differential privacy where the mechanism asks for it.
+
+    Returns:
+        What `strategy.start` returns: the final arrays, and metrics by round.
+    """
+    tree = settings(context.run_config, num_rounds, timeout)
+    with _folder(tree, grid) as folder:
+        config = folder.config
+        federation = FlowerFederation(
+            grid,
+            strategy,
+            initial_arrays,
+            evaluate_fn,
+            habits=_habits(config, grid, strategy, folder.path, evaluates=evaluate_fn is not None, protects=protects),
+            orders=lambda _round, _award: ConfigRecord(dict(train_config or {})),
+            evaluate_config=evaluate_config,
+        )
+        log.info("bara: run folder %s", folder.path.resolve())
+        result = run(config, _show, folder=folder.path, books=_books(folder), federation=federation)
+        folder.finish(result, run_report(result, config.to_toml(), folder.command))
+    log.info("bara: %s; spent %s of %s", result.ended, result.spent, result.budget)
+    return federation.result
+
+
+def settings(app: Mapping[str, Any], num_rounds: int | None = None, timeout: float | None = None) -> dict[str, Any]:
+    """The tree of bara's keys in an app's configuration, which Flower holds flat and hyphenated.
+
+    >>> settings({"lr": 0.1, "bara.budget.total": 30, "bara.budget.max-rounds": 5})
+    {'budget': {'total': 30, 'max_rounds': 5}, 'federation': {'engine': 'flower-app'}}
+    """
+    tree: dict[str, Any] = {}
+    for key, value in app.items():
+        if key.startswith(PREFIX):
+            *sections, last = key.removeprefix(PREFIX).replace("-", "_").split(".")
+            branch = tree
+            for section in sections:
+                branch = _section(branch, section)
+            branch[last] = value
+    if num_rounds is not None:
+        _section(tree, "budget").setdefault("max_rounds", num_rounds)
+    federation = _section(tree, "federation")
+    if federation.setdefault("engine", ENGINE) != ENGINE:
+        raise ConfigError("bara.federation.engine is set in a Flower app; required is none: the app is the engine")
+    if timeout is not None:
+        federation.setdefault("train_seconds", float(timeout))
+    return tree
+
+
+def _books(folder: RunFolder) -> Callable[[], Books]:
+    """Opens the books of a new run, or goes on with those of one that was started."""
+    return folder.resume if (folder.path / "config.toml").is_file() else folder.start
+
+
+def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
+    """That section of the tree; a value where keys belong is refused."""
+    section = tree.setdefault(name, {})
+    if not isinstance(section, dict):
+        raise ConfigError(f"bara.{name} is {section!r} in the app's configuration; required are keys below it")
+    return section
+
+
+def _folder(tree: dict[str, Any], grid: Grid) -> RunFolder:
+    """The run that is in `bara.folder`, or a new one; a count of 0 stands for the clients that are connected."""
+    given = tree.pop("folder", None)
+    path = Path(str(given)) if given else None
+    if path is not None and (path / "config.toml").is_file():
+        return _found(path, tree)
+    clients = _section(tree, "clients")
+    count, patience = clients.get("count", 0), tree["federation"].get("patience", 600)
+    check_option("the Flower app", "bara.clients.count", count, int)
+    check_option("the Flower app", "bara.federation.patience", patience, float)
+    clients["count"] = _gathered(grid, count, patience)
+    config = Config.parse(tree)
+    _refuse_what_the_app_decides(config)
+    return RunFolder.new(path, config)
+
+
+def _found(path: Path, tree: dict[str, Any]) -> RunFolder:
+    """The run that is there; it goes on as it was opened, whatever the app's configuration says by now."""
+    folder = RunFolder.find(path)
+    count = {"clients": {**tree.get("clients", {}), "count": folder.config.clients.count}}
+    if Config.parse({**tree, **count}) != folder.config:
+        log.warning("bara: the run in %s goes on as configured when it began; `bara ledger DIR topup` adds money", path)
+    return folder
+
+
+def _gathered(grid: Grid, count: int, patience: float) -> int:
+    """Wait for so many nodes, or, where the count is 0, until no more join; returns how many clients there are."""
+    before, now = -1, 0
+    end = time.monotonic() + patience
+    while time.monotonic() < end and (now < count if count else now < 2 or now != before):
+        time.sleep(0.5)
+        before, now = now, len(list(grid.get_node_ids()))
+    return count or max(now, 1)
+
+
+def _habits(config: Config, grid: Grid, strategy: Strategy, folder: Path, *, evaluates: bool, protects: bool) -> Habits:
+    """How the server works, once it is sure that it can do what the mechanism wants."""
+    wanted, mechanism = wishes(config), config.mechanism.name
+    check_weights(wanted, strategy, mechanism)
+    if wanted.protection and not protects:
+        raise ConfigError(
+            f"mechanism {mechanism!r} asks for local differential privacy; required is an app whose clients train so, "
+            "and protects=True"
+        )
+    if wanted.evidence and not evaluates:
+        raise ConfigError(
+            f"mechanism {mechanism!r} learns from each client's loss as the server measures it; required is evaluate_fn"
+        )
+    check_keys("the Flower app", "bara.federation.", config.federation.options, _OPTIONS)
+    return Habits(
+        **config.federation.options,
+        evidence="server" if wanted.evidence else "none",
+        columns=wanted.columns,
+        outliers=wanted.outliers,
+        known_by=known_by(grid),
+        folder=folder,
+    )
+
+
+def _refuse_what_the_app_decides(config: Config) -> None:
+    """A key that would be ignored is an error, not a surprise."""
+    changed = [name for name in ("data", "training") if getattr(config, name) != getattr(Config(), name)]
+    plain = ClientsSection(count=config.clients.count)
+    changed += [f"clients.{key}" for key, value in config.clients if value != getattr(plain, key)]
+    if changed:
+        raise ConfigError(f"bara.{changed[0]} is set, but the Flower app itself decides that")
+
+
+def _show(step: AwardedRound | RoundRecord) -> None:
+    if isinstance(step, RoundRecord):
+        log.info(
+            "bara: round %d of %d: %d of %d winners delivered, paid %s, spent %s of %s, accuracy %.4f",
+            step.round,
+            step.purse_after.max_rounds,
+            step.n,
+            step.awarded.award.n,
+            decimal_money(step.paid),
+            decimal_money(step.purse_after.spent),
+            decimal_money(step.purse_after.total),
+            step.evaluation.reported_accuracy,
+        )

@@ -1,0 +1,125 @@
+"""Appending to a run's chain, and reading its rounds back."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from bara.ledger import _schema as schema
+from bara.ledger._hashing import START, canonical, commitment, link, new_salt
+from bara.ledger.store import insert
+
+PAGE = 500
+"""Rounds read at a time, so that memory stays flat however long a run is."""
+
+Rows = list[Any]
+"""The amounts that belong to an event: its hash covers them though they stand in tables of their own."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event as stored."""
+
+    number: int
+    kind: str
+    round: int | None
+    at: str
+    body: str
+    previous: str
+    hash: str
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An event before it has its place in the chain."""
+
+    kind: str
+    round: int | None = None
+    body: Mapping[str, Any] = field(default_factory=dict)
+    rows: Rows = field(default_factory=list)
+
+
+def content(run: str, number: int, kind: str, round_number: int | None, at: str, body: str, rows: Rows) -> str:
+    """What an event's hash is made of."""
+    return canonical([run, number, kind, round_number, at, body, rows])
+
+
+_HEAD = "SELECT number, hash FROM events WHERE run = {} ORDER BY number DESC LIMIT 1"
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The chain of one run.
+
+    Attributes:
+        run: The run's number in this database.
+        name: The run's name, which is part of every hash.
+        key: What makes the hashes HMACs; None for plain ones.
+    """
+
+    run: int
+    name: str
+    key: bytes | None
+
+    def head(self, connection: sa.Connection) -> tuple[int, str]:
+        """The last event's number and hash."""
+        cursor = connection.connection.cursor()
+        cursor.execute(_HEAD.format(int(self.run)))
+        number, value = cursor.fetchone() or (0, START)
+        return number, value
+
+    def append(self, connection: sa.Connection, *drafts: Draft) -> int:
+        """Append events; returns the last one's number. Two that append at once cannot both get the same number."""
+        last, previous = self.head(connection)
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        stored = []
+        for number, draft in enumerate(drafts, last + 1):
+            text = canonical(draft.body)
+            made_of = content(self.name, number, draft.kind, draft.round, at, text, draft.rows)
+            value = link(previous, made_of, self.key)
+            stored.append((self.run, number, draft.kind, draft.round, at, text, previous, value))
+            previous = value
+        insert(connection, schema.events, stored)
+        return last + len(drafts)
+
+    def fits(self, event: Event, previous: str, rows: Rows) -> bool:
+        """Whether the event's hash is that of its content, the hash before it, and its rows."""
+        made_of = content(self.name, event.number, event.kind, event.round, event.at, event.body, rows)
+        return link(previous, made_of, self.key) == event.hash
+
+    def events(self, connection: sa.Connection) -> Iterator[Event]:
+        """Every event in order, some at a time."""
+        table = schema.events
+        last = 0
+        while True:
+            page = connection.execute(
+                sa.select(table)
+                .where(table.c.run == self.run, table.c.number > last)
+                .order_by(table.c.number)
+                .limit(PAGE)
+            ).all()
+            yield from (Event(*row[1:]) for row in page)
+            if len(page) < PAGE:
+                return
+            last = page[-1].number
+
+
+def seal(connection: sa.Connection, run: int, round_number: int, parts: Mapping[str, Any]) -> dict[str, str]:
+    """Store what may be dropped later; returns the digests that events commit to."""
+    rows = [(run, round_number, part, new_salt(), canonical(tree)) for part, tree in parts.items()]
+    insert(connection, schema.sealed, rows)
+    return {part: commitment(salt, text) for _, _, part, salt, text in rows}
+
+
+def by_round(
+    connection: sa.Connection, table: sa.Table, run: int, first: int, last: int, *order: str
+) -> Mapping[int, Sequence[Any]]:
+    """A table's rows of rounds first .. last, by round."""
+    found: dict[int, list[Any]] = defaultdict(list)
+    query = sa.select(table).where(table.c.run == run, table.c.round.between(first, last))
+    for row in connection.execute(query.order_by(table.c.round, *(table.c[name] for name in order))):
+        found[row.round].append(row)
+    return found

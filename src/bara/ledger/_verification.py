@@ -1,0 +1,177 @@
+"""Proof that a run's record is whole: every hash, every digest, every row, every sum."""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from bara.errors import LedgerError
+from bara.ledger import _schema as schema
+from bara.ledger._events import Event, Rows
+from bara.ledger._hashing import START, commitment
+from bara.ledger.books import Books
+from bara.ledger.receipts import Receipt
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a verification found.
+
+    Attributes:
+        events: How many events are in order.
+        wrong: The first event that is not, or None.
+        problem: What is wrong with it, or None.
+        head: The hash of the last event that is in order.
+        keyed: Whether the hashes were made with the key at hand. Who expects a key and reads that there was none
+            knows that somebody has written it all anew.
+    """
+
+    events: int
+    wrong: int | None = None
+    problem: str | None = None
+    head: str = START
+    keyed: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is in order."""
+        return self.problem is None
+
+
+class _Wrong(Exception):  # noqa: N818 - a finding, not an error
+    """Carries the problem out of the check that found it."""
+
+
+def verify(books: Books, receipt: Receipt | None = None) -> Finding:
+    """Check a run from its first event on; with a receipt, also that nothing is missing at the end or rewritten."""
+    if _opening(books).get("keyed") and books.chain.key is None:
+        raise LedgerError(f"the chain of run {books.name!r} has a key; verifying it needs the same key (ledger.key)")
+    with books.store.read() as connection:
+        return _Walk(books, connection, receipt).finding()
+
+
+class _Walk:
+    def __init__(self, books: Books, connection: sa.Connection, receipt: Receipt | None) -> None:
+        self._books, self._connection, self._receipt = books, connection, receipt
+        self._previous = START
+        self._done = 0
+        self._settled: Event | None = None
+        self._seen = dict.fromkeys(_COUNTED, 0)
+
+    def finding(self) -> Finding:
+        try:
+            for event in self._books.chain.events(self._connection):
+                self._check(event)
+                self._previous, self._done = event.hash, event.number
+            self._check_whole()
+        except _Wrong as wrong:
+            return Finding(self._done, self._done + 1, str(wrong), self._previous)
+        return Finding(self._done, head=self._previous, keyed=self._books.chain.key is not None)
+
+    def _check(self, event: Event) -> None:
+        if event.number != self._done + 1:
+            raise _Wrong(f"event {self._done + 1} is missing; event {event.number} follows")
+        if event.previous != self._previous:
+            raise _Wrong("it does not carry the hash of the event before it")
+        if not self._books.chain.fits(event, self._previous, self._rows(event)):
+            raise _Wrong(f"its hash does not fit its content ({event.kind}{_of_round(event)})")
+        self._check_sealed(event)
+        if event.kind == "settled":
+            self._settled = event
+        if self._receipt is not None and event.number == self._receipt.events and event.hash != self._receipt.head:
+            raise _Wrong("its hash is not the one on the receipt")
+
+    def _rows(self, event: Event) -> Rows:
+        """The amounts that belong to the event."""
+        run = self._books.chain.run
+        if event.kind == "opened":
+            return self._fetch(schema.runs, ["total", "max_rounds"], id=run)[0]
+        if event.kind == "awarded":
+            found = self._fetch(schema.promises, ["rank", "client", "amount"], run=run, round=event.round)
+            if [row[0] for row in sorted(found)] != list(range(len(found))):
+                raise _Wrong("the ranks of its promises are not 0, 1, 2, ...")
+            return [row[1:] for row in sorted(found)]
+        if event.kind == "settled":
+            paid = self._fetch(schema.settlements, ["client", "paid", "reason"], run=run, round=event.round)
+            balance = self._fetch(
+                schema.closings, ["total", "spent_before", "paid", "spent_after"], run=run, round=event.round
+            )
+            return [sorted(paid), *balance]
+        if event.kind == "topped up":
+            found = self._fetch(schema.top_ups, ["amount"], run=run, number=event.number)
+            return [row[0] for row in found]
+        return []
+
+    def _fetch(self, table: sa.Table, columns: list[str], **where: Any) -> list[list[Any]]:
+        found = self._connection.execute(_query(table, tuple(columns), tuple(where)), where).all()
+        if table.name in self._seen:
+            self._seen[table.name] += len(found)
+        return [list(row) for row in found]
+
+    def _check_sealed(self, event: Event) -> None:
+        """What is sealed must fit its digest; it may be gone only where it is dropped, once its round is settled."""
+        part = {"bids": "bids", "awarded": "menu"}.get(event.kind)
+        if part is None:
+            return
+        table, run = schema.sealed, self._books.chain.run
+        found = self._fetch(table, ["salt", "content"], run=run, round=event.round, part=part)
+        if not found and not self._may_be_dropped(event):
+            raise _Wrong(f"its {part}{_of_round(event)} are gone, which this ledger keeps")
+        if found and commitment(*found[0]) != json.loads(event.body)[part]:
+            raise _Wrong(f"its {part}{_of_round(event)} do not fit their digest")
+
+    def _may_be_dropped(self, event: Event) -> bool:
+        if _opening(self._books).get("retention") != "drop":
+            return False
+        table = schema.closings
+        query = sa.select(table.c.round).where(table.c.run == self._books.chain.run, table.c.round == event.round)
+        return self._connection.scalar(query) is not None
+
+    def _check_whole(self) -> None:
+        if not self._done:
+            raise _Wrong("there is no event at all")
+        if self._receipt is not None and self._receipt.run != self._books.name:
+            raise _Wrong(f"the receipt is of run {self._receipt.run!r}, this is {self._books.name!r}")
+        if self._receipt is not None and self._receipt.events > self._done:
+            raise _Wrong(
+                f"the receipt counts {self._receipt.events} events, the ledger has {self._done}: its tail is gone"
+            )
+        for name, seen in self._seen.items():
+            table = schema.metadata.tables[name]
+            count = sa.select(sa.func.count()).select_from(table).where(table.c.run == self._books.chain.run)
+            if self._connection.scalar(count) != seen:
+                raise _Wrong(f"there are rows among the {name} that belong to no event")
+        self._check_memories()
+
+    def _check_memories(self) -> None:
+        table = schema.memories
+        kept = self._fetch(table, ["part", "round", "salt", "content"], run=self._books.chain.run)
+        settled = self._settled
+        digests = {} if settled is None else json.loads(settled.body).get("memories", {})
+        learned = {part: (settled.round if settled else None, digest) for part, digest in digests.items()}
+        if {part: (number, commitment(salt, text)) for part, number, salt, text in kept} != learned:
+            raise _Wrong("what allocator and mechanism had learned does not fit the last settlement's digest")
+
+
+@lru_cache
+def _query(table: sa.Table, columns: tuple[str, ...], where: tuple[str, ...]) -> sa.Select[Any]:
+    """Made once: there are as many look-ups as there are events, and making one takes longer than its answer."""
+    conditions = (table.c[name] == sa.bindparam(name) for name in where)
+    return sa.select(*(table.c[name] for name in columns)).where(*conditions)
+
+
+_COUNTED = ("promises", "settlements", "closings", "top_ups", "sealed")
+
+
+def _opening(books: Books) -> dict[str, Any]:
+    """What the run was opened with; nothing where that event is gone or cannot be read, which the walk will find."""
+    try:
+        return books.opening
+    except (LedgerError, ValueError):
+        return {}
+
+
+def _of_round(event: Event) -> str:
+    return "" if event.round is None else f" of round {event.round}"

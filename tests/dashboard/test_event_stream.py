@@ -1,0 +1,159 @@
+import asyncio
+import json
+
+import pytest
+
+from bara import Market
+from bara.allocators import Even
+from bara.dashboard import views
+from bara.dashboard._event_stream import Following
+from bara.dashboard._forecast import Extrapolation
+from bara.dashboard._run_view import RunView
+from bara.ledger import Books, Store
+from bara.ledger.looking import look
+from bara.ledger.progress import closed_rounds
+from bara.mechanisms import bid_price_first
+from bara.records import Purse, RoundRecord
+
+
+@pytest.fixture
+def going(tmp_path, make_federation):
+    """A run that goes on when told to: (its file, a function that plays so many rounds)."""
+    store = Store.in_file(tmp_path / "ledger.db")
+    purse = Purse.of(500, 400)
+    books = Books.open(store, "run", {"clients": {"count": 8}}, purse)
+    steps = Market(Even(), bid_price_first(), make_federation(failure_rate=0.3), purse).rounds()
+
+    def play(rounds):
+        while rounds:
+            step = next(steps)
+            books.observe(step)
+            rounds -= isinstance(step, RoundRecord)
+
+    yield tmp_path / "ledger.db", play
+    store.close()
+
+
+def parse(message):
+    number, data = message.decode().strip().split("\n")
+    return int(number.removeprefix("id: ")), json.loads(data.removeprefix("data: "))
+
+
+def test_news_hold_only_the_rounds_since(going):
+    path, play = going
+    play(4)
+    view = RunView("run", "run", lambda: look(path))
+    view.refresh()
+
+    async def watch():
+        stream = Following(view, interval=0.01).stream(after=1)
+        first = parse(await anext(stream))
+        play(2)
+        second = parse(await asyncio.wait_for(anext(stream), 10))
+        await stream.aclose()
+        return first, second
+
+    (seen, first), (seen_then, second) = asyncio.run(watch())
+    assert (seen, first["rounds"]["round"]) == (3, [2, 3])
+    assert second["rounds"]["round"][0] == 4
+    assert seen_then == second["rounds"]["round"][-1]
+
+
+def test_a_hundred_watch_and_the_ledger_is_looked_at_once(going, monkeypatch):
+    path, play = going
+    play(3)
+    view = RunView("run", "run", lambda: look(path))
+    view.refresh()
+    looks = []
+    monkeypatch.setattr(view.__class__, "refresh", lambda self, real=RunView.refresh: looks.append(1) or real(self))
+
+    async def watch():
+        following = Following(view, interval=0.05)
+        streams = [following.stream(after=2) for _ in range(100)]
+        await asyncio.gather(*map(anext, streams))
+        play(1)
+        messages = await asyncio.wait_for(asyncio.gather(*map(anext, streams)), 10)
+        seen = len(looks)
+        for stream in streams:
+            await stream.aclose()
+        await asyncio.sleep(0.2)
+        return messages, seen
+
+    messages, seen = asyncio.run(watch())
+    assert len({id(message) for message in messages}) == 1
+    assert seen < 20
+    assert len(looks) <= seen + 1, "nobody watches any more, and still it looks"
+
+
+def test_who_has_missed_too_much_is_told_to_load_again(going, monkeypatch):
+    path, play = going
+    play(12)
+    monkeypatch.setattr("bara.dashboard._event_stream.MOST", 10)
+    view = RunView("run", "run", lambda: look(path))
+    view.refresh()
+
+    async def first():
+        stream = Following(view).stream(after=-1)
+        message = parse(await anext(stream))
+        await stream.aclose()
+        return message
+
+    assert asyncio.run(first()) == (11, {"reload": True})
+
+
+def test_the_stream_of_a_run_that_has_ended_ends(make_run, visit):
+    make_run()
+    events = visit().get("/runs/one/events?after=10").text
+    assert parse(events.encode())[1]["rounds"]["round"] == [11, 12]
+    assert visit().get("/runs/one/events?after=none").status_code == 400
+
+
+def test_a_page_grown_round_by_round_is_the_page_read_at_once(going):
+    path, play = going
+    grown = RunView("run", "run", lambda: look(path))
+    for _ in range(10):
+        play(1)
+        grown.refresh()
+    whole = RunView("run", "run", lambda: look(path))
+    whole.refresh()
+    assert (grown.rounds, grown.totals, grown.failures) == (whole.rounds, whole.totals, whole.failures)
+    assert grown.forecast == whole.forecast
+
+
+@pytest.mark.parametrize("read", ["closed_rounds", "failures", "add_totals"])
+def test_a_round_that_is_settled_while_a_page_reads_is_for_the_next_look(going, monkeypatch, read):
+    path, play = going
+    play(3)
+    view = RunView("run", "run", lambda: look(path))
+    real = getattr(views, read)
+    with monkeypatch.context() as patch:
+        patch.setattr(views, read, lambda *args: play(4) or real(*args))
+        view.refresh()
+    assert view.failures, "nobody failed: this test shows nothing"
+    assert view.state.closed == view.rounds[-1].round == 2
+    view.refresh()
+    whole = RunView("run", "run", lambda: look(path))
+    whole.refresh()
+    assert (view.rounds, view.totals, view.failures) == (whole.rounds, whole.totals, whole.failures)
+
+
+def test_a_run_that_took_anothers_place_is_read_anew(going, make_run):
+    path, play = going
+    play(30)
+    place = [path]
+    view = RunView("run", "run", lambda: look(place[0]))
+    view.refresh()
+    place[0] = make_run() / "ledger.db"
+    view.books = look(place[0])
+    view.refresh()
+    assert view.rounds[-1].round == 12
+
+
+def test_a_long_run_is_forecast_in_blocks(going):
+    path, play = going
+    play(40)
+    rounds = closed_rounds(look(path), -1, 39)
+    long = [rounds[0], *rounds[1:] * 100]
+    forecast = Extrapolation(8).forecast(long, 100)
+    assert abs(forecast.accuracy - rounds[-1].accuracy) < 0.15
+    assert Extrapolation(8).forecast(rounds[:3], 100) is None

@@ -1,0 +1,237 @@
+"""A Flower app's server under a budget: `bara.flower.start`, with the run's folder, ledger and resume."""
+
+import json
+import logging
+import re
+
+import numpy as np
+import pytest
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, RecordDict
+from flwr.serverapp.strategy import FedAdam, FedAvg, FedMedian
+from typer.testing import CliRunner
+
+from bara.cli import app as program
+from bara.errors import ConfigError, LedgerError, RunStoppedError
+from bara.experiments.run_folder import RunFolder
+from bara.flower import start
+from bara.flower._federation import FlowerFederation
+from bara.ledger import verify
+from bara.ledger.statements import statement
+
+from .conftest import LocalGrid, how_far, raising, start_model, walking_app
+
+
+def context(folder, **keys):
+    config = {"lr": 0.1, "bara.folder": str(folder), "bara.budget.total": 40, "bara.allocator.name": "fixed"}
+    options = {"bara.allocator.n": 3, "bara.clients.count": 5, "bara.federation.train-seconds": 0.2}
+    return Context(1, 0, {}, RecordDict(), {**config, **options, **keys})
+
+
+def begin(folder, strategy=None, grid=None, model=None, **keys):
+    return start(
+        strategy or FedAvg(fraction_evaluate=0.0),
+        context(folder, **keys),
+        grid=grid or LocalGrid(walking_app(), 5),
+        initial_arrays=model or start_model(),
+        num_rounds=4,
+        train_config=ConfigRecord({"lr": 0.1}),
+        evaluate_fn=how_far,
+    )
+
+
+def account(folder):
+    with RunFolder.find(folder) as found:
+        books = found.look()
+        assert verify(books, None).ok
+        return statement(books), [record.payments for record in books.history()]
+
+
+def test_an_app_runs_under_a_budget_and_leaves_the_same_folder_as_bara_run(tmp_path):
+    result = begin(tmp_path / "run")
+    assert result.evaluate_metrics_serverapp.keys() == {0, 1, 2, 3}
+    told = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert (told["rounds"], told["spent"], told["budget"]) == (3, 36.0, 40.0)
+    assert sorted(p.name for p in (tmp_path / "run").iterdir() if p.suffix != ".lock")[-4:] == [
+        "ledger.db",
+        "model-final.npz",
+        "report.html",
+        "result.json",
+    ]
+    shown = CliRunner().invoke(program, ["ledger", str(tmp_path / "run")])
+    assert "key-" in shown.output
+
+
+def test_the_books_add_up_when_clients_fail(tmp_path):
+    grid = LocalGrid(walking_app(), 5)
+    grid.mishaps["train", 0] = raising
+    begin(tmp_path / "run", grid=grid)
+    whole, payments = account(tmp_path / "run")
+    assert whole.spent == sum(sum(paid.values()) for paid in payments)
+    assert whole.outstanding == 0
+    assert all(client.promised == client.paid + client.returned for client in whole.clients)
+
+
+@pytest.mark.parametrize("when", ["before the checkpoint", "after the checkpoint"])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_server_that_dies_in_a_round_goes_on_as_if_it_had_not(tmp_path, monkeypatch, when, number):
+    begin(tmp_path / "whole", FedAdam(fraction_evaluate=0.0, eta=0.5))
+    trained = FlowerFederation.train
+
+    def dies(self, round, award):  # noqa: A002 - a round is a round
+        if round == number and when == "before the checkpoint":
+            raise KeyboardInterrupt
+        delivery = trained(self, round, award)
+        if round == number:
+            raise KeyboardInterrupt
+        return delivery
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FlowerFederation, "train", dies)
+        with pytest.raises(KeyboardInterrupt):
+            begin(tmp_path / "cut", FedAdam(fraction_evaluate=0.0, eta=0.5))
+    another = ArrayRecord({"w": Array(np.ones((2, 3), np.float32)), "b": Array(np.ones(2))})
+    nodes_again = LocalGrid(walking_app(), 5, first=500)
+    result = begin(tmp_path / "cut", FedAdam(fraction_evaluate=0.0, eta=0.5), nodes_again, another)
+    assert account(tmp_path / "cut")[1] == account(tmp_path / "whole")[1]
+    assert not np.array_equal(result.arrays["w"].numpy(), another["w"].numpy())
+    assert (tmp_path / "cut" / "result.json").read_text() == (tmp_path / "whole" / "result.json").read_text()
+
+
+def test_a_settled_round_without_its_checkpoint_is_not_trained_again_unpaid(tmp_path, monkeypatch):
+    def dies(self, round, award):  # noqa: A002
+        if round == 3:
+            raise KeyboardInterrupt
+        return trained(self, round, award)
+
+    trained = FlowerFederation.train
+    with monkeypatch.context() as patched:
+        patched.setattr(FlowerFederation, "train", dies)
+        with pytest.raises(KeyboardInterrupt):
+            begin(tmp_path / "run")
+    for path in (tmp_path / "run" / "checkpoints").iterdir():
+        path.unlink()
+    grid = LocalGrid(walking_app(), 5)
+    with pytest.raises(LedgerError, match="round 1 is settled, but there is no checkpoint of it"):
+        begin(tmp_path / "run", grid=grid)
+    assert not grid.pushed
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ({"bara.budget.totl": 3}, r"unknown key 'budget.totl'; did you mean 'budget.total'\?"),
+        ({"bara.federation.engine": "simulator"}, "the app is the engine"),
+        ({"bara.federation.bid-second": 3}, r"unknown key 'bara.federation.bid_second'; did you mean 'bid_seconds'\?"),
+        ({"bara.federation.bid-seconds": 0.0}, "federation.bid_seconds is 0.0; required is a finite number above 0"),
+        ({"bara.training.learning-rate": 0.5}, "bara.training is set, but the Flower app itself decides that"),
+        ({"bara.clients.failure-rate": 0.5}, "bara.clients.failure_rate is set"),
+        ({"bara.mechanism.name": "fl-market"}, "asks for local differential privacy; required is an app whose"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is_written(tmp_path, keys, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        begin(tmp_path / "run", **keys)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_mechanism_whose_weights_the_strategy_cannot_honour_is_refused_before_the_run(tmp_path):
+    with pytest.raises(ConfigError, match="'fair' brings aggregation weights, which FedMedian cannot honour"):
+        begin(tmp_path / "run", FedMedian(fraction_evaluate=0.0), **{"bara.mechanism.name": "fair"})
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_mechanism_that_learns_quality_measures_it_on_the_servers_data(tmp_path):
+    begin(tmp_path / "run", **{"bara.mechanism.name": "fair"})
+    with RunFolder.find(tmp_path / "run") as found:
+        last = list(found.look().history())[-1]
+    evidence = next(iter(last.delivery.delivered.values()))
+    assert evidence.loss_before > evidence.loss_after > 0
+
+
+def test_a_run_goes_on_as_it_was_opened_and_says_so_when_the_app_says_otherwise(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("flwr"), "propagate", True)
+    begin(tmp_path / "run")
+    with caplog.at_level(logging.WARNING, "flwr"):
+        begin(tmp_path / "run")
+        assert "goes on as configured" not in caplog.text
+        begin(tmp_path / "run", **{"bara.budget.total": 400})
+    assert "goes on as configured when it began" in caplog.text
+    assert account(tmp_path / "run")[0].opened_with == 40_000_000
+
+
+def test_bara_itself_cannot_go_on_with_an_apps_run_and_says_who_can(tmp_path):
+    begin(tmp_path / "run")
+    done = CliRunner().invoke(program, ["resume", str(tmp_path / "run")])
+    assert done.exit_code == 2
+    assert "this run belongs to a Flower app; required is `flwr run`" in done.output
+
+
+def test_an_award_that_needs_approval_ends_the_app_and_once_approved_is_trained(tmp_path):
+    keys = {"bara.ledger.approve-above": 5, "bara.budget.max-rounds": 1}
+    before, after = LocalGrid(walking_app(), 5), LocalGrid(walking_app(), 5)
+    with pytest.raises(RunStoppedError, match=r"round 1 promises 12.00, above ledger.approve_above = 5.00"):
+        begin(tmp_path / "run", grid=before, **keys)
+    assert account(tmp_path / "run")[0].spent == 0
+    approved = CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "approve", "1"])
+    assert approved.output == "round 1 is approved; train it with: flwr run\n"
+    begin(tmp_path / "run", grid=after, **keys)
+    assert [sum(m.metadata.message_type == "train" for m in grid.pushed) for grid in (before, after)] == [0, 3]
+    assert account(tmp_path / "run")[0].spent == 12_000_000
+
+
+def test_a_pause_ends_the_app_before_its_next_round_and_it_goes_on_where_it_was(tmp_path, monkeypatch):
+    def paused(self, round, award):  # noqa: A002
+        if round == 2:
+            told.append(CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "pause"]).output)
+        return trained(self, round, award)
+
+    told, trained = [], FlowerFederation.train
+    with monkeypatch.context() as patched:
+        patched.setattr(FlowerFederation, "train", paused)
+        with pytest.raises(RunStoppedError, match="paused"):
+            begin(tmp_path / "run")
+    assert told == ["paused before its next round; continue with: flwr run\n"]
+    assert len(account(tmp_path / "run")[1]) == 1 + 2  # the initial model, and two rounds
+    begin(tmp_path / "run")
+    begin(tmp_path / "whole")
+    assert account(tmp_path / "run")[1] == account(tmp_path / "whole")[1]
+
+
+def test_where_no_count_is_set_the_clients_that_are_connected_count(tmp_path):
+    begin(tmp_path / "run", **{"bara.clients.count": 0})
+    with RunFolder.find(tmp_path / "run") as found:
+        assert found.config.clients.count == 5
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"bara.budget": 30}, "bara.budget is 30"),
+        ({"bara.clients": 10}, "bara.clients is 10"),
+        ({"bara.federation": "x"}, "bara.federation is 'x'"),
+        ({"bara.clients.count": "many"}, "bara.clients.count = 'many'; required is int"),
+        ({"bara.federation.patience": "long"}, "bara.federation.patience = 'long'; required is float"),
+        ({"bara.federation.patince": 3}, "unknown key 'bara.federation.patince'; did you mean 'patience'"),
+    ],
+)
+def test_a_wrong_key_of_the_app_is_named(tmp_path, keys, told):
+    plain = {"lr": 0.1, "bara.folder": str(tmp_path / "run"), "bara.budget.total": 40, "bara.clients.count": 5}
+    section = next(iter(keys))
+    others = {key: value for key, value in plain.items() if not key.startswith(f"{section}.")}
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        start(
+            FedAvg(fraction_evaluate=0.0),
+            Context(1, 0, {}, RecordDict(), {**others, **keys}),
+            grid=LocalGrid(walking_app(), 5),
+            initial_arrays=start_model(),
+            num_rounds=4,
+            evaluate_fn=how_far,
+        )
+
+
+def test_a_run_of_an_earlier_version_goes_on_to_the_end_it_would_have_had(old_run, same_result):
+    folder = old_run("flower-app")
+    grid, strategy = LocalGrid(walking_app(), 5), FedAdam(fraction_evaluate=0.0, eta=0.5)
+    keys = {"bara.budget.total": 60, "bara.federation.train-seconds": 5.0}
+    start(strategy, context(folder, **keys), grid, start_model(), 5, None, ConfigRecord({"lr": 0.1}), None, how_far)
+    assert same_result(json.loads((folder / "result.json").read_text()), "flower-app")

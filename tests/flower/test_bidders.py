@@ -1,0 +1,93 @@
+"""What a silo's own machine answers when it is asked for a bid."""
+
+import subprocess
+import sys
+
+import pytest
+from flwr.app import Context, RecordDict
+from flwr.clientapp import ClientApp
+
+from bara.errors import ConfigError, InvalidMoneyError
+from bara.flower import Bid, answer_bids, drawn, fixed, from_environment, from_file, per_sample
+from bara.flower import _bid_messages as sealed
+
+MOST = 10**15
+
+
+def answered(bidder, round_number=1, **node):
+    """The bid as the server opens it."""
+    app = ClientApp()
+    answer_bids(app, bidder)
+    message = sealed.request(7, round_number, 10)
+    message.metadata.__dict__["_message_id"] = "asked"
+    reply = app(message, Context(1, 7, node, RecordDict(), {}))
+    assert reply.metadata.reply_to_message_id == "asked"
+    return sealed.read(reply.content, MOST)
+
+
+def test_a_fixed_price_is_exact():
+    assert answered(fixed("1.234567")).price == 1_234_567
+
+
+def test_a_price_a_sample_also_says_how_many_samples_there_are():
+    found = answered(per_sample(0.002, lambda context: context.node_config["rows"]), rows=150)
+    assert (found.price, dict(found.columns)) == (300_000, {"samples": 150.0})
+
+
+def test_a_drawn_price_depends_on_the_seed_the_round_and_the_client():
+    one = answered(drawn("uniform(0.5, 1.5)", seed=3), **{"partition-id": 1, "num-partitions": 4})
+    again = answered(drawn("uniform(0.5, 1.5)", seed=3), **{"partition-id": 1, "num-partitions": 4})
+    others = [
+        answered(drawn("uniform(0.5, 1.5)", seed=4), **{"partition-id": 1}),
+        answered(drawn("uniform(0.5, 1.5)", seed=3), 2, **{"partition-id": 1}),
+        answered(drawn("uniform(0.5, 1.5)", seed=3), **{"partition-id": 2}),
+    ]
+    assert one.price == again.price
+    assert 500_000 <= one.price <= 1_500_000
+    assert one.price not in {other.price for other in others}
+
+
+def test_a_price_can_be_read_from_the_environment_of_the_silos_machine(monkeypatch):
+    monkeypatch.setenv("BARA_PRICE", " 2.5 ")
+    assert answered(from_environment()).price == 2_500_000
+    monkeypatch.delenv("BARA_PRICE")
+    with pytest.raises(ConfigError, match="the environment has no BARA_PRICE"):
+        answered(from_environment())
+
+
+def test_a_price_can_be_read_from_a_file_of_the_silos_machine_anew_each_round(tmp_path):
+    place = tmp_path / "price"
+    place.write_text("2.5\n")
+    assert answered(from_file(place)).price == 2_500_000
+    place.write_text("3")
+    assert answered(from_file(), **{"bid-file": str(place)}).price == 3_000_000
+    place.write_text("")
+    assert answered(from_file(place)).price is None  # it sits this round out
+
+
+def test_a_file_that_is_not_there_is_said_so(tmp_path):
+    with pytest.raises(ConfigError, match="cannot read this client's price"):
+        answered(from_file(tmp_path / "none"))
+    with pytest.raises(ConfigError, match="the node configuration has no bid-file"):
+        answered(from_file())
+
+
+def test_a_function_of_ones_own_decides_as_it_likes():
+    def night_tariff(round_number, context):
+        if round_number % 2:
+            return None
+        return Bid("0.7", {"samples": context.node_config["rows"], "epsilon": 0.5})
+
+    assert answered(night_tariff, 1, rows=3).price is None
+    assert dict(answered(night_tariff, 2, rows=3).columns) == {"samples": 3.0, "epsilon": 0.5}
+
+
+def test_a_price_that_is_no_amount_fails_on_the_silos_own_machine():
+    with pytest.raises(InvalidMoneyError, match="the price of this client's bid"):
+        answered(fixed("0.12345678"))
+
+
+def test_bidding_imports_neither_torch_nor_the_ledger():
+    code = "import sys, bara.flower; print([m for m in ('torch', 'sqlalchemy', 'pydantic', 'ray') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1] == "[]"

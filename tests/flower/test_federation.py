@@ -1,0 +1,389 @@
+"""Delivery and payment over a grid: who is in the menu, who delivers, who is void and why."""
+
+import logging
+
+import numpy as np
+import pytest
+from flwr.app import ArrayRecord, MetricRecord, RecordDict
+from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedMedian, FedProx, Krum
+
+from bara import ALLOCATORS, MECHANISMS, Award, Evaluation, Market, Offer, Purse, RoundRecord
+from bara.errors import ConfigError, RunStoppedError, TrainingError
+from bara.flower.identity import client_of_key
+
+from .conftest import LocalGrid, counting, raising, sending, silent, start_model, vanished, walking_app
+
+NAMES = tuple(f"client-{i}" for i in range(5))
+
+
+def award(*numbers, weights=None):
+    return Award(tuple(f"client-{i}" for i in numbers), tuple(10 for _ in numbers), weights)
+
+
+def weights_of(federation):
+    return float(federation.model["w"].numpy().mean())
+
+
+def test_every_node_bids_under_the_name_of_its_partition(federate):
+    bids = federate().bids(1)
+    assert bids.clients == NAMES
+    assert bids.prices.tolist() == [1_000_000 * (i + 1) for i in range(5)]
+    assert bids.column("samples").tolist() == [10, 20, 30, 40, 50]
+
+
+def test_bids_are_asked_for_once_a_round(federate, grid):
+    federation = federate()
+    assert federation.bids(1) is federation.bids(1)
+    assert len(grid.pushed) == 5
+    federation.bids(2)
+    assert len(grid.pushed) == 10
+
+
+def test_the_winners_train_and_the_strategy_aggregates(federate):
+    federation = federate()
+    federation.bids(1)
+    delivery = federation.train(1, award(0, 2))
+    assert set(delivery.delivered) == {"client-0", "client-2"}
+    assert delivery.delivered["client-2"].samples == 30
+    assert weights_of(federation) == pytest.approx((10 * 1 + 30 * 3) / 40)
+    assert delivery.evaluation.accuracy == pytest.approx(0.025)
+
+
+def test_nobody_but_the_winners_is_sent_the_model(federate, grid):
+    federation = federate()
+    federation.bids(1)
+    federation.train(1, award(1, 3))
+    trained = [m.metadata.dst_node_id for m in grid.pushed if m.metadata.message_type == "train"]
+    assert sorted(trained) == [101, 103]
+
+
+@pytest.mark.parametrize(
+    ("mishap", "reason"),
+    [
+        (raising, "its app raised an error: RuntimeError('boom')"),
+        (vanished, "its node is gone: node unavailable"),
+        (silent, "no answer within 0.2 seconds"),
+        (sending(w=np.full((2, 3), np.nan, np.float32), b=np.zeros(2)), "its update is not finite"),
+        (sending(w=np.zeros((3, 2), np.float32), b=np.zeros(2)), "its w is of shape (3, 2)"),
+        (sending(w=np.zeros((2, 3), np.int64), b=np.zeros(2)), "and type int64"),
+        (sending(w=np.zeros((2, 3), np.float32)), "its update holds ['w']; the model holds ['b', 'w']"),
+        (counting(**{"num-examples": float("nan")}), "its num-examples is nan; required is a positive number"),
+        (counting(**{"num-examples": -5}), "its num-examples is -5; required is a positive number"),
+        (counting(loss=1.0), "its num-examples is None; required is a positive number"),
+        (counting(**{"num-examples": 5, "extra": 1}), "its update has other names than the others'"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_what_does_not_arrive_or_cannot_be_used_is_void_and_the_round_goes_on(federate, grid, mishap, reason):
+    grid.mishaps["train", 1] = mishap
+    federation = federate()
+    federation.bids(1)
+    delivery = federation.train(1, award(0, 1, 2))
+    assert set(delivery.delivered) == {"client-0", "client-2"}
+    assert set(delivery.void) == {"client-1"}
+    assert delivery.void["client-1"].startswith(reason) or reason in delivery.void["client-1"]
+    assert weights_of(federation) == pytest.approx((10 * 1 + 30 * 3) / 40)
+
+
+@pytest.mark.parametrize("strategy", [FedMedian, Krum])
+def test_one_reply_without_the_metric_does_not_cost_the_others_their_round(federate, grid, strategy):
+    grid.mishaps["train", 1] = counting(loss=1.0)
+    federation = federate(strategy(fraction_evaluate=0.0))
+    federation.bids(1)
+    assert set(federation.train(1, award(0, 1, 2)).void) == {"client-1"}
+
+
+def test_a_server_that_measures_evidence_refuses_nobody_for_a_model_it_cannot_read(federate, grid):
+    grid.mishaps["train", 1] = sending(w=np.full((2, 3), np.inf, np.float32), b=np.zeros(2))
+    federation = federate(evidence="server")
+    federation.bids(1)
+    assert set(federation.train(1, award(0, 1, 2)).delivered) == {"client-0", "client-2"}
+
+
+def test_an_update_whose_loss_the_server_finds_infinite_is_void(federate, grid):
+    def evaluate(_round, arrays):
+        high = float(arrays["w"].numpy().max())
+        return MetricRecord({"accuracy": 0.5, "loss": float("inf") if high > 1e6 else 1.0 - high / 100})
+
+    grid.mishaps["train", 1] = sending(w=np.full((2, 3), 1e9, np.float32), b=np.zeros(2))
+    federation = federate(evidence="server", evaluate=evaluate)
+    federation.bids(1)
+    assert federation.train(1, award(0, 1)).void == {"client-1": "the loss of its model is not finite"}
+
+
+def test_a_strategy_that_writes_a_client_twice_gets_one_answer(federate):
+    class Twice(FedAvg):
+        def configure_train(self, server_round, arrays, config, grid):
+            once = list(super().configure_train(server_round, arrays, config, grid))
+            return once + list(super().configure_train(server_round, arrays, config, grid))
+
+    federation = federate(Twice(fraction_evaluate=0.0))
+    federation.bids(1)
+    assert set(federation.train(1, award(0, 1)).delivered) == {"client-0", "client-1"}
+
+
+def test_an_update_that_holds_no_single_record_of_arrays_is_void(federate, grid):
+    def doubled(reply):
+        reply.content["more"] = reply.content["arrays"]
+        return reply
+
+    grid.mishaps["train", 0] = doubled
+    federation = federate()
+    federation.bids(1)
+    assert federation.train(1, award(0, 1)).void["client-0"].startswith("its update holds no single ArrayRecord")
+
+
+def test_a_round_in_which_nobody_delivers_leaves_the_model(federate, grid):
+    grid.mishaps = {("train", i): raising for i in range(5)}
+    federation = federate()
+    federation.bids(1)
+    delivery = federation.train(1, award(0, 1))
+    assert not delivery.delivered
+    assert weights_of(federation) == 0
+
+
+def test_a_reply_that_comes_a_round_late_is_neither_used_nor_paid(federate, grid):
+    late = []
+    grid.mishaps["train", 1] = late.append  # the reply is held back ...
+    federation = federate()
+    federation.bids(1)
+    assert set(federation.train(1, award(0, 1)).void) == {"client-1"}
+    before = weights_of(federation)
+    grid.arrived = late  # ... and comes in the middle of the next round
+    delivery = federation.train(2, award(0))
+    assert set(delivery.delivered) == {"client-0"}
+    assert weights_of(federation) == pytest.approx(before + 1)
+
+
+def test_a_winner_whose_node_has_gone_is_void(federate, grid):
+    federation = federate()
+    federation.bids(1)
+    del grid.contexts[101]
+    federation.bids(2)
+    delivery = federation.train(2, award(0, 1))
+    assert delivery.void == {"client-1": "its node is not connected"}
+
+
+@pytest.mark.parametrize("price", [0, -1, True, 1.5, "3", 2**62])
+def test_a_bid_that_is_no_price_leaves_only_its_client_out(federate, grid, price, caplog, monkeypatch):
+    def change(reply):
+        reply.content.config_records["bara-bid"]["price"] = price
+        return reply
+
+    grid.mishaps["query", 2] = change
+    with caplog.at_level(logging.WARNING, "flwr"):
+        monkeypatch.setattr(logging.getLogger("flwr"), "propagate", True)
+        assert federate().bids(1).clients == tuple(name for name in NAMES if name != "client-2")
+    assert "node 102 is not in the menu" in caplog.text
+
+
+@pytest.mark.parametrize("mishap", [silent, raising, vanished])
+def test_a_client_that_does_not_answer_is_not_in_the_menu(federate, grid, mishap):
+    grid.mishaps["query", 0] = mishap
+    assert federate().bids(1).clients == NAMES[1:]
+
+
+def test_a_client_may_sit_a_round_out(federate, grid):
+    def declined(reply):
+        del reply.content.config_records["bara-bid"]["price"]
+        return reply
+
+    grid.mishaps["query", 4] = declined
+    assert federate().bids(1).clients == NAMES[:4]
+
+
+def test_a_bid_without_a_column_the_mechanism_needs_is_not_in_the_menu(federate, grid):
+    def without(reply):
+        del reply.content.config_records["bara-bid"]["column-samples"]
+        return reply
+
+    grid.mishaps["query", 3] = without
+    assert federate(columns=("samples",)).bids(1).clients == ("client-0", "client-1", "client-2", "client-4")
+    assert "samples" not in federate().bids(1).columns  # otherwise it stays, and nobody's is used
+
+
+def test_clients_are_known_by_their_keys_and_stay_the_same_after_a_restart(federate, grid):
+    federation = federate(known_by="key")
+    before = federation.bids(1).clients
+    assert set(before) == {client_of_key(key) for key in grid.keys.values()}
+    moved = LocalGrid(walking_app(), 5, first=900)
+    again = federate(known_by="key", on=moved)
+    assert again.bids(1).clients == before
+    assert set(again.train(1, Award((before[0],), (5,))).delivered) == {before[0]}
+
+
+def test_a_stored_award_can_be_trained_before_any_bid_was_asked_for(federate, grid):
+    assert set(federate().train(3, award(1, 2)).delivered) == {"client-1", "client-2"}
+    grid.pushed.clear()
+    name = client_of_key(grid.keys[101])
+    assert set(federate(known_by="key").train(3, Award((name,), (5,))).delivered) == {name}
+    assert len(grid.pushed) == 1  # a key needs no question
+
+
+def test_too_few_nodes_stop_the_run_between_rounds(federate, grid):
+    grid.contexts = dict(list(grid.contexts.items())[:1])
+    with pytest.raises(RunStoppedError, match="1 nodes are connected after"):
+        federate(patience=0.1).bids(1)
+
+
+@pytest.mark.parametrize("strategy", [FedAvg, FedProx, FedAvgM, FedAdam, FedMedian])
+@pytest.mark.parametrize("options", [{}, {"fraction_train": 0.1, "min_available_nodes": 50, "min_train_nodes": 9}])
+def test_any_strategy_trains_any_number_of_winners(federate, strategy, options):
+    chosen = strategy(fraction_evaluate=0.0, **options)
+    federation = federate(chosen)
+    federation.bids(1)
+    for number, winners in enumerate(((0,), (1, 2, 4), (0, 1, 2, 3, 4)), 1):
+        assert len(federation.train(number, award(*winners)).delivered) == len(winners)
+    assert weights_of(federation) > 0
+
+
+@pytest.mark.parametrize("strategy", [FedAvg, FedProx, FedAvgM])
+def test_a_mechanisms_own_weights_are_honoured(federate, strategy):
+    federation = federate(strategy(fraction_evaluate=0.0))
+    federation.bids(1)
+    federation.train(1, award(0, 4, weights=(3.0, 1.0)))
+    assert weights_of(federation) == pytest.approx((3 * 1 + 1 * 5) / 4)
+
+
+def test_weights_that_a_strategy_cannot_honour_are_an_error_and_nobody_is_paid(federate):
+    federation = federate(Krum(fraction_evaluate=0.0))
+    federation.bids(1)
+    with pytest.raises(ConfigError, match="Krum cannot honour"):
+        federation.train(1, award(0, 1, weights=(3.0, 1.0)))
+
+
+def test_a_strategy_that_fails_ends_the_round_without_payment(federate):
+    class Broken(FedAvg):
+        def aggregate_train(self, server_round, replies):  # noqa: ARG002 - Flower's signature
+            raise RuntimeError("no")
+
+    federation = federate(Broken(fraction_evaluate=0.0))
+    federation.bids(1)
+    with pytest.raises(TrainingError, match=r"Broken could not aggregate \(nobody is paid\): no"):
+        federation.train(1, award(0))
+
+
+def test_a_strategy_that_takes_nothing_pays_nobody(federate):
+    class Picky(FedAvg):
+        def aggregate_train(self, server_round, replies):  # noqa: ARG002 - Flower's signature
+            return None, None
+
+    federation = federate(Picky(fraction_evaluate=0.0))
+    federation.bids(1)
+    assert federation.train(1, award(0)).void == {"client-0": "the strategy took no update this round"}
+
+
+def test_a_winner_that_the_strategy_leaves_out_is_void(federate):
+    class Cyclic(FedAvg):
+        def configure_train(self, server_round, arrays, config, grid):
+            return list(super().configure_train(server_round, arrays, config, grid))[:1]
+
+    federation = federate(Cyclic(fraction_evaluate=0.0))
+    federation.bids(1)
+    delivery = federation.train(1, award(0, 1))
+    assert len(delivery.delivered) == 1
+    assert list(delivery.void.values()) == ["the strategy sent it nothing"]
+
+
+def test_an_outlier_is_refused_where_the_mechanism_says_so(federate, grid):
+    grid.mishaps["train", 0] = sending(w=np.full((2, 3), 1e6, np.float32), b=np.zeros(2))
+    federation = federate(outliers=6.0)
+    federation.bids(1)
+    assert "its update is not ideal" in federation.train(1, award(0, 1, 2, 3, 4)).void["client-0"]
+
+
+def test_where_shapes_may_differ_a_model_grows_as_the_strategy_lets_it(federate, grid):
+    for client in range(3):
+        grid.mishaps["train", client] = sending(w=np.ones((2, 3), np.float32), b=np.zeros(2), tree=np.ones(4))
+    federation = federate(same_shapes=False)
+    federation.bids(1)
+    assert len(federation.train(1, award(0, 1, 2)).delivered) == 3
+    assert federation.result.arrays["tree"].numpy().tolist() == [1, 1, 1, 1]
+
+
+def test_updates_of_any_shape_cannot_be_compared_with_the_others(federate):
+    with pytest.raises(ConfigError, match=r"federation.same_shapes is false, and the mechanism refuses updates far"):
+        federate(same_shapes=False, outliers=6.0)
+
+
+def test_without_data_of_its_own_the_server_relies_on_the_clients_evaluation(federate):
+    federation = federate(FedAvg(), evaluate=None)
+    assert federation.evaluate().accuracy == 0
+    federation.bids(1)
+    assert federation.train(1, award(3)).evaluation.accuracy == pytest.approx(0.04)
+    assert set(federation.result.evaluate_metrics_clientapp) == {0, 1}
+
+
+def test_an_evaluation_that_tells_no_accuracy_is_an_error(federate):
+    with pytest.raises(ConfigError, match="required is 'accuracy'"):
+        federate(evaluate=lambda _round, _arrays: MetricRecord({"loss": 1.0})).evaluate()
+
+
+def test_the_metric_that_decides_may_be_the_one_that_is_reported(federate):
+    told = MetricRecord({"test-accuracy": 0.8, "loss": 0.9, "test-loss": 0.35})
+    found = federate(evaluate=lambda _round, _arrays: told, accuracy="test-accuracy").evaluate()
+    assert found == Evaluation(0.8, 0.9, test_accuracy=0.8, test_loss=0.35)
+
+
+def test_a_model_whose_loss_is_not_finite_is_an_error(federate):
+    with pytest.raises(TrainingError, match="is not finite"):
+        federate(evaluate=lambda _round, _arrays: MetricRecord({"accuracy": 0.1, "loss": float("nan")})).evaluate()
+
+
+def test_the_server_measures_evidence_on_its_own_data(federate):
+    federation = federate(evidence="server")
+    federation.bids(1)
+    evidence = federation.train(1, award(1, 4)).delivered["client-4"]
+    assert (evidence.loss_before, evidence.loss_after) == (pytest.approx(1.0), pytest.approx(0.95))
+
+
+def test_a_client_that_keeps_failing_backs_off_and_is_never_paid(federate, grid):
+    grid.mishaps["train", 0] = raising  # the cheapest: it would win every round
+    market = Market(
+        ALLOCATORS.build("fixed", {"n": 2}), MECHANISMS.build("bid-price-first"), federate(), Purse.of(100, 8)
+    )
+    records = [step for step in market.rounds() if isinstance(step, RoundRecord)]
+    tried = [record.round for record in records if "client-0" in record.awarded.award.clients]
+    assert tried == [1, 3, 6]
+    assert all("client-0" not in record.payments for record in records)
+    assert records[-1].purse_after.spent == sum(record.paid for record in records)
+
+
+def test_the_number_of_winners_changes_from_round_to_round_and_the_run_can_stop_early(federate):
+    class Shrinking:
+        def ask(self, purse):
+            return Offer.recruit(5 - purse.round) if purse.round < 4 else Offer.stop()
+
+        def tell(self, record):
+            pass
+
+    market = Market(Shrinking(), MECHANISMS.build("bid-price-first"), federate(), Purse.of(100, 50))
+    records = [step for step in market.rounds() if isinstance(step, RoundRecord)]
+    assert [record.n for record in records] == [0, 4, 3, 2]
+    assert market.ended == "the allocator stopped"
+
+
+def test_what_is_returned_is_what_flowers_own_loop_returns(federate):
+    federation = federate()
+    federation.bids(1)
+    federation.train(1, award(0, 1))
+    assert isinstance(federation.result.arrays, ArrayRecord)
+    assert set(federation.result.evaluate_metrics_serverapp) == {1}
+
+
+def test_nothing_is_read_from_an_answer_that_is_no_bid(federate, grid):
+    def other(reply):
+        reply.content = RecordDict({"something": MetricRecord({"price": 1})})
+        return reply
+
+    grid.mishaps["query", 1] = other
+    assert "client-1" not in federate().bids(1).clients
+
+
+def test_the_initial_model_is_not_touched(federate):
+    model = start_model()
+    federation = federate(model=model)
+    federation.bids(1)
+    federation.train(1, award(0, 1))
+    assert float(federation.result.arrays["w"].numpy().sum()) != 0
+    assert float(model["w"].numpy().sum()) == 0

@@ -1,0 +1,143 @@
+"""The same configuration on the simulator and on Flower comes to the same."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from bara.cli import app
+from bara.errors import ConfigError, MissingExtraError
+from bara.experiments.config import Config
+from bara.experiments.factory import build_federation
+from bara.experiments.runs import run
+from bara.flower._version import check_version
+from bara.records import AwardedRound
+from bara.testing import FEDERATION_CHECKS
+
+ENGINES = ("simulator", "flower")
+SMALL = [
+    "clients.count=5",
+    "data.train_samples=300",
+    "budget.max_rounds=6",
+    "budget.total=60",
+    "training.learning_rate=0.5",
+]
+
+
+def played(engine, *changes):
+    """Everything that was awarded, and the federation's final model."""
+    config = Config.load(None, [*SMALL, f"federation.engine={engine}", *changes])
+    awarded = []
+    federation = build_federation(config)
+    with federation:
+        result = run(
+            config,
+            lambda step: awarded.append(step) if isinstance(step, AwardedRound) else None,
+            federation=federation,
+        )
+    model = federation.state if engine == "simulator" else federation.model["state"].numpy()
+    return result, awarded, model
+
+
+def assert_the_same(*changes):
+    """Menus, awards and payments exactly; the model to float tolerance."""
+    simulator, flower = played("simulator", *changes), played("flower", *changes)
+    assert len(simulator[1]) == len(flower[1]) > 2
+    for one, two in zip(simulator[1], flower[1], strict=True):
+        assert one.bids.clients == two.bids.clients
+        assert one.bids.prices.tolist() == two.bids.prices.tolist()
+        assert one.costs.tolist() == two.costs.tolist()
+        assert one.award == two.award
+    assert simulator[0].payments == flower[0].payments
+    assert (simulator[0].spent, simulator[0].ended) == (flower[0].spent, flower[0].ended)
+    assert np.allclose(simulator[2], flower[2], rtol=1e-4, atol=1e-5)
+    assert simulator[0].accuracy_final == pytest.approx(flower[0].accuracy_final, abs=0.02)
+
+
+@pytest.mark.parametrize("allocator", ["even", "increasing", "decreasing", "random", "fixed"])
+@pytest.mark.usefixtures("without_ray")
+def test_menus_awards_payments_and_model_are_those_of_the_simulator(allocator):
+    options = ["allocator.n=3"] if allocator == "fixed" else []
+    assert_the_same(f"allocator.name={allocator}", *options)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["clients.failure_rate=0.3", "clients.late_rate=0.1"],
+        ["clients.absence_rate=0.3", "clients.drift=0.1", "clients.cost_by=samples"],
+        ["clients.strategic=2", "clients.strategy=overbid(0.3)", "clients.poisoners=1", "clients.free_riders=1"],
+        ["clients.free_riding=random", "clients.free_riders=2"],
+        ["training.algorithm=fedavg", "training.local_epochs=2", "training.aggregation=equal", "clients.noisy=1"],
+        ["mechanism.name=fl-market", "clients.epsilon=uniform(10, 100)"],
+        ["mechanism.name=quality", "mechanism.quality=samples", "clients.partition=quantity(1.0)"],
+        ["data.held_out=same", "training.outliers=6"],
+    ],
+    ids=lambda changes: changes[0],
+)
+@pytest.mark.usefixtures("without_ray")
+def test_so_they_are_with_clients_of_all_kinds_and_with_other_mechanisms(changes):
+    assert_the_same("allocator.name=even", *changes)
+
+
+@pytest.mark.usefixtures("without_ray")
+def test_with_quality_learned_from_losses_they_differ_by_rounding_only():
+    simulator, flower = (played(engine, "allocator.name=even", "mechanism.name=fair") for engine in ENGINES)
+    for one, two in zip(simulator[1], flower[1], strict=True):
+        assert one.award.clients == two.award.clients
+        assert np.allclose(one.costs, two.costs, rtol=1e-4)
+    assert np.allclose(simulator[2], flower[2], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("check", FEDERATION_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.usefixtures("without_ray")
+def test_the_contract_of_every_federation(check):
+    changes = ["federation.engine=flower", "clients.count=6", "data.train_samples=200"]
+    check(lambda seed: build_federation(Config.load(None, [*changes, f"seed={seed}"])))
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        (
+            ["federation.strategy=FedMedian", "mechanism.name=fair"],
+            "'fair' brings aggregation weights, which FedMedian",
+        ),
+        (["federation.strategy=FedAvgg"], "no strategy is named 'FedAvgg'; did you mean 'FedAvg'"),
+        (["federation.stratgy=FedAvg"], "unknown key 'federation.stratgy'; did you mean 'strategy'"),
+        (["federation.bid_seconds=soon"], "has federation.bid_seconds = 'soon'; required is float"),
+        (["clients.strategic=1", "clients.strategy=learner(0.1)"], "clients.strategy is a learner"),
+        (["training.average_last=3"], "training.average_last is set, but"),
+    ],
+)
+@pytest.mark.usefixtures("without_ray")
+def test_what_cannot_be_honoured_is_refused_before_the_run(changes, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        build_federation(Config.load(None, ["federation.engine=flower", *changes]))
+
+
+@pytest.mark.parametrize("strategy", ["FedAdam", "FedAvgM", "FedProx", "FedMedian"])
+@pytest.mark.usefixtures("without_ray")
+def test_any_of_flowers_strategies_can_be_named(strategy):
+    assert played("flower", "allocator.name=even", f"federation.strategy={strategy}")[0].rounds == 6
+
+
+@pytest.mark.parametrize("found", [None, "1.40.3", "2.0.0", "1.42.0.dev1"])
+def test_another_version_of_flower_is_refused_with_the_supported_one_named(found):
+    with pytest.raises(MissingExtraError, match=r"supported is 1\.41: pip install 'bara-fl\[flower\]'"):
+        check_version(found)
+
+
+def test_a_run_on_flower_tells_nobody_that_it_runs():
+    code = "import bara.flower.engine, flwr.supercore.telemetry as t, os; print(t.FLWR_TELEMETRY_ENABLED)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1] == "0"
+
+
+@pytest.mark.usefixtures("without_ray")
+def test_a_run_of_an_earlier_version_goes_on_to_the_end_it_would_have_had(old_run, same_result):
+    done = CliRunner().invoke(app, ["resume", str(old_run("flower")), "--json"])
+    assert same_result(json.loads(done.stdout), "flower"), done.output
