@@ -72,8 +72,8 @@ class Protection:
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What a mechanism wants of a federation beside bids and training; a mechanism may carry one as `wishes`.
+class Requirements:
+    """What a mechanism wants of a federation beside bids and training; a mechanism may carry one as `requirements`.
 
     Attributes:
         columns: What its bids must carry.
@@ -90,10 +90,10 @@ class Wishes:
     weights: bool = False
 
 
-def wishes_of(mechanism: object) -> Wishes:
+def requirements_of(mechanism: object) -> Requirements:
     """What this mechanism wants; nothing unless it says so."""
-    wishes = getattr(mechanism, "wishes", None)
-    return wishes if isinstance(wishes, Wishes) else Wishes()
+    requirements = getattr(mechanism, "requirements", None)
+    return requirements if isinstance(requirements, Requirements) else Requirements()
 
 
 @runtime_checkable
@@ -121,7 +121,7 @@ class Remembers(Protocol):
         """What it has learned from bids and menus, as JSON can say it."""
         ...
 
-    def recall(self, memory: Any) -> None:
+    def restore(self, memory: Any) -> None:
         """Know it again, in a fresh one that is then told the rounds it came from, without their bids and menus."""
         ...
 
@@ -134,6 +134,6 @@ class Resumable(Protocol):
         """Load the newest whole checkpoint that is not later than round `last`; returns its round, 0 for none."""
         ...
 
-    def recall(self, record: RoundRecord) -> None:
+    def replay(self, record: RoundRecord) -> None:
         """Pass a settled round, up to the loaded checkpoint, without training."""
         ...

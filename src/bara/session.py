@@ -6,7 +6,7 @@ from typing import Any
 from bara.errors import LedgerError
 from bara.faults import point
 from bara.ledger import Books
-from bara.ledger.retention import DiscreetAllocator, DiscreetMechanism
+from bara.ledger.retention import RedactedAllocator, RedactedMechanism
 from bara.market import Market
 from bara.protocols import Allocator, Federation, Mechanism, Remembers, Resumable
 from bara.records import AwardedRound, RoundRecord
@@ -22,8 +22,8 @@ def sit(
     if books.terms.retention == "drop":
         parts = {"allocator": allocator, "mechanism": mechanism}
         learners = {part: one for part, one in parts.items() if isinstance(one, Remembers)}
-        _recall(books, learners)
-        allocator, mechanism = DiscreetAllocator(allocator), DiscreetMechanism(mechanism)
+        _restore(books, learners)
+        allocator, mechanism = RedactedAllocator(allocator), RedactedMechanism(mechanism)
     market = Market(allocator, mechanism, federation, books.purse, books.before_round)
     market.ended = books.ended()
 
@@ -39,10 +39,10 @@ def sit(
     return market, play
 
 
-def _recall(books: Books, learners: dict[str, Remembers]) -> None:
+def _restore(books: Books, learners: dict[str, Remembers]) -> None:
     for part, learner in learners.items():
         if (memory := books.memory(part)) is not None:
-            learner.recall(memory)
+            learner.restore(memory)
 
     def memories() -> dict[str, Any]:
         return {part: learner.memory() for part, learner in learners.items()}
@@ -56,7 +56,7 @@ def _rebuilt(books: Books, federation: Federation, watch: Watch) -> Iterator[Rou
     for record in books.history():
         watch(record)
         if record.awarded.award.n and record.round <= known:
-            federation.recall(record)  # type: ignore[attr-defined] # known is 0 where there is no such method
+            federation.replay(record)  # type: ignore[attr-defined] # known is 0 where there is no such method
         elif record.awarded.award.n:
             _train_again(federation, record)
         yield record

@@ -23,7 +23,7 @@ from bara.market import Market
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.audit import audit
 from bara.mechanisms.properties import EVERY_PROPERTY, random_case
-from bara.protocols import Allocator, Believer, Federation, Mechanism, Remembers, wishes_of
+from bara.protocols import Allocator, Believer, Federation, Mechanism, Remembers, requirements_of
 from bara.records import AwardedRound, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord
 
 MakeAllocator = Callable[[int], Allocator]
@@ -140,7 +140,7 @@ def check_memory_stands_in_for_menus(make: MakeAllocator) -> None:
     records = _play(lived, _federation(8))
     rebuilt = make(8)
     assert isinstance(rebuilt, Remembers)
-    rebuilt.recall(json.loads(json.dumps(lived.memory())))
+    rebuilt.restore(json.loads(json.dumps(lived.memory())))
     for record in records:
         rebuilt.tell(strip(record))
     purse = records[-1].purse_after
@@ -214,7 +214,7 @@ def check_tell_takes_any_round(make: MakeMechanism) -> None:
 
 
 def _columns(mechanism: Mechanism) -> tuple[str, ...]:
-    return tuple({"samples": 0, **dict.fromkeys(wishes_of(mechanism).columns)})
+    return tuple({"samples": 0, **dict.fromkeys(requirements_of(mechanism).columns)})
 
 
 def _rich(at_least: int) -> Purse:

@@ -5,7 +5,7 @@ import pytest
 
 from bara import Market
 from bara.allocators import Even
-from bara.dashboard import views
+from bara.dashboard import _run_view as views
 from bara.dashboard._event_stream import Following
 from bara.dashboard._forecast import Extrapolation
 from bara.dashboard._run_view import RunView

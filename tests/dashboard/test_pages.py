@@ -23,7 +23,7 @@ def test_every_page_has_a_twin_in_json(make_run, visit):
 
 def test_the_numbers_are_those_of_the_ledger(make_run, visit):
     with RunFolder.find(make_run("one", "clients.failure_rate=0.3")) as folder:
-        account = statement(folder.look())
+        account = statement(folder.open_books())
     tree = visit().get("/runs/one.json").json()
     assert tree["glance"]["spent"] == account.spent / 1e6
     assert tree["glance"]["left"] == account.left / 1e6

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bara.datasets import catalogue, locating
+from bara.datasets import _catalogue as catalogue
+from bara.datasets import _locating as locating
 from bara.datasets._catalogue import Version
 from bara.datasets._checksums import sha256
 from bara.datasets._formats.cifar import LAYOUTS

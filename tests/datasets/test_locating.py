@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from bara.datasets import locating
+from bara.datasets import _locating as locating
 from bara.datasets._locating import home, locate, places
 from bara.errors import DatasetError, MissingExtraError, UnknownNameError
 

@@ -111,7 +111,7 @@ def check(folder, undisturbed):
     for model in undisturbed.glob("model-*.npz"):
         assert (folder / model.name).read_bytes() == model.read_bytes(), f"another {model.name}"
     with RunFolder.find(folder) as found:
-        books = found.look()
+        books = found.open_books()
         finding = verify(books, Receipt.read(Path(f"{folder}.receipt")))
         assert finding.ok, finding
         account = statement(books)

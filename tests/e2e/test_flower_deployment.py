@@ -70,7 +70,7 @@ def until(true, seconds, what):
 
 def books_of(folder):
     with RunFolder.find(folder) as found:
-        books = found.look()
+        books = found.open_books()
         assert verify(books, None).ok
         return statement(books), list(books.history())
 

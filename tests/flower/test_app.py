@@ -41,7 +41,7 @@ def begin(folder, strategy=None, grid=None, model=None, **keys):
 
 def account(folder):
     with RunFolder.find(folder) as found:
-        books = found.look()
+        books = found.open_books()
         assert verify(books, None).ok
         return statement(books), [record.payments for record in books.history()]
 
@@ -143,7 +143,7 @@ def test_a_mechanism_whose_weights_the_strategy_cannot_honour_is_refused_before_
 def test_a_mechanism_that_learns_quality_measures_it_on_the_servers_data(tmp_path):
     begin(tmp_path / "run", **{"bara.mechanism.name": "fair"})
     with RunFolder.find(tmp_path / "run") as found:
-        last = list(found.look().history())[-1]
+        last = list(found.open_books().history())[-1]
     evidence = next(iter(last.delivery.delivered.values()))
     assert evidence.loss_before > evidence.loss_after > 0
 

@@ -62,7 +62,7 @@ def test_with_the_documented_diff_it_runs_under_a_budget(plain, capsys):
     run(plain)
     assert float(capsys.readouterr().out.split()[-1]) > 0.9
     with RunFolder.find(plain.parent / "runs" / "first") as found:
-        rounds = list(found.look().history())
+        rounds = list(found.open_books().history())
     assert len(rounds) == 4
     assert 0 < rounds[-1].purse_after.spent <= rounds[-1].purse_after.total
 

@@ -8,7 +8,7 @@ from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedMedian, FedProx
 
 from bara.errors import ConfigError
 from bara.flower import _strategies as strategies
-from bara.protocols import Wishes
+from bara.protocols import Requirements
 
 
 class Renamed(FedAvg):
@@ -29,7 +29,7 @@ def private(inner):
 @pytest.mark.parametrize("strategy", [FedAvg(), FedProx(), FedAvgM(), FedAdam(), FedYogi(), Renamed()])
 def test_weighted_means_honour_a_mechanisms_weights(strategy):
     assert strategies.weight_key(strategy) == "num-examples"
-    strategies.check_weights(Wishes(weights=True), strategy, "fair")
+    strategies.check_weights(Requirements(weights=True), strategy, "fair")
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ def test_weighted_means_honour_a_mechanisms_weights(strategy):
 )
 def test_others_are_refused_with_a_mechanism_that_brings_weights(strategy):
     with pytest.raises(ConfigError, match=r"'fair' brings aggregation weights, which .* cannot honour; required is"):
-        strategies.check_weights(Wishes(weights=True), strategy, "fair")
-    strategies.check_weights(Wishes(), strategy, "bid-price-first")
+        strategies.check_weights(Requirements(weights=True), strategy, "fair")
+    strategies.check_weights(Requirements(), strategy, "bid-price-first")
 
 
 def test_every_winner_is_let_in_behind_a_wrapper_too():
@@ -51,7 +51,7 @@ def test_every_winner_is_let_in_behind_a_wrapper_too():
 def test_a_strategy_that_was_told_what_another_had_learned_goes_on_as_that_one():
     one, two = FedAdam(eta=0.3), FedAdam(eta=0.1)
     one.m_t, one.v_t = {"w": np.ones(3)}, {"w": np.full(3, 2.0)}
-    strategies.recall(two, strategies.memory(one))
+    strategies.restore(two, strategies.memory(one))
     assert two.eta == 0.3
     assert np.array_equal(two.m_t["w"], np.ones(3))
     assert np.array_equal(two.v_t["w"], np.full(3, 2.0))
@@ -61,7 +61,7 @@ def test_lists_and_records_of_arrays_are_remembered_too():
     one, two = FedAvgM(server_momentum=0.9), FedAvgM(server_momentum=0.9)
     one.momentum_vector = [np.arange(3.0), np.ones((2, 2))]
     one.current_arrays = ArrayRecord({"w": Array(np.arange(4.0))})
-    strategies.recall(two, strategies.memory(one))
+    strategies.restore(two, strategies.memory(one))
     assert [array.tolist() for array in two.momentum_vector] == [[0, 1, 2], [[1, 1], [1, 1]]]
     assert two.current_arrays["w"].numpy().tolist() == [0, 1, 2, 3]
 
@@ -69,5 +69,5 @@ def test_lists_and_records_of_arrays_are_remembered_too():
 def test_a_strategys_wrapped_one_is_remembered_too():
     one, two = private(FedAdam()), private(FedAdam())
     one.strategy.m_t = {"w": np.ones(3)}
-    strategies.recall(two, strategies.memory(one))
+    strategies.restore(two, strategies.memory(one))
     assert two.strategy.m_t["w"].tolist() == [1, 1, 1]

@@ -55,7 +55,7 @@ def at(round_number, action):
 
 def look(path, action):
     with RunFolder.find(path) as folder:
-        return action(folder.look())
+        return action(folder.open_books())
 
 
 def test_a_top_up_while_the_run_goes_on_is_spent_and_adds_up(tmp_path):

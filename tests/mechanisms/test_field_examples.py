@@ -229,7 +229,7 @@ def test_a_fl_learns_nothing_where_losses_are_not_measured():
 def test_a_fl_remembers_its_choice_without_the_bids_it_was_made_on():
     lived, rebuilt = AFL(clients=1), AFL(clients=1)
     record = teach(lived, asks(bob=9, dan=9), LEFT)
-    rebuilt.recall(lived.memory())
+    rebuilt.restore(lived.memory())
     rebuilt.tell(strip(record))
     assert rebuilt.menu(asks()).costs.tolist() == lived.menu(asks()).costs.tolist() == [4_000_000]
 

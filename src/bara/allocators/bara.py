@@ -164,7 +164,7 @@ class Bara:
         """What it took from menus: mean costs, and the estimates made with them as they stood."""
         return {"costs": {str(n): pair for n, pair in self._costs.items()}, "estimates": self._estimates}
 
-    def recall(self, memory: dict[str, Any]) -> None:
+    def restore(self, memory: dict[str, Any]) -> None:
         """Take costs and estimates from there; the rounds themselves are told again, without their menus."""
         self._costs.update({int(n): list(pair) for n, pair in memory["costs"].items()})
         self._known = list(memory["estimates"])

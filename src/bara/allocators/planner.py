@@ -95,7 +95,7 @@ class Planner:
         """What it took from menus: mean costs, and up to which round."""
         return {"round": self._priced, "costs": self._costs.tolist(), "menus": self._menus.tolist()}
 
-    def recall(self, memory: dict[str, Any]) -> None:
+    def restore(self, memory: dict[str, Any]) -> None:
         """Know what each n cost; the rounds themselves are told again, without their menus."""
         self._priced = memory["round"]
         self._costs, self._menus = np.array(memory["costs"]), np.array(memory["menus"])

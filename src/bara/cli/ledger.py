@@ -42,7 +42,7 @@ def _books(context: typer.Context, debug: bool) -> Iterator[Books]:
 @contextlib.contextmanager
 def _folder(context: typer.Context, debug: bool) -> Iterator[tuple[RunFolder, Books]]:
     with errors(debug), RunFolder.find(context.obj) as folder:
-        yield folder, folder.look()
+        yield folder, folder.open_books()
 
 
 @ledger_app.command("statement", epilog=examples("bara ledger DIR statement --client client-03 --csv"))

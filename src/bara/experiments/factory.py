@@ -14,7 +14,7 @@ from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.federations.valuations import PrivacyCosts, valuations
 from bara.mechanisms import MECHANISMS
 from bara.plugins import Registry, check_keys
-from bara.protocols import Federation, Wishes, wishes_of
+from bara.protocols import Federation, Requirements, requirements_of
 from bara.randomness import stream
 from bara.records import FloatArray, IntArray
 
@@ -36,7 +36,7 @@ FEDERATIONS: Registry[Federation] = Registry(
 def build_federation(config: Config, folder: Path | None = None) -> Federation:
     """The federation a configuration describes; what it keeps (models, checkpoints) goes into the folder."""
     federation = FEDERATIONS.build(config.federation.engine, config=config, folder=folder)
-    if wishes(config).protection and not getattr(federation, "protects", False):
+    if requirements(config).protection and not getattr(federation, "protects", False):
         raise ConfigError(
             f"mechanism {config.mechanism.name!r} asks for local differential privacy, which engine "
             f"{config.federation.engine!r} does not have; required is an engine with `protects = True`"
@@ -44,14 +44,14 @@ def build_federation(config: Config, folder: Path | None = None) -> Federation:
     return federation
 
 
-def wishes(config: Config) -> Wishes:
+def requirements(config: Config) -> Requirements:
     """What the configured mechanism wants of the federation."""
-    return wishes_of(MECHANISMS.build(config.mechanism.name, config.mechanism.options))
+    return requirements_of(MECHANISMS.build(config.mechanism.name, config.mechanism.options))
 
 
 def epsilons(config: Config) -> FloatArray | None:
     """Each client's privacy budget for a round, drawn once; None where nobody trades privacy."""
-    drawn = config.clients.epsilon or (None if wishes(config).protection is None else "uniform(0.1, 1)")
+    drawn = config.clients.epsilon or (None if requirements(config).protection is None else "uniform(0.1, 1)")
     if drawn is None:
         return None
     return Distribution.parse(drawn).draw(stream(config.seed, "epsilon"), config.clients.count)

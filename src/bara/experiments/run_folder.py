@@ -93,7 +93,7 @@ class RunFolder(contextlib.ExitStack):
         go_on(books)
         return books
 
-    def look(self) -> Books:
+    def open_books(self) -> Books:
         """The books, for reading and for what an operator may do while the run goes on."""
         writable = self.config.ledger.url is not None or os.access(self.path, os.W_OK)
         store = self._store() if writable else self._readable()

@@ -16,7 +16,7 @@ from bara.ledger import Books
 from bara.market import Market
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.client_cap import ClientCap
-from bara.protocols import Allocator, Believer, Federation, Mechanism, wishes_of
+from bara.protocols import Allocator, Believer, Federation, Mechanism, requirements_of
 from bara.records import AwardedRound, RoundRecord, decimal_money, money
 from bara.session import sit
 
@@ -56,7 +56,7 @@ def run(
         if isinstance(federation, contextlib.AbstractContextManager):
             stack.enter_context(federation)
         summary = Summary(_bidders(config, federation))
-        account = PrivacyAccount() if wishes_of(mechanism).protection else None
+        account = PrivacyAccount() if requirements_of(mechanism).protection else None
 
         def watch(record: RoundRecord) -> None:
             summary.tell(record)

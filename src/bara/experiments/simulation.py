@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bara.datasets import Dataset, flip_labels, held_out, load, partition, subset
 from bara.errors import ConfigError
 from bara.experiments.config import Config
-from bara.experiments.factory import bidders, epsilons, wishes
+from bara.experiments.factory import bidders, epsilons, requirements
 from bara.federations.bidding import client_names
 from bara.federations.simulator import Data, Engine, Training
 from bara.federations.simulator.conduct import Conduct, Role, cast_roles
@@ -78,7 +78,7 @@ def _training(config: Config) -> Training:
 
 def _privacy(config: Config) -> Privacy | None:
     """The mechanism says how clients are protected, the clients how much."""
-    protection, budgets = wishes(config).protection, epsilons(config)
+    protection, budgets = requirements(config).protection, epsilons(config)
     if protection is None or budgets is None:
         return None
     if config.training.evidence:
@@ -123,8 +123,8 @@ def conduct(config: Config, roles: dict[str, Role]) -> Conduct:
 def _habits(config: Config, folder: Path | None) -> Habits:
     return Habits(
         weigh_by_samples=config.training.aggregation == "samples",
-        evidence=config.training.evidence or wishes(config).evidence,
-        outliers=config.training.outliers or wishes(config).outliers,
+        evidence=config.training.evidence or requirements(config).evidence,
+        outliers=config.training.outliers or requirements(config).outliers,
         same_held_out=config.data.held_out == "same",
         average_last=config.training.average_last,
         checkpoint_every=config.training.checkpoint_every,

@@ -31,7 +31,7 @@ def connected(grid: Grid, habits: Habits) -> dict[int, NodeInfo]:
 
 
 @final
-class Opening:
+class BidCollection:
     """Opens the bids of one round after another, and knows where each client is.
 
     Args:

@@ -82,7 +82,7 @@ def _reason(error: Error) -> str:
 
 
 @final
-class Among(Grid):
+class RestrictedGrid(Grid):
     """A grid on which only these nodes can be seen, so that a strategy recruits nobody else."""
 
     def __init__(self, grid: Grid, nodes: Iterable[int]) -> None:

@@ -17,12 +17,12 @@ from bara.errors import ConfigError, TrainingError
 from bara.faults import point
 from bara.federations.checkpoints import save
 from bara.flower import _strategies as strategies
-from bara.flower._bid_collection import Opening
+from bara.flower._bid_collection import BidCollection
 from bara.flower._checkpoints import Shelf
 from bara.flower._evaluation import EvaluateFunction, Evaluator
-from bara.flower._exchange import Among, ask
+from bara.flower._exchange import RestrictedGrid, ask
 from bara.flower._options import Habits
-from bara.flower._updates import Door, Update
+from bara.flower._updates import Update, UpdateValidator
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
 
 Orders = Callable[[int, Award], ConfigRecord]
@@ -64,7 +64,7 @@ class FlowerFederation:
         self._model = model
         self._habits = habits or Habits()
         self._orders = orders
-        self._opening = Opening(grid, self._habits)
+        self._opening = BidCollection(grid, self._habits)
         config = evaluate_config or ConfigRecord()
         self._evaluation = Evaluator(grid, strategy, evaluate, config, self._habits, self.result)
         self._shelf = Shelf(self._habits.folder)
@@ -120,10 +120,10 @@ class FlowerFederation:
             return 0
         self._last, model, memory = found
         self._model = self.result.arrays = _record(model)
-        strategies.recall(self._strategy, memory)
+        strategies.restore(self._strategy, memory)
         return self._last
 
-    def recall(self, record: RoundRecord) -> None:
+    def replay(self, record: RoundRecord) -> None:
         """Nothing beside the checkpoint needs to be known again."""
 
     def finish(self) -> dict[str, dict[str, float]]:
@@ -137,7 +137,7 @@ class FlowerFederation:
     def _updates(self, round: int, award: Award) -> tuple[dict[str, Update], dict[str, str]]:  # noqa: A002
         """The usable updates in the order of the clients' names, and why there are none from the others."""
         clients, void = self._located(round, award)
-        grid = Among(self._grid, clients)
+        grid = RestrictedGrid(self._grid, clients)
         config = self._orders(round, award)
         messages = self._strategy.configure_train(round, self._model, config, grid) if clients else ()
         one_each = {m.metadata.dst_node_id: m for m in messages if m.metadata.dst_node_id in clients}
@@ -146,7 +146,7 @@ class FlowerFederation:
         replies = {clients[node]: reply for node, reply in answers.told.items()}
         asked = replies.keys() | void.keys()
         void |= {client: "the strategy sent it nothing" for client in clients.values() if client not in asked}
-        door = Door(
+        door = UpdateValidator(
             _numpy(self._model),
             strategies.metric_key(self._strategy),
             same_shapes=self._habits.same_shapes,

@@ -12,7 +12,7 @@ from flwr.serverapp.strategy import Result, Strategy
 
 from bara.errors import ConfigError
 from bara.experiments.config import Config
-from bara.experiments.factory import wishes
+from bara.experiments.factory import requirements
 from bara.experiments.run_folder import RunFolder
 from bara.experiments.runs import run
 from bara.experiments.sections import ClientsSection
@@ -170,7 +170,7 @@ def _gathered(grid: Grid, count: int, patience: float) -> int:
 
 def _habits(config: Config, grid: Grid, strategy: Strategy, folder: Path, *, evaluates: bool, protects: bool) -> Habits:
     """How the server works, once it is sure that it can do what the mechanism wants."""
-    wanted, mechanism = wishes(config), config.mechanism.name
+    wanted, mechanism = requirements(config), config.mechanism.name
     check_weights(wanted, strategy, mechanism)
     if wanted.protection and not protects:
         raise ConfigError(

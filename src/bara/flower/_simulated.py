@@ -49,7 +49,7 @@ Make = Callable[[], Silos]
 
 
 @final
-class OnFlower(AbstractContextManager["OnFlower"]):
+class SimulatedOnFlower(AbstractContextManager["SimulatedOnFlower"]):
     """The simulator's federation on Flower; a context manager, because it holds ray's processes.
 
     The simulation starts when it is first needed.
@@ -108,9 +108,9 @@ class OnFlower(AbstractContextManager["OnFlower"]):
         """Load the newest whole checkpoint that is not later than that round."""
         return self._federation.checkpoint(last)
 
-    def recall(self, record: RoundRecord) -> None:
+    def replay(self, record: RoundRecord) -> None:
         """Pass a settled round."""
-        self._federation.recall(record)
+        self._federation.replay(record)
 
     def finish(self) -> dict[str, dict[str, float]]:
         """Save the final model."""

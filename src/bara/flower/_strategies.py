@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bara.errors import ConfigError
 from bara.plugins import Registry
-from bara.protocols import Wishes
+from bara.protocols import Requirements
 
 STRATEGIES: Registry[Strategy] = Registry(
     "strategy", {name: f"{flower.__name__}:{name}" for name in flower.__all__ if name.startswith("Fed")}
@@ -60,7 +60,7 @@ def metric_key(strategy: Strategy) -> str | None:
     return next((str(key) for key in keys if key is not None), None)
 
 
-def check_weights(wanted: Wishes, strategy: Strategy, mechanism: str) -> None:
+def check_weights(wanted: Requirements, strategy: Strategy, mechanism: str) -> None:
     """Refuse, before the run, a mechanism whose weights this strategy would silently replace by its own."""
     if wanted.weights and weight_key(strategy) is None:
         raise ConfigError(
@@ -78,7 +78,7 @@ def memory(strategy: Strategy) -> dict[str, NDArray[Any]]:
     return found
 
 
-def recall(strategy: Strategy, remembered: Mapping[str, NDArray[Any]]) -> None:
+def restore(strategy: Strategy, remembered: Mapping[str, NDArray[Any]]) -> None:
     """Let a fresh strategy know again what `memory` told."""
     for depth, layer in enumerate(layers(strategy)):
         for name, value in vars(layer).items():

@@ -50,7 +50,7 @@ class Update:
 
 
 @final
-class Door:
+class UpdateValidator:
     """Lets usable updates in and says why the others are not.
 
     Args:

@@ -7,29 +7,29 @@ from typing import Any
 
 from bara.errors import ConfigError
 from bara.experiments.config import Config
-from bara.experiments.factory import bidders, wishes
+from bara.experiments.factory import bidders, requirements
 from bara.experiments.sections import TrainingSection
 from bara.experiments.simulation import build_engine, conduct
 from bara.plugins import check_keys
 
 from bara.flower._telemetry_off import hush  # isort: skip - before Flower itself
 from bara.flower._options import Habits
-from bara.flower._simulated import OnFlower, Silos
+from bara.flower._simulated import Silos, SimulatedOnFlower
 from bara.flower._strategies import STRATEGIES, check_weights
 from bara.protocols import Federation
 
 _OPTIONS: dict[str, type] = {"strategy": str, "bid_seconds": float, "train_seconds": float}
 
 
-def simulated(config: Config, folder: Path | None = None) -> OnFlower:
+def simulated(config: Config, folder: Path | None = None) -> SimulatedOnFlower:
     """The federation on Flower's simulation engine; `federation.strategy` aggregates (FedAvg unless set)."""
     _refuse_what_flower_has_not(config)
     options = _options(config)
     hush()
     key = "num-examples" if config.training.aggregation == "samples" else "one"
     strategy = STRATEGIES.build(options.pop("strategy", "FedAvg"), fraction_evaluate=0.0, weighted_by_key=key)
-    check_weights(wishes(config), strategy, config.mechanism.name)
-    return OnFlower(
+    check_weights(requirements(config), strategy, config.mechanism.name)
+    return SimulatedOnFlower(
         partial(silos, config.to_toml()),
         strategy,
         _habits(config, folder, options),
@@ -60,7 +60,7 @@ def _options(config: Config) -> dict[str, Any]:
 
 
 def _habits(config: Config, folder: Path | None, options: dict[str, Any]) -> Habits:
-    wanted = wishes(config)
+    wanted = requirements(config)
     # Simulated clients are slow at times, never silent: with a tight deadline the menu would depend on the machine.
     return Habits(
         **{"bid_seconds": 3600.0, **options},

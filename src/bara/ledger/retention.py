@@ -23,7 +23,7 @@ class Dropped:
     def _refuse(self, *_: Any) -> Never:
         raise LedgerError(
             f"the {self._what} of this round are dropped (ledger.retention is 'drop'); an allocator or mechanism that "
-            "learns from them needs memory() and recall(), or a ledger that keeps them"
+            "learns from them needs memory() and restore(), or a ledger that keeps them"
         )
 
     __getitem__ = __len__ = __iter__ = __array__ = _refuse
@@ -49,7 +49,7 @@ def _tell(learner: Allocator | Mechanism, record: RoundRecord) -> None:
 
 
 @final
-class DiscreetAllocator:
+class RedactedAllocator:
     """An allocator under `drop`."""
 
     def __init__(self, inner: Allocator) -> None:
@@ -67,7 +67,7 @@ class DiscreetAllocator:
 
 
 @final
-class DiscreetMechanism:
+class RedactedMechanism:
     """A mechanism under `drop`."""
 
     def __init__(self, inner: Mechanism) -> None:

@@ -8,7 +8,7 @@ from bara.errors import ConfigError
 from bara.mechanisms._critical import equal_menu, reserve_price
 from bara.mechanisms._learned import by_client
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
-from bara.protocols import Wishes
+from bara.protocols import Requirements
 from bara.records import Bids, Evidence, FloatArray, IntArray, Menu, RoundRecord
 
 MOST_TRIED = 20
@@ -38,7 +38,7 @@ class AFL:
     """
 
     claims = CRITICAL_PAYMENTS
-    wishes = Wishes(evidence=True)
+    requirements = Requirements(evidence=True)
 
     def __init__(self, clients: int | None = None, smoothing: float = 0.3, reserve: float | str | None = None) -> None:
         if clients is not None and clients < 1:
@@ -75,7 +75,7 @@ class AFL:
         """The T it chose on the last round's prices."""
         return {"limit": self._limit, "round": self._round}
 
-    def recall(self, memory: dict[str, Any]) -> None:
+    def restore(self, memory: dict[str, Any]) -> None:
         """Take T from there; residues are measured anew from the rounds."""
         self._limit, self._round = memory["limit"], memory["round"]
 

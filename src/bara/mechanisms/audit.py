@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bara.mechanisms.properties import EVERY_PROPERTY, PROPERTIES, random_case
-from bara.protocols import Mechanism, wishes_of
+from bara.protocols import Mechanism, requirements_of
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def audit(
     mechanism: Mechanism, trials: int = 1000, seed: int = 0, names: Collection[str] = EVERY_PROPERTY
 ) -> Iterator[Finding]:
     """Try these properties on random rounds; stop at a property's first counter-example."""
-    columns = tuple({"samples": 0, **dict.fromkeys(wishes_of(mechanism).columns)})
+    columns = tuple({"samples": 0, **dict.fromkeys(requirements_of(mechanism).columns)})
     for index, (name, check) in enumerate(PROPERTIES.items()):
         if name not in names:
             continue

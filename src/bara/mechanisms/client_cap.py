@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from bara.protocols import Mechanism, Remembers, wishes_of
+from bara.protocols import Mechanism, Remembers, requirements_of
 from bara.records import Bids, IntArray, Menu, RoundRecord
 
 
@@ -27,9 +27,9 @@ class ClientCap:
         self._inner = inner
         self._cap = cap
         self._paid: Counter[str] = Counter()
-        self.wishes = wishes_of(inner)
+        self.requirements = requirements_of(inner)
         if isinstance(inner, Remembers):
-            self.memory, self.recall = inner.memory, inner.recall
+            self.memory, self.restore = inner.memory, inner.restore
 
     @property
     def claims(self) -> frozenset[str]:

@@ -9,7 +9,7 @@ from bara.errors import ConfigError
 from bara.mechanisms._critical import reserve_price
 from bara.mechanisms._learned import by_client, learned_menu, loss_drop, sizes
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
-from bara.protocols import Wishes
+from bara.protocols import Requirements
 from bara.records import Bids, FloatArray, Menu, RoundRecord
 
 
@@ -62,7 +62,7 @@ class Fair:
             raise ConfigError(f"forgetting is {forgetting}; required is above 0 and at most 1")
         if not 0 <= outliers < np.inf or not 0 <= least < 1:
             raise ConfigError(f"outliers {outliers}, least {least}; required are numbers from 0, least below 1")
-        self.wishes = Wishes(evidence=True, outliers=outliers or None, weights=True)
+        self.requirements = Requirements(evidence=True, outliers=outliers or None, weights=True)
         self._rho = forgetting
         self._least = least
         self._reserve = reserve_price(reserve)

@@ -11,7 +11,7 @@ from bara.mechanisms._critical import critical_menu
 from bara.mechanisms._learned import sizes
 from bara.mechanisms.properties import EVERY_PROPERTY
 from bara.mechanisms.sharing import sharing_menu
-from bara.protocols import Level, Protection, Wishes
+from bara.protocols import Level, Protection, Requirements
 from bara.records import Bids, FloatArray, Menu, RoundRecord
 
 Auction = Literal["critical", "all-in"]
@@ -57,9 +57,9 @@ class FLMarket:
         return EVERY_PROPERTY - unclaimed
 
     @property
-    def wishes(self) -> Wishes:
+    def requirements(self) -> Requirements:
         """Bids with privacy budgets, and training with that much privacy."""
-        return Wishes(columns=("epsilon",), protection=Protection(self.level, self.clip), weights=self.optimal)
+        return Requirements(columns=("epsilon",), protection=Protection(self.level, self.clip), weights=self.optimal)
 
     def menu(self, bids: Bids) -> Menu:
         """The chosen auction over eps_i d_i, with OptAggr's weights for every n."""

@@ -9,7 +9,7 @@ import numpy as np
 from bara.errors import ConfigError
 from bara.mechanisms._learned import sizes
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
-from bara.protocols import Wishes
+from bara.protocols import Requirements
 from bara.records import MICRO, Bids, FloatArray, Menu, RoundRecord
 
 Form = Literal["additive", "cobb-douglas", "min"]
@@ -56,9 +56,9 @@ class FMore:
             raise ConfigError(f"the worth of quality is {self.worth}; required is a finite number above 0")
 
     @property
-    def wishes(self) -> Wishes:
+    def requirements(self) -> Requirements:
         """Bids with every dimension it scores."""
-        return Wishes(columns=tuple(self.columns))
+        return Requirements(columns=tuple(self.columns))
 
     def menu(self, bids: Bids) -> Menu:
         """By score, ties by name; n clients cost what they ask."""

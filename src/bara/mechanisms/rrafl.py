@@ -6,7 +6,7 @@ from bara.errors import ConfigError
 from bara.mechanisms._critical import reserve_price
 from bara.mechanisms._learned import by_client, learned_menu, loss_drop
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
-from bara.protocols import Wishes
+from bara.protocols import Requirements
 from bara.records import Bids, FloatArray, Menu, RoundRecord
 
 
@@ -27,7 +27,7 @@ class Rrafl:
     """
 
     claims = CRITICAL_PAYMENTS
-    wishes = Wishes(evidence=True)
+    requirements = Requirements(evidence=True)
 
     def __init__(
         self, smoothing: float = 0.3, start: float = 0.5, least: float = 0.1, reserve: float | str | None = None

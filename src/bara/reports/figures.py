@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bara.errors import MissingExtraError
-from bara.experiments.paper.analysis import Row, Shown
+from bara.experiments.paper.analysis import ExhibitResult, Row
 from bara.experiments.paper.exhibits import DATASETS
 from bara.reports.charts import Chart, Line
 
@@ -57,7 +57,7 @@ def save_charts(charts: Sequence[Chart], stem: Path, title: str = "", note: str 
         _save(figure, axes, stem, title, note)
 
 
-def save_bars(shown: Shown, stem: Path) -> None:
+def save_bars(shown: ExhibitResult, stem: Path) -> None:
     """Final accuracies as bars with their intervals, a panel for each dataset."""
     rows, exhibit = shown.rows, shown.exhibit
     with rc_context(_LOOK):
@@ -89,7 +89,7 @@ def save_bars(shown: Shown, stem: Path) -> None:
         _save(figure, axes, stem, exhibit.title, f"Dark: the paper's methods; light: others. {shown.size}")
 
 
-def exhibit_charts(shown: Shown) -> list[Chart]:
+def exhibit_charts(shown: ExhibitResult) -> list[Chart]:
     """The panels of the paper's Figures 2, 3 and 4."""
     charts = []
     for dataset in dict.fromkeys(row["dataset"] for row in shown.rows):

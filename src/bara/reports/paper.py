@@ -6,7 +6,7 @@ from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
-from bara.experiments.paper.analysis import Row, Shown
+from bara.experiments.paper.analysis import ExhibitResult, Row
 from bara.experiments.paper.exhibits import DATASETS
 from bara.experiments.statistics import Estimate
 from bara.reports._rows import show_estimate, show_p
@@ -16,7 +16,7 @@ TABLES = {"table1", "table2", "ablation"}
 """Exhibits that are tables; the others are figures."""
 
 
-def publish(shown: Sequence[Shown], folder: Path, command: str) -> Path:
+def publish(shown: Sequence[ExhibitResult], folder: Path, command: str) -> Path:
     """Write every exhibit, the data behind it and a page of them all; returns what to open.
 
     Args:
@@ -50,26 +50,26 @@ def publish(shown: Sequence[Shown], folder: Path, command: str) -> Path:
     return path
 
 
-def _keep_scales(shown: Sequence[Shown], path: Path) -> None:
+def _keep_scales(shown: Sequence[ExhibitResult], path: Path) -> None:
     """Note how large each exhibit was run, beside those of earlier calls."""
     known = json.loads(path.read_text()) if path.exists() else {}
     known |= {one.exhibit.name: asdict(one.scale) for one in shown}
     path.write_text(json.dumps(known, indent=1) + "\n")
 
 
-def told(shown: Shown) -> dict[str, str]:
+def told(shown: ExhibitResult) -> dict[str, str]:
     """What stands beside an exhibit."""
     return {"Claimed": shown.exhibit.claim, "Measured": shown.measured, "Size": shown.size}
 
 
-def table_rows(shown: Shown) -> list[list[str]]:
+def table_rows(shown: ExhibitResult) -> list[list[str]]:
     """A table of accuracies as text, a head first."""
     reported = bool(shown.exhibit.reported)
     head = ["dataset", "method", "final", "last 10", "less EA", "p", "rounds", *(["paper"] if reported else [])]
     return [head, *([*_cells(row), *([_paper(row)] if reported else [])] for row in shown.rows)]
 
 
-def markdown(shown: Shown, images: str = "") -> str:
+def markdown(shown: ExhibitResult, images: str = "") -> str:
     """An exhibit for documents: its table where it is of accuracies, its figure, and what stands beside it.
 
     Args:
@@ -87,7 +87,7 @@ def markdown(shown: Shown, images: str = "") -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _heading(shown: Shown) -> str:
+def _heading(shown: ExhibitResult) -> str:
     name = shown.exhibit.name
     number = name.replace("fig", "Figure ").replace("table", "Table ")
     return f"{number}. {shown.exhibit.title}" if number != name else shown.exhibit.title

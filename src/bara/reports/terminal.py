@@ -11,7 +11,7 @@ from rich.text import Text
 from bara.datasets import Availability, Report
 from bara.experiments.comparison import Failure
 from bara.experiments.forecasts import Outlook
-from bara.experiments.paper.analysis import Shown
+from bara.experiments.paper.analysis import ExhibitResult
 from bara.experiments.results import Result
 from bara.experiments.standings import Standings
 from bara.experiments.statistics import estimate
@@ -89,7 +89,7 @@ def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> 
     return Group(table, note, *lost)
 
 
-def exhibit_table(shown: Shown) -> RenderableType:
+def exhibit_table(shown: ExhibitResult) -> RenderableType:
     """A figure or table of the paper: its rows where they are few, what is claimed and what was measured."""
     parts: list[RenderableType] = [Text(f"{shown.exhibit.name}: {shown.exhibit.title}", style="bold")]
     if shown.rows and "final" in shown.rows[0]:

@@ -36,7 +36,7 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ExhibitResult:
     """One exhibit with its data.
 
     Attributes:
@@ -54,17 +54,17 @@ class Shown:
     scale: Scale
 
 
-def show(exhibit: Exhibit, results: Sequence[Result], datasets: Sequence[str], scale: Scale) -> Shown:
+def show(exhibit: Exhibit, results: Sequence[Result], datasets: Sequence[str], scale: Scale) -> ExhibitResult:
     """Make an exhibit of its runs."""
     runs, (find, _) = Runs(results), _of(exhibit)
     rows = [row for dataset in exhibit.datasets(datasets) for row in find(exhibit, runs, dataset, scale)]
     return described(exhibit, rows, datasets, scale)
 
 
-def described(exhibit: Exhibit, rows: list[Row], datasets: Sequence[str], scale: Scale) -> Shown:
+def described(exhibit: Exhibit, rows: list[Row], datasets: Sequence[str], scale: Scale) -> ExhibitResult:
     """Make an exhibit of the data behind it."""
     measured = _of(exhibit)[1](rows) if rows else "No run ended."
-    return Shown(exhibit, rows, measured, size_of(exhibit, exhibit.datasets(datasets), scale), scale)
+    return ExhibitResult(exhibit, rows, measured, size_of(exhibit, exhibit.datasets(datasets), scale), scale)
 
 
 def size_of(exhibit: Exhibit, datasets: Sequence[str], scale: Scale) -> str:

@@ -94,7 +94,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             self.restore(self._recalled[found])
         return found
 
-    def recall(self, record: RoundRecord) -> None:
+    def replay(self, record: RoundRecord) -> None:
         """Pass a round up to the checkpoint: bidders learn, and the models kept beside the last are kept again."""
         self.bidders.tell(record.round, record.awarded.award)
         if record.round in self._recalled:
