@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bara.flower._telemetry_off import hush  # isort: skip - before Flower itself
+from bara.flower._telemetry_off import quieten  # isort: skip - before Flower itself
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -19,11 +19,11 @@ from bara import Purse, RoundRecord
 from bara.allocators import Fixed
 from bara.flower._bidders import answer_bids, fixed
 from bara.flower._federation import FlowerFederation
-from bara.flower._options import Habits
+from bara.flower._options import ServerOptions
 from bara.flower._ray_simulation import Simulation
 from bara.ledger import Books, Store
 from bara.mechanisms import bid_price_first
-from bara.session import sit
+from bara.session import Session
 
 CLIENTS, ROUNDS, WARM = 20, 24, 4
 LIMIT = 1.3
@@ -60,18 +60,18 @@ def bara_rounds(grid, home):
     purse = Purse.of(1000, ROUNDS)
     books = Books.open(Store.in_file(Path(home) / "ledger.db"), "bench", {}, purse)
     federation = FlowerFederation(
-        grid,
+        lambda: grid,
         FedAvg(fraction_evaluate=0.0),
         model(),
         lambda _round, _model: MetricRecord({"accuracy": 0.5}),
-        habits=Habits(fewest=CLIENTS, known_by="partition", folder=Path(home)),
+        options=ServerOptions(fewest=CLIENTS, known_by="partition", folder=Path(home)),
     )
-    _, play = sit(books, Fixed(n=CLIENTS), bid_price_first(reserve=1.5), federation)
-    yield from (step for step in play(lambda _record: None) if isinstance(step, RoundRecord))
+    session = Session(Fixed(n=CLIENTS), bid_price_first(reserve=1.5), federation, books=books)
+    yield from (step for step in session.rounds() if isinstance(step, RoundRecord))
 
 
 def main():
-    hush()
+    quieten()
     ours, plain_ones = [], []
     with tempfile.TemporaryDirectory() as home, Simulation(app, CLIENTS) as simulation:
         grid = simulation.start()

@@ -55,7 +55,7 @@ def commits(home, clients, rounds):
         books = Books.open(store, "bench", {}, Purse.of(clients * rounds / 4, rounds))
         for step in market_of(clients, books).rounds():
             settled = isinstance(step, RoundRecord)
-            (settlements if settled else promises).append(timed(books.observe, step))
+            (settlements if settled else promises).append(timed(books.record, step))
             bare.append(timed(bare_commit, other))
             if not settled:
                 winners.append(step.award.n)

@@ -37,7 +37,7 @@ def main(rounds=100_000, home=".", *changes):
 
     with tempfile.TemporaryDirectory(dir=home) as folder:
         with RunFolder.new(Path(folder) / "run", config) as found:
-            result = run(config, show, folder=found.path, books=found.start)
+            result = run(config, show, folder=found)
             found.finish(result, run_report(result, config.to_toml(), ""))
         size = (Path(folder) / "run" / "ledger.db").stat().st_size
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

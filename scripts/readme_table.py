@@ -7,8 +7,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from bara.experiments.standings import Standings
-from bara.experiments.suites import settings
+from bara.experiments.suites import Standings, settings
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "README.md"

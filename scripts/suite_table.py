@@ -9,9 +9,8 @@ from pathlib import Path
 from statistics import fmean
 from types import SimpleNamespace
 
-from bara.experiments.standings import Standings
 from bara.experiments.statistics import estimate
-from bara.experiments.suites import settings
+from bara.experiments.suites import Standings, settings
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from bara.cli import app, compare
-from bara.cli.options import errors as cli_errors
+from bara.cli.output import errors as cli_errors
 from bara.errors import BaraError, ConfigError, UnfitDatasetError, UnknownNameError
 
 

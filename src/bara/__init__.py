@@ -2,29 +2,34 @@
 
 The library in one breath: an `Allocator` makes an `Offer` before the bids are opened, a `Mechanism` turns the
 `Bids` into a `Menu` and the offer into an `Award`, the federation trains, and both are told the `RoundRecord`.
-`Market` is that loop.
+`Market` is that loop; a `Session` keeps its books.
 """
 
-from bara.allocators import ALLOCATORS
-from bara.errors import BaraError
-from bara.market import Market
-from bara.mechanisms import MECHANISMS
-from bara.protocols import Allocator, Federation, Mechanism
-from bara.records import (
-    Award,
-    AwardedRound,
-    Belief,
-    Bids,
-    Delivery,
-    Evaluation,
-    Evidence,
-    Menu,
-    Offer,
-    Purse,
-    RoundRecord,
-    money,
-    show_money,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bara.allocators import ALLOCATORS
+    from bara.errors import BaraError
+    from bara.market import Market
+    from bara.mechanisms import MECHANISMS
+    from bara.protocols import Allocator, Capabilities, Federation, Mechanism, Requirements
+    from bara.records import (
+        Award,
+        AwardedRound,
+        Belief,
+        Bids,
+        Delivery,
+        Evaluation,
+        Evidence,
+        Menu,
+        Offer,
+        Purse,
+        RoundRecord,
+        money,
+        show_money,
+    )
+    from bara.session import Session
 
 __version__ = "0.1.0.dev0"
 
@@ -37,6 +42,7 @@ __all__ = [
     "BaraError",
     "Belief",
     "Bids",
+    "Capabilities",
     "Delivery",
     "Evaluation",
     "Evidence",
@@ -46,7 +52,25 @@ __all__ = [
     "Menu",
     "Offer",
     "Purse",
+    "Requirements",
     "RoundRecord",
+    "Session",
     "money",
     "show_money",
 ]
+
+_ROOMS = {
+    "ALLOCATORS": "allocators",
+    "MECHANISMS": "mechanisms",
+    "BaraError": "errors",
+    "Market": "market",
+    "Session": "session",
+    **dict.fromkeys(("Allocator", "Capabilities", "Federation", "Mechanism", "Requirements"), "protocols"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when it is asked for: `bara --version` needs no numpy."""
+    if name in __all__:
+        return getattr(import_module(f"bara.{_ROOMS.get(name, 'records')}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

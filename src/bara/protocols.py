@@ -1,6 +1,7 @@
 """What the market asks of its three partners. Small on purpose; implement one and the contract checks apply to it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from bara.errors import ConfigError
@@ -73,7 +74,7 @@ class Protection:
 
 @dataclass(frozen=True)
 class Requirements:
-    """What a mechanism wants of a federation beside bids and training; a mechanism may carry one as `requirements`.
+    """What a mechanism requires of a federation beside bids and training; it may carry one as `requirements`.
 
     Attributes:
         columns: What its bids must carry.
@@ -89,11 +90,45 @@ class Requirements:
     protection: Protection | None = None
     weights: bool = False
 
+    def needed(self) -> dict[str, str]:
+        """Those that are asked for, by name, in words."""
+        words = {
+            "columns": f"bids with {', '.join(self.columns)}",
+            "evidence": "each client's loss before and after training, measured by the server",
+            "outliers": "a filter for updates far from the others'",
+            "protection": "local differential privacy",
+            "weights": "aggregation with weights of its own",
+        }
+        return {name: text for name, text in words.items() if getattr(self, name)}
+
 
 def requirements_of(mechanism: object) -> Requirements:
-    """What this mechanism wants; nothing unless it says so."""
+    """What this mechanism requires; nothing unless it says so."""
     requirements = getattr(mechanism, "requirements", None)
     return requirements if isinstance(requirements, Requirements) else Requirements()
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a federation can do for a mechanism; a federation may carry one as `capabilities`.
+
+    Attributes:
+        lacks: What it cannot do, of `Requirements`, each with what to do about it.
+        repeatable: Whether the same award trains to the same model again.
+    """
+
+    lacks: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "protection": "use an engine that trains so and says it: `capabilities = Capabilities(lacks={})`"
+        }
+    )
+    repeatable: bool = True
+
+
+def capabilities_of(federation: object) -> Capabilities:
+    """What this federation can; unless it says so, everything but local differential privacy."""
+    capabilities = getattr(federation, "capabilities", None)
+    return capabilities if isinstance(capabilities, Capabilities) else Capabilities()
 
 
 @runtime_checkable
@@ -111,6 +146,14 @@ class Federation(Protocol):
     def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
         """Train with the winners and evaluate the model that results."""
         ...
+
+
+def check_fit(mechanism: Mechanism, federation: Federation) -> None:
+    """Refuse a mechanism that requires what the federation cannot do."""
+    lacks = capabilities_of(federation).lacks
+    for requirement, what in requirements_of(mechanism).needed().items():
+        if requirement in lacks:
+            raise ConfigError(f"the mechanism requires {what}, which this federation cannot do: {lacks[requirement]}")
 
 
 @runtime_checkable

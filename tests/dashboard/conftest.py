@@ -22,7 +22,7 @@ def make_run(tmp_path, monkeypatch):
     def make(name="one", *changes):
         config = Config.load(None, [*SMALL, "allocator.name=even", *changes])
         with RunFolder.new(tmp_path / "runs" / name, config) as folder:
-            result = run(config, folder=folder.path, books=folder.start)
+            result = run(config, folder=folder)
             folder.finish(result, "")
         return tmp_path / "runs" / name
 

@@ -27,7 +27,7 @@ def going(tmp_path, make_federation):
     def play(rounds):
         while rounds:
             step = next(steps)
-            books.observe(step)
+            books.record(step)
             rounds -= isinstance(step, RoundRecord)
 
     yield tmp_path / "ledger.db", play

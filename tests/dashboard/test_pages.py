@@ -153,7 +153,7 @@ from pathlib import Path
 from bara.experiments import Config
 from bara.experiments.run_folder import RunFolder
 with RunFolder.new(Path(sys.argv[1]), Config.load(None, ["federation.engine=synthetic"])) as folder:
-    folder.start()
+    folder.claim_books()
     print("started", flush=True)
     sys.stdin.read()
 """

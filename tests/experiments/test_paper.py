@@ -5,7 +5,7 @@ import math
 import pytest
 
 from bara.errors import ConfigError, UnknownNameError
-from bara.experiments.paper.analysis import show
+from bara.experiments.paper.analysis import analyse
 from bara.experiments.paper.exhibits import EXHIBITS, Scale, exhibits, union
 from bara.experiments.results import Result
 
@@ -75,7 +75,7 @@ def test_a_figure_about_one_dataset_shows_another_where_that_is_not_wanted():
 def test_accuracies_come_with_intervals_and_paired_differences():
     runs = [result("even", seed, 0.5 + seed / 10) for seed in (0, 1, 2)]
     runs += [result("bara", seed, 0.6 + seed / 10 + seed / 100) for seed in (0, 1, 2)]
-    shown = show(EXHIBITS["fig1"], runs, DIGITS, Scale())
+    shown = analyse(EXHIBITS["fig1"], runs, DIGITS, Scale())
     bara, even = shown.rows
     assert (even["method"], even["less_EA"], even["p"]) == ("EA", None, None)
     assert bara["final"] == pytest.approx(0.71)
@@ -89,7 +89,7 @@ def test_regret_by_hand():
     """Alone, n = 1 comes to .5, 10 to .8 (the best), 19 to .6; BARA plays 1, 10, 19 and estimates nothing, .9, .7."""
     alone = [result(f"fixed:n={n}", seed, final) for n, final in ((1, 0.5), (10, 0.8), (19, 0.6)) for seed in (0, 1)]
     played = [result("bara", seed, 0.7, [(1, None), (10, 0.9), (19, 0.7)]) for seed in (0, 1)]
-    rows = show(EXHIBITS["fig3"], alone + played, DIGITS, Scale(seeds=2, searched=3)).rows
+    rows = analyse(EXHIBITS["fig3"], alone + played, DIGITS, Scale(seeds=2, searched=3)).rows
     assert [row["best_n"] for row in rows] == [10, 10, 10]
     assert [row["real"] for row in rows] == pytest.approx([0.3, 0.15, 0.5 / 3])
     assert rows[0]["predicted"] is None
@@ -98,25 +98,25 @@ def test_regret_by_hand():
 
 def test_an_n_that_was_not_tried_alone_counts_in_proportion():
     alone = [result("fixed:n=1", 0, 0.2), result("fixed:n=10", 0, 0.8), result("fixed:n=19", 0, 0.8)]
-    rows = show(EXHIBITS["fig3"], [*alone, result("bara", 0, 0.7, [(4, 0.8)])], DIGITS, Scale(1.0, 1, 3)).rows
+    rows = analyse(EXHIBITS["fig3"], [*alone, result("bara", 0, 0.7, [(4, 0.8)])], DIGITS, Scale(1.0, 1, 3)).rows
     assert rows[0]["real"] == pytest.approx(0.4)
 
 
 def test_a_failed_method_leaves_the_others_and_no_run_at_all_says_so():
-    shown = show(EXHIBITS["fig1"], [result("even", 0, 0.5)], DIGITS, Scale())
+    shown = analyse(EXHIBITS["fig1"], [result("even", 0, 0.5)], DIGITS, Scale())
     assert [row["method"] for row in shown.rows] == ["EA"]
-    assert show(EXHIBITS["fig1"], [], DIGITS, Scale()).measured == "No run ended."
-    assert show(EXHIBITS["fig3"], [result("bara", 0, 0.5, [(1, 0.5)])], DIGITS, Scale()).measured == "No run ended."
+    assert analyse(EXHIBITS["fig1"], [], DIGITS, Scale()).measured == "No run ended."
+    assert analyse(EXHIBITS["fig3"], [result("bara", 0, 0.5, [(1, 0.5)])], DIGITS, Scale()).measured == "No run ended."
 
 
 def test_tables_have_what_the_paper_reports_beside_what_was_measured():
     runs = [result(allocator, 0, 0.5, setting="table1-mnist") for allocator in ("even", "bara")]
-    rows = show(EXHIBITS["table1"], runs, ["mnist"], Scale()).rows
+    rows = analyse(EXHIBITS["table1"], runs, ["mnist"], Scale()).rows
     assert [row["paper"] for row in rows] == [84.88, 87.64]
 
 
 def test_the_size_of_every_run_is_told():
-    size = show(EXHIBITS["fig3"], [], ["mnist", "digits"], Scale(0.5, seeds=4, changes=("budget.total=9",))).size
+    size = analyse(EXHIBITS["fig3"], [], ["mnist", "digits"], Scale(0.5, seeds=4, changes=("budget.total=9",))).size
     assert "MNIST 2,000 training and 1,000 evaluation samples" in size
     assert "digits all training" in size
     assert "4 seeds; n* among 7 numbers of clients; budget.total=9" in size

@@ -9,9 +9,8 @@ from bara.cli import app
 from bara.errors import ConfigError, UnknownNameError
 from bara.experiments.comparison import cells
 from bara.experiments.results import Result
-from bara.experiments.standings import Standings
 from bara.experiments.statistics import estimate, stratified
-from bara.experiments.suites import Setting, names, settings
+from bara.experiments.suites import Setting, Standings, names, settings
 
 
 def test_there_is_a_set_to_tune_on_and_another_to_report():

@@ -5,8 +5,9 @@ import pytest
 
 from bara.errors import ConfigError, InvalidBidError
 from bara.experiments import Config
-from bara.experiments.factory import bidders, build_federation
+from bara.experiments.factory import assemble, bidders
 from bara.federations.valuations import VALUATIONS, PrivacyCosts, valuations
+from bara.protocols import Protection, Requirements
 
 EPSILONS = np.array([0.1, 0.5, 1.0])
 
@@ -50,7 +51,8 @@ def test_a_privacy_budget_that_is_none_is_refused(bad):
 
 
 def test_bids_carry_the_same_budget_every_round_and_another_price():
-    made = bidders(Config.load(None, ["mechanism.name=fl-market", "clients.count=5"]))
+    private = Requirements(protection=Protection())
+    made = bidders(Config.load(None, ["mechanism.name=fl-market", "clients.count=5"]), private)
     one, two = made.bids(1), made.bids(2)
     assert one.column("epsilon").tolist() == two.column("epsilon").tolist()
     assert one.prices.tolist() != two.prices.tolist()
@@ -76,7 +78,5 @@ def test_an_engine_that_cannot_protect_is_refused_before_the_run(tmp_path, monke
         "class engine:\n    evaluate = bids = train = print\n    def __init__(self, config):\n        pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(
-        ConfigError, match="asks for local differential privacy, which engine 'bare:engine' does not have"
-    ):
-        build_federation(Config.load(None, ["mechanism.name=fl-market", "federation.engine=bare:engine"]))
+    with pytest.raises(ConfigError, match="requires local differential privacy, which this federation cannot do"):
+        assemble(Config.load(None, ["mechanism.name=fl-market", "federation.engine=bare:engine"]))

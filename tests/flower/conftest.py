@@ -12,7 +12,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from bara.flower._bid_messages import Bid
 from bara.flower._bidders import answer_bids
 from bara.flower._federation import FlowerFederation
-from bara.flower._options import Habits
+from bara.flower._options import ServerOptions
 
 collect_ignore = ["plain_app"]
 """It is an app, not tests."""
@@ -186,7 +186,7 @@ class LocalSimulation:
 @pytest.fixture
 def without_ray(monkeypatch):
     """Lets `federation.engine=flower` run its nodes in this process."""
-    monkeypatch.setattr("bara.flower._simulated.Simulation", LocalSimulation)
+    monkeypatch.setattr("bara.flower.engine.Simulation", LocalSimulation)
 
 
 @pytest.fixture
@@ -198,12 +198,17 @@ def grid():
 def federate(grid):
     """A federation over the local grid."""
 
-    def make(strategy=None, evaluate=how_far, on=None, model=None, **habits):
-        habits = {"known_by": "partition", "train_seconds": 0.2, "bid_seconds": 0.2, **habits}
+    def make(strategy=None, evaluate=how_far, on=None, model=None, **options):
+        options = {"known_by": "partition", "train_seconds": 0.2, "bid_seconds": 0.2, **options}
         chosen = strategy or FedAvg(fraction_evaluate=0.0)
         config = ConfigRecord({"lr": 0.1})
         return FlowerFederation(
-            on or grid, chosen, model or start_model(), evaluate, habits=Habits(**habits), orders=lambda _r, _a: config
+            lambda: on or grid,
+            chosen,
+            model or start_model(),
+            evaluate,
+            options=ServerOptions(**options),
+            orders=lambda _r, _a: config,
         )
 
     return make

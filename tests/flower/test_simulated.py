@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from bara.cli import app
 from bara.errors import ConfigError, MissingExtraError
 from bara.experiments.config import Config
-from bara.experiments.factory import build_federation
+from bara.experiments.factory import assemble, build_federation
 from bara.experiments.runs import run
 from bara.flower._version import check_version
 from bara.records import AwardedRound
@@ -31,13 +31,9 @@ def played(engine, *changes):
     """Everything that was awarded, and the federation's final model."""
     config = Config.load(None, [*SMALL, f"federation.engine={engine}", *changes])
     awarded = []
-    federation = build_federation(config)
-    with federation:
-        result = run(
-            config,
-            lambda step: awarded.append(step) if isinstance(step, AwardedRound) else None,
-            federation=federation,
-        )
+    parts = assemble(config)
+    result = run(config, lambda step: awarded.append(step) if isinstance(step, AwardedRound) else None, parts=parts)
+    federation = parts.federation
     model = federation.state if engine == "simulator" else federation.model["state"].numpy()
     return result, awarded, model
 
@@ -104,7 +100,7 @@ def test_the_contract_of_every_federation(check):
     [
         (
             ["federation.strategy=FedMedian", "mechanism.name=fair"],
-            "'fair' brings aggregation weights, which FedMedian",
+            "requires aggregation with weights of its own, .* FedMedian has an aggregation",
         ),
         (["federation.strategy=FedAvgg"], "no strategy is named 'FedAvgg'; did you mean 'FedAvg'"),
         (["federation.stratgy=FedAvg"], "unknown key 'federation.stratgy'; did you mean 'strategy'"),
@@ -116,7 +112,7 @@ def test_the_contract_of_every_federation(check):
 @pytest.mark.usefixtures("without_ray")
 def test_what_cannot_be_honoured_is_refused_before_the_run(changes, complaint):
     with pytest.raises(ConfigError, match=complaint):
-        build_federation(Config.load(None, ["federation.engine=flower", *changes]))
+        assemble(Config.load(None, ["federation.engine=flower", *changes]))
 
 
 @pytest.mark.parametrize("strategy", ["FedAdam", "FedAvgM", "FedProx", "FedMedian"])

@@ -1,14 +1,14 @@
 """What bara knows of a strategy that it does not subclass: whose weights it takes, and what it has learned."""
 
+import re
+
 import numpy as np
 import pytest
 from flwr.app import Array, ArrayRecord
 from flwr.serverapp import strategy as flower
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedMedian, FedProx, FedYogi, Krum
 
-from bara.errors import ConfigError
 from bara.flower import _strategies as strategies
-from bara.protocols import Requirements
 
 
 class Renamed(FedAvg):
@@ -22,6 +22,10 @@ class OwnMean(FedAvg):
         return super().aggregate_train(server_round, replies)
 
 
+def what_it_can(strategy):
+    return strategies.capabilities(strategy, protects=True, measures=True, repeatable=True)
+
+
 def private(inner):
     return flower.DifferentialPrivacyServerSideFixedClipping(inner, 1.0, 1.0, 2)
 
@@ -29,16 +33,14 @@ def private(inner):
 @pytest.mark.parametrize("strategy", [FedAvg(), FedProx(), FedAvgM(), FedAdam(), FedYogi(), Renamed()])
 def test_weighted_means_honour_a_mechanisms_weights(strategy):
     assert strategies.weight_key(strategy) == "num-examples"
-    strategies.check_weights(Requirements(weights=True), strategy, "fair")
+    assert "weights" not in what_it_can(strategy).lacks
 
 
 @pytest.mark.parametrize(
     "strategy", [FedMedian(), Krum(), OwnMean(), private(FedAvg())], ids=lambda s: type(s).__name__
 )
-def test_others_are_refused_with_a_mechanism_that_brings_weights(strategy):
-    with pytest.raises(ConfigError, match=r"'fair' brings aggregation weights, which .* cannot honour; required is"):
-        strategies.check_weights(Requirements(weights=True), strategy, "fair")
-    strategies.check_weights(Requirements(), strategy, "bid-price-first")
+def test_others_cannot_and_name_those_that_can(strategy):
+    assert re.search(r"has an aggregation of its own; use .*FedAvg", what_it_can(strategy).lacks["weights"])
 
 
 def test_every_winner_is_let_in_behind_a_wrapper_too():

@@ -37,7 +37,7 @@ def play_into():
         market = Market(allocator or Even(carry_over=True), bid_price_first(), federation, PURSE, books.before_round)
         seen = []
         for step in market.rounds():
-            books.observe(step)
+            books.record(step)
             seen.append(step)
             if len(seen) == steps:
                 return seen

@@ -68,7 +68,7 @@ def test_settling_twice_is_impossible(open_books, play_into):
     for step in steps:
         if isinstance(step, RoundRecord):
             with pytest.raises(LedgerError, match="refuses this"):
-                books.observe(step)
+                books.record(step)
     assert verify(books).ok
 
 
@@ -79,7 +79,7 @@ def test_settling_a_round_again_in_another_way_is_impossible(open_books, play_in
     award = steps[1].award
     void = replace(steps[2], delivery=Delivery(Evaluation(0.5), void=dict.fromkeys(award.clients, "late")))
     with pytest.raises(LedgerError, match="refuses this"):
-        books.observe(void)
+        books.record(void)
     assert list(books.history())[-1].delivery == steps[2].delivery
 
 
@@ -124,7 +124,7 @@ def test_no_round_spends_more_than_the_budget_and_what_was_added(open_books, pla
     steps = play_into(books, steps=4)
     rich = replace(steps[3], purse=replace(steps[3].purse, total=31_000_000))
     with pytest.raises(LedgerError, match="from the budget"):
-        books.observe(rich.settle(Delivery.complete(rich.award, Evaluation(0.2))))
+        books.record(rich.settle(Delivery.complete(rich.award, Evaluation(0.2))))
 
 
 def test_a_round_takes_no_more_work_the_longer_a_run_is_and_no_more_room_than_stated(tmp_path):
@@ -143,7 +143,7 @@ def test_a_round_takes_no_more_work_the_longer_a_run_is_and_no_more_room_than_st
 
     for step in market.rounds():
         books.before_round(market.purse)
-        books.observe(step)
+        books.record(step)
         if isinstance(step, RoundRecord) and step.round in (10, 290):
             with books.store.read() as connection:
                 stored_page(connection, 1, step.round, step.round)

@@ -34,10 +34,10 @@ def version(folder):
 def test_a_folder_of_the_first_schema_opens_and_goes_on_to_its_end(old_folder):
     assert version(old_folder) == "0001"
     with RunFolder.find(old_folder) as folder:
-        books = folder.resume()
+        books = folder.open_books()
         before = [record.payments for record in books.history()]
         promised = books.awarded().award
-        result = run(folder.config, books=lambda: books)
+        result = run(folder.config, folder=folder)
         after = list(books.history())
         assert verify(books).ok
     assert version(old_folder) == HEAD

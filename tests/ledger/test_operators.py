@@ -16,7 +16,7 @@ from bara.ledger.statements import lines, own_statement, payouts, statement
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.client_cap import ClientCap
 from bara.records import MAX_MONEY, money
-from bara.session import sit
+from bara.session import Session
 
 PURSE = 30_000_000
 SMALL = [
@@ -37,10 +37,9 @@ def sitting(path, settings=None, *observers):
     """A first sitting with a configuration, a further one without."""
     if settings is not None:
         with RunFolder.new(path, settings) as folder:
-            return run(folder.config, *observers, books=folder.start)
+            return run(folder.config, *observers, folder=folder)
     with RunFolder.find(path) as folder:
-        books = folder.resume()
-        return run(folder.config, *observers, books=lambda: books)
+        return run(folder.config, *observers, folder=folder)
 
 
 def at(round_number, action):
@@ -272,13 +271,13 @@ def test_a_run_that_has_ended_awards_nothing_more_whatever_is_bid_since(open_boo
 
     def play(bids):
         federation.bids = lambda _: bids
-        market, steps = sit(books, Stubborn(), bid_price_first(), federation)
-        return market, list(steps(lambda _: None))
+        session = Session(Stubborn(), bid_price_first(), federation, books=books)
+        return session, list(session.rounds())
 
-    market, _ = play(dear)
+    session, _ = play(dear)
     events = books.receipt().events
     again, steps = play(cheap)
-    assert (again.ended, steps, books.receipt().events) == (market.ended, [], events)
+    assert (again.ended, steps, books.receipt().events) == (session.ended, [], events)
 
 
 class Stubborn:
@@ -293,10 +292,10 @@ class Stubborn:
 
 def test_of_two_runs_that_begin_in_one_folder_the_second_leaves_no_trace(tmp_path):
     with RunFolder.new(tmp_path / "run", config()) as one, RunFolder.new(tmp_path / "run", config("seed=1")) as two:
-        one.start()
+        one.claim_books()
         before = (tmp_path / "run" / "config.toml").read_text()
         with pytest.raises(ConfigError, match="is there already"):
-            two.start()
+            two.claim_books()
         assert (tmp_path / "run" / "config.toml").read_text() == before
 
 
@@ -399,7 +398,7 @@ def test_privacy_spent_is_counted_where_bids_carry_it(open_books, make_federatio
     federation.bids = lambda t: Bids(original(t).clients, original(t).prices, {"epsilon": [0.5, 0.25, 0.125, 1.0]})
     market = Market(Fixed(2), bid_price_first(), federation, books.purse)
     for step in market.rounds():
-        books.observe(step)
+        books.record(step)
     spent = {total.client: total.privacy for total in statement(books).clients}
     won = {total.client: total.won for total in statement(books).clients}
     assert spent["client-1"] == 0.25 * won["client-1"]

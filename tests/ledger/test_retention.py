@@ -34,11 +34,10 @@ def resumed(path, config, stop_after):
             raise EnoughError
 
     with pytest.raises(EnoughError), RunFolder.new(path, config) as folder:
-        run(config, stop, books=folder.start)
+        run(config, stop, folder=folder)
     with RunFolder.find(path) as folder:
-        books = folder.resume()
-        result = run(config, books=lambda: books)
-        assert verify(books).ok
+        result = run(config, folder=folder)
+        assert verify(folder.open_books()).ok
     return result
 
 
@@ -135,7 +134,7 @@ def test_after_a_few_rounds_an_allocators_memory_reveals_none_of_them(tmp_path, 
     changes = [*small, *(f"allocator.{option}" for option in allocator), "ledger.retention=drop"]
     config, seen = Config.load(None, changes), []
     with RunFolder.new(tmp_path / "run", config) as folder:
-        run(config, seen.append, books=folder.start)
+        run(config, seen.append, folder=folder)
     left = everything(tmp_path / "run" / "ledger.db")
     for step in seen:
         if isinstance(step, RoundRecord) and step.round:

@@ -28,10 +28,9 @@ def play(tmp_path):
                     raise RunStoppedError("enough")
 
         path = tmp_path / "one"
-        with RunFolder.find(path) if resume else RunFolder.new(path, CONFIG) as folder:
-            open_books = folder.resume if resume else folder.start
-            with Loggers(specs, folder.path, CONFIG.model_dump(mode="json")) as loggers:
-                run(CONFIG, loggers.observe, watch, books=open_books)
+        found = RunFolder.find(path) if resume else RunFolder.new(path, CONFIG)
+        with found as folder, Loggers(specs, path, CONFIG.model_dump(mode="json")) as loggers:
+            run(CONFIG, loggers.observe, watch, folder=folder)
         return seen
 
     return play

@@ -1,37 +1,26 @@
-"""The command line: the verbs, and how their work is shown. No logic of its own."""
+"""The command line: one module a verb, thin over the functions that Python users call.
+
+A verb imports what it needs when it runs, so that `--version`, `--help` and a mistyped option answer at once.
+"""
 
 import os
-import shlex
 import sys
-from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 import bara
+from bara.cli.audit import audit_command
 from bara.cli.compare import compare_command
 from bara.cli.dashboard import dashboard_command
 from bara.cli.data import data_app
 from bara.cli.ledger import ledger_app, receipt_command
-from bara.cli.options import AsJson, Changes, ConfigFile, Debug, Folder, errors, examples, print_json
+from bara.cli.options import examples
 from bara.cli.paper import paper_command
 from bara.cli.plan import plan_command
 from bara.cli.report import report_command
-from bara.errors import RunStoppedError
-from bara.experiments.config import Config, parse_spec
-from bara.experiments.interruptions import Interruption
-from bara.experiments.run_folder import RunFolder
-from bara.experiments.runs import build_allocator, build_mechanism, run
-from bara.ledger import Books
-from bara.loggers import Loggers
-from bara.mechanisms import MECHANISMS
-from bara.mechanisms.audit import audit
-from bara.reports.html import run_report
-from bara.reports.live import watching
-from bara.reports.terminal import audit_table, run_summary
+from bara.cli.run import resume_command, run_command
 
 app = typer.Typer(
     help="Decides, round by round, how much of a federation's money to spend on which participants.",
@@ -40,11 +29,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-
-Logs = Annotated[
-    list[str],
-    typer.Option("--log", metavar="LOGGER[:PLACE]", help="tensorboard:DIR or mlflow:URI; may be repeated."),
-]
 
 
 def _version(wanted: bool) -> None:
@@ -62,88 +46,13 @@ def _options(
     pass
 
 
-@app.command("run", epilog=examples("bara run", "bara run --set allocator.name=even --set budget.total=600"))
-def run_command(
-    config: ConfigFile = None,
-    changes: Changes = [],
-    out: Annotated[Path | None, typer.Option(help="The run's folder; a new one below runs/ unless given.")] = None,
-    show_config: Annotated[
-        bool, typer.Option("--show-config", help="Print the whole configuration; run nothing.")
-    ] = False,
-    logs: Logs = [],
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Train one federation under a budget, and leave a folder with what happened."""
-    with errors(debug):
-        experiment = Config.load(config, changes)
-        if show_config:
-            typer.echo(experiment.to_toml(), nl=False)
-            return
-        build_allocator(experiment)
-        build_mechanism(experiment)
-        if experiment.federation.engine == "synthetic" and find_spec("torch") is None:
-            typer.echo(
-                "no torch here: a synthetic learning curve trains instead (pip install 'bara-fl[sim]')", err=True
-            )
-        with RunFolder.new(out, experiment) as folder:
-            _play(folder, folder.start, logs, as_json)
-
-
-@app.command("resume", epilog=examples("bara resume runs/20260101-120000-000-digits-bara"))
-def resume_command(folder: Folder, logs: Logs = [], as_json: AsJson = False, debug: Debug = False) -> None:
-    """Go on where a run stopped, to the same result as if it had not."""
-    with errors(debug), RunFolder.find(folder) as found:
-        books = found.resume()
-        _play(found, lambda: books, logs, as_json)
-
-
-def _play(folder: RunFolder, books: Callable[[], Books], logs: list[str], as_json: bool) -> None:
-    """Play a run to its end, or until it is stopped between rounds."""
-    config = folder.config
-    with Interruption() as interruption, watching(_title(config), config.purse(), quiet=as_json) as show:
-        try:
-            with Loggers(logs, folder.path, config.model_dump(mode="json")) as loggers:
-                result = run(config, show, loggers.observe, interruption.observe, folder=folder.path, books=books)
-        except RunStoppedError as stopped:
-            why = str(stopped).replace("DIR", shlex.quote(str(folder.path)))
-            typer.echo(f"bara: {why}; the books are closed; go on with: {folder.resume_command}", err=True)
-            raise typer.Exit(130 if interruption.asked else 1) from None
-    places = folder.finish(result, run_report(result, config.to_toml(), folder.command))
-    if as_json:
-        print_json(result.to_json())
-    else:
-        Console().print(run_summary(result, places))
-    if not result.payments:
-        typer.echo("nobody was ever recruited; a lone client needs a reserve price (mechanism.reserve)", err=True)
-
-
-def _title(config: Config) -> str:
-    return f"{config.dataset}, {config.clients.count} clients, {config.allocator.label} on {config.mechanism.label}"
-
-
-@app.command("audit", epilog=examples("bara audit bid-price-first", "bara audit my_package:MyMechanism --trials 20000"))
-def audit_command(
-    mechanism: Annotated[
-        str, typer.Argument(help="A mechanism's name or import path, with options: quality:quality=samples")
-    ],
-    trials: Annotated[int, typer.Option(min=1, help="Random rounds a property is tried on.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Where the rounds come from.")] = 0,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Check what a mechanism claims: rationality, budget, truthfulness; print counter-examples."""
-    with errors(debug):
-        spec = parse_spec(mechanism)
-        findings = list(audit(MECHANISMS.build(spec.pop("name"), spec), trials, seed))
-        if as_json:
-            print_json({"mechanism": mechanism, "findings": [vars(f) for f in findings]})
-        else:
-            Console().print(audit_table(mechanism, findings))
-        if any(finding.broken for finding in findings):
-            raise typer.Exit(1)
-
-
+app.command("run", epilog=examples("bara run", "bara run --set allocator.name=even --set budget.total=600"))(
+    run_command
+)
+app.command("resume", epilog=examples("bara resume runs/20260101-120000-000-digits-bara"))(resume_command)
+app.command("audit", epilog=examples("bara audit bid-price-first", "bara audit my_package:MyMechanism --trials 20000"))(
+    audit_command
+)
 app.command(
     "compare",
     epilog=examples(

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from bara.cli.options import Debug, errors
-from bara.plugins import import_path
+from bara.cli.options import Debug
+from bara.cli.output import errors
 
 TOKEN = "BARA_DASHBOARD_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -26,6 +26,8 @@ def dashboard_command(
 ) -> None:
     """Show runs in the browser: live while they go on, and the same afterwards. Read-only."""
     with errors(debug):
+        from bara.plugins import import_path
+
         place = import_path("bara.dashboard.server:Place")
         serve = import_path("bara.dashboard.server:serve")
         serve(

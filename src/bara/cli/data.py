@@ -1,15 +1,16 @@
 """The verbs of `bara data`."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import TaskID
 
-from bara import datasets
-from bara.cli.options import AsJson, Debug, errors, examples, print_json, progress_bar
-from bara.reports.terminal import datasets_table, verification
+from bara.cli.options import AsJson, Debug, examples
+from bara.cli.output import errors, print_json, progress_bar, show
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 data_app = typer.Typer(help="Find, download, check and picture datasets.", no_args_is_help=True)
 
@@ -23,29 +24,25 @@ DataPath = Annotated[
 def data_list(path: DataPath = None, as_json: AsJson = False, debug: Debug = False) -> None:
     """Show which datasets are here, and the command that gets the others."""
     with errors(debug):
+        from bara import datasets
+        from bara.reports.terminal import datasets_table
+
         found = datasets.available(path)
         if as_json:
             print_json({"datasets": [one.as_json() for one in found]})
         else:
-            Console().print(datasets_table(found))
+            show(datasets_table(found))
 
 
 @data_app.command("fetch", epilog=examples("bara data fetch fashion-mnist", "bara data fetch all"))
 def data_fetch(name: DataName, path: DataPath = None, as_json: AsJson = False, debug: Debug = False) -> None:
     """Download a dataset from its public source, check it, and keep it; `all` for every one."""
     with errors(debug):
+        from bara import datasets
+
         wanted = datasets.names() if name == "all" else (name,)
-        fetched = []
         with progress_bar(quiet=as_json) as progress:
-            for one in wanted:
-                tasks: dict[str, TaskID] = {}
-
-                def show(file: str, done: int, total: int, tasks: dict[str, TaskID] = tasks) -> None:
-                    if file not in tasks:
-                        tasks[file] = progress.add_task(file, total=total, note="bytes")
-                    progress.update(tasks[file], completed=done, total=total)
-
-                fetched.append(datasets.fetch(one, path, progress=show))
+            fetched = [datasets.fetch(one, path, progress=partial(_update, progress, {})) for one in wanted]
         if as_json:
             print_json({"fetched": [{**vars(f), "folder": f.folder and str(f.folder)} for f in fetched]})
         else:
@@ -54,15 +51,24 @@ def data_fetch(name: DataName, path: DataPath = None, as_json: AsJson = False, d
                 typer.echo(f"{f.name}: {where} ({len(f.downloaded)} downloaded, {len(f.kept)} already there)")
 
 
+def _update(progress: "Progress", tasks: "dict[str, TaskID]", file: str, done: int, total: int) -> None:
+    if file not in tasks:
+        tasks[file] = progress.add_task(file, total=total, note="bytes")
+    progress.update(tasks[file], completed=done, total=total)
+
+
 @data_app.command("verify", epilog=examples("bara data verify cifar10"))
 def data_verify(name: DataName, path: DataPath = None, as_json: AsJson = False, debug: Debug = False) -> None:
     """Check a dataset's files against what was published."""
     with errors(debug):
+        from bara import datasets
+        from bara.reports.terminal import verification
+
         report = datasets.verify(name, path)
         if as_json:
             print_json(report.as_json())
         else:
-            Console().print(verification(report))
+            show(verification(report))
         if not report.ok:
             raise typer.Exit(1)
 
@@ -79,6 +85,8 @@ def data_show(
 ) -> None:
     """Picture who holds what."""
     with errors(debug):
+        from bara import datasets
+
         dataset = datasets.load(name, path)
         parts = datasets.partition(partition, dataset.y_train, clients, seed)
         if as_json:

@@ -4,20 +4,17 @@ import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from bara.cli.options import AsJson, Debug, Folder, errors, examples, print_json
+from bara.cli.options import AsJson, Debug, Folder, examples
+from bara.cli.output import errors, print_json, show
 from bara.errors import ConfigError
-from bara.experiments.run_folder import RunFolder
-from bara.ledger import Books, Receipt, operators, verify
-from bara.ledger.exports import as_json as line_json
-from bara.ledger.exports import export_tree, payouts_csv, statement_json, table_csv
-from bara.ledger.statements import lines, own_statement, payouts, statement
-from bara.records import money, show_money
-from bara.reports.statements import own_table, statement_tables
+
+if TYPE_CHECKING:
+    from bara.experiments.run_folder import RunFolder
+    from bara.ledger import Books
 
 ledger_app = typer.Typer(help="What each client was promised and paid; proof that the record is whole.")
 
@@ -34,15 +31,18 @@ def _open(context: typer.Context, folder: Folder) -> None:
 
 
 @contextlib.contextmanager
-def _books(context: typer.Context, debug: bool) -> Iterator[Books]:
+def _books(context: typer.Context, debug: bool) -> Iterator["Books"]:
     with _folder(context, debug) as (_, books):
         yield books
 
 
 @contextlib.contextmanager
-def _folder(context: typer.Context, debug: bool) -> Iterator[tuple[RunFolder, Books]]:
-    with errors(debug), RunFolder.find(context.obj) as folder:
-        yield folder, folder.open_books()
+def _folder(context: typer.Context, debug: bool) -> Iterator[tuple["RunFolder", "Books"]]:
+    with errors(debug):
+        from bara.experiments.run_folder import RunFolder
+
+        with RunFolder.find(context.obj) as folder:
+            yield folder, folder.open_books()
 
 
 @ledger_app.command("statement", epilog=examples("bara ledger DIR statement --client client-03 --csv"))
@@ -56,6 +56,11 @@ def statement_command(
 ) -> None:
     """Who was promised and paid what, by client and by round."""
     with _books(context, debug) as books:
+        from bara.ledger.exports import as_json as line_json
+        from bara.ledger.exports import statement_json, table_csv
+        from bara.ledger.statements import own_statement, statement
+        from bara.reports.statements import own_table, statement_tables
+
         if client is not None:
             total, own = own_statement(books, client)
             if as_json:
@@ -63,7 +68,7 @@ def statement_command(
             elif as_csv:
                 typer.echo(table_csv(own), nl=False)
             else:
-                Console().print(own_table(total, own))
+                show(own_table(total, own))
             return
         account = statement(books)
         if as_json:
@@ -71,7 +76,7 @@ def statement_command(
         elif as_csv:
             typer.echo(table_csv(account.rounds if rounds else account.clients), nl=False)
         else:
-            Console().print(statement_tables(account))
+            show(statement_tables(account))
 
 
 @ledger_app.command("verify", epilog=examples("bara ledger DIR verify --receipt /elsewhere/receipt.json"))
@@ -83,6 +88,8 @@ def verify_command(
 ) -> None:
     """Check every event, row, digest and sum; names the first that is wrong."""
     with _books(context, debug) as books:
+        from bara.ledger import Receipt, verify
+
         finding = verify(books, None if receipt is None else Receipt.read(receipt))
         if as_json:
             print_json({"ok": finding.ok, **vars(finding)})
@@ -99,6 +106,9 @@ def verify_command(
 def export_command(context: typer.Context, as_csv: AsCsv = False, debug: Debug = False) -> None:
     """Everything that is not sealed: each event (JSON), or each promise and what became of it (CSV)."""
     with _books(context, debug) as books:
+        from bara.ledger.exports import export_tree, table_csv
+        from bara.ledger.statements import lines
+
         if as_csv:
             typer.echo(table_csv(lines(books)), nl=False)
         else:
@@ -109,6 +119,9 @@ def export_command(context: typer.Context, as_csv: AsCsv = False, debug: Debug =
 def payouts_command(context: typer.Context, debug: Debug = False) -> None:
     """What is to be transferred to whom, as CSV."""
     with _books(context, debug) as books:
+        from bara.ledger.exports import payouts_csv
+        from bara.ledger.statements import payouts
+
         typer.echo(payouts_csv(books, payouts(books)), nl=False)
 
 
@@ -116,6 +129,10 @@ def payouts_command(context: typer.Context, debug: Debug = False) -> None:
 def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> None:
     """Add to the budget; the next round's offer is made with it."""
     with _books(context, debug) as books:
+        from bara.ledger import operators
+        from bara.ledger.statements import statement
+        from bara.records import money, show_money
+
         operators.top_up(books, money(amount, what="the top-up"))
         typer.echo(f"the budget is {show_money(statement(books).budget)} now")
 
@@ -124,6 +141,8 @@ def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> 
 def pause_command(context: typer.Context, debug: Debug = False) -> None:
     """Stop the run before its next round; `bara resume DIR` continues it."""
     with _folder(context, debug) as (folder, books):
+        from bara.ledger import operators
+
         operators.pause(books)
         typer.echo(f"paused before its next round; continue with: {folder.resume_command}")
 
@@ -132,6 +151,8 @@ def pause_command(context: typer.Context, debug: Debug = False) -> None:
 def approve_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
     """Allow an award above ledger.approve_above; `bara resume DIR` trains it."""
     with _folder(context, debug) as (folder, books):
+        from bara.ledger import operators
+
         operators.approve(books, round_number)
         typer.echo(f"round {round_number} is approved; train it with: {folder.resume_command}")
 
@@ -140,6 +161,8 @@ def approve_command(context: typer.Context, round_number: Round, debug: Debug = 
 def decline_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
     """Refuse an award above ledger.approve_above: nobody trains, nobody is paid, `bara resume DIR` goes on."""
     with _folder(context, debug) as (folder, books):
+        from bara.ledger import operators
+
         operators.decline(books, round_number)
         typer.echo(f"round {round_number} is declined; go on with: {folder.resume_command}")
 
@@ -148,7 +171,7 @@ def decline_command(context: typer.Context, round_number: Round, debug: Debug = 
 def sign_command(context: typer.Context, client: Client = None, debug: Debug = False) -> None:
     """Sign a client's receipt; without a client, print the public key that receipts are checked with."""
     with _books(context, debug) as books:
-        from bara.ledger.signatures import client_receipt, public_key  # noqa: PLC0415 - needs an extra
+        from bara.ledger.signatures import client_receipt, public_key
 
         if client is None:
             typer.echo(public_key(books))
@@ -164,7 +187,8 @@ def receipt_command(
 ) -> None:
     """Check a signed receipt, as a client, against your own record."""
     with errors(debug):
-        from bara.ledger.signatures import check_client_receipt  # noqa: PLC0415 - needs an extra
+        from bara.ledger.signatures import check_client_receipt
+        from bara.records import money, show_money
 
         try:
             receipt = json.loads(file.read_text())

@@ -5,15 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from bara.cli.compare import run_grid
-from bara.cli.options import AsJson, Changes, ConfigFile, Debug, errors, listed, print_json
+from bara.cli.options import AsJson, Changes, ConfigFile, Debug, Jobs, listed
+from bara.cli.output import errors, print_json, run_grid, show
 from bara.errors import ConfigError
-from bara.experiments.config import Config
-from bara.experiments.forecasts import BUDGETS, budget_for, curves, forecast_cells, outlooks, past_results
-from bara.records import decimal_money
-from bara.reports.terminal import outlook_table
 
 
 def plan_command(
@@ -29,12 +24,17 @@ def plan_command(
     confidence: Annotated[float, typer.Option(help="With --reach: how sure.")] = 0.9,
     draws: Annotated[int, typer.Option(help="Learning curves to imagine.")] = 20,
     changes: Changes = [],
-    jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    jobs: Jobs = -1,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Forecast rounds, cost and accuracy for several allocators and budgets, or the budget that reaches a goal."""
     with errors(debug):
+        from bara.experiments.config import Config
+        from bara.experiments.forecasts import BUDGETS, budget_for, curves, forecast_cells, outlooks, past_results
+        from bara.records import decimal_money
+        from bara.reports.terminal import outlook_table
+
         experiment = Config.load(config, changes)
         runs = past_results(past)
         drawn = curves(experiment, runs, draws)
@@ -47,7 +47,7 @@ def plan_command(
             grid = forecast_cells(experiment, names[:1], [total * part for part in BUDGETS], drawn)
         else:
             grid = forecast_cells(experiment, names, _budgets(budgets, total), drawn)
-        results, failures = run_grid(grid, None, jobs, None, quiet=as_json)
+        results, failures = run_grid(grid, None, jobs, quiet=as_json)
         if failures:
             raise ConfigError(f"the forecast with {failures[0].allocator} failed: {failures[0].error}")
         found = list(outlooks(results))
@@ -56,7 +56,7 @@ def plan_command(
             answer = {} if reach is None else {"reach": reach, "confidence": confidence, "budget": needed}
             print_json({"past_runs": len(runs), "forecasts": [asdict(one) for one in found], **answer})
             return
-        Console().print(outlook_table(found, len(runs), draws))
+        show(outlook_table(found, len(runs), draws))
         if reach is not None:
             goal = f"{100 * reach:g} % with {100 * confidence:g} % confidence"
             most = f"more than {total * BUDGETS[-1]:,.0f}, or more rounds than {experiment.budget.max_rounds}"

@@ -1,21 +1,25 @@
 """The same federation under several allocators and seeds, side by side on all cores, resumable."""
 
 import hashlib
+import importlib
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
 from bara import __version__
-from bara.errors import BaraError, ConfigError
+from bara.errors import BaraError, ConfigError, MissingExtraError
 from bara.experiments.config import Config
-from bara.experiments.factory import FEDERATIONS
-from bara.experiments.results import Result, read_result
-from bara.experiments.runs import build_allocator, build_mechanism, run
+from bara.experiments.factory import FEDERATIONS, build_allocator, build_mechanism
+from bara.experiments.results import Result, read_result, write_table
+from bara.experiments.runs import run
+from bara.plugins import nearest
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,24 @@ def compare(
             yield named
 
 
+def label(outcome: Result | Failure) -> str:
+    """Which cell an outcome is of."""
+    where = f"{outcome.setting}, " if outcome.setting else ""
+    return f"{where}{outcome.allocator}, seed {outcome.seed}"
+
+
+def in_order(
+    grid: Sequence[Cell], outcomes: Sequence[Result | Failure], folder: Path | None = None
+) -> tuple[list[Result], list[Failure]]:
+    """Results and failures in the grid's order; the results also as a table in the folder."""
+    rank = {(cell.setting, cell.config.allocator.label): i for i, cell in reversed(list(enumerate(grid)))}
+    done = sorted(outcomes, key=lambda one: (rank[one.setting, one.allocator], one.seed))
+    results = [one for one in done if isinstance(one, Result)]
+    if folder is not None:
+        write_table(results, folder / "results.csv")
+    return results, [one for one in done if isinstance(one, Failure)]
+
+
 def _outcomes(
     play: Callable[[Config], Result], todo: Sequence[Cell], jobs: int
 ) -> Iterator[tuple[Cell, Result | Failure]]:
@@ -189,3 +211,41 @@ def _store(folder: Path, cell: Cell, result: Result) -> None:
     unfinished = folder / f"{cell.key}.{os.getpid()}.tmp"
     unfinished.write_text(json.dumps(result.to_json()))
     unfinished.replace(folder / f"{cell.key}.json")
+
+
+_CLUSTERS = {"dask": "distributed", "ray": "ray"}
+"""Which package each kind of cluster needs."""
+
+
+@contextmanager
+def connected(where: str | None) -> Iterator[str | None]:
+    """Connect to a cluster and give joblib's name for it; None stays on this machine.
+
+    Args:
+        where: `dask:tcp://host:8786`, `ray:host:6379`, `ray:auto`, or None.
+    """
+    if where is None:
+        yield None
+        return
+    engine, _, address = where.partition(":")
+    if engine not in _CLUSTERS or not address:
+        raise ConfigError(f"--cluster {where!r}; required is ENGINE:ADDRESS, and {nearest(engine, list(_CLUSTERS))}")
+    package = _import(engine)
+    try:
+        client = package.Client(address, timeout=10) if engine == "dask" else _ray(package, address)
+    except (OSError, ConnectionError, ValueError) as error:
+        raise ConfigError(f"--cluster {where!r} does not answer: {error}") from None
+    with client, redirect_stdout(sys.stderr):  # engines print notes; what is asked for stands alone
+        yield engine
+
+
+def _ray(package: Any, address: str) -> Any:
+    importlib.import_module("ray.util.joblib").register_ray()
+    return package.init(address=address)
+
+
+def _import(engine: str) -> Any:
+    try:
+        return importlib.import_module(_CLUSTERS[engine])
+    except ModuleNotFoundError:
+        raise MissingExtraError(f"{engine} is not installed: pip install '{_CLUSTERS[engine]}'") from None

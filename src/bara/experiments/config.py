@@ -25,6 +25,9 @@ from bara.experiments.sections import (
 from bara.plugins import nearest
 from bara.records import Purse
 
+FLOWER_APP = "flower-app"
+"""What the configuration of a Flower app's run has for an engine: its nodes are reached from its own server alone."""
+
 
 class Config(Section):
     """One experiment."""
@@ -63,6 +66,11 @@ class Config(Section):
     def dataset(self) -> str:
         """What is learned, by name."""
         return self.data.name if self.federation.engine in {"simulator", "flower"} else self.federation.engine
+
+    @property
+    def title(self) -> str:
+        """What is run, in a line."""
+        return f"{self.dataset}, {self.clients.count} clients, {self.allocator.label} on {self.mechanism.label}"
 
     def purse(self) -> Purse:
         """The full purse."""

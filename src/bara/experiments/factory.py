@@ -1,22 +1,24 @@
-"""From a configuration to the federation that trains."""
+"""From a configuration to what a run is made of: allocator, mechanism, federation, each built once."""
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
 
+from bara.allocators import ALLOCATORS
 from bara.errors import ConfigError
-from bara.experiments.config import Config
+from bara.experiments.config import FLOWER_APP, Config
 from bara.experiments.sections import ClientsSection
 from bara.federations.bidding import Bidders, Strategy
 from bara.federations.costs import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.federations.valuations import PrivacyCosts, valuations
 from bara.mechanisms import MECHANISMS
+from bara.mechanisms.client_cap import ClientCap
 from bara.plugins import Registry, check_keys
-from bara.protocols import Federation, Requirements, requirements_of
+from bara.protocols import Allocator, Federation, Mechanism, Requirements, check_fit, requirements_of
 from bara.randomness import stream
-from bara.records import FloatArray, IntArray
+from bara.records import FloatArray, IntArray, money
 
 _OF_DATA = ("partition", "noisy", "label_noise", "free_riders", "free_riding", "poisoners", "late_rate")
 
@@ -26,51 +28,84 @@ FEDERATIONS: Registry[Federation] = Registry(
         "simulator": "bara.experiments.simulation:simulator",
         "synthetic": "bara.experiments.factory:synthetic",
         "flower": "bara.flower.engine:simulated",
-        "flower-app": "bara.flower.engine:app",
     },
     Federation,
 )
 """Every engine by name; a user's own by import path, as a function of the whole `Config`."""
 
 
-def build_federation(config: Config, folder: Path | None = None) -> Federation:
-    """The federation a configuration describes; what it keeps (models, checkpoints) goes into the folder."""
-    federation = FEDERATIONS.build(config.federation.engine, config=config, folder=folder)
-    if requirements(config).protection and not getattr(federation, "protects", False):
-        raise ConfigError(
-            f"mechanism {config.mechanism.name!r} asks for local differential privacy, which engine "
-            f"{config.federation.engine!r} does not have; required is an engine with `protects = True`"
-        )
-    return federation
+@dataclass(frozen=True)
+class Parts:
+    """What a run is made of; refused where they do not fit together."""
+
+    allocator: Allocator
+    mechanism: Mechanism
+    federation: Federation
+
+    def __post_init__(self) -> None:
+        """Match what the mechanism requires against what the federation can."""
+        check_fit(self.mechanism, self.federation)
 
 
-def requirements(config: Config) -> Requirements:
-    """What the configured mechanism wants of the federation."""
-    return requirements_of(MECHANISMS.build(config.mechanism.name, config.mechanism.options))
+def assemble(config: Config, folder: Path | None = None) -> Parts:
+    """Build a configuration's parts; what the federation keeps (models, checkpoints) goes into the folder."""
+    allocator, mechanism = build_allocator(config), build_mechanism(config)
+    return Parts(allocator, mechanism, build_federation(config, folder, requirements_of(mechanism)))
 
 
-def epsilons(config: Config) -> FloatArray | None:
+def build_allocator(config: Config) -> Allocator:
+    """The allocator a configuration names."""
+    return ALLOCATORS.build(
+        config.allocator.name, config.allocator.options, clients=config.clients.count, seed=config.seed
+    )
+
+
+def build_mechanism(config: Config) -> Mechanism:
+    """The mechanism a configuration names, with the cap a client has."""
+    mechanism = MECHANISMS.build(config.mechanism.name, config.mechanism.options)
+    cap = config.ledger.client_cap
+    return mechanism if cap is None else ClientCap(mechanism, money(cap))
+
+
+def build_federation(
+    config: Config, folder: Path | None = None, requirements: Requirements | None = None
+) -> Federation:
+    """The federation a configuration describes.
+
+    Args:
+        config: What to build.
+        folder: Where its models and checkpoints go; None to keep none.
+        requirements: What the mechanism requires of it; None for what the configured one does.
+    """
+    if config.federation.engine == FLOWER_APP:
+        raise ConfigError("this run belongs to a Flower app; start it with `flwr run`, which also resumes it")
+    if requirements is None:
+        requirements = requirements_of(build_mechanism(config))
+    return FEDERATIONS.build(config.federation.engine, config=config, folder=folder, requirements=requirements)
+
+
+def epsilons(config: Config, requirements: Requirements) -> FloatArray | None:
     """Each client's privacy budget for a round, drawn once; None where nobody trades privacy."""
-    drawn = config.clients.epsilon or (None if requirements(config).protection is None else "uniform(0.1, 1)")
+    drawn = config.clients.epsilon or (None if requirements.protection is None else "uniform(0.1, 1)")
     if drawn is None:
         return None
     return Distribution.parse(drawn).draw(stream(config.seed, "epsilon"), config.clients.count)
 
 
-def costs(config: Config) -> Distribution | PrivacyCosts:
+def costs(config: Config, requirements: Requirements) -> Distribution | PrivacyCosts:
     """Where the clients' costs come from: what their privacy is worth to them where it is traded."""
-    budgets = epsilons(config)
+    budgets = epsilons(config, requirements)
     if budgets is None:
         return Distribution.parse(config.clients.bids)
     return PrivacyCosts(budgets, valuations(config.clients.valuation))
 
 
-def bidders(config: Config, samples: IntArray | None = None) -> Bidders:
+def bidders(config: Config, requirements: Requirements, samples: IntArray | None = None) -> Bidders:
     """The clients as bidders; their data sizes where they have data."""
     clients = config.clients
     return Bidders(
         clients.count,
-        costs(config),
+        costs(config, requirements),
         config.seed,
         strategic=clients.strategic,
         strategy=Strategy.parse(clients.strategy),
@@ -94,13 +129,13 @@ def _cost_factors(config: Config, samples: IntArray | None) -> FloatArray | None
     return np.asarray(samples / samples.mean())
 
 
-def synthetic(config: Config) -> SyntheticFederation:
+def synthetic(config: Config, requirements: Requirements) -> SyntheticFederation:
     """The closed-form learning curve; its parameters are the engine's options."""
     _refuse_what_needs_data(config)
     types = {field.name: field.type for field in fields(LearningCurve)}
     check_keys("the synthetic federation", "federation.", config.federation.options, types)
     curve = LearningCurve(**config.federation.options)
-    return SyntheticFederation(bidders(config), curve, config.seed, config.clients.failure_rate)
+    return SyntheticFederation(bidders(config, requirements), curve, config.seed, config.clients.failure_rate)
 
 
 def _refuse_what_needs_data(config: Config) -> None:

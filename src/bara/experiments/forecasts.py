@@ -18,6 +18,7 @@ from bara.experiments.factory import bidders
 from bara.experiments.results import Result, read_result
 from bara.experiments.sections import FederationSection
 from bara.federations.synthetic import SyntheticFederation
+from bara.protocols import Requirements
 from bara.randomness import stream
 from bara.surrogates import LearningCurveBelief, gap_left, interval
 
@@ -54,11 +55,11 @@ class ImaginedCurve:
         return float(expit(y + noise * math.sqrt(self.noise * (1 + self.noise_ratio * apart))))
 
 
-def imagined(config: Config) -> SyntheticFederation:
+def imagined(config: Config, requirements: Requirements) -> SyntheticFederation:
     """The engine of a forecast; its options are the curve's."""
     absent = 1 - (1 - config.clients.failure_rate) * (1 - config.clients.late_rate)
     curve = ImaginedCurve(**config.federation.options)
-    return SyntheticFederation(bidders(config), curve, config.seed, absent, "imagined training")
+    return SyntheticFederation(bidders(config, requirements), curve, config.seed, absent, "imagined training")
 
 
 def past_results(places: Iterable[Path]) -> list[Result]:

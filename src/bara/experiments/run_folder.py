@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from bara.errors import ConfigError, LedgerError
-from bara.experiments.config import Config
-from bara.experiments.results import Result
+from bara.experiments.config import FLOWER_APP, Config
+from bara.experiments.results import Result, read_result
 from bara.faults import point
 from bara.ledger import Books, Receipt, Store, Terms, verify
 from bara.ledger.locks import only_process, only_session
@@ -24,7 +24,7 @@ from bara.records import money
 
 def command_for(verb: str, place: Path, engine: str) -> str:
     """The command, whole and exact, that runs or resumes what is there: bara's own, or a Flower app's."""
-    return "flwr run" if engine == "flower-app" else f"bara {verb} {shlex.quote(str(place))}"
+    return "flwr run" if engine == FLOWER_APP else f"bara {verb} {shlex.quote(str(place))}"
 
 
 @final
@@ -36,10 +36,11 @@ class RunFolder(contextlib.ExitStack):
         config: What is run.
     """
 
-    def __init__(self, path: Path, config: Config) -> None:
+    def __init__(self, path: Path, config: Config, *, is_new: bool) -> None:
         super().__init__()
         self.path = path
         self.config = config
+        self._is_new = is_new
 
     @classmethod
     def new(cls, path: Path | None, config: Config) -> Self:
@@ -49,16 +50,20 @@ class RunFolder(contextlib.ExitStack):
         if path.exists() and (not path.is_dir() or any(not one.name.startswith(".") for one in path.iterdir())):
             raise ConfigError(f"{str(path)!r} is there already; required is a new or empty folder for --out")
         terms(config)
-        return cls(path, _with_whole_paths(config))
+        return cls(path, _with_whole_paths(config), is_new=True)
 
     @classmethod
     def find(cls, path: Path) -> Self:
         """The folder of a run that was started."""
         if not (path / "config.toml").is_file():
             raise ConfigError(f"there is no run in {str(path)!r}: it has no config.toml")
-        return cls(path, Config.load(path / "config.toml"))
+        return cls(path, Config.load(path / "config.toml"), is_new=False)
 
-    def start(self) -> Books:
+    def claim_books(self) -> Books:
+        """Take the run's lock and open its books, or go on with those of a run that was started; once, to play it."""
+        return self._start() if self._is_new else self._resume()
+
+    def _start(self) -> Books:
         """Make the folder, take its lock, open its books."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -78,7 +83,7 @@ class RunFolder(contextlib.ExitStack):
             )
         return self._open(store)
 
-    def resume(self) -> Books:
+    def _resume(self) -> Books:
         """Take the lock, check the ledger from its first event on, and let a paused run continue."""
         self.enter_context(only_process(self.path))
         store = self._locked_store()
@@ -112,6 +117,16 @@ class RunFolder(contextlib.ExitStack):
         write_whole(self.path / "result.json", chain(whole, "\n"))
         point("result written")
         return {"report": str(self.path / "report.html"), "folder": str(self.path)}
+
+    def result(self) -> Result:
+        """What the run came to."""
+        path = self.path / "result.json"
+        if not path.is_file():
+            raise ConfigError(
+                f"the run in {str(self.path)!r} has not ended; `bara dashboard` shows it as it is, "
+                f"`{self.resume_command}` ends it"
+            )
+        return read_result(path)
 
     @property
     def command(self) -> str:

@@ -1,27 +1,26 @@
 """Runs one experiment, from its beginning or from where its books say it stopped."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+import signal
+import sys
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Protocol, runtime_checkable
+from types import FrameType
+from typing import Any, Protocol, Self, final, runtime_checkable
 
-from bara.allocators import ALLOCATORS
+from bara.errors import RunStoppedError
 from bara.experiments.config import Config
-from bara.experiments.factory import build_federation
+from bara.experiments.factory import Parts, assemble
 from bara.experiments.privacy_accounting import PrivacyAccount
 from bara.experiments.results import Result, Summary
+from bara.experiments.run_folder import RunFolder
 from bara.federations.bidding import Bidders
-from bara.ledger import Books
-from bara.market import Market
-from bara.mechanisms import MECHANISMS
-from bara.mechanisms.client_cap import ClientCap
-from bara.protocols import Allocator, Believer, Federation, Mechanism, requirements_of
-from bara.records import AwardedRound, RoundRecord, decimal_money, money
-from bara.session import sit
+from bara.protocols import Believer, Federation, requirements_of
+from bara.records import RoundRecord, decimal_money
+from bara.session import Session, Step
 
-Observer = Callable[[AwardedRound | RoundRecord], None]
-"""Is shown each round as awarded and as settled."""
+Observer = Callable[[Step], None]
+"""Is shown each round as awarded and as settled, after it is in the books."""
 
 
 @runtime_checkable
@@ -33,71 +32,41 @@ class Keeps(Protocol):
         ...
 
 
-def run(
-    config: Config,
-    *observers: Observer,
-    folder: Path | None = None,
-    books: Callable[[], Books] | None = None,
-    federation: Federation | None = None,
-) -> Result:
+def run(config: Config, *observers: Observer, folder: RunFolder | None = None, parts: Parts | None = None) -> Result:
     """Play a configuration's federation to its end.
 
     Args:
         config: What to run.
         *observers: Shown each step, after it is in the books.
-        folder: Where models and checkpoints go; None to keep none.
-        books: Opens the run's books, once everything else is known to be in order; None to keep none. Rounds that
-            they hold already are not played again but rebuilt.
-        federation: Who bids and trains; None for the one the configuration names.
+        folder: Where books, models and checkpoints go; None to keep none. Rounds that its books hold already are not
+            played again but rebuilt.
+        parts: Allocator, mechanism and federation; None for those the configuration names.
     """
-    allocator, mechanism = build_allocator(config), build_mechanism(config)
-    with contextlib.ExitStack() as stack:
-        federation = federation or build_federation(config, folder)
-        if isinstance(federation, contextlib.AbstractContextManager):
-            stack.enter_context(federation)
-        summary = Summary(_bidders(config, federation))
-        account = PrivacyAccount() if requirements_of(mechanism).protection else None
-
-        def watch(record: RoundRecord) -> None:
-            summary.tell(record)
-            if account is not None:
-                account.tell(record)
-
-        if books is None:
-            market = Market(allocator, mechanism, federation, config.purse())
-            steps = _watched(market, watch)
-        else:
-            market, play = sit(books(), allocator, mechanism, federation)
-            steps = play(watch)
-        for step in steps:
+    parts = parts or assemble(config, None if folder is None else folder.path)
+    summary = Summary(_strategic(config, parts.federation))
+    account = PrivacyAccount() if requirements_of(parts.mechanism).protection else None
+    learners = (summary,) if account is None else (summary, account)
+    with _entered(parts.federation):
+        where: dict[str, Any] = {"purse": config.purse()} if folder is None else {"books": folder.claim_books()}
+        session = Session(parts.allocator, parts.mechanism, parts.federation, learners=learners, **where)
+        for step in session.rounds():
             for observe in observers:
                 observe(step)
-        models = federation.finish() if isinstance(federation, Keeps) else {}
-    privacy = None if account is None else account.spent()
-    belief = allocator.belief() if isinstance(allocator, Believer) else None
-    result = summary.result(market.ended or "", belief, models=models, privacy=privacy, **_identity(config))
+        models = parts.federation.finish() if isinstance(parts.federation, Keeps) else {}
+    result = summary.result(
+        session.ended or "",
+        parts.allocator.belief() if isinstance(parts.allocator, Believer) else None,
+        models=models,
+        privacy=None if account is None else account.spent(),
+        **_identity(config),
+    )
     return _with_lying(config, summary, result)
 
 
-def _watched(market: Market, watch: Callable[[RoundRecord], None]) -> Iterator[AwardedRound | RoundRecord]:
-    for step in market.rounds():
-        if isinstance(step, RoundRecord):
-            watch(step)
-        yield step
-
-
-def build_allocator(config: Config) -> Allocator:
-    """The allocator a configuration names."""
-    return ALLOCATORS.build(
-        config.allocator.name, config.allocator.options, clients=config.clients.count, seed=config.seed
-    )
-
-
-def build_mechanism(config: Config) -> Mechanism:
-    """The mechanism a configuration names, with the cap a client has."""
-    mechanism = MECHANISMS.build(config.mechanism.name, config.mechanism.options)
-    cap = config.ledger.client_cap
-    return mechanism if cap is None else ClientCap(mechanism, money(cap))
+def _entered(federation: Federation) -> contextlib.AbstractContextManager[Any]:
+    """A federation that holds processes ends them; the others need nothing."""
+    held = isinstance(federation, contextlib.AbstractContextManager)
+    return federation if held else contextlib.nullcontext()  # type: ignore[return-value]
 
 
 def _identity(config: Config) -> dict[str, object]:
@@ -110,7 +79,7 @@ def _identity(config: Config) -> dict[str, object]:
     }
 
 
-def _bidders(config: Config, federation: Federation) -> Bidders | None:
+def _strategic(config: Config, federation: Federation) -> Bidders | None:
     """The bidders, where some of them are strategic and the federation lets us see."""
     bidders = getattr(federation, "bidders", None)
     return bidders if config.clients.strategic and isinstance(bidders, Bidders) else None
@@ -125,3 +94,36 @@ def _with_lying(config: Config, summary: Summary, result: Result) -> Result:
     run(honest, lambda step: twin.tell(step) if isinstance(step, RoundRecord) else None)
     earned = {"profit": decimal_money(summary.profit), "truthful_profit": decimal_money(twin.profit)}
     return replace(result, lying={**earned, "gain": decimal_money(summary.profit - twin.profit)})
+
+
+@final
+class Interruption(contextlib.AbstractContextManager["Interruption"]):
+    """Lets Ctrl-C end a run after the round's books are closed, and a second one at once.
+
+    Attributes:
+        asked: Whether it came.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        """Listen."""
+        self._before = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let others listen again."""
+        signal.signal(signal.SIGINT, self._before)
+
+    def observe(self, step: Step) -> None:
+        """Stop between rounds, if that was asked."""
+        if self.asked and isinstance(step, RoundRecord):
+            raise RunStoppedError(f"interrupted after round {step.round}")
+
+    def _ask(self, _signal: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        sys.stderr.write("\nbara: this round is finished first; Ctrl-C again stops at once\n")

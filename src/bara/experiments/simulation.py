@@ -11,26 +11,30 @@ from numpy.typing import NDArray
 from bara.datasets import Dataset, flip_labels, held_out, load, partition, subset
 from bara.errors import ConfigError
 from bara.experiments.config import Config
-from bara.experiments.factory import bidders, epsilons, requirements
+from bara.experiments.factory import bidders, epsilons
 from bara.federations.bidding import client_names
 from bara.federations.simulator import Data, Engine, Training
 from bara.federations.simulator.conduct import Conduct, Role, cast_roles
 from bara.federations.simulator.federation import Habits, SimulatedFederation
 from bara.federations.simulator.privacy import Privacy
+from bara.protocols import Requirements
 from bara.records import IntArray
 
 
-def simulator(config: Config, folder: Path | None = None) -> SimulatedFederation:
+def simulator(config: Config, requirements: Requirements, folder: Path | None = None) -> SimulatedFederation:
     """The federation that trains on this machine."""
     if config.federation.options:
         raise ConfigError(
             f"unknown key 'federation.{next(iter(config.federation.options))}'; the simulator has workers"
         )
-    engine, sizes, roles = build_engine(config)
-    return SimulatedFederation(engine, bidders(config, sizes), conduct(config, roles), _habits(config, folder))
+    engine, sizes, roles = build_engine(config, requirements)
+    bidding = bidders(config, requirements, sizes)
+    return SimulatedFederation(engine, bidding, conduct(config, roles), _habits(config, requirements, folder))
 
 
-def build_engine(config: Config, workers: int | None = None) -> tuple[Engine, IntArray, dict[str, Role]]:
+def build_engine(
+    config: Config, requirements: Requirements, workers: int | None = None
+) -> tuple[Engine, IntArray, dict[str, Role]]:
     """What trains a configuration's clients, their data sizes, and who of them is not honest."""
     clients = config.clients
     dataset = subset(load(config.data.name, config.data.path, verify=config.data.verify), config.data.train_samples)
@@ -42,7 +46,7 @@ def build_engine(config: Config, workers: int | None = None) -> tuple[Engine, In
     labels = _with_noise(config, dataset, parts, [role == "noisy" for role in map(roles.get, names)])
     engine = Engine(
         config.training.model,
-        _training(config),
+        _training(config, requirements),
         _data(config, dataset, labels),
         parts,
         seed=config.seed,
@@ -61,7 +65,7 @@ def _workers(config: Config, samples: int) -> int:
     return 1 if samples <= SMALL else os.cpu_count() or 1
 
 
-def _training(config: Config) -> Training:
+def _training(config: Config, requirements: Requirements) -> Training:
     t = config.training
     return Training(
         algorithm=t.algorithm,
@@ -72,13 +76,13 @@ def _training(config: Config) -> Training:
         weight_decay=t.weight_decay,
         proximal=t.proximal,
         precision=t.precision,
-        privacy=_privacy(config),
+        privacy=_privacy(config, requirements),
     )
 
 
-def _privacy(config: Config) -> Privacy | None:
+def _privacy(config: Config, requirements: Requirements) -> Privacy | None:
     """The mechanism says how clients are protected, the clients how much."""
-    protection, budgets = requirements(config).protection, epsilons(config)
+    protection, budgets = requirements.protection, epsilons(config, requirements)
     if protection is None or budgets is None:
         return None
     if config.training.evidence:
@@ -120,11 +124,11 @@ def conduct(config: Config, roles: dict[str, Role]) -> Conduct:
     return Conduct(config.seed, roles, clients.failure_rate, clients.late_rate, clients.free_riding)
 
 
-def _habits(config: Config, folder: Path | None) -> Habits:
+def _habits(config: Config, requirements: Requirements, folder: Path | None) -> Habits:
     return Habits(
         weigh_by_samples=config.training.aggregation == "samples",
-        evidence=config.training.evidence or requirements(config).evidence,
-        outliers=config.training.outliers or requirements(config).outliers,
+        evidence=config.training.evidence or requirements.evidence,
+        outliers=config.training.outliers or requirements.outliers,
         same_held_out=config.data.held_out == "same",
         average_last=config.training.average_last,
         checkpoint_every=config.training.checkpoint_every,

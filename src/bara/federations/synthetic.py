@@ -15,6 +15,7 @@ from typing import Protocol, final
 
 from bara.errors import ConfigError
 from bara.federations.bidding import Bidders
+from bara.protocols import Capabilities
 from bara.randomness import stream
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence
 from bara.surrogates import gap_left, progress, spread
@@ -101,7 +102,7 @@ class SyntheticFederation:
         purpose: What its random numbers are for; another one's are others.
     """
 
-    protects = True
+    capabilities = Capabilities(lacks={})
     """It has no data that could be told."""
 
     def __init__(

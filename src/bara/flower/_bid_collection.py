@@ -11,22 +11,22 @@ from flwr.serverapp import Grid
 from bara.errors import InvalidBidError, RunStoppedError
 from bara.flower import _bid_messages as sealed
 from bara.flower._exchange import ask
-from bara.flower._options import Habits
+from bara.flower._options import ServerOptions
 from bara.flower.identity import Directory
 from bara.records import MAX_MONEY, Bids
 
 log = logging.getLogger("flwr")
 
 
-def connected(grid: Grid, habits: Habits) -> dict[int, NodeInfo]:
+def connected(grid: Grid, options: ServerOptions) -> dict[int, NodeInfo]:
     """The nodes that are there; waits for the fewest without which no round begins."""
     begun = time.monotonic()
-    while len(found := list(grid.get_nodes())) < habits.fewest:
-        if time.monotonic() - begun >= habits.patience:
+    while len(found := list(grid.get_nodes())) < options.fewest:
+        if time.monotonic() - begun >= options.patience:
             raise RunStoppedError(
-                f"{len(found)} nodes are connected after {habits.patience:g} seconds; required are {habits.fewest}"
+                f"{len(found)} nodes are connected after {options.patience:g} seconds; required are {options.fewest}"
             )
-        time.sleep(min(1.0, habits.patience))
+        time.sleep(min(1.0, options.patience))
     return {node.node_id: node for node in found}
 
 
@@ -36,13 +36,13 @@ class BidCollection:
 
     Args:
         grid: Where the nodes are.
-        habits: How long to wait, and for what.
+        options: How long to wait, and for what.
     """
 
-    def __init__(self, grid: Grid, habits: Habits) -> None:
+    def __init__(self, grid: Grid, options: ServerOptions) -> None:
         self._grid = grid
-        self._habits = habits
-        self._directory = Directory(habits.known_by)
+        self._options = options
+        self._directory = Directory(options.known_by)
         self._opened: tuple[int, Bids] | None = None
 
     def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
@@ -54,14 +54,14 @@ class BidCollection:
     def locate(self, round: int, clients: tuple[str, ...]) -> dict[str, int | None]:  # noqa: A002
         """The node of each client, None where it is not connected."""
         if any(self._directory.node_of(client) is None for client in clients):  # after a restart
-            if self._habits.known_by == "key":
-                self._directory.read(connected(self._grid, self._habits).values(), {})
+            if self._options.known_by == "key":
+                self._directory.read(connected(self._grid, self._options).values(), {})
             else:
                 self.bids(round)  # only the nodes know which part they hold
         return {client: self._directory.node_of(client) for client in clients}
 
     def _collect(self, round: int) -> Bids:  # noqa: A002
-        nodes, seconds = connected(self._grid, self._habits), self._habits.bid_seconds
+        nodes, seconds = connected(self._grid, self._options), self._options.bid_seconds
         answers = ask(self._grid, [sealed.request(node, round, seconds) for node in nodes], seconds)
         most = MAX_MONEY >> max(len(nodes), 1).bit_length()
         opened: dict[int, sealed.Opened] = {}
@@ -78,7 +78,7 @@ class BidCollection:
 
     def _sealed(self, opened: Mapping[str, sealed.Opened]) -> Bids:
         """The bids with the columns the mechanism wants, and those that all of them carry."""
-        wanted = set(self._habits.columns)
+        wanted = set(self._options.columns)
         bidding = {c: bid for c, bid in opened.items() if bid.price is not None and bid.columns.keys() >= wanted}
         for client in opened.keys() - bidding.keys():
             if opened[client].price is not None:

@@ -11,7 +11,7 @@ from flwr.serverapp.strategy import Result, Strategy
 from bara.errors import ConfigError, TrainingError
 from bara.flower._bid_collection import connected
 from bara.flower._exchange import ask
-from bara.flower._options import Habits
+from bara.flower._options import ServerOptions
 from bara.records import Evaluation
 
 EvaluateFunction = Callable[[int, ArrayRecord], MetricRecord | None]
@@ -27,7 +27,7 @@ class Evaluator:
         strategy: Has them evaluate.
         function: The server's own evaluation; None where it has no data.
         config: Sent with evaluation messages.
-        habits: Which metric decides, and how long clients may take.
+        options: Which metric decides, and how long clients may take.
         result: Where metrics are written down.
     """
 
@@ -37,19 +37,19 @@ class Evaluator:
         strategy: Strategy,
         function: EvaluateFunction | None,
         config: ConfigRecord,
-        habits: Habits,
+        options: ServerOptions,
         result: Result,
     ) -> None:
         self._grid = grid
         self._strategy = strategy
         self._function = function
         self._config = config
-        self._habits = habits
+        self._options = options
         self._result = result
 
     def __call__(self, round: int, model: ArrayRecord) -> Evaluation:  # noqa: A002 - a round is a round
         """The model after that round."""
-        metrics, accuracy = self._metrics(round, model), self._habits.accuracy
+        metrics, accuracy = self._metrics(round, model), self._options.accuracy
         told = {key: metrics[key] for key in (accuracy, "loss", "test-accuracy", "test-loss") if key in metrics}
         broken = {key: value for key, value in told.items() if isinstance(value, float) and not math.isfinite(value)}
         if broken:
@@ -74,7 +74,7 @@ class Evaluator:
         return metrics
 
     def _on_clients(self, round: int, model: ArrayRecord) -> MetricRecord | None:  # noqa: A002
-        connected(self._grid, self._habits)  # else a strategy would wait for ever
+        connected(self._grid, self._options)  # else a strategy would wait for ever
         messages = list(self._strategy.configure_evaluate(round, model, self._config, self._grid))
-        answers = ask(self._grid, messages, self._habits.evaluate_seconds)
+        answers = ask(self._grid, messages, self._options.evaluate_seconds)
         return self._strategy.aggregate_evaluate(round, list(answers.told.values()))

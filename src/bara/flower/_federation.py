@@ -4,9 +4,11 @@ The market drives; the strategy is asked for the winners' training messages and 
 works, because it is wrapped, not subclassed.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, final
 
 from flwr.app import Array, ArrayRecord, ConfigRecord
 from flwr.serverapp import Grid
@@ -21,9 +23,13 @@ from bara.flower._bid_collection import BidCollection
 from bara.flower._checkpoints import Shelf
 from bara.flower._evaluation import EvaluateFunction, Evaluator
 from bara.flower._exchange import RestrictedGrid, ask
-from bara.flower._options import Habits
+from bara.flower._options import ServerOptions
 from bara.flower._updates import Update, UpdateValidator
+from bara.protocols import Capabilities
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
+
+if TYPE_CHECKING:
+    from bara.federations.bidding import Bidders
 
 Orders = Callable[[int, Award], ConfigRecord]
 """What a round's training messages carry beside the model."""
@@ -32,50 +38,64 @@ log = logging.getLogger("flwr")
 
 
 @final
-class FlowerFederation:
-    """Bids and trains over a grid.
+class FlowerFederation(contextlib.ExitStack):
+    """Bids and trains over a grid; a context manager, because whoever makes it may have processes to end with it.
 
     Args:
-        grid: Flower's; in simulation and in deployment.
+        connect: Gives Flower's grid, in simulation and in deployment; called when it is first needed.
         strategy: Any; its own sampling is set aside, since the auction decides who trains.
         model: The initial arrays.
         evaluate: The server's own evaluation of arrays, as `Strategy.start` takes it; None to rely on the strategy's
             evaluation on clients.
-        habits: How the server works.
+        options: How the server works.
+        capabilities: What strategy and clients can do for a mechanism.
         orders: What training messages carry beside the model.
         evaluate_config: What evaluation messages carry beside the model.
     """
 
     def __init__(
         self,
-        grid: Grid,
+        connect: Callable[[], Grid],
         strategy: Strategy,
         model: ArrayRecord,
         evaluate: EvaluateFunction | None = None,
         *,
-        habits: Habits | None = None,
+        options: ServerOptions | None = None,
+        capabilities: Capabilities | None = None,
         orders: Orders = lambda _round, _award: ConfigRecord(),
         evaluate_config: ConfigRecord | None = None,
     ) -> None:
+        super().__init__()
         self.result = Result()
         """What Flower's own loop would have returned."""
-        self._grid = grid
+        self.bidders: Bidders | None = None
+        """The clients as bidders, where they are simulated."""
+        self.capabilities = capabilities or strategies.capabilities(
+            strategy, protects=False, measures=evaluate is not None, repeatable=False
+        )
+        self._connect = connect
         self._strategy = strategy
         self._model = model
-        self._habits = habits or Habits()
+        self._evaluate = evaluate
+        self._evaluate_config = evaluate_config or ConfigRecord()
+        self._options = options or ServerOptions()
         self._orders = orders
-        self._opening = BidCollection(grid, self._habits)
-        config = evaluate_config or ConfigRecord()
-        self._evaluation = Evaluator(grid, strategy, evaluate, config, self._habits, self.result)
-        self._shelf = Shelf(self._habits.folder)
+        self._checkpoints = Shelf(self._options.folder)
         self._last = 0  # the round the model is from
         self.result.arrays = model
         strategies.let_winners_in(strategy)
 
-    @property
-    def repeatable(self) -> bool:
-        """Whether a round can be trained again to the same result."""
-        return self._habits.repeatable
+    @cached_property
+    def _grid(self) -> Grid:
+        return self._connect()
+
+    @cached_property
+    def _bids(self) -> BidCollection:
+        return BidCollection(self._grid, self._options)
+
+    @cached_property
+    def _evaluation(self) -> Evaluator:
+        return Evaluator(self._grid, self._strategy, self._evaluate, self._evaluate_config, self._options, self.result)
 
     @property
     def model(self) -> ArrayRecord:
@@ -86,12 +106,12 @@ class FlowerFederation:
 
     def evaluate(self) -> Evaluation:
         """The initial model, which is kept: a strategy's may be drawn anew when the server starts again."""
-        self._shelf.put(0, _numpy(self._model), strategies.memory(self._strategy))
+        self._checkpoints.put(0, _numpy(self._model), strategies.memory(self._strategy))
         return self._evaluation(0, self._model)
 
     def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
         """The sealed bids of every node that answered in time."""
-        return self._opening.bids(round)
+        return self._bids.bids(round)
 
     def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
         """Train the winners, drop what did not arrive or cannot be used, let the strategy aggregate, evaluate."""
@@ -105,7 +125,7 @@ class FlowerFederation:
         evaluation = self._evaluation(round, model)
         self._model = self.result.arrays = model
         self._last = round
-        self._shelf.put(round, _numpy(model), strategies.memory(self._strategy))
+        self._checkpoints.put(round, _numpy(model), strategies.memory(self._strategy))
         point("state saved")
         for client, reason in void.items():
             log.warning("round %d: %s is not paid: %s", round, client, reason)
@@ -115,7 +135,7 @@ class FlowerFederation:
 
     def checkpoint(self, last: int) -> int:
         """Load the newest whole checkpoint that is not later than that round."""
-        found = self._shelf.newest(last)
+        found = self._checkpoints.newest(last)
         if found is None:
             return 0
         self._last, model, memory = found
@@ -128,8 +148,8 @@ class FlowerFederation:
 
     def finish(self) -> dict[str, dict[str, float]]:
         """Save the final model."""
-        if self._habits.folder is not None:
-            save(self._habits.folder / "model-final.npz", _numpy(self._model), self._last, {"model": "final"})
+        if self._options.folder is not None:
+            save(self._options.folder / "model-final.npz", _numpy(self._model), self._last, {"model": "final"})
         return {}
 
     # --- training --------------------------------------------------------------------------------
@@ -141,7 +161,7 @@ class FlowerFederation:
         config = self._orders(round, award)
         messages = self._strategy.configure_train(round, self._model, config, grid) if clients else ()
         one_each = {m.metadata.dst_node_id: m for m in messages if m.metadata.dst_node_id in clients}
-        answers = ask(self._grid, one_each.values(), self._habits.train_seconds)
+        answers = ask(self._grid, one_each.values(), self._options.train_seconds)
         void |= {clients[node]: reason for node, reason in answers.silent.items()}
         replies = {clients[node]: reply for node, reply in answers.told.items()}
         asked = replies.keys() | void.keys()
@@ -149,15 +169,15 @@ class FlowerFederation:
         door = UpdateValidator(
             _numpy(self._model),
             strategies.metric_key(self._strategy),
-            same_shapes=self._habits.same_shapes,
-            outliers=self._habits.outliers,
+            same_shapes=self._options.same_shapes,
+            outliers=self._options.outliers,
         )
         updates, refused = door.admit(dict(sorted(replies.items())))
         return updates, void | refused
 
     def _located(self, round: int, award: Award) -> tuple[dict[int, str], dict[str, str]]:  # noqa: A002
         """The winners by node, and those that cannot be found any more."""
-        found = self._opening.locate(round, award.clients)
+        found = self._bids.locate(round, award.clients)
         here = {node: client for client, node in found.items() if node is not None}
         return here, {client: "its node is not connected" for client, node in found.items() if node is None}
 
@@ -193,13 +213,13 @@ class FlowerFederation:
         updates: Mapping[str, Update],
     ) -> tuple[dict[str, Evidence], dict[str, str]]:
         """What the server saw of each update, and those whose model it cannot even evaluate."""
-        measured = bool(updates) and self._habits.evidence == "server"
+        measured = bool(updates) and self._options.evidence == "server"
         before = self._evaluation(round, self._model).loss if measured else None
         found: dict[str, Evidence] = {}
         refused: dict[str, str] = {}
         for client, update in updates.items():
             losses: tuple[float | None, float | None] = (None, None)
-            if self._habits.evidence == "client":
+            if self._options.evidence == "client":
                 losses = update.number("loss-before"), update.number("loss-after")
             try:
                 losses = (before, self._evaluation(round, update.record).loss) if measured else losses

@@ -3,15 +3,17 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, final
+from typing import Any, Literal, final, get_type_hints
 
 from bara.errors import ConfigError
+from bara.experiments.config import Config
 from bara.flower.identity import By
+from bara.plugins import check_keys
 
 
 @final
 @dataclass(frozen=True)
-class Habits:
+class ServerOptions:
     """How a server on Flower goes about its work.
 
     Attributes:
@@ -27,7 +29,6 @@ class Habits:
         outliers: Refuse updates so many robust deviations farther from the others than is usual; None for none.
         same_shapes: Refuse updates that are not shaped as the model; not so for trees, which grow.
         accuracy: The metric that decisions are made on; `loss`, `test-accuracy` and `test-loss` are read beside it.
-        repeatable: Whether the same award trains to the same model again, as only simulated clients promise.
         known_by: What clients are known by.
         folder: Where checkpoints and the model go; None to keep none.
     """
@@ -42,7 +43,6 @@ class Habits:
     outliers: float | None = None
     same_shapes: bool = True
     accuracy: str = "accuracy"
-    repeatable: bool = False
     known_by: By = "key"
     folder: Path | None = None
 
@@ -60,3 +60,10 @@ class Habits:
                 "federation.same_shapes is false, and the mechanism refuses updates far from the others'; required is "
                 "true, or a mechanism that does not (fair: mechanism.outliers = 0)"
             )
+
+
+def check_options(whose: str, config: Config, *names: str, prefix: str = "federation.") -> dict[str, Any]:
+    """The engine's options in a configuration; refused where one is not among these or not of its type."""
+    known = {"strategy": str, **get_type_hints(ServerOptions)}
+    check_keys(whose, prefix, config.federation.options, {name: known[name] for name in names})
+    return config.federation.options

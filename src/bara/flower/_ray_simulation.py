@@ -14,7 +14,7 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.simulation import run_simulation
 
 from bara.errors import TrainingError
-from bara.flower._telemetry_off import hush
+from bara.flower._telemetry_off import quieten
 
 _LONGEST_START, _LONGEST_END = 300.0, 60.0
 
@@ -75,7 +75,7 @@ class Simulation(AbstractContextManager["Simulation"]):
         return found
 
     def _run(self) -> None:
-        hush()
+        quieten()
         server = ServerApp()
 
         @server.main()

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,35 +11,25 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from bara.errors import ConfigError
-from bara.experiments.config import Config
-from bara.experiments.factory import requirements
+from bara.experiments.config import FLOWER_APP, Config
+from bara.experiments.factory import Parts, build_allocator, build_mechanism
 from bara.experiments.run_folder import RunFolder
 from bara.experiments.runs import run
 from bara.experiments.sections import ClientsSection
 from bara.flower._evaluation import EvaluateFunction
 from bara.flower._federation import FlowerFederation
-from bara.flower._options import Habits
-from bara.flower._strategies import check_weights
+from bara.flower._options import ServerOptions, check_options
+from bara.flower._strategies import capabilities
 from bara.flower.identity import known_by
-from bara.ledger import Books
-from bara.plugins import check_keys, check_option
+from bara.plugins import check_option
+from bara.protocols import Requirements, requirements_of
 from bara.records import AwardedRound, RoundRecord, decimal_money
 from bara.reports.html import run_report
 
 PREFIX = "bara."
 """Under which an app's configuration (`[tool.flwr.app.config]`) holds bara's keys."""
 
-ENGINE = "flower-app"
-
-_OPTIONS: dict[str, Any] = {
-    "bid_seconds": float,
-    "train_seconds": float,
-    "evaluate_seconds": float,
-    "fewest": int,
-    "patience": float,
-    "accuracy": str,
-    "same_shapes": bool,
-}
+_OPTIONS = ("bid_seconds", "train_seconds", "evaluate_seconds", "fewest", "patience", "accuracy", "same_shapes")
 
 log = logging.getLogger("flwr")
 
@@ -80,17 +70,20 @@ def start(
     tree = settings(context.run_config, num_rounds, timeout)
     with _folder(tree, grid) as folder:
         config = folder.config
+        mechanism = build_mechanism(config)
         federation = FlowerFederation(
-            grid,
+            lambda: grid,
             strategy,
             initial_arrays,
             evaluate_fn,
-            habits=_habits(config, grid, strategy, folder.path, evaluates=evaluate_fn is not None, protects=protects),
+            options=_options(config, requirements_of(mechanism), grid, folder.path),
+            capabilities=capabilities(strategy, protects=protects, measures=evaluate_fn is not None, repeatable=False),
             orders=lambda _round, _award: ConfigRecord(dict(train_config or {})),
             evaluate_config=evaluate_config,
         )
         log.info("bara: run folder %s", folder.path.resolve())
-        result = run(config, _show, folder=folder.path, books=_books(folder), federation=federation)
+        parts = Parts(build_allocator(config), mechanism, federation)
+        result = run(config, _show, folder=folder, parts=parts)
         folder.finish(result, run_report(result, config.to_toml(), folder.command))
     log.info("bara: %s; spent %s of %s", result.ended, result.spent, result.budget)
     return federation.result
@@ -113,16 +106,11 @@ def settings(app: Mapping[str, Any], num_rounds: int | None = None, timeout: flo
     if num_rounds is not None:
         _section(tree, "budget").setdefault("max_rounds", num_rounds)
     federation = _section(tree, "federation")
-    if federation.setdefault("engine", ENGINE) != ENGINE:
+    if federation.setdefault("engine", FLOWER_APP) != FLOWER_APP:
         raise ConfigError("bara.federation.engine is set in a Flower app; required is none: the app is the engine")
     if timeout is not None:
         federation.setdefault("train_seconds", float(timeout))
     return tree
-
-
-def _books(folder: RunFolder) -> Callable[[], Books]:
-    """Opens the books of a new run, or goes on with those of one that was started."""
-    return folder.resume if (folder.path / "config.toml").is_file() else folder.start
 
 
 def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
@@ -168,25 +156,12 @@ def _gathered(grid: Grid, count: int, patience: float) -> int:
     return count or max(now, 1)
 
 
-def _habits(config: Config, grid: Grid, strategy: Strategy, folder: Path, *, evaluates: bool, protects: bool) -> Habits:
-    """How the server works, once it is sure that it can do what the mechanism wants."""
-    wanted, mechanism = requirements(config), config.mechanism.name
-    check_weights(wanted, strategy, mechanism)
-    if wanted.protection and not protects:
-        raise ConfigError(
-            f"mechanism {mechanism!r} asks for local differential privacy; required is an app whose clients train so, "
-            "and protects=True"
-        )
-    if wanted.evidence and not evaluates:
-        raise ConfigError(
-            f"mechanism {mechanism!r} learns from each client's loss as the server measures it; required is evaluate_fn"
-        )
-    check_keys("the Flower app", "bara.federation.", config.federation.options, _OPTIONS)
-    return Habits(
-        **config.federation.options,
-        evidence="server" if wanted.evidence else "none",
-        columns=wanted.columns,
-        outliers=wanted.outliers,
+def _options(config: Config, requirements: Requirements, grid: Grid, folder: Path) -> ServerOptions:
+    return ServerOptions(
+        **check_options("the Flower app", config, *_OPTIONS, prefix="bara.federation."),
+        evidence="server" if requirements.evidence else "none",
+        columns=requirements.columns,
+        outliers=requirements.outliers,
         known_by=known_by(grid),
         folder=folder,
     )

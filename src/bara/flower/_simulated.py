@@ -5,24 +5,19 @@ in the simulator, and the model to float tolerance.
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import final
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
-from flwr.serverapp.strategy import Strategy
 
 from bara.federations.bidding import Bidders
 from bara.federations.simulator import Engine
 from bara.federations.simulator.conduct import Conduct
 from bara.flower._bid_messages import Bid
 from bara.flower._bidders import answer_bids
-from bara.flower._federation import FlowerFederation
-from bara.flower._options import Habits
-from bara.flower._ray_simulation import Simulation
-from bara.records import MICRO, Award, Bids, Delivery, Evaluation, RoundRecord
+from bara.records import MICRO, Award
 
 STATE = "state"
 """The one array of the model: everything it learns, in the simulator's flat vector."""
@@ -37,112 +32,33 @@ class Silos:
         engine: Trains and evaluates; the server uses its held-out parts `validation` (where there is one) and `test`.
         bidders: Who bids what.
         conduct: Who fails, is late, rides free or poisons.
+        same_held_out: Decide and report on one and the same held-out set.
     """
 
     engine: Engine
     bidders: Bidders
     conduct: Conduct
+    same_held_out: bool
+
+    def orders(self, round: int, award: Award, *, evidence: bool) -> ConfigRecord:  # noqa: A002 - a round is a round
+        """Which of the winners fail this round: they are told, and really fail."""
+        absent = self.conduct.absent(round, award.clients)
+        numbers = [self.bidders.clients.index(client) for client in absent]
+        return ConfigRecord({"absent": numbers, "evidence": evidence})
+
+    def evaluate(self, _round: int, model: ArrayRecord) -> MetricRecord:
+        """The server's own evaluation of the model."""
+        state = model[STATE].numpy()
+        test = self.engine.evaluate(state, "test")
+        if self.same_held_out:
+            return MetricRecord({"accuracy": test.accuracy, "loss": test.loss})
+        own = self.engine.evaluate(state, "validation")
+        reported = {"test-accuracy": test.accuracy, "test-loss": test.loss}
+        return MetricRecord({"accuracy": own.accuracy, "loss": own.loss, **reported})
 
 
 Make = Callable[[], Silos]
 """Gives the silos of this process; it travels to ray's processes, so it must be picklable."""
-
-
-@final
-class SimulatedOnFlower(AbstractContextManager["SimulatedOnFlower"]):
-    """The simulator's federation on Flower; a context manager, because it holds ray's processes.
-
-    The simulation starts when it is first needed.
-
-    Args:
-        make: Gives the silos, here and in ray's processes.
-        strategy: Aggregates.
-        habits: How the server works.
-        same_held_out: Decide and report on one and the same held-out set.
-        workers: Processes to train in; 0 for as many as there are cores.
-    """
-
-    protects = True
-    """Its clients are ours and train with local differential privacy where they are told to."""
-    repeatable = True
-    """They train the same way again."""
-
-    def __init__(
-        self, make: Make, strategy: Strategy, habits: Habits, *, same_held_out: bool = False, workers: int = 0
-    ) -> None:
-        self._silos = make()
-        self._strategy = strategy
-        self._habits = habits
-        self._same_held_out = same_held_out
-        self._simulation = Simulation(client_app(make), len(self._silos.bidders.clients), workers)
-        self._inner: FlowerFederation | None = None
-
-    def __exit__(self, *_: object) -> None:
-        """End the nodes."""
-        self._simulation.close()
-        self._silos.engine.close()
-
-    @property
-    def bidders(self) -> Bidders:
-        """Who bids what."""
-        return self._silos.bidders
-
-    @property
-    def model(self) -> ArrayRecord:
-        """The global model."""
-        return self._federation.model
-
-    def evaluate(self) -> Evaluation:
-        """The initial model."""
-        return self._federation.evaluate()
-
-    def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
-        """What each client that is there asks."""
-        return self._federation.bids(round)
-
-    def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
-        """Train the winners on their nodes."""
-        return self._federation.train(round, award)
-
-    def checkpoint(self, last: int) -> int:
-        """Load the newest whole checkpoint that is not later than that round."""
-        return self._federation.checkpoint(last)
-
-    def replay(self, record: RoundRecord) -> None:
-        """Pass a settled round."""
-        self._federation.replay(record)
-
-    def finish(self) -> dict[str, dict[str, float]]:
-        """Save the final model."""
-        return self._federation.finish()
-
-    @property
-    def _federation(self) -> FlowerFederation:
-        if self._inner is None:
-            self._inner = FlowerFederation(
-                self._simulation.start(),
-                self._strategy,
-                ArrayRecord({STATE: Array(self._silos.engine.start())}),
-                self._evaluate,
-                habits=self._habits,
-                orders=self._orders,
-            )
-        return self._inner
-
-    def _orders(self, round: int, award: Award) -> ConfigRecord:  # noqa: A002
-        """Which of the winners fail this round: they are told, and really fail."""
-        absent = self._silos.conduct.absent(round, award.clients)
-        numbers = [self.bidders.clients.index(client) for client in absent]
-        return ConfigRecord({"absent": numbers, "evidence": self._habits.evidence == "client"})
-
-    def _evaluate(self, _round: int, model: ArrayRecord) -> MetricRecord:
-        state, engine = model[STATE].numpy(), self._silos.engine
-        test = engine.evaluate(state, "test")
-        if self._same_held_out:
-            return MetricRecord({"accuracy": test.accuracy, "loss": test.loss})
-        own = engine.evaluate(state, "validation")
-        reported = {"test-accuracy": test.accuracy, "test-loss": test.loss}
-        return MetricRecord({"accuracy": own.accuracy, "loss": own.loss, **reported})
 
 
 def client_app(make: Make) -> ClientApp:

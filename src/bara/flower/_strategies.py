@@ -9,9 +9,8 @@ from flwr.app import Array, ArrayRecord
 from flwr.serverapp.strategy import FedAdagrad, FedAdam, FedAvg, FedAvgM, FedYogi, Strategy
 from numpy.typing import NDArray
 
-from bara.errors import ConfigError
 from bara.plugins import Registry
-from bara.protocols import Requirements
+from bara.protocols import Capabilities
 
 STRATEGIES: Registry[Strategy] = Registry(
     "strategy", {name: f"{flower.__name__}:{name}" for name in flower.__all__ if name.startswith("Fed")}
@@ -60,13 +59,23 @@ def metric_key(strategy: Strategy) -> str | None:
     return next((str(key) for key in keys if key is not None), None)
 
 
-def check_weights(wanted: Requirements, strategy: Strategy, mechanism: str) -> None:
-    """Refuse, before the run, a mechanism whose weights this strategy would silently replace by its own."""
-    if wanted.weights and weight_key(strategy) is None:
-        raise ConfigError(
-            f"mechanism {mechanism!r} brings aggregation weights, which {type(strategy).__name__} cannot honour; "
-            "required is a strategy that takes a weighted mean (FedAvg, FedProx, FedAvgM, FedAdam, FedAdagrad, FedYogi)"
-        )
+def capabilities(strategy: Strategy, *, protects: bool, measures: bool, repeatable: bool) -> Capabilities:
+    """What a federation with this strategy can do for a mechanism.
+
+    Args:
+        strategy: It would silently replace a mechanism's weights by its own unless it takes a weighted mean.
+        protects: Whether clients train with local differential privacy where they are told to.
+        measures: Whether the server can measure each client's loss.
+        repeatable: Whether the same award trains to the same model again, as only simulated clients promise.
+    """
+    means = "FedAvg, FedProx, FedAvgM, FedAdam, FedAdagrad, FedYogi"
+    lacks = {
+        "weights": f"{type(strategy).__name__} has an aggregation of its own; use a weighted mean ({means})",
+        "protection": "its clients must train so; then say `start(..., protects=True)`",
+        "evidence": "give `start` an evaluate_fn",
+    }
+    can = {"weights": weight_key(strategy) is not None, "protection": protects, "evidence": measures}
+    return Capabilities({name: remedy for name, remedy in lacks.items() if not can[name]}, repeatable)
 
 
 def memory(strategy: Strategy) -> dict[str, NDArray[Any]]:

@@ -14,6 +14,6 @@ for _name, _value in SURROUNDINGS.items():
     os.environ.setdefault(_name, _value)
 
 
-def hush() -> None:
+def quieten() -> None:
     """Let only errors of Flower's through; what matters of a round is in the ledger."""
     logging.getLogger("flwr").setLevel(logging.ERROR)

@@ -3,75 +3,66 @@
 import tomllib
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 from bara.errors import ConfigError
 from bara.experiments.config import Config
-from bara.experiments.factory import bidders, requirements
+from bara.experiments.factory import bidders
 from bara.experiments.sections import TrainingSection
 from bara.experiments.simulation import build_engine, conduct
-from bara.plugins import check_keys
+from bara.protocols import Requirements
 
-from bara.flower._telemetry_off import hush  # isort: skip - before Flower itself
-from bara.flower._options import Habits
-from bara.flower._simulated import Silos, SimulatedOnFlower
-from bara.flower._strategies import STRATEGIES, check_weights
-from bara.protocols import Federation
+from bara.flower._telemetry_off import quieten  # isort: skip - before Flower itself
+from flwr.app import Array, ArrayRecord
 
-_OPTIONS: dict[str, type] = {"strategy": str, "bid_seconds": float, "train_seconds": float}
+from bara.flower._federation import FlowerFederation
+from bara.flower._options import ServerOptions, check_options
+from bara.flower._ray_simulation import Simulation
+from bara.flower._simulated import STATE, Silos, client_app
+from bara.flower._strategies import STRATEGIES, capabilities
 
 
-def simulated(config: Config, folder: Path | None = None) -> SimulatedOnFlower:
+def simulated(config: Config, requirements: Requirements, folder: Path | None = None) -> FlowerFederation:
     """The federation on Flower's simulation engine; `federation.strategy` aggregates (FedAvg unless set)."""
     _refuse_what_flower_has_not(config)
-    options = _options(config)
-    hush()
+    options = check_options("the federation on Flower", config, "strategy", "bid_seconds", "train_seconds")
+    quieten()
     key = "num-examples" if config.training.aggregation == "samples" else "one"
     strategy = STRATEGIES.build(options.pop("strategy", "FedAvg"), fraction_evaluate=0.0, weighted_by_key=key)
-    check_weights(requirements(config), strategy, config.mechanism.name)
-    return SimulatedOnFlower(
-        partial(silos, config.to_toml()),
+    evidence = config.training.evidence or requirements.evidence
+    make = partial(silos, config.to_toml(), requirements)
+    mine = make()
+    simulation = Simulation(client_app(make), config.clients.count, config.federation.workers)
+    federation = FlowerFederation(
+        simulation.start,
         strategy,
-        _habits(config, folder, options),
-        same_held_out=config.data.held_out == "same",
-        workers=config.federation.workers,
+        ArrayRecord({STATE: Array(mine.engine.start())}),
+        mine.evaluate,
+        # Simulated clients are slow at times, never silent: with a tight deadline the menu would depend on the machine.
+        options=ServerOptions(
+            **{"bid_seconds": 3600.0, **options},
+            fewest=config.clients.count,
+            evidence="client" if evidence else "none",
+            columns=requirements.columns,
+            outliers=config.training.outliers or requirements.outliers,
+            known_by="partition",
+            folder=folder,
+        ),
+        capabilities=capabilities(strategy, protects=True, measures=True, repeatable=True),
+        orders=partial(mine.orders, evidence=evidence),
     )
-
-
-def app(config: Config) -> Federation:
-    """Refuse: the nodes of a Flower app can only be reached from its own server."""
-    raise ConfigError(
-        f"federation.engine is {config.federation.engine!r}: this run belongs to a Flower app; required is `flwr run`, "
-        "which also goes on where it stopped"
-    )
+    federation.bidders = mine.bidders
+    federation.callback(mine.engine.close)
+    federation.callback(simulation.close)
+    return federation
 
 
 @lru_cache(maxsize=1)
-def silos(words: str) -> Silos:
+def silos(words: str, requirements: Requirements) -> Silos:
     """The simulator's clients of a configuration in TOML, in this process."""
     config = Config.parse(tomllib.loads(words))
-    engine, sizes, roles = build_engine(config, workers=1)
-    return Silos(engine, bidders(config, sizes), conduct(config, roles))
-
-
-def _options(config: Config) -> dict[str, Any]:
-    check_keys("the federation on Flower", "federation.", config.federation.options, _OPTIONS)
-    return config.federation.options
-
-
-def _habits(config: Config, folder: Path | None, options: dict[str, Any]) -> Habits:
-    wanted = requirements(config)
-    # Simulated clients are slow at times, never silent: with a tight deadline the menu would depend on the machine.
-    return Habits(
-        **{"bid_seconds": 3600.0, **options},
-        fewest=config.clients.count,
-        evidence="client" if config.training.evidence or wanted.evidence else "none",
-        columns=wanted.columns,
-        outliers=config.training.outliers or wanted.outliers,
-        repeatable=True,
-        known_by="partition",
-        folder=folder,
-    )
+    engine, sizes, roles = build_engine(config, requirements, workers=1)
+    same = config.data.held_out == "same"
+    return Silos(engine, bidders(config, requirements, sizes), conduct(config, roles), same_held_out=same)
 
 
 def _refuse_what_flower_has_not(config: Config) -> None:

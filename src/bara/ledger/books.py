@@ -2,11 +2,12 @@
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Self, final
 
 import sqlalchemy as sa
@@ -28,9 +29,6 @@ _OPENED = ("retention", "approve_above")
 DECLINED = "declined by the operator"
 """Why the winners of a declined award are void."""
 
-Memories = Callable[[], Mapping[str, Any]]
-"""What allocator and mechanism know now, by part."""
-
 
 @dataclass(frozen=True)
 class Terms:
@@ -51,17 +49,12 @@ class Terms:
 
 @final
 class Books:
-    """One run in a store. Use `open` for a new run and `find` for one that is there.
-
-    Attributes:
-        memories: Asked after each round under `drop` for what allocator and mechanism know.
-    """
+    """One run in a store. Use `open` for a new run and `find` for one that is there."""
 
     def __init__(self, store: Store, run: int, name: str, terms: Terms) -> None:
         self.store = store
         self.name = name
         self.terms = terms
-        self.memories: Memories = dict
         self.chain = Chain(run, name, terms.key)
         self._promised: int | None = None  # the round whose promise is known to be stored
         self._declined: Sequence[str] = ()  # whom an operator would not have in that round
@@ -168,10 +161,15 @@ class Books:
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def observe(self, step: AwardedRound | RoundRecord) -> None:
-        """Store a round as the market hands it out: the promise, then the settlement."""
+    def record(self, step: AwardedRound | RoundRecord, memories: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Store a round as the market hands it out: the promise, then the settlement.
+
+        Args:
+            step: The round, awarded or settled.
+            memories: Under `drop`, with a settlement: what allocator and mechanism have learned, by part.
+        """
         if isinstance(step, RoundRecord):
-            self._settle(step)
+            self._settle(step, memories)
             self.write_receipt()
             return
         if self._promised != step.purse.round:  # otherwise an earlier sitting has stored it
@@ -233,7 +231,7 @@ class Books:
         self._promised = number
         point("promised")
 
-    def _settle(self, record: RoundRecord) -> None:
+    def _settle(self, record: RoundRecord, memories: Mapping[str, Any]) -> None:
         run, number, purse, payments = self.chain.run, record.round, record.awarded.purse, record.payments
         void = {**record.delivery.void, **dict.fromkeys(self._declined, DECLINED)}
         winners = sorted([*record.awarded.award.clients, *self._declined])
@@ -243,19 +241,19 @@ class Books:
         with self.store.write() as connection:
             insert(connection, schema.settlements, [(run, number, *row) for row in rows])
             insert(connection, schema.closings, [(run, number, *balance)])
-            memory = self._drop(connection, number) if self.terms.retention == "drop" else {}
+            memory = self._drop(connection, number, memories) if self.terms.retention == "drop" else {}
             body = {**settlement_tree(record), **memory}
             self.chain.append(connection, Draft("settled", number, body, [rows, balance]))
             point("settling")
         self._declined = ()
         point("settled")
 
-    def _drop(self, connection: sa.Connection, number: int) -> dict[str, Any]:
+    def _drop(self, connection: sa.Connection, number: int, memories: Mapping[str, Any]) -> dict[str, Any]:
         """Remove what may not stay, and store what was learned from it; returns the digests the event commits to."""
         run = self.chain.run
         connection.execute(sa.delete(schema.sealed).where(schema.sealed.c.run == run, schema.sealed.c.round == number))
         connection.execute(sa.delete(schema.memories).where(schema.memories.c.run == run))
-        rows = [(run, part, number, new_salt(), canonical(tree)) for part, tree in self.memories().items()]
+        rows = [(run, part, number, new_salt(), canonical(tree)) for part, tree in memories.items()]
         insert(connection, schema.memories, rows)
         return {"memories": {part: commitment(salt, text) for _, part, _, salt, text in rows}}
 

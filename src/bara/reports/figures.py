@@ -1,12 +1,13 @@
 """Figures for print: PNG, SVG and PDF of each, and the data behind it as CSV and Parquet."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bara.errors import MissingExtraError
 from bara.experiments.paper.analysis import ExhibitResult, Row
 from bara.experiments.paper.exhibits import DATASETS
+from bara.experiments.results import Result
 from bara.reports.charts import Chart, Line
 
 try:
@@ -46,6 +47,20 @@ def save_rows(rows: Sequence[Row], stem: Path) -> None:
     table = pa.Table.from_pylist(list(rows))
     pyarrow.csv.write_csv(table, stem.with_suffix(".csv"))
     pyarrow.parquet.write_table(table, stem.with_suffix(".parquet"))
+
+
+def save_all(charts: Mapping[str, Sequence[Chart]], results: Sequence[Result], folder: Path) -> None:
+    """Charts by the name of their file, and every round of these runs as data."""
+    folder.mkdir(exist_ok=True)
+    for name, panels in charts.items():
+        save_charts(panels, folder / name)
+    keys = ("round", "n", "cost", "accuracy", "loss", "estimate")
+    rows = [
+        {"setting": run.setting, "allocator": run.allocator, "seed": run.seed, **{key: entry.get(key) for key in keys}}
+        for run in results
+        for entry in run.history
+    ]
+    save_rows(rows, folder / "rounds")
 
 
 def save_charts(charts: Sequence[Chart], stem: Path, title: str = "", note: str = "") -> None:

@@ -13,8 +13,8 @@ from bara.experiments.comparison import Failure
 from bara.experiments.forecasts import Outlook
 from bara.experiments.paper.analysis import ExhibitResult
 from bara.experiments.results import Result
-from bara.experiments.standings import Standings
 from bara.experiments.statistics import estimate
+from bara.experiments.suites import Standings
 from bara.mechanisms.audit import Finding
 from bara.reports._rows import comparison_rows, show_estimate
 from bara.reports.paper import table_rows, told

@@ -54,7 +54,7 @@ class ExhibitResult:
     scale: Scale
 
 
-def show(exhibit: Exhibit, results: Sequence[Result], datasets: Sequence[str], scale: Scale) -> ExhibitResult:
+def analyse(exhibit: Exhibit, results: Sequence[Result], datasets: Sequence[str], scale: Scale) -> ExhibitResult:
     """Make an exhibit of its runs."""
     runs, (find, _) = Runs(results), _of(exhibit)
     rows = [row for dataset in exhibit.datasets(datasets) for row in find(exhibit, runs, dataset, scale)]

@@ -133,6 +133,14 @@ def exhibits(names: Iterable[str]) -> list[Exhibit]:
     return [EXHIBITS[name] for name in wanted]
 
 
+def known_datasets(names: Sequence[str]) -> list[str]:
+    """The same names; one that no preset is about is refused."""
+    for name in names:
+        if name not in DATASETS:
+            raise UnknownNameError(f"no preset is about {name!r}; {nearest(name, list(DATASETS))}")
+    return list(names)
+
+
 @dataclass(frozen=True)
 class Scale:
     """How large the paper's experiments are run.
@@ -155,6 +163,16 @@ class Scale:
             raise ConfigError(f"scale {self.samples}; required is a finite number above 0, or full")
         if self.searched < 2:
             raise ConfigError(f"a search over {self.searched} numbers of clients; required is at least 2")
+
+    @staticmethod
+    def factor(text: str) -> float | None:
+        """`samples` as one writes it on the command line: a number, or `full`."""
+        if text == "full":
+            return None
+        try:
+            return float(text)
+        except ValueError:
+            raise ConfigError(f"--scale {text!r}; required is a number, or full") from None
 
     def config(self, family: str, dataset: str) -> Config:
         """A preset at this size."""

@@ -18,6 +18,7 @@ from bara.federations.simulator.conduct import Conduct
 from bara.federations.simulator.engine import Engine, State, Updates
 from bara.federations.simulator.kept_models import Keeper
 from bara.federations.simulator.shelf import Shelf
+from bara.protocols import Capabilities
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
 
 
@@ -56,7 +57,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         habits: How the server works.
     """
 
-    protects = True
+    capabilities = Capabilities(lacks={})
     """It trains with local differential privacy where it is told to."""
 
     def __init__(self, engine: Engine, bidders: Bidders, conduct: Conduct, habits: Habits) -> None:

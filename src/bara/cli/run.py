@@ -1,0 +1,83 @@
+"""The verbs `run` and `resume`: one federation under a budget, from its beginning or from where it stopped."""
+
+import shlex
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bara.cli.options import AsJson, Changes, ConfigFile, Debug, Folder
+from bara.cli.output import errors, print_json, show
+from bara.errors import RunStoppedError
+
+if TYPE_CHECKING:
+    from bara.experiments.run_folder import RunFolder
+
+Logs = Annotated[
+    list[str],
+    typer.Option("--log", metavar="LOGGER[:PLACE]", help="tensorboard:DIR or mlflow:URI; may be repeated."),
+]
+
+
+def run_command(
+    config: ConfigFile = None,
+    changes: Changes = [],
+    out: Annotated[Path | None, typer.Option(help="The run's folder; a new one below runs/ unless given.")] = None,
+    show_config: Annotated[
+        bool, typer.Option("--show-config", help="Print the whole configuration; run nothing.")
+    ] = False,
+    logs: Logs = [],
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Train one federation under a budget, and leave a folder with what happened."""
+    with errors(debug):
+        from bara.experiments.config import Config
+        from bara.experiments.run_folder import RunFolder
+
+        experiment = Config.load(config, changes)
+        if show_config:
+            typer.echo(experiment.to_toml(), nl=False)
+            return
+        if experiment.federation.engine == "synthetic" and find_spec("torch") is None:
+            typer.echo(
+                "no torch here: a synthetic learning curve trains instead (pip install 'bara-fl[sim]')", err=True
+            )
+        with RunFolder.new(out, experiment) as folder:
+            _play(folder, logs, as_json)
+
+
+def resume_command(folder: Folder, logs: Logs = [], as_json: AsJson = False, debug: Debug = False) -> None:
+    """Go on where a run stopped, to the same result as if it had not."""
+    with errors(debug):
+        from bara.experiments.run_folder import RunFolder
+
+        with RunFolder.find(folder) as found:
+            _play(found, logs, as_json)
+
+
+def _play(folder: "RunFolder", logs: list[str], as_json: bool) -> None:
+    """Play a run to its end, or until it is stopped between rounds."""
+    from bara.experiments.runs import Interruption, run
+    from bara.loggers import Loggers
+    from bara.reports.html import run_report
+    from bara.reports.live import watching
+    from bara.reports.terminal import run_summary
+
+    config = folder.config
+    with Interruption() as interruption, watching(config.title, config.purse(), quiet=as_json) as watch:
+        try:
+            with Loggers(logs, folder.path, config.model_dump(mode="json")) as loggers:
+                result = run(config, watch, loggers.observe, interruption.observe, folder=folder)
+        except RunStoppedError as stopped:
+            why = str(stopped).replace("DIR", shlex.quote(str(folder.path)))
+            typer.echo(f"bara: {why}; the books are closed; go on with: {folder.resume_command}", err=True)
+            raise typer.Exit(130 if interruption.asked else 1) from None
+    places = folder.finish(result, run_report(result, config.to_toml(), folder.command))
+    if as_json:
+        print_json(result.to_json())
+    else:
+        show(run_summary(result, places))
+    if not result.payments:
+        typer.echo("nobody was ever recruited; a lone client needs a reserve price (mechanism.reserve)", err=True)
