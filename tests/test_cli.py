@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 from bara.cli import app, compare
 from bara.cli.output import errors as cli_errors
 from bara.errors import BaraError, ConfigError, UnfitDatasetError, UnknownNameError
+from bara.experiments.config import shipped
+from bara.experiments.paper.exhibits import EXHIBITS, PAPERS
 
 
 def every_error(tree=BaraError):
@@ -91,3 +93,12 @@ def test_compare_without_a_configured_allocator_compares_the_usual_ones(monkeypa
     monkeypatch.setattr(compare, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1])
     CliRunner().invoke(app, ["compare", "--seeds", "1", "--json", "--set", "federation.engine=synthetic"])
     assert ",".join(cell.config.allocator.label for cell in seen) == compare.USUAL
+
+
+def test_the_help_that_verbs_give_without_importing_them_names_all_there_is():
+    verbs = typer.main.get_command(app).commands
+    exhibits = next(one for one in verbs["paper"].params if one.name == "names").help
+    assert exhibits == f"{', '.join(EXHIBITS)}, or all."
+    assert next(one for one in verbs["paper"].params if one.name == "data").default == ",".join(PAPERS)
+    suites = next(one for one in verbs["compare"].params if one.name == "suite").help
+    assert suites.endswith(f": {', '.join(shipped('suites'))}.")

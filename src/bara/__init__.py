@@ -5,8 +5,9 @@ The library in one breath: an `Allocator` makes an `Offer` before the bids are o
 `Market` is that loop; a `Session` keeps its books.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bara._lazy import lazily
 
 if TYPE_CHECKING:
     from bara.allocators import ALLOCATORS
@@ -59,18 +60,29 @@ __all__ = [
     "show_money",
 ]
 
-_ROOMS = {
-    "ALLOCATORS": "allocators",
-    "MECHANISMS": "mechanisms",
-    "BaraError": "errors",
-    "Market": "market",
-    "Session": "session",
-    **dict.fromkeys(("Allocator", "Capabilities", "Federation", "Mechanism", "Requirements"), "protocols"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Imported when it is asked for: `bara --version` needs no numpy."""
-    if name in __all__:
-        return getattr(import_module(f"bara.{_ROOMS.get(name, 'records')}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(
+    __name__,
+    {
+        "allocators": ("ALLOCATORS",),
+        "errors": ("BaraError",),
+        "market": ("Market",),
+        "mechanisms": ("MECHANISMS",),
+        "protocols": ("Allocator", "Capabilities", "Federation", "Mechanism", "Requirements"),
+        "records": (
+            *(
+                "Award",
+                "AwardedRound",
+                "Belief",
+                "Bids",
+                "Delivery",
+                "Evaluation",
+                "Evidence",
+                "Menu",
+                "Offer",
+                "Purse",
+            ),
+            *("RoundRecord", "money", "show_money"),
+        ),
+        "session": ("Session",),
+    },
+)

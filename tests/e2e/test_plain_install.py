@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bara.experiments.presets import names
+from bara.experiments.config import shipped
 
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = pytest.mark.xdist_group("plain install")  # one environment for all of them
@@ -86,7 +86,7 @@ def test_the_wheel_carries_the_dashboards_pages(plain):
 
 def test_the_wheel_carries_its_types_and_its_catalogue(plain):
     code = "import bara, pathlib; print(*sorted(p.name for p in pathlib.Path(bara.__file__).parent.rglob('*.t*')))"
-    presets = {f"{name}.toml" for name in names()}
+    presets = {f"{name}.toml" for name in shipped("presets")}
     assert set(call(plain, "python", "-c", code).stdout.split()) == presets | {
         "catalogue.toml",
         "development.toml",

@@ -7,15 +7,17 @@ import pytest
 from bara.errors import ConfigError
 from bara.experiments import Config
 from bara.experiments.comparison import cells
+from bara.experiments.config import shipped
 from bara.experiments.paper.exhibits import DATASETS
-from bara.experiments.presets import names
 
 
 def test_there_is_one_for_each_family_and_dataset():
-    assert names() == sorted(f"{family}-{name}" for family in ("figures", "table1", "table2") for name in DATASETS)
+    assert list(shipped("presets")) == sorted(
+        f"{family}-{name}" for family in ("figures", "table1", "table2") for name in DATASETS
+    )
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", list(shipped("presets")))
 def test_a_preset_is_the_papers_federation(name):
     config = Config.load(Path(name))
     family, _, dataset = name.partition("-")

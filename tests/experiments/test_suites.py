@@ -8,13 +8,14 @@ from typer.testing import CliRunner
 from bara.cli import app
 from bara.errors import ConfigError, UnknownNameError
 from bara.experiments.comparison import cells
+from bara.experiments.config import shipped
 from bara.experiments.results import Result
 from bara.experiments.statistics import estimate, stratified
-from bara.experiments.suites import Setting, Standings, names, settings
+from bara.experiments.suites import Setting, Standings, settings
 
 
 def test_there_is_a_set_to_tune_on_and_another_to_report():
-    assert names() == ["development", "report"]
+    assert list(shipped("suites")) == ["development", "report"]
     tuned = {setting.config.model_dump_json() for setting in settings("development")}
     reported = {setting.config.model_dump_json() for setting in settings("report")}
     assert not tuned & reported
@@ -32,7 +33,7 @@ def test_the_reported_settings_differ_in_all_that_matters():
     assert any(setting.iid for setting in settings("report"))
 
 
-@pytest.mark.parametrize("suite", names())
+@pytest.mark.parametrize("suite", list(shipped("suites")))
 def test_every_allocator_can_be_built_for_every_setting(suite):
     for setting in settings(suite):
         assert cells(setting.config, ["even", "planner", "isp"], 1, setting.name)[0].setting == setting.name

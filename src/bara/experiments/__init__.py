@@ -1,7 +1,14 @@
-"""One experiment as a validated configuration, its runner, and comparisons."""
+"""One experiment as a validated configuration, its runs, and comparisons."""
 
-from bara.experiments.config import Config
-from bara.experiments.results import Result
-from bara.experiments.runs import run
+from typing import TYPE_CHECKING
+
+from bara._lazy import lazily
+
+if TYPE_CHECKING:
+    from bara.experiments.config import Config
+    from bara.experiments.results import Result
+    from bara.experiments.runs import run
 
 __all__ = ["Config", "Result", "run"]
+
+__getattr__ = lazily(__name__, {"config": ("Config",), "results": ("Result",), "runs": ("run",)})

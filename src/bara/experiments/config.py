@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Self
@@ -10,7 +11,6 @@ import tomli_w
 from pydantic import BaseModel, Field, ValidationError
 
 from bara.errors import BaraError, ConfigError, InvalidMoneyError, InvalidRecordError
-from bara.experiments.presets import preset
 from bara.experiments.sections import (
     AllocatorSection,
     BudgetSection,
@@ -45,7 +45,7 @@ class Config(Section):
     @classmethod
     def load(cls, path: Path | None = None, changes: Sequence[str] = ()) -> Self:
         """Read a TOML file, a preset by its name, or the defaults, and change single keys (`budget.total=600`)."""
-        tree = read_toml((None if path.exists() else preset(str(path))) or path) if path else {}
+        tree = read_toml(path if path.exists() else shipped("presets").get(str(path), path)) if path else {}
         for change in changes:
             set_key(tree, change)
         return cls.parse(tree)
@@ -104,6 +104,16 @@ def parse_spec(spec: str) -> dict[str, Any]:
         else:
             name.append(part.strip())
     return {"name": ":".join(name), **{key: _value(text) for key, text in options.items()}}
+
+
+def shipped(kind: str) -> dict[str, Traversable]:
+    """The TOML files that come with bara, `presets` (the paper's experiments) or `suites`, by name.
+
+    >>> shipped("presets")["figures-digits"].name
+    'figures-digits.toml'
+    """
+    found = {entry.name.removesuffix(".toml"): entry for entry in files("bara.experiments").joinpath(kind).iterdir()}
+    return dict(sorted(found.items()))
 
 
 def read_toml(path: Path | Traversable) -> dict[str, Any]:

@@ -3,17 +3,14 @@
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from statistics import fmean
 from typing import Any, Self
 
 from bara.errors import UnknownNameError
-from bara.experiments.config import Config, read_toml, set_key
+from bara.experiments.config import Config, read_toml, set_key, shipped
 from bara.experiments.results import Result
 from bara.experiments.statistics import Estimate, stratified
 from bara.plugins import nearest
-
-_FOLDER = files("bara.experiments").joinpath("suites")  # a TOML file each
 
 
 @dataclass(frozen=True)
@@ -34,11 +31,6 @@ class Setting:
         return self.config.clients.partition == "iid"
 
 
-def names() -> list[str]:
-    """Every suite there is."""
-    return sorted(entry.name.removesuffix(".toml") for entry in _FOLDER.iterdir() if entry.name.endswith(".toml"))
-
-
 def settings(suite: str, changes: Sequence[str] = (), *, only: Sequence[str] = (), full: bool = False) -> list[Setting]:
     """A suite's settings.
 
@@ -48,9 +40,10 @@ def settings(suite: str, changes: Sequence[str] = (), *, only: Sequence[str] = (
         only: Which of its settings; all unless given.
         full: At full size, for larger machines: all samples of every dataset.
     """
-    if suite not in names():
-        raise UnknownNameError(f"no suite is named {suite!r}; {nearest(suite, names())}")
-    tree = read_toml(_FOLDER.joinpath(f"{suite}.toml"))
+    suites = shipped("suites")
+    if suite not in suites:
+        raise UnknownNameError(f"no suite is named {suite!r}; {nearest(suite, list(suites))}")
+    tree = read_toml(suites[suite])
     known = tree["settings"]
     for name in only:
         if name not in known:

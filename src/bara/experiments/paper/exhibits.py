@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bara.errors import ConfigError, UnknownNameError
-from bara.experiments import presets
 from bara.experiments.comparison import Cell, cells
-from bara.experiments.config import Config, read_toml, set_key
+from bara.experiments.config import Config, read_toml, set_key, shipped
 from bara.plugins import nearest
 
 PAPERS = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
@@ -177,10 +176,10 @@ class Scale:
     def config(self, family: str, dataset: str) -> Config:
         """A preset at this size."""
         name = f"{family}-{dataset}"
-        file = presets.preset(name)
-        if file is None:
-            raise UnknownNameError(f"no preset is named {name!r}; {nearest(name, presets.names())}")
-        tree = read_toml(file)
+        presets = shipped("presets")
+        if name not in presets:
+            raise UnknownNameError(f"no preset is named {name!r}; {nearest(name, list(presets))}")
+        tree = read_toml(presets[name])
         for key in ("train_samples", "evaluation_samples"):
             if key in tree["data"]:
                 size = tree["data"].pop(key)
