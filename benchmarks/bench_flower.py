@@ -66,8 +66,8 @@ def bara_rounds(grid, home):
         lambda _round, _model: MetricRecord({"accuracy": 0.5}),
         options=ServerOptions(fewest=CLIENTS, known_by="partition", folder=Path(home)),
     )
-    session = Session(Fixed(n=CLIENTS), bid_price_first(reserve=1.5), federation, books=books)
-    yield from (step for step in session.rounds() if isinstance(step, RoundRecord))
+    session = Session(Fixed(n=CLIENTS), bid_price_first(reserve=1.5), federation)
+    yield from (step for step in session.rounds(books) if isinstance(step, RoundRecord))
 
 
 def main():

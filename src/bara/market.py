@@ -70,8 +70,8 @@ class Market:
         """Yield each round as awarded and then as settled; round 0, the initial evaluation, comes settled.
 
         Args:
-            history: Settled rounds of an earlier sitting, from round 0 on; they are told, not yielded.
-            awarded: The promise that sitting had stored but not settled; the round is trained as promised.
+            history: Settled rounds of an earlier session, from round 0 on; they are told, not yielded.
+            awarded: The promise that session had stored but not settled; the round is trained as promised.
         """
         for record in history:
             self._tell(record)
@@ -84,7 +84,7 @@ class Market:
 
     def _award(self) -> AwardedRound | None:
         """Steps 1 and 2: the offer first, then the sealed bids, the menu and the award."""
-        if self.ended is not None:  # in an earlier sitting: what is bid since changes nothing
+        if self.ended is not None:  # in an earlier session: what is bid since changes nothing
             return None
         if not self.purse.rounds_left:
             self.ended = "the deadline is reached"

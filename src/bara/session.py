@@ -1,9 +1,9 @@
-"""A session: one sitting of a run, from its beginning or from where its books say it stopped.
+"""A session plays a run, from its beginning or from where its books say it stopped.
 
 `bara run`, `bara resume`, a comparison's cells, a Flower server and your own loop all play a run through one of these:
 
-    session = Session(allocator, mechanism, federation, books=books)
-    for step in session.rounds():
+    session = Session(allocator, mechanism, federation)
+    for step in session.rounds(books):
         ...  # a round as awarded, promised in the books; then the same round, settled in the books
 """
 
@@ -15,7 +15,7 @@ from bara.faults import point
 from bara.ledger import Books
 from bara.ledger.retention import RedactedAllocator, RedactedMechanism
 from bara.market import Market
-from bara.protocols import Allocator, Federation, Mechanism, Remembers, Resumable, capabilities_of
+from bara.protocols import Allocator, Federation, Mechanism, Remembers, Resumable, capabilities_of, check_fit
 from bara.records import AwardedRound, Purse, RoundRecord
 
 Step = AwardedRound | RoundRecord
@@ -32,83 +32,70 @@ class Learner(Protocol):
 
 @final
 class Session:
-    """Plays a run.
+    """Allocator, mechanism and federation of one run, refused where they do not fit together.
 
     Args:
         allocator: Decides how much a round may cost.
         mechanism: Decides who is recruited and what they are paid.
         federation: Bids and trains.
-        purse: The budget and the deadline, where the run has no books.
-        books: Where each step is recorded before it is handed on. The rounds in them are not played again: allocator,
-            mechanism and federation are brought to where the last of them left off.
-        learners: Told every settled round of the run, those of earlier sessions included.
+
+    Attributes:
+        ended: Why the run ended, once it has.
     """
 
-    def __init__(
-        self,
-        allocator: Allocator,
-        mechanism: Mechanism,
-        federation: Federation,
-        *,
-        purse: Purse | None = None,
-        books: Books | None = None,
-        learners: tuple[Learner, ...] = (),
-    ) -> None:
-        if (purse is None) == (books is None):
-            raise TypeError("a session takes a purse, or books, which hold one")
-        self._books = books
-        self._federation = federation
-        self._learners = learners
-        self._remembering: dict[str, Remembers] = {}
-        if books is not None and books.terms.retention == "drop":
-            parts = {"allocator": allocator, "mechanism": mechanism}
-            self._remembering = {part: one for part, one in parts.items() if isinstance(one, Remembers)}
-            allocator, mechanism = RedactedAllocator(allocator), RedactedMechanism(mechanism)
-        if books is None:
-            self._market = Market(allocator, mechanism, federation, purse)  # type: ignore[arg-type] # see above
-        else:
-            self._market = Market(allocator, mechanism, federation, books.purse, books.before_round)
-            self._market.ended = books.ended()
+    def __init__(self, allocator: Allocator, mechanism: Mechanism, federation: Federation) -> None:
+        check_fit(mechanism, federation)
+        self.allocator = allocator
+        self.mechanism = mechanism
+        self.federation = federation
+        self.ended: str | None = None
 
-    @property
-    def ended(self) -> str | None:
-        """Why the run ended, once it has."""
-        return self._market.ended
+    def rounds(self, budget: Purse | Books, *learners: Learner) -> Iterator[Step]:
+        """Play the run to its end; with books, replay their past first and record each step before it is handed on.
 
-    def rounds(self) -> Iterator[Step]:
-        """Replay the past, then play on: each step is in the books before it is yielded; at the end they are closed."""
-        books = self._books
-        for step in self._market.rounds() if books is None else self._market.rounds(self._replayed(), books.awarded()):
+        Args:
+            budget: The purse to spend; or the books of a run, which hold one.
+            *learners: Told every settled round of the run, those of earlier sessions included.
+        """
+        steps = self._unrecorded(budget) if isinstance(budget, Purse) else self._recorded(budget, learners)
+        for step in steps:
             if isinstance(step, RoundRecord):
-                self._tell(step)
-            if books is not None:
-                self._record(books, step)
+                _tell(learners, step)
             yield step
-        if books is not None:
-            books.close(self._market.ended or "")
 
-    def _record(self, books: Books, step: Step) -> None:
-        if isinstance(step, RoundRecord):
-            point("trained")
-            books.record(step, {part: one.memory() for part, one in self._remembering.items()})
-        else:
-            books.record(step)
+    def _unrecorded(self, purse: Purse) -> Iterator[Step]:
+        market = Market(self.allocator, self.mechanism, self.federation, purse)
+        yield from market.rounds()
+        self.ended = market.ended
 
-    def _tell(self, record: RoundRecord) -> None:
-        for learner in self._learners:
-            learner.tell(record)
-
-    def _replayed(self) -> Iterator[RoundRecord]:
-        """The settled rounds, as everybody is told them again; the federation is brought to where the last left it."""
-        books, federation = self._books, self._federation
-        assert books is not None  # noqa: S101 - for the type checker
-        for part, one in self._remembering.items():
+    def _recorded(self, books: Books, learners: tuple[Learner, ...]) -> Iterator[Step]:
+        allocator, mechanism, remembering = self.allocator, self.mechanism, dict[str, Remembers]()
+        if books.terms.retention == "drop":
+            parts = {"allocator": allocator, "mechanism": mechanism}
+            remembering = {part: one for part, one in parts.items() if isinstance(one, Remembers)}
+            allocator, mechanism = RedactedAllocator(allocator), RedactedMechanism(mechanism)
+        for part, one in remembering.items():
             if (memory := books.memory(part)) is not None:
                 one.restore(memory)
+        market = Market(allocator, mechanism, self.federation, books.purse, books.before_round)
+        market.ended = books.ended()
+        for step in market.rounds(self._replayed(books, learners), books.awarded()):
+            if isinstance(step, RoundRecord):
+                point("trained")
+                books.record(step, {part: one.memory() for part, one in remembering.items()})
+            else:
+                books.record(step)
+            yield step
+        books.close(market.ended or "")
+        self.ended = market.ended
+
+    def _replayed(self, books: Books, learners: tuple[Learner, ...]) -> Iterator[RoundRecord]:
+        """The settled rounds, which everybody is told again; the federation is brought to where the last left it."""
+        federation = self.federation
         resumable = federation if isinstance(federation, Resumable) else None
         known = resumable.checkpoint(books.last_round()) if resumable else 0
         for record in books.history():
-            self._tell(record)
+            _tell(learners, record)
             if resumable and record.awarded.award.n and record.round <= known:
                 resumable.replay(record)
             elif record.awarded.award.n:
@@ -116,12 +103,17 @@ class Session:
             yield record
 
     def _train_again(self, record: RoundRecord) -> None:
-        if not capabilities_of(self._federation).repeatable:
+        if not capabilities_of(self.federation).repeatable:
             raise LedgerError(
                 f"round {record.round} is settled, but there is no checkpoint of it; put the run's folder back"
             )
-        if self._federation.train(record.round, record.awarded.award) != record.delivery:
+        if self.federation.train(record.round, record.awarded.award) != record.delivery:
             raise LedgerError(
                 f"round {record.round}, trained again, comes to another result than the ledger has; the data and the "
                 "kind of machine must be the same, or there must be a checkpoint"
             )
+
+
+def _tell(learners: tuple[Learner, ...], record: RoundRecord) -> None:
+    for learner in learners:
+        learner.tell(record)

@@ -31,9 +31,9 @@ def played(engine, *changes):
     """Everything that was awarded, and the federation's final model."""
     config = Config.load(None, [*SMALL, f"federation.engine={engine}", *changes])
     awarded = []
-    parts = assemble(config)
-    result = run(config, lambda step: awarded.append(step) if isinstance(step, AwardedRound) else None, parts=parts)
-    federation = parts.federation
+    session = assemble(config)
+    result = run(config, lambda step: awarded.append(step) if isinstance(step, AwardedRound) else None, session=session)
+    federation = session.federation
     model = federation.state if engine == "simulator" else federation.model["state"].numpy()
     return result, awarded, model
 

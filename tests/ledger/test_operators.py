@@ -271,8 +271,8 @@ def test_a_run_that_has_ended_awards_nothing_more_whatever_is_bid_since(open_boo
 
     def play(bids):
         federation.bids = lambda _: bids
-        session = Session(Stubborn(), bid_price_first(), federation, books=books)
-        return session, list(session.rounds())
+        session = Session(Stubborn(), bid_price_first(), federation)
+        return session, list(session.rounds(books))
 
     session, _ = play(dear)
     events = books.receipt().events

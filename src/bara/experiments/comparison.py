@@ -36,7 +36,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """The same configuration has the same key, in any sitting."""
+        """The same configuration has the same key, in any session."""
         content = f"{__version__} {self.config.model_dump_json()}"
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
@@ -120,7 +120,7 @@ def compare(
     backend: str | None = None,
     play: Callable[[Config], Result] = run,
 ) -> Iterator[Result | Failure]:
-    """Yield the result of every cell: first those that an earlier sitting finished, then the others as they come.
+    """Yield the result of every cell: first those that an earlier session finished, then the others as they come.
 
     Args:
         grid: What to run.
@@ -184,7 +184,7 @@ def _outcomes(
 
 
 def unfinished(grid: Sequence[Cell], folder: Path) -> list[Cell]:
-    """The cells that no earlier sitting finished."""
+    """The cells that no earlier session finished."""
     return [cell for cell in grid if _stored(folder, cell) is None]
 
 

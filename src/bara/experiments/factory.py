@@ -1,6 +1,6 @@
 """From a configuration to what a run is made of: allocator, mechanism, federation, each built once."""
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,10 @@ from bara.federations.valuations import PrivacyCosts, valuations
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.client_cap import ClientCap
 from bara.plugins import Registry, check_keys
-from bara.protocols import Allocator, Federation, Mechanism, Requirements, check_fit, requirements_of
+from bara.protocols import Allocator, Federation, Mechanism, Requirements, requirements_of
 from bara.randomness import stream
 from bara.records import FloatArray, IntArray, money
+from bara.session import Session
 
 _OF_DATA = ("partition", "noisy", "label_noise", "free_riders", "free_riding", "poisoners", "late_rate")
 
@@ -34,23 +35,10 @@ FEDERATIONS: Registry[Federation] = Registry(
 """Every engine by name; a user's own by import path, as a function of the whole `Config`."""
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What a run is made of; refused where they do not fit together."""
-
-    allocator: Allocator
-    mechanism: Mechanism
-    federation: Federation
-
-    def __post_init__(self) -> None:
-        """Match what the mechanism requires against what the federation can."""
-        check_fit(self.mechanism, self.federation)
-
-
-def assemble(config: Config, folder: Path | None = None) -> Parts:
-    """Build a configuration's parts; what the federation keeps (models, checkpoints) goes into the folder."""
+def assemble(config: Config, folder: Path | None = None) -> Session:
+    """What a configuration's run is made of; what the federation keeps (models, checkpoints) goes into the folder."""
     allocator, mechanism = build_allocator(config), build_mechanism(config)
-    return Parts(allocator, mechanism, build_federation(config, folder, requirements_of(mechanism)))
+    return Session(allocator, mechanism, build_federation(config, folder, requirements_of(mechanism)))
 
 
 def build_allocator(config: Config) -> Allocator:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, final, runtime_checkable
 
 from bara.errors import RunStoppedError
 from bara.experiments.config import Config
-from bara.experiments.factory import Parts, assemble
+from bara.experiments.factory import assemble
 from bara.experiments.privacy_accounting import PrivacyAccount
 from bara.experiments.results import Result, Summary
 from bara.experiments.run_folder import RunFolder
@@ -32,7 +32,9 @@ class Keeps(Protocol):
         ...
 
 
-def run(config: Config, *observers: Observer, folder: RunFolder | None = None, parts: Parts | None = None) -> Result:
+def run(
+    config: Config, *observers: Observer, folder: RunFolder | None = None, session: Session | None = None
+) -> Result:
     """Play a configuration's federation to its end.
 
     Args:
@@ -40,22 +42,21 @@ def run(config: Config, *observers: Observer, folder: RunFolder | None = None, p
         *observers: Shown each step, after it is in the books.
         folder: Where books, models and checkpoints go; None to keep none. Rounds that its books hold already are not
             played again but rebuilt.
-        parts: Allocator, mechanism and federation; None for those the configuration names.
+        session: Allocator, mechanism and federation; None for those the configuration names.
     """
-    parts = parts or assemble(config, None if folder is None else folder.path)
-    summary = Summary(_strategic(config, parts.federation))
-    account = PrivacyAccount() if requirements_of(parts.mechanism).protection else None
-    learners = (summary,) if account is None else (summary, account)
-    with _entered(parts.federation):
-        where: dict[str, Any] = {"purse": config.purse()} if folder is None else {"books": folder.claim_books()}
-        session = Session(parts.allocator, parts.mechanism, parts.federation, learners=learners, **where)
-        for step in session.rounds():
+    session = session or assemble(config, None if folder is None else folder.path)
+    federation, allocator = session.federation, session.allocator
+    summary = Summary(_strategic(config, federation))
+    account = PrivacyAccount() if requirements_of(session.mechanism).protection else None
+    with _entered(federation):
+        budget = config.purse() if folder is None else folder.claim_books()
+        for step in session.rounds(budget, *(one for one in (summary, account) if one)):
             for observe in observers:
                 observe(step)
-        models = parts.federation.finish() if isinstance(parts.federation, Keeps) else {}
+        models = federation.finish() if isinstance(federation, Keeps) else {}
     result = summary.result(
         session.ended or "",
-        parts.allocator.belief() if isinstance(parts.allocator, Believer) else None,
+        allocator.belief() if isinstance(allocator, Believer) else None,
         models=models,
         privacy=None if account is None else account.spent(),
         **_identity(config),

@@ -12,7 +12,7 @@ from flwr.serverapp.strategy import Result, Strategy
 
 from bara.errors import ConfigError
 from bara.experiments.config import FLOWER_APP, Config
-from bara.experiments.factory import Parts, build_allocator, build_mechanism
+from bara.experiments.factory import build_allocator, build_mechanism
 from bara.experiments.run_folder import RunFolder
 from bara.experiments.runs import run
 from bara.experiments.sections import ClientsSection
@@ -25,6 +25,7 @@ from bara.plugins import check_option
 from bara.protocols import Requirements, requirements_of
 from bara.records import AwardedRound, RoundRecord, decimal_money
 from bara.reports.html import run_report
+from bara.session import Session
 
 PREFIX = "bara."
 """Under which an app's configuration (`[tool.flwr.app.config]`) holds bara's keys."""
@@ -82,8 +83,8 @@ def start(
             evaluate_config=evaluate_config,
         )
         log.info("bara: run folder %s", folder.path.resolve())
-        parts = Parts(build_allocator(config), mechanism, federation)
-        result = run(config, _show, folder=folder, parts=parts)
+        session = Session(build_allocator(config), mechanism, federation)
+        result = run(config, _show, folder=folder, session=session)
         folder.finish(result, run_report(result, config.to_toml(), folder.command))
     log.info("bara: %s; spent %s of %s", result.ended, result.spent, result.budget)
     return federation.result

@@ -24,7 +24,7 @@ class Logger(Protocol):
         ...
 
     def close(self, *, finished: bool) -> None:
-        """Let go, at the end of the run or of this sitting."""
+        """Let go, at the end of the run or of this session."""
         ...
 
 
