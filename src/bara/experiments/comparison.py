@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from bara.experiments.config import Config
 from bara.experiments.factory import FEDERATIONS
 from bara.experiments.results import Result, read_result
 from bara.experiments.runs import build_allocator, build_mechanism, run
+from bara.files import replacing
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,5 @@ def _read(path: Path) -> Result | None:
 
 
 def _store(folder: Path, cell: Cell, result: Result) -> None:
-    unfinished = folder / f"{cell.key}.{os.getpid()}.tmp"
-    unfinished.write_text(json.dumps(result.to_json()))
-    unfinished.replace(folder / f"{cell.key}.json")
+    with replacing(folder / f"{cell.key}.json", durable=False) as file:
+        file.write(json.dumps(result.to_json()).encode())
