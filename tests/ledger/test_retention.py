@@ -12,7 +12,7 @@ from bara.experiments import Config, run
 from bara.experiments.run_folder import RunFolder
 from bara.ledger import Terms, verify
 from bara.ledger._codec import bids_tree
-from bara.ledger._hashing import canonical, commitment
+from bara.ledger._events import canonical, commitment
 from bara.ledger.retention import RedactedAllocator
 
 DROP = Terms(retention="drop")

@@ -13,9 +13,16 @@ from bara.cli.options import AsJson, Debug, Folder, errors, examples, print_json
 from bara.errors import ConfigError
 from bara.experiments.run_folder import RunFolder
 from bara.ledger import Books, Receipt, operators, verify
-from bara.ledger.exports import as_json as line_json
-from bara.ledger.exports import export_tree, payouts_csv, statement_json, table_csv
-from bara.ledger.statements import lines, own_statement, payouts, statement
+from bara.ledger.statements import (
+    export_json,
+    line_json,
+    lines,
+    own_statement,
+    payouts_csv,
+    statement,
+    statement_json,
+    table_csv,
+)
 from bara.records import money, show_money
 from bara.reports.statements import own_table, statement_tables
 
@@ -102,14 +109,14 @@ def export_command(context: typer.Context, as_csv: AsCsv = False, debug: Debug =
         if as_csv:
             typer.echo(table_csv(lines(books)), nl=False)
         else:
-            print_json(export_tree(books))
+            print_json(export_json(books))
 
 
 @ledger_app.command("payouts", epilog=examples("bara ledger DIR payouts > payouts.csv"))
 def payouts_command(context: typer.Context, debug: Debug = False) -> None:
     """What is to be transferred to whom, as CSV."""
     with _books(context, debug) as books:
-        typer.echo(payouts_csv(books, payouts(books)), nl=False)
+        typer.echo(payouts_csv(books), nl=False)
 
 
 @ledger_app.command("topup", epilog=examples("bara ledger DIR topup 250"))

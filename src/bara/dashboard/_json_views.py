@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from bara.dashboard._labels import shown
-from bara.dashboard._round_view import sheet_tree
+from bara.dashboard._round_view import round_json
 from bara.dashboard._run_view import RunView
 from bara.dashboard._thinning import thin
 from bara.experiments.run_folder import command_for
@@ -41,7 +41,7 @@ def run_tree(view: RunView, after: int = -1) -> Tree:
         "of": len(view.rounds),
         "clients": clients_tree(view),
         "failures": failures_tree(view),
-        "sheet": None if view.newest is None else sheet_tree(view.newest, view.rounds),
+        "sheet": None if view.newest is None else round_json(view.newest, view.rounds),
     }
 
 
@@ -54,7 +54,7 @@ def identity(view: RunView) -> Tree:
         "mechanism": shown(_label(config.get("mechanism", {}))),
         "dataset": shown(str(dataset)),
         "seed": config.get("seed"),
-        "retention": "keep" if view.shows_bids else "drop",
+        "retention": "keep" if view.books.keeps_bids else "drop",
     }
 
 

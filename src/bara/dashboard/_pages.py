@@ -21,11 +21,12 @@ from bara.dashboard._event_stream import INTERVAL, Following
 from bara.dashboard._guard import Guard, Rules
 from bara.dashboard._json_views import run_tree
 from bara.dashboard._listing import list_tree
-from bara.dashboard._round_view import sheet_tree
+from bara.dashboard._round_view import round_json
 from bara.dashboard._run_index import Shelf
 from bara.dashboard._run_view import RunView
 from bara.dashboard._tables import TABLES
 from bara.errors import LedgerError
+from bara.ledger.progress import round_details
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -137,11 +138,11 @@ def _locked(view: RunView, make: Callable[[RunView], T]) -> T:
 
 
 def _round(view: RunView, number: int) -> dict[str, Any]:
-    sheet = view.sheet(min(number, 2**31 - 1))
-    if sheet is None:
+    details = round_details(view.books, min(number, 2**31 - 1))
+    if details is None:
         raise HTTPException(404, "There is no such round.")
     with view.lock:
-        return sheet_tree(sheet, view.rounds)
+        return round_json(details, view.rounds)
 
 
 def _number(text: str) -> int:

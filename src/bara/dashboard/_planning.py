@@ -3,20 +3,19 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from bara.ledger.progress import ClosedRound
-from bara.ledger.round_details import Sheet
+from bara.ledger.progress import ClosedRound, RoundDetails
 from bara.records import decimal_money
 
 
-def path_ahead(sheet: Sheet, rounds: Sequence[ClosedRound]) -> dict[str, list[float]] | None:
+def path_ahead(details: RoundDetails, rounds: Sequence[ClosedRound]) -> dict[str, list[float]] | None:
     """Rounds, and what would be left after each, in the corners of a two-phase plan; None where there is no plan."""
-    plan = (sheet.belief or {}).get("plan")
+    plan = (details.belief or {}).get("plan")
     if plan is None:
         return None
-    total, max_rounds, spent = sheet.purse
-    start, left = sheet.round - 1, total - spent
+    total, max_rounds, spent = details.purse
+    start, left = details.round - 1, total - spent
     phases = [(plan["main_n"], plan["main_rounds"]), (plan["end_n"], plan["end_rounds"])]
-    past = [one for one in rounds if one.round < sheet.round]
+    past = [one for one in rounds if one.round < details.round]
     weights = [length * _cost(n, past) for n, length in phases]
     scale = plan["spend"] / sum(weights) if sum(weights) else 0.0
     corners = [(float(start), float(left))]

@@ -6,8 +6,7 @@ from typing import Any
 from bara.dashboard._labels import shown
 from bara.dashboard._planning import path_ahead
 from bara.dashboard._thinning import thin
-from bara.ledger.progress import ClosedRound
-from bara.ledger.round_details import Sheet
+from bara.ledger.progress import ClosedRound, RoundDetails
 from bara.records import MAX_MONEY, Offer, decimal_money
 
 Tree = dict[str, Any]
@@ -19,23 +18,23 @@ MENU = 120
 """Points of a menu that are drawn."""
 
 
-def sheet_tree(sheet: Sheet, rounds: Sequence[ClosedRound]) -> Tree:
+def round_json(details: RoundDetails, rounds: Sequence[ClosedRound]) -> Tree:
     """One round: the menu with the offer's caps, the choice, the belief, who won and what became of it."""
     return {
-        "round": sheet.round,
-        "settled": sheet.settled,
-        "n": len(sheet.winners),
-        "cost": decimal_money(sum(line.promised for line in sheet.winners)),
-        "left": decimal_money(sheet.purse[0] - sheet.purse[2]),
-        "menu": None if sheet.menu is None else _menu(sheet, sheet.menu),
-        "belief": None if sheet.belief is None else _belief(sheet.belief),
-        "path": path_ahead(sheet, rounds),
-        "bids": _bids(sheet),
+        "round": details.round,
+        "settled": details.settled,
+        "n": len(details.winners),
+        "cost": decimal_money(sum(line.promised for line in details.winners)),
+        "left": decimal_money(details.purse[0] - details.purse[2]),
+        "menu": None if details.menu is None else _menu(details, details.menu),
+        "belief": None if details.belief is None else _belief(details.belief),
+        "path": path_ahead(details, rounds),
+        "bids": _bids(details),
     }
 
 
-def _menu(sheet: Sheet, costs: Sequence[int]) -> Tree:
-    offer = Offer(**{**sheet.offer, "table": tuple(table) if (table := sheet.offer.get("table")) else None})
+def _menu(details: RoundDetails, costs: Sequence[int]) -> Tree:
+    offer = Offer(**{**details.offer, "table": tuple(table) if (table := details.offer.get("table")) else None})
     caps = offer.vector(len(costs)).tolist()
     kept = thin(costs, MENU)
     return {
@@ -57,9 +56,9 @@ def _belief(belief: Mapping[str, Any]) -> Tree:
     }
 
 
-def _bids(sheet: Sheet) -> list[Tree]:
+def _bids(details: RoundDetails) -> list[Tree]:
     """Winners first, then, where bids may be seen, the others from the cheapest on."""
-    winners = {line.client: line for line in sheet.winners}
+    winners = {line.client: line for line in details.winners}
     rows = [
         {
             "client": shown(line.client),
@@ -68,9 +67,9 @@ def _bids(sheet: Sheet) -> list[Tree]:
             "paid": None if line.paid is None else decimal_money(line.paid),
             "became": "training" if line.paid is None else "paid" if line.reason is None else shown(line.reason),
         }
-        for line in sheet.winners
+        for line in details.winners
     ]
-    others = sorted((price, client) for client, price in (sheet.bids or {}).items() if client not in winners)
+    others = sorted((price, client) for client, price in (details.bids or {}).items() if client not in winners)
     rows += [
         {"client": shown(client), "asked": decimal_money(price), "promised": None, "paid": None, "became": "not chosen"}
         for price, client in others[: BIDS - len(rows)]

@@ -34,7 +34,7 @@ class StoredRound:
         settled: The settlement's event body, or None while it is not settled.
         promises: (client, amount), best first.
         settlements: (client, paid, reason).
-        sealed: The sealed parts that are still there, by name.
+        redactable: What may be dropped (bids, menu) and is still there, by name.
         declined: An operator would not have it: nobody trains and nobody is paid.
     """
 
@@ -42,7 +42,7 @@ class StoredRound:
     settled: Tree | None
     promises: Sequence[tuple[str, int]]
     settlements: Sequence[tuple[str, int, str | None]]
-    sealed: Mapping[str, Any]
+    redactable: Mapping[str, Any]
     declined: bool = False
 
 
@@ -79,8 +79,8 @@ def read_award(round_number: int, stored: StoredRound) -> AwardedRound:
     return AwardedRound(
         Purse(total, max_rounds, spent, round_number),
         Offer(**{**body["offer"], "table": _tuple(body["offer"].get("table"))}),
-        _read_bids(stored.sealed.get("bids")),
-        _read_costs(stored.sealed.get("menu")),
+        _read_bids(stored.redactable.get("bids")),
+        _read_costs(stored.redactable.get("menu")),
         Award(fell_short=body["fell_short"]) if stored.declined else _award(body, stored.promises),
         _read_belief(body["belief"]),
         None if stored.declined else body["privacy"],
@@ -97,6 +97,11 @@ def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRe
     delivered = {client: Evidence(**body["evidence"][client]) for client in body["delivered"]}
     void = {client: reasons[client] for client in body["void"]}
     return read_award(round_number, stored).settle(Delivery(evaluation, delivered, void))
+
+
+def asked_prices(bids: Tree | None) -> dict[str, int] | None:
+    """What each client asked, in micro-units, of bids in columns; None where they are dropped."""
+    return None if bids is None else dict(zip(bids["clients"], bids["prices"], strict=True))
 
 
 def _award(body: Tree, promises: Sequence[tuple[str, int]]) -> Award:
