@@ -24,7 +24,7 @@ from bara.ledger.statements import (
     table_csv,
 )
 from bara.records import money, show_money
-from bara.reports.statements import own_table, statement_tables
+from bara.reports.terminal import own_table, statement_tables
 
 ledger_app = typer.Typer(help="What each client was promised and paid; proof that the record is whole.")
 

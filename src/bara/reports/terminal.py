@@ -1,4 +1,4 @@
-"""What a person sees in the terminal."""
+"""What a person sees in the terminal: runs, comparisons, forecasts, audits, datasets, and a ledger's account."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,9 @@ from bara.experiments.paper.analysis import ExhibitResult
 from bara.experiments.results import Result
 from bara.experiments.standings import Standings
 from bara.experiments.statistics import estimate
+from bara.ledger.statements import ClientTotal, Line, RoundTotal, Statement
 from bara.mechanisms.audit import Finding
+from bara.records import show_money
 from bara.reports._rows import comparison_rows, show_estimate
 from bara.reports.paper import table_rows, told
 
@@ -72,7 +74,7 @@ def lying_text(result: Result) -> str:
 
 def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> RenderableType:
     """Allocators side by side; differences are paired by seed, against the first."""
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    table = _table()
     (first, *others), *rows = comparison_rows(results)
     table.add_column(first, overflow="fold")
     for column in others:
@@ -93,7 +95,7 @@ def exhibit_table(shown: ExhibitResult) -> RenderableType:
     """A figure or table of the paper: its rows where they are few, what is claimed and what was measured."""
     parts: list[RenderableType] = [Text(f"{shown.exhibit.name}: {shown.exhibit.title}", style="bold")]
     if shown.rows and "final" in shown.rows[0]:
-        table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+        table = _table()
         head, *rows = table_rows(shown)
         for place, column in enumerate(head):
             table.add_column(column, justify="right" if place > 1 else "left", no_wrap=place > 1)
@@ -106,7 +108,7 @@ def exhibit_table(shown: ExhibitResult) -> RenderableType:
 
 def suite_table(standings: Standings, failures: Sequence[Failure]) -> RenderableType:
     """Settings down, allocators across, the best of each setting bold; below, where each allocator stands."""
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    table = _table()
     table.add_column("setting", no_wrap=True)
     for allocator in standings.allocators:
         table.add_column(_plain(allocator), justify="right")
@@ -133,7 +135,7 @@ def suite_table(standings: Standings, failures: Sequence[Failure]) -> Renderable
 
 def outlook_table(found: Sequence[Outlook], past: int, draws: int) -> RenderableType:
     """What each allocator would make of each budget."""
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    table = _table()
     table.add_column("budget", justify="right")
     table.add_column("allocator", no_wrap=True)
     for column in ("final accuracy", "90 % interval", "rounds", "spent"):
@@ -166,7 +168,7 @@ def audit_table(mechanism: str, findings: Sequence[Finding]) -> RenderableType:
 
 def datasets_table(found: Sequence[Availability]) -> RenderableType:
     """Which datasets are here, and how to get the others."""
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    table = _table(collapse_padding=False)
     for column in ("dataset", "status", "where, or how to get it"):
         table.add_column(column, overflow="fold")
     for one in found:
@@ -183,6 +185,75 @@ def verification(report: Report) -> RenderableType:
         counts = f"{sum(report.train_counts):,} training and {sum(report.test_counts):,} test samples"
         lines.append(Text(f"as published ({report.version or 'no published checksum'}): {counts}", style="green"))
     return Group(*lines)
+
+
+def statement_tables(account: Statement) -> RenderableType:
+    """By client, by round, and the totals."""
+    private = any(c.privacy is not None for c in account.clients)
+    clients = _account_table("client", "won", "void", "asked", "promised", "paid", *["privacy"] * private)
+    for c in account.clients:
+        amounts = (_amount(c.asked), _amount(c.promised), _amount(c.paid))
+        clients.add_row(Text(c.client), str(c.won), str(c.void), *amounts, *[_epsilon(c.privacy)] * private)
+    return Group(Text(f"run {account.run}", style="bold"), clients, _rounds(account.rounds), _totals(account))
+
+
+def own_table(total: ClientTotal, own: Sequence[Line]) -> RenderableType:
+    """One client's own account."""
+    table = _account_table("round", "asked", "promised", "paid", "why not")
+    for line in own:
+        paid = "not settled" if line.paid is None else show_money(line.paid)
+        table.add_row(str(line.round), _amount(line.asked), _amount(line.promised), paid, Text(line.reason or ""))
+    words = f"{total.client}: {total.won} rounds won, {total.void} void, paid {show_money(total.paid)}"
+    if total.privacy is not None:
+        words += f", privacy spent {_epsilon(total.privacy)}"
+    return Group(Text(words, style="bold"), table)
+
+
+def _rounds(rounds: Sequence[RoundTotal]) -> Table:
+    table = _account_table("round", "delivered", "void", "promised", "paid", "accuracy")
+    for r in rounds:
+        accuracy = "" if r.accuracy is None else per_cent(r.accuracy)
+        paid = "not settled" if r.paid is None else show_money(r.paid)
+        table.add_row(str(r.round), str(r.n), str(r.void), _amount(r.promised), paid, accuracy)
+    return table
+
+
+def _totals(account: Statement) -> Text:
+    words = f"budget {show_money(account.budget)}"
+    if account.topped_up:
+        words += f" (opened with {show_money(account.opened_with)}, topped up by {show_money(account.topped_up)})"
+    words += f", spent {show_money(account.spent)}, left {show_money(account.left)}"
+    if account.outstanding:
+        words += f", of which {show_money(account.outstanding)} is promised and not settled"
+    return Text(f"{words}; {_standing(account)}")
+
+
+def _standing(account: Statement) -> str:
+    if account.ended:
+        return f"ended: {account.ended}"
+    if account.waiting is not None:
+        return f"round {account.waiting} waits for approval"
+    return "paused" if account.paused else "not ended"
+
+
+def _account_table(first: str, *others: str) -> Table:
+    table = _table(collapse_padding=False)
+    table.add_column(first, no_wrap=True)
+    for name in others:
+        table.add_column(name, justify="left" if name == "why not" else "right")
+    return table
+
+
+def _epsilon(privacy: float | None) -> str:
+    return "" if privacy is None else f"{privacy:.4g}"
+
+
+def _amount(micros: int | None) -> str:
+    return "" if micros is None else show_money(micros)
+
+
+def _table(*, collapse_padding: bool = True) -> Table:
+    return Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=collapse_padding)
 
 
 def _plain(text: str) -> str:
