@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from bara.errors import LedgerError, RunStoppedError
 from bara.faults import point
 from bara.ledger import _schema as schema
-from bara.ledger._codec import award_tree, bids_tree, read_award, read_record, settlement_tree
+from bara.ledger._codec import award_json, bids_json, read_award, read_record, settlement_json
 from bara.ledger._events import PAGE, START, Chain, Draft, canonical, commitment, new_salt, store_redactable
 from bara.ledger._reading import is_paused, last_of, stored_page, topped_up
 from bara.ledger.receipts import Receipt
@@ -223,11 +223,11 @@ class Books:
         promises = list(zip(award.clients, award.payments, strict=True))
         point("bids opened")
         with self.store.write() as connection:
-            parts = {"bids": bids_tree(awarded.bids), "menu": awarded.costs.tolist()}
+            parts = {"bids": bids_json(awarded.bids), "menu": awarded.costs.tolist()}
             digests = store_redactable(connection, run, number, parts)
             rows = [(run, number, client, rank, amount) for rank, (client, amount) in enumerate(promises)]
             insert(connection, schema.promises, rows)
-            body = {**award_tree(awarded), "menu": digests["menu"]}
+            body = {**award_json(awarded), "menu": digests["menu"]}
             self.chain.append(
                 connection,
                 Draft("bids", number, {"bids": digests["bids"]}),
@@ -248,7 +248,7 @@ class Books:
             insert(connection, schema.settlements, [(run, number, *row) for row in rows])
             insert(connection, schema.closings, [(run, number, *balance)])
             memory = self._drop(connection, number) if self.terms.retention == "drop" else {}
-            body = {**settlement_tree(record), **memory}
+            body = {**settlement_json(record), **memory}
             self.chain.append(connection, Draft("settled", number, body, [rows, balance]))
             point("settling")
         self._declined = ()
