@@ -6,7 +6,7 @@ import pytest
 from bara import Market
 from bara.allocators import Even
 from bara.dashboard import _run_view as views
-from bara.dashboard._event_stream import Following
+from bara.dashboard._event_stream import EventStream
 from bara.dashboard._forecast import Extrapolation
 from bara.dashboard._run_view import RunView
 from bara.ledger import Books, Store, read_books
@@ -45,7 +45,7 @@ def test_news_hold_only_the_rounds_since(going):
     view.refresh()
 
     async def watch():
-        stream = Following(view, interval=0.01).stream(after=1)
+        stream = EventStream(view, interval=0.01).messages(after=1)
         first = parse(await anext(stream))
         play(2)
         second = parse(await asyncio.wait_for(anext(stream), 10))
@@ -67,8 +67,8 @@ def test_a_hundred_watch_and_the_ledger_is_looked_at_once(going, monkeypatch):
     monkeypatch.setattr(view.__class__, "refresh", lambda self, real=RunView.refresh: looks.append(1) or real(self))
 
     async def watch():
-        following = Following(view, interval=0.05)
-        streams = [following.stream(after=2) for _ in range(100)]
+        news = EventStream(view, interval=0.05)
+        streams = [news.messages(after=2) for _ in range(100)]
         await asyncio.gather(*map(anext, streams))
         play(1)
         messages = await asyncio.wait_for(asyncio.gather(*map(anext, streams)), 10)
@@ -92,7 +92,7 @@ def test_who_has_missed_too_much_is_told_to_load_again(going, monkeypatch):
     view.refresh()
 
     async def first():
-        stream = Following(view).stream(after=-1)
+        stream = EventStream(view).messages(after=-1)
         message = parse(await anext(stream))
         await stream.aclose()
         return message

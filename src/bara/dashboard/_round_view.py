@@ -1,15 +1,14 @@
-"""One round as its page shows it: the menu and the offer, the choice, the belief, who won and what became of it."""
+"""One round as its page shows it: menu, offer and choice, the belief and its plan, who won and what became of it."""
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
-from bara.dashboard._labels import shown
-from bara.dashboard._planning import path_ahead
-from bara.dashboard._thinning import thin
+from bara.dashboard._presentation import shown, thin
 from bara.ledger.progress import ClosedRound, RoundDetails
 from bara.records import MAX_MONEY, Offer, decimal_money
 
-Tree = dict[str, Any]
+Json = dict[str, Any]
 
 BIDS = 200
 """Bids that are listed."""
@@ -18,8 +17,8 @@ MENU = 120
 """Points of a menu that are drawn."""
 
 
-def round_json(details: RoundDetails, rounds: Sequence[ClosedRound]) -> Tree:
-    """One round: the menu with the offer's caps, the choice, the belief, who won and what became of it."""
+def round_json(details: RoundDetails, rounds: Sequence[ClosedRound]) -> Json:
+    """All that the page shows."""
     return {
         "round": details.round,
         "settled": details.settled,
@@ -28,12 +27,12 @@ def round_json(details: RoundDetails, rounds: Sequence[ClosedRound]) -> Tree:
         "left": decimal_money(details.purse[0] - details.purse[2]),
         "menu": None if details.menu is None else _menu(details, details.menu),
         "belief": None if details.belief is None else _belief(details.belief),
-        "path": path_ahead(details, rounds),
+        "path": _path_ahead(details, rounds),
         "bids": _bids(details),
     }
 
 
-def _menu(details: RoundDetails, costs: Sequence[int]) -> Tree:
+def _menu(details: RoundDetails, costs: Sequence[int]) -> Json:
     offer = Offer(**{**details.offer, "table": tuple(table) if (table := details.offer.get("table")) else None})
     caps = offer.vector(len(costs)).tolist()
     kept = thin(costs, MENU)
@@ -44,7 +43,7 @@ def _menu(details: RoundDetails, costs: Sequence[int]) -> Tree:
     }
 
 
-def _belief(belief: Mapping[str, Any]) -> Tree:
+def _belief(belief: Mapping[str, Any]) -> Json:
     plan = belief.get("plan")
     return {
         "stage": shown(str(belief["stage"])),
@@ -56,7 +55,35 @@ def _belief(belief: Mapping[str, Any]) -> Tree:
     }
 
 
-def _bids(details: RoundDetails) -> list[Tree]:
+def _path_ahead(details: RoundDetails, rounds: Sequence[ClosedRound]) -> dict[str, list[float]] | None:
+    """Rounds, and what would be left after each, in the corners of a two-phase plan; None where there is no plan."""
+    plan = (details.belief or {}).get("plan")
+    if plan is None:
+        return None
+    total, max_rounds, spent = details.purse
+    start, left = details.round - 1, total - spent
+    phases = [(plan["main_n"], plan["main_rounds"]), (plan["end_n"], plan["end_rounds"])]
+    past = [one for one in rounds if one.round < details.round]
+    weights = [length * _cost(n, past) for n, length in phases]
+    scale = plan["spend"] / sum(weights) if sum(weights) else 0.0
+    corners = [(float(start), float(left))]
+    for (_, length), weight in zip(phases, weights, strict=True):
+        at, money = corners[-1]
+        corners.append((min(at + length, float(max_rounds)), max(money - scale * weight, 0.0)))
+    return {"round": [at for at, _ in corners], "left": [decimal_money(int(money)) for _, money in corners]}
+
+
+def _cost(n: int, past: Sequence[ClosedRound]) -> float:
+    """What n clients cost of late, or, where n was never recruited, as much a client as the nearest number did."""
+    played = [one for one in past if one.delivered][-100:]
+    if not played:
+        return float(n * n)  # the critical price grows about as the number of clients
+    nearest = min(abs(len(one.delivered) - n) for one in played)
+    some = [one for one in played if abs(len(one.delivered) - n) == nearest]
+    return fmean(one.paid / len(one.delivered) for one in some) * n
+
+
+def _bids(details: RoundDetails) -> list[Json]:
     """Winners first, then, where bids may be seen, the others from the cheapest on."""
     winners = {line.client: line for line in details.winners}
     rows = [

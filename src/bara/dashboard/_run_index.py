@@ -20,7 +20,7 @@ FRESH = 0.2
 
 
 @final
-class Shelf:
+class RunIndex:
     """One run's folder, or a folder of runs.
 
     Args:
