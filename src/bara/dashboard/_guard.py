@@ -19,6 +19,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "[")
 A page that reaches us by rebinding its own name asks under that name, never under an address in numbers.
 """
 
+COOKIE = "bara-dashboard"
+
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -52,9 +54,9 @@ class Rules:
     hosts: Collection[str] = LOOPBACK
     token: str | None = None
 
-    def accepts(self, presented: str | None) -> bool:
+    def accepts(self, presented: str) -> bool:
         """Whether that is the token; takes as long whatever is presented."""
-        return self.token is None or hmac.compare_digest(_digest(presented or ""), _digest(self.token))
+        return self.token is None or hmac.compare_digest(_digest(presented), _digest(self.token))
 
     @property
     def cookie(self) -> str:
@@ -69,13 +71,11 @@ class Guard:
     Args:
         app: The pages.
         rules: Whom to let in.
-        name: The cookie's name; several dashboards on one host need several.
     """
 
-    def __init__(self, app: ASGIApp, rules: Rules, name: str = "bara-dashboard") -> None:
+    def __init__(self, app: ASGIApp, rules: Rules) -> None:
         self._app = app
         self._rules = rules
-        self._name = name
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer for the pages, or let them."""
@@ -122,7 +122,7 @@ class Guard:
 
     def _has_cookie(self, headers: Headers) -> bool:
         try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self._name)
+            found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
         except CookieError:
             return False
         return found is not None and hmac.compare_digest(_digest(found.value), _digest(self._rules.cookie))
@@ -132,7 +132,7 @@ class Guard:
         path = "/" + scope["path"].lstrip("/")  # never to //elsewhere
         response = RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), 303)
         secure = scope.get("scheme") == "https" or headers.get("x-forwarded-proto") == "https"
-        response.set_cookie(self._name, self._rules.cookie, httponly=True, samesite="strict", secure=secure)
+        response.set_cookie(COOKIE, self._rules.cookie, httponly=True, samesite="strict", secure=secure)
         return response
 
 
