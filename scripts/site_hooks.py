@@ -17,8 +17,8 @@ import bara
 from bara.cli import app
 from bara.experiments import Config
 
-INSIDE = re.compile(r"cli|faults$")
-"""Rooms without a page: the command line has its own, and tests alone break things on purpose."""
+INSIDE = re.compile(r"cli|faults$|files$")
+"""Rooms without a page: the command line has its own; faults and files are for the inside."""
 
 DOCTEST = re.compile(r"^>>> .*?(?=^\s*$|\Z)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)

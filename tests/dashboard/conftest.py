@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from bara.dashboard._guard import Rules
 from bara.dashboard._pages import make_app
-from bara.dashboard._run_index import Shelf
+from bara.dashboard._run_index import RunIndex
 from bara.experiments import Config, run
 from bara.experiments.run_folder import RunFolder
 
@@ -34,7 +34,7 @@ def visit(tmp_path):
     """A visitor of the runs below a folder."""
 
     def make(rules=None, folder=None, host="localhost"):
-        app = make_app(Shelf(folder or tmp_path / "runs"), rules or Rules(), interval=0.05)
+        app = make_app(RunIndex(folder or tmp_path / "runs"), rules or Rules(), interval=0.05)
         return TestClient(app, base_url=f"http://{host}", follow_redirects=False)
 
     return make

@@ -6,11 +6,10 @@ import pytest
 from bara import Market
 from bara.allocators import Even
 from bara.dashboard import _run_view as views
-from bara.dashboard._event_stream import Following
+from bara.dashboard._event_stream import EventStream
 from bara.dashboard._forecast import Extrapolation
 from bara.dashboard._run_view import RunView
-from bara.ledger import Books, Store
-from bara.ledger.looking import look
+from bara.ledger import Books, Store, read_books
 from bara.ledger.progress import closed_rounds
 from bara.mechanisms import bid_price_first
 from bara.records import Purse, RoundRecord
@@ -42,11 +41,11 @@ def parse(message):
 def test_news_hold_only_the_rounds_since(going):
     path, play = going
     play(4)
-    view = RunView("run", "run", lambda: look(path))
+    view = RunView("run", "run", lambda: read_books(path))
     view.refresh()
 
     async def watch():
-        stream = Following(view, interval=0.01).stream(after=1)
+        stream = EventStream(view, interval=0.01).messages(after=1)
         first = parse(await anext(stream))
         play(2)
         second = parse(await asyncio.wait_for(anext(stream), 10))
@@ -62,14 +61,14 @@ def test_news_hold_only_the_rounds_since(going):
 def test_a_hundred_watch_and_the_ledger_is_looked_at_once(going, monkeypatch):
     path, play = going
     play(3)
-    view = RunView("run", "run", lambda: look(path))
+    view = RunView("run", "run", lambda: read_books(path))
     view.refresh()
     looks = []
     monkeypatch.setattr(view.__class__, "refresh", lambda self, real=RunView.refresh: looks.append(1) or real(self))
 
     async def watch():
-        following = Following(view, interval=0.05)
-        streams = [following.stream(after=2) for _ in range(100)]
+        news = EventStream(view, interval=0.05)
+        streams = [news.messages(after=2) for _ in range(100)]
         await asyncio.gather(*map(anext, streams))
         play(1)
         messages = await asyncio.wait_for(asyncio.gather(*map(anext, streams)), 10)
@@ -89,11 +88,11 @@ def test_who_has_missed_too_much_is_told_to_load_again(going, monkeypatch):
     path, play = going
     play(12)
     monkeypatch.setattr("bara.dashboard._event_stream.MOST", 10)
-    view = RunView("run", "run", lambda: look(path))
+    view = RunView("run", "run", lambda: read_books(path))
     view.refresh()
 
     async def first():
-        stream = Following(view).stream(after=-1)
+        stream = EventStream(view).messages(after=-1)
         message = parse(await anext(stream))
         await stream.aclose()
         return message
@@ -110,21 +109,21 @@ def test_the_stream_of_a_run_that_has_ended_ends(make_run, visit):
 
 def test_a_page_grown_round_by_round_is_the_page_read_at_once(going):
     path, play = going
-    grown = RunView("run", "run", lambda: look(path))
+    grown = RunView("run", "run", lambda: read_books(path))
     for _ in range(10):
         play(1)
         grown.refresh()
-    whole = RunView("run", "run", lambda: look(path))
+    whole = RunView("run", "run", lambda: read_books(path))
     whole.refresh()
     assert (grown.rounds, grown.totals, grown.failures) == (whole.rounds, whole.totals, whole.failures)
     assert grown.forecast == whole.forecast
 
 
 @pytest.mark.parametrize("read", ["closed_rounds", "failures", "add_totals"])
-def test_a_round_that_is_settled_while_a_page_reads_is_for_the_next_look(going, monkeypatch, read):
+def test_a_round_that_is_settled_while_a_page_reads_is_for_the_next_read_books(going, monkeypatch, read):
     path, play = going
     play(3)
-    view = RunView("run", "run", lambda: look(path))
+    view = RunView("run", "run", lambda: read_books(path))
     real = getattr(views, read)
     with monkeypatch.context() as patch:
         patch.setattr(views, read, lambda *args: play(4) or real(*args))
@@ -132,7 +131,7 @@ def test_a_round_that_is_settled_while_a_page_reads_is_for_the_next_look(going, 
     assert view.failures, "nobody failed: this test shows nothing"
     assert view.state.closed == view.rounds[-1].round == 2
     view.refresh()
-    whole = RunView("run", "run", lambda: look(path))
+    whole = RunView("run", "run", lambda: read_books(path))
     whole.refresh()
     assert (view.rounds, view.totals, view.failures) == (whole.rounds, whole.totals, whole.failures)
 
@@ -141,10 +140,10 @@ def test_a_run_that_took_anothers_place_is_read_anew(going, make_run):
     path, play = going
     play(30)
     place = [path]
-    view = RunView("run", "run", lambda: look(place[0]))
+    view = RunView("run", "run", lambda: read_books(place[0]))
     view.refresh()
     place[0] = make_run() / "ledger.db"
-    view.books = look(place[0])
+    view.books = read_books(place[0])
     view.refresh()
     assert view.rounds[-1].round == 12
 
@@ -152,7 +151,7 @@ def test_a_run_that_took_anothers_place_is_read_anew(going, make_run):
 def test_a_long_run_is_forecast_in_blocks(going):
     path, play = going
     play(40)
-    rounds = closed_rounds(look(path), -1, 39)
+    rounds = closed_rounds(read_books(path), -1, 39)
     long = [rounds[0], *rounds[1:] * 100]
     forecast = Extrapolation(8).forecast(long, 100)
     assert abs(forecast.accuracy - rounds[-1].accuracy) < 0.15

@@ -1,8 +1,8 @@
 import pytest
 
 from bara.dashboard._guard import Rules
-from bara.dashboard._run_index import Shelf
-from bara.dashboard.server import Place
+from bara.dashboard._run_index import RunIndex
+from bara.dashboard.server import Address
 from bara.errors import ConfigError
 
 TOKEN = "correct-horse-battery"  # noqa: S105
@@ -25,16 +25,31 @@ def test_nothing_can_be_changed(make_run, visit, method):
         assert visit().request(method, path).status_code == 405
 
 
-@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "10.0.0.7", "", "[::1"])
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "10.0.0.7", "", "[evil.example]"])
 def test_a_foreign_host_is_refused(make_run, visit, host):
     make_run()
-    assert visit().get("/index.json", headers={"host": host}).status_code == 421
+    assert visit().get("/index.json", headers={"host": host}).status_code == 400
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:9999", "127.0.0.1:1", "[::1]:80", "LOCALHOST"])
 def test_this_machine_under_any_of_its_names_is_served(make_run, visit, host):
     make_run()
     assert visit().get("/index.json", headers={"host": host}).status_code == 200
+
+
+def test_a_dashboard_answers_at_the_address_it_prints_and_the_names_it_was_given(make_run, visit):
+    make_run()
+
+    def answer(address, host):
+        return visit(address.rules()).get("/index.json", headers={"host": host}).status_code
+
+    assert answer(Address("127.0.0.2"), "127.0.0.2:8765") == 200
+    assert answer(Address("127.0.0.2"), "127.0.0.3:8765") == 400
+    assert answer(Address("::1"), "[::1]:8765") == 200
+    assert answer(Address(hosts=["Runs.Example"]), "runs.example") == 200
+    assert answer(Address(hosts=["Runs.Example"]), "www.runs.example") == 400
+    with pytest.raises(ConfigError, match="stands for several hosts"):
+        Address(hosts=["*.example"]).rules()
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "https://localhost.evil"])
@@ -67,7 +82,7 @@ def test_no_path_leads_out_of_the_folder(make_run, visit, tmp_path, path):
     answer = visit().get(path)
     assert answer.status_code == 404
     assert "secret" not in answer.text
-    assert Shelf(runs).names() == []
+    assert RunIndex(runs).names() == []
 
 
 def test_without_the_token_nothing_is_seen(make_run, visit):
@@ -113,16 +128,21 @@ def test_the_cookie_is_for_tls_only_where_a_proxy_says_so(make_run, visit):
 
 
 def test_another_address_needs_a_token_and_has_one_made():
-    assert Place().rules().token is None
-    assert Place("::1").rules().token is None
-    made = Place("0.0.0.0").rules()  # noqa: S104
+    assert Address().rules().token is None
+    assert Address("::1").rules().token is None
+    made = Address("0.0.0.0").rules()  # noqa: S104
     assert len(made.token) >= 32
-    assert made.token != Place("0.0.0.0").rules().token  # noqa: S104
-    assert made.knows_host("192.0.2.7:8765")
-    assert not made.knows_host("evil.example")
-    assert Place("0.0.0.0", hosts=["runs.example"]).rules().knows_host("runs.example")  # noqa: S104
+    assert made.token != Address("0.0.0.0").rules().token  # noqa: S104
     with pytest.raises(ConfigError, match="at least 16"):
-        Place(token="short").rules()  # noqa: S106
+        Address(token="short").rules()  # noqa: S106
+
+
+@pytest.mark.parametrize("host", ["192.0.2.7:8765", "runs.example", "evil.example"])
+def test_another_address_is_served_under_any_name_to_who_knows_the_token_and_to_nobody_else(make_run, visit, host):
+    make_run()
+    visitor = visit(Address("0.0.0.0", token=TOKEN).rules(), host=host)  # noqa: S104
+    assert visitor.get("/index.json").status_code == 401
+    assert visitor.get("/index.json", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
 
 
 def test_looking_leaves_the_folder_as_it_was(make_run, visit):
@@ -130,9 +150,3 @@ def test_looking_leaves_the_folder_as_it_was(make_run, visit):
     before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
     visit().get("/runs/one.json")
     assert {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()} == before
-
-
-def test_a_dashboard_answers_at_the_address_it_prints_and_the_names_it_was_given():
-    assert Place("127.0.0.2").rules().knows_host("127.0.0.2:8765")
-    assert not Place("127.0.0.2").rules().knows_host("127.0.0.3:8765")
-    assert Place(hosts=["Runs.Example"]).rules().knows_host("runs.example")

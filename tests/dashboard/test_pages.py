@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from bara.dashboard._json_views import state_tree
-from bara.dashboard._run_index import Shelf
+from bara.dashboard._json_views import state_json
+from bara.dashboard._run_index import RunIndex
 from bara.errors import LedgerError
 from bara.experiments.run_folder import RunFolder
 from bara.ledger.progress import state
@@ -24,48 +24,48 @@ def test_every_page_has_a_twin_in_json(make_run, visit):
 def test_the_numbers_are_those_of_the_ledger(make_run, visit):
     with RunFolder.find(make_run("one", "clients.failure_rate=0.3")) as folder:
         account = statement(folder.open_books())
-    tree = visit().get("/runs/one.json").json()
-    assert tree["glance"]["spent"] == account.spent / 1e6
-    assert tree["glance"]["left"] == account.left / 1e6
-    assert sum(tree["rounds"]["cost"]) == pytest.approx(account.spent / 1e6)
-    assert {one["client"]: one["paid"] for one in tree["clients"]["top"]} == {
+    page = visit().get("/runs/one.json").json()
+    assert page["glance"]["spent"] == account.spent / 1e6
+    assert page["glance"]["left"] == account.left / 1e6
+    assert sum(page["rounds"]["cost"]) == pytest.approx(account.spent / 1e6)
+    assert {one["client"]: one["paid"] for one in page["clients"]["top"]} == {
         one.client: one.paid / 1e6 for one in account.clients
     }
-    assert {one["client"]: one["asked"] for one in tree["clients"]["top"]} == {
+    assert {one["client"]: one["asked"] for one in page["clients"]["top"]} == {
         one.client: one.asked / 1e6 for one in account.clients
     }
-    assert tree["failures"]["count"] == sum(one.void for one in account.clients) > 0
-    assert tree["state"]["word"] == "finished"
+    assert page["failures"]["count"] == sum(one.void for one in account.clients) > 0
+    assert page["state"]["word"] == "finished"
 
 
 def test_a_round_shows_menu_choice_and_belief_as_they_were(make_run, visit):
     make_run("one", "allocator.name=bara")
     visitor = visit()
-    sheet = visitor.get("/runs/one/rounds/5.json").json()
-    assert sheet["cost"] == sheet["menu"]["cost"][sheet["n"] - 1]
-    assert len(sheet["belief"]["mean"]) == len(sheet["belief"]["arms"]) == 5
-    assert [one["became"] for one in sheet["bids"]].count("paid") == sheet["n"]
-    assert len(sheet["bids"]) == 6
+    details = visitor.get("/runs/one/rounds/5.json").json()
+    assert details["cost"] == details["menu"]["cost"][details["n"] - 1]
+    assert len(details["belief"]["mean"]) == len(details["belief"]["arms"]) == 5
+    assert [one["became"] for one in details["bids"]].count("paid") == details["n"]
+    assert len(details["bids"]) == 6
     assert visitor.get("/runs/one/rounds/99.json").status_code == 404
 
 
 def test_a_plan_is_drawn_down_to_what_it_leaves(make_run, visit):
     make_run("one", "allocator.name=planner", "budget.max_rounds=20")
-    sheet = visit().get("/runs/one/rounds/10.json").json()
-    plan, path = sheet["belief"]["plan"], sheet["path"]
+    details = visit().get("/runs/one/rounds/10.json").json()
+    plan, path = details["belief"]["plan"], details["path"]
     assert path["round"][0] == 9
-    assert path["left"][0] == sheet["left"]
-    assert path["left"][-1] == pytest.approx(sheet["left"] - plan["spend"], abs=1e-3)
+    assert path["left"][0] == details["left"]
+    assert path["left"][-1] == pytest.approx(details["left"] - plan["spend"], abs=1e-3)
 
 
 def test_where_bids_are_dropped_nobodys_bid_and_no_menu_is_shown(make_run, visit):
     make_run("one", "ledger.retention=drop", "budget.max_rounds=4")
     visitor = visit()
-    tree = visitor.get("/runs/one.json").json()
-    sheet = visitor.get("/runs/one/rounds/2.json").json()
-    assert sheet["menu"] is None
-    assert {one["became"] for one in sheet["bids"]} == {"paid"}
-    assert all(one["asked"] is None for one in [*sheet["bids"], *tree["clients"]["top"]])
+    page = visitor.get("/runs/one.json").json()
+    details = visitor.get("/runs/one/rounds/2.json").json()
+    assert details["menu"] is None
+    assert {one["became"] for one in details["bids"]} == {"paid"}
+    assert all(one["asked"] is None for one in [*details["bids"], *page["clients"]["top"]])
     asked = [line.split(",")[3] for line in visitor.get("/runs/one/clients.csv").text.splitlines()]
     assert set(asked) == {"asked", ""}
 
@@ -74,12 +74,12 @@ def test_the_bids_of_a_round_in_training_are_not_shown_where_they_will_be_droppe
     monkeypatch.setattr("hostile.Hostile.train", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         make_run("one", "federation.engine=hostile:Hostile", "clients.count=8", "ledger.retention=drop")
-    tree = visit().get("/runs/one.json").json()
-    assert tree["state"]["word"] == "stopped"
-    assert tree["sheet"]["round"] == 1
-    assert tree["sheet"]["menu"] is None
-    assert {one["asked"] for one in tree["sheet"]["bids"]} == {None}
-    assert {one["became"] for one in tree["sheet"]["bids"]} == {"training"}
+    page = visit().get("/runs/one.json").json()
+    assert page["state"]["word"] == "stopped"
+    assert page["sheet"]["round"] == 1
+    assert page["sheet"]["menu"] is None
+    assert {one["asked"] for one in page["sheet"]["bids"]} == {None}
+    assert {one["became"] for one in page["sheet"]["bids"]} == {"training"}
 
 
 def test_a_hostile_name_is_spelled_out_and_cut_but_whole_in_the_table(make_run, visit):
@@ -165,39 +165,39 @@ def test_a_run_whose_process_was_killed_is_stopped_and_says_how_to_resume_it(tmp
     )
     try:
         assert process.stdout.readline() == b"started\n"
-        view = Shelf(tmp_path / "runs").view("one two")
-        assert state_tree(view)["word"] == "running"
+        view = RunIndex(tmp_path / "runs").view("one two")
+        assert state_json(view)["word"] == "running"
         assert not view.refresh()
     finally:
         process.kill()
         process.communicate(timeout=60)
     assert view.refresh()
     assert not view.refresh()
-    assert state_tree(view)["word"] == "stopped"
-    assert state_tree(view)["resume"] == f"bara resume '{tmp_path}/runs/one two'"
+    assert state_json(view)["word"] == "stopped"
+    assert state_json(view)["resume"] == f"bara resume '{tmp_path}/runs/one two'"
 
 
 def test_a_crowd_that_comes_at_once_is_one_look(make_run, monkeypatch):
     make_run()
-    shelf, looks = Shelf(make_run("two").parent), []
+    index, looks = RunIndex(make_run("two").parent), []
     monkeypatch.setattr("bara.dashboard._run_view.state", lambda books: looks.append(1) or state(books))
     for _ in range(20):
-        shelf.view("one")
+        index.view("one")
     assert len(looks) < 20
-    assert shelf.view("one").refresh() is False  # and who asks without patience is served what is there now
+    assert index.view("one").refresh() is False  # and who asks without patience is served what is there now
     assert len(looks) >= 2
 
 
 def test_a_look_that_fails_halfway_counts_nothing_twice(make_run, monkeypatch):
     folder = make_run("one", "clients.failure_rate=0.5")
-    whole = Shelf(folder.parent).view("one").totals
+    whole = RunIndex(folder.parent).view("one").totals
 
     def away(*_):
         monkeypatch.undo()
         raise LedgerError("the database is away")
 
-    shelf = Shelf(folder.parent)
+    index = RunIndex(folder.parent)
     monkeypatch.setattr("bara.dashboard._run_view.failures", away)
     with pytest.raises(LedgerError):
-        shelf.view("one")
-    assert shelf.view("one").totals == whole
+        index.view("one")
+    assert index.view("one").totals == whole

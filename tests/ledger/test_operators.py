@@ -9,10 +9,9 @@ from bara.errors import ConfigError, LedgerError, RunStoppedError
 from bara.experiments import Config, run
 from bara.experiments.run_folder import RunFolder
 from bara.ledger import Books, Receipt, Terms, operators, verify
-from bara.ledger.exports import payouts_csv, statement_json, table_csv
 from bara.ledger.progress import add_totals, closed_rounds, failures
 from bara.ledger.signatures import check_client_receipt, client_receipt, public_key
-from bara.ledger.statements import lines, own_statement, payouts, statement
+from bara.ledger.statements import lines, own_statement, payouts_csv, statement, statement_json, table_csv
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.client_cap import ClientCap
 from bara.records import MAX_MONEY, money
@@ -366,7 +365,7 @@ def test_a_statement_adds_up_and_a_clients_own_shows_nobody_elses_bids(open_book
 def test_payouts_are_what_was_paid(open_books, play_into):
     books = open_books()
     play_into(books)
-    rows = [line.split(",") for line in payouts_csv(books, payouts(books)).splitlines()[1:]]
+    rows = [line.split(",") for line in payouts_csv(books).splitlines()[1:]]
     assert sum(money(amount) for _, amount, _, _ in rows) == statement(books).spent
 
 

@@ -11,8 +11,8 @@ from bara.errors import LedgerError
 from bara.experiments import Config, run
 from bara.experiments.run_folder import RunFolder
 from bara.ledger import Terms, verify
-from bara.ledger._codec import bids_tree
-from bara.ledger._hashing import canonical, commitment
+from bara.ledger._codec import bids_json
+from bara.ledger._events import canonical, commitment
 from bara.ledger.retention import RedactedAllocator
 
 DROP = Terms(retention="drop")
@@ -147,7 +147,7 @@ def test_a_dropped_price_cannot_be_guessed_back(open_books, play_into, tmp_path)
     """Knowing every bid but the salt, one cannot tell whether a guess is right."""
     books = open_books("dropped", DROP)
     steps = play_into(books, allocator=RedactedAllocator(Even()))
-    promised = {"bids": canonical(bids_tree(steps[1].bids)), "awarded": canonical(steps[1].costs.tolist())}
+    promised = {"bids": canonical(bids_json(steps[1].bids)), "awarded": canonical(steps[1].costs.tolist())}
     with closing(sqlite3.connect(tmp_path / "dropped.db")) as connection:
         for kind, content in promised.items():
             (body,) = connection.execute(
@@ -164,4 +164,4 @@ def test_with_the_salt_it_could(open_books, play_into, tmp_path):
     with closing(sqlite3.connect(tmp_path / "kept.db")) as connection:
         (body,) = connection.execute("SELECT body FROM events WHERE kind = 'bids' AND round = 1").fetchone()
         (salt,) = connection.execute("SELECT salt FROM sealed WHERE part = 'bids' AND round = 1").fetchone()
-    assert commitment(salt, canonical(bids_tree(steps[1].bids))) in body
+    assert commitment(salt, canonical(bids_json(steps[1].bids))) in body

@@ -28,10 +28,10 @@ def dashboard_command(
     with errors(debug):
         from bara.plugins import import_path
 
-        place = import_path("bara.dashboard.server:Place")
+        address = import_path("bara.dashboard.server:Address")
         serve = import_path("bara.dashboard.server:serve")
         serve(
             folder,
-            place(host, port, token or os.environ.get(TOKEN), allow_host),
+            address(host, port, token or os.environ.get(TOKEN), allow_host),
             lambda line: typer.echo(line, err=line[:4] != "http"),
         )

@@ -56,9 +56,7 @@ def statement_command(
 ) -> None:
     """Who was promised and paid what, by client and by round."""
     with _books(context, debug) as books:
-        from bara.ledger.exports import as_json as line_json
-        from bara.ledger.exports import statement_json, table_csv
-        from bara.ledger.statements import own_statement, statement
+        from bara.ledger.statements import line_json, own_statement, statement, statement_json, table_csv
         from bara.reports.statements import own_table, statement_tables
 
         if client is not None:
@@ -106,23 +104,21 @@ def verify_command(
 def export_command(context: typer.Context, as_csv: AsCsv = False, debug: Debug = False) -> None:
     """Everything that is not sealed: each event (JSON), or each promise and what became of it (CSV)."""
     with _books(context, debug) as books:
-        from bara.ledger.exports import export_tree, table_csv
-        from bara.ledger.statements import lines
+        from bara.ledger.statements import export_json, lines, table_csv
 
         if as_csv:
             typer.echo(table_csv(lines(books)), nl=False)
         else:
-            print_json(export_tree(books))
+            print_json(export_json(books))
 
 
 @ledger_app.command("payouts", epilog=examples("bara ledger DIR payouts > payouts.csv"))
 def payouts_command(context: typer.Context, debug: Debug = False) -> None:
     """What is to be transferred to whom, as CSV."""
     with _books(context, debug) as books:
-        from bara.ledger.exports import payouts_csv
-        from bara.ledger.statements import payouts
+        from bara.ledger.statements import payouts_csv
 
-        typer.echo(payouts_csv(books, payouts(books)), nl=False)
+        typer.echo(payouts_csv(books), nl=False)
 
 
 @ledger_app.command("topup", epilog=examples("bara ledger DIR topup 250"))

@@ -7,9 +7,9 @@ from typing import Any, final
 
 from starlette.concurrency import run_in_threadpool
 
-from bara.dashboard._json_views import run_tree
+from bara.dashboard._json_views import run_json
+from bara.dashboard._presentation import MOST
 from bara.dashboard._run_view import RunView
-from bara.dashboard._thinning import MOST
 from bara.errors import LedgerError
 
 INTERVAL = 1.0
@@ -20,8 +20,8 @@ HEARTBEAT = 15.0
 
 
 @final
-class Following:
-    """Everyone who watches one run."""
+class EventStream:
+    """The news of one run, for everyone who watches it."""
 
     def __init__(self, view: RunView, interval: float = INTERVAL) -> None:
         self._view = view
@@ -29,9 +29,9 @@ class Following:
         self._watchers = 0
         self._poller: asyncio.Task[None] | None = None
         self._news = asyncio.Event()  # replaced at each news, so that all who wait wake once
-        self._messages: dict[int, asyncio.Task[tuple[bytes, int]]] = {}
+        self._made: dict[int, asyncio.Task[tuple[bytes, int]]] = {}
 
-    async def stream(self, after: int) -> AsyncIterator[bytes]:
+    async def messages(self, after: int) -> AsyncIterator[bytes]:
         """What is new since that round, and from then on everything as it happens, until the run has ended."""
         self._watchers += 1
         if self._poller is None:
@@ -64,22 +64,22 @@ class Following:
                 continue
             if changed:
                 news, self._news = self._news, asyncio.Event()
-                self._messages.clear()
+                self._made.clear()
                 news.set()
 
     async def _message(self, after: int) -> tuple[bytes, int]:
         """The message for those who have seen that round; made once for all of them."""
-        task = self._messages.get(after)
+        task = self._made.get(after)
         if task is None:
-            task = self._messages[after] = asyncio.create_task(run_in_threadpool(self._make, after))
+            task = self._made[after] = asyncio.create_task(run_in_threadpool(self._make, after))
         return await asyncio.shield(task)
 
     def _make(self, after: int) -> tuple[bytes, int]:
         with self._view.lock:
             closed = self._view.rounds[-1].round if self._view.rounds else -1
             missed = closed - after
-            tree: dict[str, Any] = {"reload": True} if missed > MOST else run_tree(self._view, after)
-        return f"id: {closed}\ndata: {json.dumps(tree, separators=(',', ':'))}\n\n".encode(), closed
+            news: dict[str, Any] = {"reload": True} if missed > MOST else run_json(self._view, after)
+        return f"id: {closed}\ndata: {json.dumps(news, separators=(',', ':'))}\n\n".encode(), closed
 
 
 async def _within(news: asyncio.Event, seconds: float) -> bool:

@@ -1,4 +1,4 @@
-"""Who may ask: the right host, no foreign page, and beyond this machine only who knows the token."""
+"""Who may ask: no foreign page, and beyond this machine only who knows the token."""
 
 import hashlib
 import hmac
@@ -13,7 +13,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+LOOPBACK = ("localhost", "127.0.0.1", "[")
+"""This machine's names as `TrustedHostMiddleware` reads them: of an IPv6 address, `[::1]:8765`, up to the first colon.
+
+A page that reaches us by rebinding its own name asks under that name, never under an address in numbers.
+"""
+
+COOKIE = "bara-dashboard"
 
 HEADERS = {
     "content-security-policy": (
@@ -30,7 +36,10 @@ HEADERS = {
 
 def is_loopback(host: str) -> bool:
     """Whether an address is reached from this machine only."""
-    return host == "localhost" or (_address(host) is not None and ipaddress.ip_address(host).is_loopback)
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -38,23 +47,16 @@ class Rules:
     """Whom to let in.
 
     Attributes:
-        hosts: Names under which the dashboard may be asked for, beside addresses in numbers.
-        addresses: Whether any address in numbers will do: a page that was tricked here by its own name has a name.
+        hosts: Names under which the dashboard may be asked for; "*" for any, where there is a token to know.
         token: What a visitor must know; None for nothing.
     """
 
     hosts: Collection[str] = LOOPBACK
-    addresses: bool = False
     token: str | None = None
 
-    def knows_host(self, host: str) -> bool:
-        """Whether a request for that host is meant for us."""
-        name = _hostname(host)
-        return name in self.hosts or (self.addresses and _address(name) is not None)
-
-    def accepts(self, presented: str | None) -> bool:
+    def accepts(self, presented: str) -> bool:
         """Whether that is the token; takes as long whatever is presented."""
-        return self.token is None or hmac.compare_digest(_digest(presented or ""), _digest(self.token))
+        return self.token is None or hmac.compare_digest(_digest(presented), _digest(self.token))
 
     @property
     def cookie(self) -> str:
@@ -69,13 +71,11 @@ class Guard:
     Args:
         app: The pages.
         rules: Whom to let in.
-        name: The cookie's name; several dashboards on one host need several.
     """
 
-    def __init__(self, app: ASGIApp, rules: Rules, name: str = "bara-dashboard") -> None:
+    def __init__(self, app: ASGIApp, rules: Rules) -> None:
         self._app = app
         self._rules = rules
-        self._name = name
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer for the pages, or let them."""
@@ -91,16 +91,16 @@ class Guard:
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 
+        # Hosts have the same name in capitals; Starlette's check, further in, compares letter by letter.
+        headers = [(name, value.lower() if name == b"host" else value) for name, value in scope["headers"]]
+        scope = {**scope, "headers": headers}
         refusal = self._refusal(scope)
         await (self._app if refusal is None else refusal)(scope, receive, send_safely)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
-        host = headers.get("host", "")
-        if not self._rules.knows_host(host):
-            return PlainTextResponse("This dashboard has no such host; see --allow-host.\n", 421)
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and urlsplit(origin).netloc != headers.get("host", ""):
             return PlainTextResponse("Another site's page may not ask.\n", 403)
         return None if self._rules.token is None else self._admission(scope, headers)
 
@@ -114,15 +114,15 @@ class Guard:
         if not given and ((scheme.lower() == "bearer" and self._rules.accepts(bearer)) or self._has_cookie(headers)):
             return None
         return PlainTextResponse(
-            "Required is the token: open the address that `bara dashboard` printed, or send it as "
-            "`Authorization: Bearer TOKEN`.\n",
+            "The token is missing or wrong: open the address that `bara dashboard` printed, or send it "
+            "as `Authorization: Bearer TOKEN`.\n",
             401,
             {"www-authenticate": "Bearer"},
         )
 
     def _has_cookie(self, headers: Headers) -> bool:
         try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self._name)
+            found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
         except CookieError:
             return False
         return found is not None and hmac.compare_digest(_digest(found.value), _digest(self._rules.cookie))
@@ -132,22 +132,8 @@ class Guard:
         path = "/" + scope["path"].lstrip("/")  # never to //elsewhere
         response = RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), 303)
         secure = scope.get("scheme") == "https" or headers.get("x-forwarded-proto") == "https"
-        response.set_cookie(self._name, self._rules.cookie, httponly=True, samesite="strict", secure=secure)
+        response.set_cookie(COOKIE, self._rules.cookie, httponly=True, samesite="strict", secure=secure)
         return response
-
-
-def _hostname(host: str) -> str:
-    try:
-        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
-    except ValueError:
-        return ""
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        return None
 
 
 def _digest(text: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What pages show, as trees that JSON can say; amounts are decimal numbers in the budget's unit."""
+"""What pages show, as JSON: the list of runs, one run, several side by side; amounts are decimal numbers."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,16 +8,24 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from bara.dashboard._labels import shown
-from bara.dashboard._round_view import sheet_tree
+from bara.dashboard._presentation import shown, thin
+from bara.dashboard._round_view import Json, round_json
+from bara.dashboard._run_index import RunIndex
 from bara.dashboard._run_view import RunView
-from bara.dashboard._thinning import thin
+from bara.errors import LedgerError
 from bara.experiments.run_folder import command_for
 from bara.ledger.progress import ClosedRound
 from bara.ledger.statements import ClientTotal
 from bara.records import decimal_money
 
-Tree = dict[str, Any]
+LISTED = 200
+"""Runs that are listed, newest first."""
+
+COMPARED = 8
+"""Runs that one page compares; more lines than that no eye can tell apart."""
+
+LISTED_POINTS, COMPARED_POINTS = 60, 400
+"""Points of a run's curve in the list, and beside others."""
 
 CLIENTS = 24
 """Clients that a figure shows one by one; the others are added up."""
@@ -28,37 +36,68 @@ FAILURES = 20
 RECENT = 10
 
 
-def run_tree(view: RunView, after: int = -1) -> Tree:
+def index_json(index: RunIndex) -> Json:
+    """Every run with where it stands; one that cannot be read says why."""
+    names = index.names()
+    return {
+        "folder": shown(index.folder.name),
+        "count": len(names),
+        "runs": [_listed(index, name) for name in names[:LISTED]],
+    }
+
+
+def _listed(index: RunIndex, name: str) -> Json:
+    try:
+        view = index.view(name)
+    except (LedgerError, LookupError) as error:
+        return {"name": name, "run": shown(name), "error": shown(str(error))}
+    with view.lock:
+        values = [one.accuracy for one in view.rounds]
+        return {"name": view.name, **_summary(view), "spark": [values[i] for i in thin(values, LISTED_POINTS)]}
+
+
+def compare_json(views: Sequence[RunView]) -> Json:
+    """What they reached and what it cost, and their rounds in columns."""
+    return {"runs": [_compared(view) for view in views], "most": COMPARED}
+
+
+def _compared(view: RunView) -> Json:
+    with view.lock:
+        kept = thin([one.accuracy for one in view.rounds], COMPARED_POINTS)
+        return {"name": view.name, **_summary(view), "rounds": _columns([view.rounds[i] for i in kept])}
+
+
+def run_json(view: RunView, after: int = -1) -> Json:
     """Everything a run's page shows; with `after`, only the rounds since."""
     since = [one for one in view.rounds if one.round > after]
     kept = thin([one.accuracy for one in since])
     return {
-        "run": shown(view.name),
-        **identity(view),
-        "state": state_tree(view),
-        "glance": glance(view),
-        "rounds": columns([since[i] for i in kept]),
+        **_summary(view),
+        "rounds": _columns([since[i] for i in kept]),
         "of": len(view.rounds),
-        "clients": clients_tree(view),
-        "failures": failures_tree(view),
-        "sheet": None if view.newest is None else sheet_tree(view.newest, view.rounds),
+        "clients": _clients(view),
+        "failures": _failures(view),
+        "sheet": None if view.newest is None else round_json(view.newest, view.rounds),
     }
 
 
-def identity(view: RunView) -> Tree:
-    """What was run."""
+def _summary(view: RunView) -> Json:
+    """What was run and how it stands."""
     config, engine = view.config, view.engine
     dataset = config.get("data", {}).get("name") if engine in {"simulator", "flower"} else engine
     return {
+        "run": shown(view.name),
         "allocator": shown(_label(config.get("allocator", {}))),
         "mechanism": shown(_label(config.get("mechanism", {}))),
         "dataset": shown(str(dataset)),
         "seed": config.get("seed"),
-        "retention": "keep" if view.shows_bids else "drop",
+        "retention": "keep" if view.books.keeps_bids else "drop",
+        "state": state_json(view),
+        "glance": _glance(view),
     }
 
 
-def state_tree(view: RunView) -> Tree:
+def state_json(view: RunView) -> Json:
     """Whether it runs, waits, has ended or was stopped before its end, and since when there is no news."""
     state = view.state
     if state is None:
@@ -77,7 +116,7 @@ def state_tree(view: RunView) -> Tree:
     }
 
 
-def glance(view: RunView) -> Tree:
+def _glance(view: RunView) -> Json:
     """The few numbers that answer: where is my money going, and is it working?"""
     rounds, state = view.rounds, view.state
     total = state.total if state is not None else view.books.purse.total
@@ -98,14 +137,14 @@ def glance(view: RunView) -> Tree:
         "forecast": None if view.forecast is None else asdict(view.forecast),
         "active": len(active),
         "clients": view.config.get("clients", {}).get("count"),
-        "bought": bought(rounds),
+        "bought": _bought(rounds),
         "returned": decimal_money(sum(one.returned for one in view.failures)),
         "failed": len(view.failures),
         "top_share": _top_share(view.totals, spent),
     }
 
 
-def bought(rounds: Sequence[ClosedRound], part: float = 0.1) -> Tree | None:
+def _bought(rounds: Sequence[ClosedRound], part: float = 0.1) -> Json | None:
     """What the last tenth of the budget did to the accuracy, each end a mean of five rounds."""
     if len(rounds) < 12:
         return None
@@ -119,7 +158,7 @@ def bought(rounds: Sequence[ClosedRound], part: float = 0.1) -> Tree | None:
     }
 
 
-def columns(rounds: Sequence[ClosedRound]) -> Tree:
+def _columns(rounds: Sequence[ClosedRound]) -> Json:
     """Rounds in columns, as figures want them."""
     return {
         "round": [one.round for one in rounds],
@@ -133,7 +172,7 @@ def columns(rounds: Sequence[ClosedRound]) -> Tree:
     }
 
 
-def clients_tree(view: RunView) -> Tree:
+def _clients(view: RunView) -> Json:
     """Who was paid most, one by one, and all others together."""
     ranked = sorted(view.totals.values(), key=lambda one: (-one.paid, one.client))
     rest = ranked[CLIENTS:]
@@ -144,7 +183,7 @@ def clients_tree(view: RunView) -> Tree:
     }
 
 
-def failures_tree(view: RunView) -> Tree:
+def _failures(view: RunView) -> Json:
     """Why winners did not deliver, and the newest of them."""
     reasons = Counter(shown(one.reason) for one in view.failures)
     newest = view.failures[: -FAILURES - 1 : -1]
@@ -177,7 +216,7 @@ def _pace(rounds: Sequence[ClosedRound]) -> float | None:
     return (last - first).total_seconds() / (len(some) - 1)
 
 
-def _top_share(totals: Mapping[str, ClientTotal], spent: int) -> Tree | None:
+def _top_share(totals: Mapping[str, ClientTotal], spent: int) -> Json | None:
     """How much of the money the best paid quarter of all clients got."""
     if not spent:
         return None
@@ -199,7 +238,7 @@ def _sum(totals: Sequence[ClientTotal]) -> ClientTotal:
     )
 
 
-def _total(one: ClientTotal, label: str) -> Tree:
+def _total(one: ClientTotal, label: str) -> Json:
     return {
         "client": label,
         "won": one.won,

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import TypeVar, final
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -11,21 +11,21 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from bara.dashboard._comparing import MOST_RUNS, compare_tree
-from bara.dashboard._event_stream import INTERVAL, Following
+from bara.dashboard._event_stream import INTERVAL, EventStream
 from bara.dashboard._guard import Guard, Rules
-from bara.dashboard._json_views import run_tree
-from bara.dashboard._listing import list_tree
-from bara.dashboard._round_view import sheet_tree
-from bara.dashboard._run_index import Shelf
+from bara.dashboard._json_views import COMPARED, compare_json, index_json, run_json
+from bara.dashboard._round_view import Json, round_json
+from bara.dashboard._run_index import RunIndex
 from bara.dashboard._run_view import RunView
 from bara.dashboard._tables import TABLES
 from bara.errors import LedgerError
+from bara.ledger.progress import round_details
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -37,10 +37,10 @@ Handler = Callable[[Request], Awaitable[Response]]
 class Pages:
     """What is answered to whom has passed the guard."""
 
-    def __init__(self, shelf: Shelf, interval: float) -> None:
-        self._shelf = shelf
+    def __init__(self, index: RunIndex, interval: float) -> None:
+        self._index = index
         self._interval = interval
-        self._followings: dict[RunView, Following] = {}
+        self._streams: dict[RunView, EventStream] = {}
 
     def routes(self) -> list[Route | Mount]:
         """Every address there is; a twin stands before its page."""
@@ -60,24 +60,24 @@ class Pages:
 
     async def home(self, _request: Request) -> Response:
         """The list of runs, or the only one."""
-        if self._shelf.single:
-            return RedirectResponse(f"/runs/{quote(self._shelf.names()[0])}", 307)
+        if self._index.single:
+            return RedirectResponse(f"/runs/{quote(self._index.names()[0])}", 307)
         return _file("index.html")
 
     async def index(self, _request: Request) -> Response:
         """All runs."""
-        return _json(await run_in_threadpool(list_tree, self._shelf))
+        return _json(await run_in_threadpool(index_json, self._index))
 
     async def compare(self, request: Request) -> Response:
         """Several runs side by side."""
-        names = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
+        names = list(dict.fromkeys(request.query_params.getlist("run")))[:COMPARED]
         views = [await self._view(name) for name in names]
-        return _json(await run_in_threadpool(compare_tree, views))
+        return _json(await run_in_threadpool(compare_json, views))
 
     async def run(self, request: Request) -> Response:
         """One run."""
         view = await self._view(request.path_params["name"])
-        return _json(await run_in_threadpool(_locked, view, run_tree))
+        return _json(await run_in_threadpool(_locked, view, run_json))
 
     async def round(self, request: Request) -> Response:
         """One round of it."""
@@ -102,32 +102,36 @@ class Pages:
     async def events(self, request: Request) -> Response:
         """The news of one run, as they happen."""
         view = await self._view(request.path_params["name"])
-        following = self._followings.get(view)
-        if following is None:
-            following = self._followings[view] = Following(view, self._interval)
+        stream = self._streams.get(view)
+        if stream is None:
+            stream = self._streams[view] = EventStream(view, self._interval)
         seen = request.headers.get("last-event-id") or request.query_params.get("after", "-1")
-        return StreamingResponse(following.stream(_number(seen)), media_type="text/event-stream")
+        return StreamingResponse(stream.messages(_number(seen)), media_type="text/event-stream")
 
     async def _view(self, name: str) -> RunView:
         try:
-            return await run_in_threadpool(self._shelf.view, name)
+            return await run_in_threadpool(self._index.view, name)
         except LookupError:
             raise HTTPException(404, "There is no such run here.") from None
 
 
-def make_app(shelf: Shelf, rules: Rules, *, interval: float = INTERVAL) -> Starlette:
+def make_app(index: RunIndex, rules: Rules, *, interval: float = INTERVAL) -> Starlette:
     """The whole application, guarded.
 
     Args:
-        shelf: The runs.
+        index: The runs.
         rules: Whom to let in.
         interval: Seconds between looks at a ledger that somebody watches.
     """
-    middleware = [Middleware(Guard, rules=rules), Middleware(GZipMiddleware, minimum_size=2000)]
+    middleware = [
+        Middleware(Guard, rules=rules),
+        Middleware(TrustedHostMiddleware, allowed_hosts=[*rules.hosts], www_redirect=False),
+        Middleware(GZipMiddleware, minimum_size=2000),
+    ]
     return Starlette(
-        routes=Pages(shelf, interval).routes(),
+        routes=Pages(index, interval).routes(),
         middleware=middleware,
-        exception_handlers={LedgerError: _unreadable, HTTPException: _plain},
+        exception_handlers={LedgerError: _unreadable},
     )
 
 
@@ -136,12 +140,12 @@ def _locked(view: RunView, make: Callable[[RunView], T]) -> T:
         return make(view)
 
 
-def _round(view: RunView, number: int) -> dict[str, Any]:
-    sheet = view.sheet(min(number, 2**31 - 1))
-    if sheet is None:
+def _round(view: RunView, number: int) -> Json:
+    details = round_details(view.books, min(number, 2**31 - 1))
+    if details is None:
         raise HTTPException(404, "There is no such round.")
     with view.lock:
-        return sheet_tree(sheet, view.rounds)
+        return round_json(details, view.rounds)
 
 
 def _number(text: str) -> int:
@@ -162,15 +166,9 @@ def _file(name: str) -> Response:
     return FileResponse(ASSETS / name, headers={"cache-control": "no-cache"})
 
 
-def _json(tree: Any) -> Response:
-    return Response(json.dumps(tree, separators=(",", ":"), allow_nan=False), media_type="application/json")
+def _json(content: Json) -> Response:
+    return Response(json.dumps(content, separators=(",", ":"), allow_nan=False), media_type="application/json")
 
 
 async def _unreadable(_request: Request, error: Exception) -> Response:
     return PlainTextResponse(f"{error}\n", 503)
-
-
-async def _plain(_request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    detail = error.detail if isinstance(error, HTTPException) else ""
-    return PlainTextResponse(f"{detail}\n", status)

@@ -1,16 +1,14 @@
-"""One round as its page shows it: the menu and the offer, the choice, the belief, who won and what became of it."""
+"""One round as its page shows it: menu, offer and choice, the belief and its plan, who won and what became of it."""
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
-from bara.dashboard._labels import shown
-from bara.dashboard._planning import path_ahead
-from bara.dashboard._thinning import thin
-from bara.ledger.progress import ClosedRound
-from bara.ledger.round_details import Sheet
+from bara.dashboard._presentation import shown, thin
+from bara.ledger.progress import ClosedRound, RoundDetails
 from bara.records import MAX_MONEY, Offer, decimal_money
 
-Tree = dict[str, Any]
+Json = dict[str, Any]
 
 BIDS = 200
 """Bids that are listed."""
@@ -19,23 +17,23 @@ MENU = 120
 """Points of a menu that are drawn."""
 
 
-def sheet_tree(sheet: Sheet, rounds: Sequence[ClosedRound]) -> Tree:
-    """One round: the menu with the offer's caps, the choice, the belief, who won and what became of it."""
+def round_json(details: RoundDetails, rounds: Sequence[ClosedRound]) -> Json:
+    """All that the page shows."""
     return {
-        "round": sheet.round,
-        "settled": sheet.settled,
-        "n": len(sheet.winners),
-        "cost": decimal_money(sum(line.promised for line in sheet.winners)),
-        "left": decimal_money(sheet.purse[0] - sheet.purse[2]),
-        "menu": None if sheet.menu is None else _menu(sheet, sheet.menu),
-        "belief": None if sheet.belief is None else _belief(sheet.belief),
-        "path": path_ahead(sheet, rounds),
-        "bids": _bids(sheet),
+        "round": details.round,
+        "settled": details.settled,
+        "n": len(details.winners),
+        "cost": decimal_money(sum(line.promised for line in details.winners)),
+        "left": decimal_money(details.purse[0] - details.purse[2]),
+        "menu": None if details.menu is None else _menu(details, details.menu),
+        "belief": None if details.belief is None else _belief(details.belief),
+        "path": _path_ahead(details, rounds),
+        "bids": _bids(details),
     }
 
 
-def _menu(sheet: Sheet, costs: Sequence[int]) -> Tree:
-    offer = Offer(**{**sheet.offer, "table": tuple(table) if (table := sheet.offer.get("table")) else None})
+def _menu(details: RoundDetails, costs: Sequence[int]) -> Json:
+    offer = Offer(**{**details.offer, "table": tuple(table) if (table := details.offer.get("table")) else None})
     caps = offer.vector(len(costs)).tolist()
     kept = thin(costs, MENU)
     return {
@@ -45,7 +43,7 @@ def _menu(sheet: Sheet, costs: Sequence[int]) -> Tree:
     }
 
 
-def _belief(belief: Mapping[str, Any]) -> Tree:
+def _belief(belief: Mapping[str, Any]) -> Json:
     plan = belief.get("plan")
     return {
         "stage": shown(str(belief["stage"])),
@@ -57,9 +55,37 @@ def _belief(belief: Mapping[str, Any]) -> Tree:
     }
 
 
-def _bids(sheet: Sheet) -> list[Tree]:
+def _path_ahead(details: RoundDetails, rounds: Sequence[ClosedRound]) -> dict[str, list[float]] | None:
+    """Rounds, and what would be left after each, in the corners of a two-phase plan; None where there is no plan."""
+    plan = (details.belief or {}).get("plan")
+    if plan is None:
+        return None
+    total, max_rounds, spent = details.purse
+    start, left = details.round - 1, total - spent
+    phases = [(plan["main_n"], plan["main_rounds"]), (plan["end_n"], plan["end_rounds"])]
+    past = [one for one in rounds if one.round < details.round]
+    weights = [length * _cost(n, past) for n, length in phases]
+    scale = plan["spend"] / sum(weights) if sum(weights) else 0.0
+    corners = [(float(start), float(left))]
+    for (_, length), weight in zip(phases, weights, strict=True):
+        at, money = corners[-1]
+        corners.append((min(at + length, float(max_rounds)), max(money - scale * weight, 0.0)))
+    return {"round": [at for at, _ in corners], "left": [decimal_money(int(money)) for _, money in corners]}
+
+
+def _cost(n: int, past: Sequence[ClosedRound]) -> float:
+    """What n clients cost of late, or, where n was never recruited, as much a client as the nearest number did."""
+    played = [one for one in past if one.delivered][-100:]
+    if not played:
+        return float(n * n)  # the critical price grows about as the number of clients
+    nearest = min(abs(len(one.delivered) - n) for one in played)
+    some = [one for one in played if abs(len(one.delivered) - n) == nearest]
+    return fmean(one.paid / len(one.delivered) for one in some) * n
+
+
+def _bids(details: RoundDetails) -> list[Json]:
     """Winners first, then, where bids may be seen, the others from the cheapest on."""
-    winners = {line.client: line for line in sheet.winners}
+    winners = {line.client: line for line in details.winners}
     rows = [
         {
             "client": shown(line.client),
@@ -68,9 +94,9 @@ def _bids(sheet: Sheet) -> list[Tree]:
             "paid": None if line.paid is None else decimal_money(line.paid),
             "became": "training" if line.paid is None else "paid" if line.reason is None else shown(line.reason),
         }
-        for line in sheet.winners
+        for line in details.winners
     ]
-    others = sorted((price, client) for client, price in (sheet.bids or {}).items() if client not in winners)
+    others = sorted((price, client) for client, price in (details.bids or {}).items() if client not in winners)
     rows += [
         {"client": shown(client), "asked": decimal_money(price), "promised": None, "paid": None, "became": "not chosen"}
         for price, client in others[: BIDS - len(rows)]

@@ -9,9 +9,8 @@ from typing import final
 
 from bara.dashboard._run_view import RunView
 from bara.errors import ConfigError, LedgerError
-from bara.ledger import Books
+from bara.ledger import Books, read_books
 from bara.ledger.locks import is_held
-from bara.ledger.looking import look
 
 DEPTH = 3
 """Folders below the given one in which runs are looked for."""
@@ -21,7 +20,7 @@ FRESH = 0.2
 
 
 @final
-class Shelf:
+class RunIndex:
     """One run's folder, or a folder of runs.
 
     Args:
@@ -87,7 +86,7 @@ def _books(path: Path) -> Books:
         url = tomllib.loads((path / "config.toml").read_text()).get("ledger", {}).get("url")
     except (OSError, ValueError, AttributeError) as error:
         raise LedgerError(f"cannot read the configuration of {path.name!r}: {error}") from error
-    return look(path / "ledger.db") if url is None else look(str(url), path.resolve().name)
+    return read_books(path / "ledger.db") if url is None else read_books(str(url), path.resolve().name)
 
 
 def _age(path: Path) -> float:

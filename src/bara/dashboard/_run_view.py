@@ -8,8 +8,17 @@ from typing import Any, final
 
 from bara.dashboard._forecast import Extrapolation, Forecast, planned
 from bara.ledger import Books
-from bara.ledger.progress import ClosedRound, Failure, State, add_totals, closed_rounds, failures, state
-from bara.ledger.round_details import Sheet, kept, sheet
+from bara.ledger.progress import (
+    ClosedRound,
+    FailedDelivery,
+    RoundDetails,
+    State,
+    add_totals,
+    closed_rounds,
+    failures,
+    round_details,
+    state,
+)
 from bara.ledger.statements import ClientTotal
 
 
@@ -66,10 +75,6 @@ class RunView:
             self._looked = time.monotonic()
             return changed or alone != before
 
-    def sheet(self, number: int) -> Sheet | None:
-        """One round in full."""
-        return sheet(self.books, number)
-
     @property
     def config(self) -> dict[str, Any]:
         """What the run was opened with."""
@@ -85,18 +90,13 @@ class RunView:
         """The deadline."""
         return self.books.purse.max_rounds
 
-    @property
-    def shows_bids(self) -> bool:
-        """Whether its retention lets bids and menus be seen."""
-        return kept(self.books)
-
     def _forget(self) -> None:
         self.books = self._open()
         self.state: State | None = None
         self.rounds: list[ClosedRound] = []
         self.totals = dict[str, ClientTotal]()
-        self.failures: list[Failure] = []
-        self.newest: Sheet | None = None
+        self.failures: list[FailedDelivery] = []
+        self.newest: RoundDetails | None = None
         self.forecast: Forecast | None = None
         self._extrapolation = Extrapolation(int(self.config.get("clients", {}).get("count", 2)))
 
@@ -105,7 +105,7 @@ class RunView:
         closed = found.closed  # what is settled while we read is for the next look
         new = closed_rounds(self.books, last, closed)
         failed = failures(self.books, last, closed)
-        newest = self.sheet(closed + 1) or self.sheet(closed)
+        newest = round_details(self.books, closed + 1) or round_details(self.books, closed)
         add_totals(self.books, self.totals, new)  # the last that can fail: what was read counts once
         self.failures += failed
         self.rounds += new

@@ -12,7 +12,7 @@ import uvicorn
 
 from bara.dashboard._guard import LOOPBACK, Rules, is_loopback
 from bara.dashboard._pages import make_app
-from bara.dashboard._run_index import Shelf
+from bara.dashboard._run_index import RunIndex
 from bara.errors import ConfigError
 
 YIELDS = 10
@@ -23,14 +23,15 @@ SHORTEST = 16
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where to serve.
+class Address:
+    """Where to serve, and whom.
 
     Attributes:
         host: The address to listen on.
         port: The port; 0 for any that is free.
         token: What visitors must know; None for a new one where the address is not loopback, and none otherwise.
-        hosts: Further names under which visitors may ask, as a proxy that adds TLS hands them on.
+        hosts: Further names under which visitors may ask, as a proxy that adds TLS hands them on. Beyond loopback,
+            where all need the token, they may ask under any.
     """
 
     host: str = "127.0.0.1"
@@ -41,23 +42,23 @@ class Place:
     def rules(self) -> Rules:
         """Whom to let in."""
         if self.token is not None and len(self.token) < SHORTEST:
-            raise ConfigError(f"the token has {len(self.token)} characters; required are at least {SHORTEST}")
-        names = {name.lower() for name in (*LOOPBACK, self.host, *self.hosts)}
+            raise ConfigError(f"the token has {len(self.token)} characters; it must have at least {SHORTEST}")
+        if wild := [name for name in self.hosts if "*" in name]:
+            raise ConfigError(f"{wild[0]!r} stands for several hosts; expected the name of one")
         if is_loopback(self.host):
-            return Rules(names, token=self.token)
-        names |= {name.lower() for name in (socket.gethostname(), socket.getfqdn())}
-        return Rules(names, addresses=True, token=self.token or secrets.token_urlsafe(24))
+            return Rules({name.lower() for name in (*LOOPBACK, self.host, *self.hosts)}, self.token)
+        return Rules(("*",), self.token or secrets.token_urlsafe(24))
 
 
-def serve(folder: Path, place: Place, say: Callable[[str], None]) -> None:
+def serve(folder: Path, address: Address, say: Callable[[str], None]) -> None:
     """Serve until interrupted; says where, once it listens."""
-    rules = place.rules()
-    app = make_app(Shelf(folder), rules)
-    listener = _listen(place)
+    rules = address.rules()
+    app = make_app(RunIndex(folder), rules)
+    listener = _listen(address)
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     say(f"http://{shown}:{port}/" + (f"?token={rules.token}" if rules.token else ""))
-    if not is_loopback(place.host):
+    if not is_loopback(address.host):
         say(
             "Whoever can listen on the network can read along: put TLS before it, for example with Caddy "
             f"(`caddy reverse-proxy --from NAME --to 127.0.0.1:{port}`, and here `--host 127.0.0.1 --allow-host NAME "
@@ -71,9 +72,9 @@ def serve(folder: Path, place: Place, say: Callable[[str], None]) -> None:
         uvicorn.Server(config).run([listener])
 
 
-def _listen(place: Place) -> socket.socket:
+def _listen(address: Address) -> socket.socket:
     try:
-        family = socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)[0]
+        family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(family[4][:2], family=family[0], backlog=512)
     except OSError as error:
-        raise ConfigError(f"cannot listen on {place.host}:{place.port}: {error.strerror or error}") from None
+        raise ConfigError(f"cannot listen on {address.host}:{address.port}: {error.strerror or error}") from None

@@ -3,7 +3,6 @@
 import hashlib
 import importlib
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -19,6 +18,7 @@ from bara.experiments.config import Config
 from bara.experiments.factory import FEDERATIONS, build_allocator, build_mechanism
 from bara.experiments.results import Result, read_result, write_table
 from bara.experiments.runs import run
+from bara.files import replacing
 from bara.plugins import nearest
 
 
@@ -208,9 +208,8 @@ def _read(path: Path) -> Result | None:
 
 
 def _store(folder: Path, cell: Cell, result: Result) -> None:
-    unfinished = folder / f"{cell.key}.{os.getpid()}.tmp"
-    unfinished.write_text(json.dumps(result.to_json()))
-    unfinished.replace(folder / f"{cell.key}.json")
+    with replacing(folder / f"{cell.key}.json", durable=False) as file:
+        file.write(json.dumps(result.to_json()).encode())
 
 
 _CLUSTERS = {"dask": "distributed", "ray": "ray"}

@@ -16,7 +16,7 @@ from bara.experiments.results import Result, read_result
 from bara.faults import point
 from bara.ledger import Books, Receipt, Store, Terms, verify
 from bara.ledger.locks import only_process, only_session
-from bara.ledger.operators import go_on
+from bara.ledger.operators import continue_run
 from bara.ledger.receipts import write_whole
 from bara.ledger.store import HEAD, whole_url
 from bara.records import money
@@ -95,7 +95,7 @@ class RunFolder(contextlib.ExitStack):
         if not finding.ok:
             raise LedgerError(f"the ledger of {self.path} is not whole: event {finding.wrong}: {finding.problem}")
         _refuse_changes(self.config, Config.parse(books.opening["config"]))
-        go_on(books)
+        continue_run(books)
         return books
 
     def open_books(self) -> Books:
@@ -171,7 +171,7 @@ class RunFolder(contextlib.ExitStack):
 
     def _readable(self) -> Store:
         """The ledger in a folder that cannot be written to."""
-        store = Store.look(self.path / "ledger.db")
+        store = Store.read_only(self.path / "ledger.db")
         self.callback(store.close)
         if (version := store.version()) != HEAD:
             raise LedgerError(

@@ -5,7 +5,6 @@ the flat state and the round's number are everything there is to save: no optimi
 """
 
 import json
-import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bara.errors import TrainingError
+from bara.files import replacing
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -58,18 +58,8 @@ def save(
     """
     arrays: Arrays = {"state": state} if isinstance(state, np.ndarray) else state
     words = json.dumps({"format": FORMAT, "round": round, "extra": dict(extra or {}), "sum": _sum(arrays)})
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("wb") as file:
-            np.savez(file, about=np.array(words), **arrays)  # type: ignore[arg-type] # a name is no option here
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-    if durable:
-        _sync_folder(path.parent)
+    with replacing(path, durable=durable) as file:
+        np.savez(file, about=np.array(words), **arrays)  # type: ignore[arg-type] # a name is no option here
 
 
 def load(path: Path) -> Checkpoint:
@@ -96,12 +86,3 @@ def _sum(arrays: Arrays) -> int:
     for name in sorted(arrays):
         total = zlib.crc32(np.ascontiguousarray(arrays[name]).tobytes(), total)
     return total
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name itself durable, where folders can be synced."""
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

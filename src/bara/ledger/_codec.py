@@ -1,4 +1,4 @@
-"""Records as trees that JSON can say, and back again without loss."""
+"""Records as JSON, and back again without loss."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -22,7 +22,7 @@ from bara.records import (
     RoundRecord,
 )
 
-Tree = dict[str, Any]
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -34,25 +34,25 @@ class StoredRound:
         settled: The settlement's event body, or None while it is not settled.
         promises: (client, amount), best first.
         settlements: (client, paid, reason).
-        sealed: The sealed parts that are still there, by name.
+        redactable: What may be dropped (bids, menu) and is still there, by name.
         declined: An operator would not have it: nobody trains and nobody is paid.
     """
 
-    promised: Tree | None
-    settled: Tree | None
+    promised: Json | None
+    settled: Json | None
     promises: Sequence[tuple[str, int]]
     settlements: Sequence[tuple[str, int, str | None]]
-    sealed: Mapping[str, Any]
+    redactable: Mapping[str, Any]
     declined: bool = False
 
 
-def bids_tree(bids: Bids) -> Tree:
+def bids_json(bids: Bids) -> Json:
     """Bids in columns."""
     columns = {name: values.tolist() for name, values in bids.columns.items()}
     return {"clients": list(bids.clients), "prices": bids.prices.tolist(), "columns": columns}
 
 
-def award_tree(awarded: AwardedRound) -> Tree:
+def award_json(awarded: AwardedRound) -> Json:
     """An awarded round without its bids, its menu and its amounts, which have places of their own."""
     return {
         "purse": [awarded.purse.total, awarded.purse.max_rounds, awarded.purse.spent],
@@ -64,7 +64,7 @@ def award_tree(awarded: AwardedRound) -> Tree:
     }
 
 
-def settlement_tree(record: RoundRecord) -> Tree:
+def settlement_json(record: RoundRecord) -> Json:
     """What came of a round, without its amounts."""
     evidence = {client: _sparse(vars(e)) for client, e in record.delivery.delivered.items()}
     # A delivery keeps the order in which clients were named; a record that is read back must keep it too.
@@ -79,8 +79,8 @@ def read_award(round_number: int, stored: StoredRound) -> AwardedRound:
     return AwardedRound(
         Purse(total, max_rounds, spent, round_number),
         Offer(**{**body["offer"], "table": _tuple(body["offer"].get("table"))}),
-        _read_bids(stored.sealed.get("bids")),
-        _read_costs(stored.sealed.get("menu")),
+        _read_bids(stored.redactable.get("bids")),
+        _read_costs(stored.redactable.get("menu")),
         Award(fell_short=body["fell_short"]) if stored.declined else _award(body, stored.promises),
         _read_belief(body["belief"]),
         None if stored.declined else body["privacy"],
@@ -99,12 +99,17 @@ def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRe
     return read_award(round_number, stored).settle(Delivery(evaluation, delivered, void))
 
 
-def _award(body: Tree, promises: Sequence[tuple[str, int]]) -> Award:
+def asked_prices(bids: Json | None) -> dict[str, int] | None:
+    """What each client asked, in micro-units, of bids in columns; None where they are dropped."""
+    return None if bids is None else dict(zip(bids["clients"], bids["prices"], strict=True))
+
+
+def _award(body: Json, promises: Sequence[tuple[str, int]]) -> Award:
     clients, payments = zip(*promises, strict=True) if promises else ((), ())
     return Award(clients, payments, _tuple(body["weights"]), body["fell_short"])
 
 
-def _read_belief(tree: Tree | None) -> Belief | None:
+def _read_belief(tree: Json | None) -> Belief | None:
     if tree is None:
         return None
     plan = tree.get("plan")
@@ -112,7 +117,7 @@ def _read_belief(tree: Tree | None) -> Belief | None:
     return Belief(**{**known, "plan": None if plan is None else Plan(**plan)})
 
 
-def _read_bids(tree: Tree | None) -> Bids:
+def _read_bids(tree: Json | None) -> Bids:
     if tree is None:
         return DROPPED_BIDS
     columns = {name: np.array(values, np.float64) for name, values in tree["columns"].items()}
@@ -123,7 +128,7 @@ def _read_costs(costs: list[int] | None) -> IntArray:
     return DROPPED_COSTS if costs is None else np.array(costs, np.int64)
 
 
-def _sparse(tree: Tree) -> Tree:
+def _sparse(tree: Json) -> Json:
     """Without what is not set: it reads back as the default."""
     return {key: value for key, value in tree.items() if value is not None}
 

@@ -1,7 +1,10 @@
-"""Appending to a run's chain, and reading its rounds back."""
+"""A run's chain of events: each bound to the one before by its hash, with commitments to what may be dropped."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -9,14 +12,45 @@ from typing import Any
 import sqlalchemy as sa
 
 from bara.ledger import _schema as schema
-from bara.ledger._hashing import START, canonical, commitment, link, new_salt
 from bara.ledger.store import insert
 
+START = "0" * 64
+"""What stands in the place of a hash before the first event."""
+
 PAGE = 500
-"""Rounds read at a time, so that memory stays flat however long a run is."""
+"""Events or rounds read at a time, so that memory stays flat however long a run is."""
 
 Rows = list[Any]
 """The amounts that belong to an event: its hash covers them though they stand in tables of their own."""
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def canonical(tree: Any) -> str:
+    """One text for one content: keys sorted, no spaces, and every float as the shortest text that reads back as it.
+
+    >>> canonical({"b": 0.1, "a": [1, None]})
+    '{"a":[1,null],"b":0.1}'
+    """
+    return _ENCODER.encode(tree)
+
+
+def link(previous: str, content: str, key: bytes | None = None) -> str:
+    """The hash of an event that follows `previous`; with a key, an HMAC that only its holder can make."""
+    message = f"{previous}\n{content}".encode()
+    if key is None:
+        return hashlib.sha256(message).hexdigest()
+    return hmac.new(key, message, hashlib.sha256).hexdigest()
+
+
+def new_salt() -> str:
+    """128 bits that keep a digest from being guessed back."""
+    return secrets.token_hex(16)
+
+
+def commitment(salt: str, content: str) -> str:
+    """A digest that binds to the content without revealing it, even where few contents are possible."""
+    return hashlib.sha256(f"{salt}\n{content}".encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -107,19 +141,10 @@ class Chain:
             last = page[-1].number
 
 
-def seal(connection: sa.Connection, run: int, round_number: int, parts: Mapping[str, Any]) -> dict[str, str]:
+def store_redactable(
+    connection: sa.Connection, run: int, round_number: int, parts: Mapping[str, Any]
+) -> dict[str, str]:
     """Store what may be dropped later; returns the digests that events commit to."""
     rows = [(run, round_number, part, new_salt(), canonical(tree)) for part, tree in parts.items()]
-    insert(connection, schema.sealed, rows)
+    insert(connection, schema.redactable, rows)
     return {part: commitment(salt, text) for _, _, part, salt, text in rows}
-
-
-def by_round(
-    connection: sa.Connection, table: sa.Table, run: int, first: int, last: int, *order: str
-) -> Mapping[int, Sequence[Any]]:
-    """A table's rows of rounds first .. last, by round."""
-    found: dict[int, list[Any]] = defaultdict(list)
-    query = sa.select(table).where(table.c.run == run, table.c.round.between(first, last))
-    for row in connection.execute(query.order_by(table.c.round, *(table.c[name] for name in order))):
-        found[row.round].append(row)
-    return found

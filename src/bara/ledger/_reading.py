@@ -1,14 +1,16 @@
 """A run's rounds as they are stored, some at a time."""
 
 import json
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
+from typing import Any
 
 import sqlalchemy as sa
 
 from bara.ledger import _schema as schema
 from bara.ledger._codec import StoredRound
-from bara.ledger._events import PAGE, by_round
+from bara.ledger._events import PAGE
 
 
 def stored_rounds(connection: sa.Connection, run: int) -> Iterator[tuple[int, StoredRound]]:
@@ -25,7 +27,7 @@ def stored_page(connection: sa.Connection, run: int, first: int, last: int) -> l
     events = by_round(connection, schema.events, run, first, last, "number")
     promises = by_round(connection, schema.promises, run, first, last, "rank")
     settlements = by_round(connection, schema.settlements, run, first, last, "client")
-    sealed = by_round(connection, schema.sealed, run, first, last, "part")
+    redactable = by_round(connection, schema.redactable, run, first, last, "part")
     found = []
     for number, happened in sorted(events.items()):
         bodies = {event.kind: json.loads(event.body) for event in happened}
@@ -34,10 +36,21 @@ def stored_page(connection: sa.Connection, run: int, first: int, last: int) -> l
             bodies.get("settled"),
             [(row.client, row.amount) for row in promises.get(number, ())],
             [(row.client, row.paid, row.reason) for row in settlements.get(number, ())],
-            {row.part: json.loads(row.content) for row in sealed.get(number, ())},
+            {row.part: json.loads(row.content) for row in redactable.get(number, ())},
             "declined" in bodies,
         )
         found.append((number, stored))
+    return found
+
+
+def by_round(
+    connection: sa.Connection, table: sa.Table, run: int, first: int, last: int, *order: str
+) -> Mapping[int, Sequence[Any]]:
+    """A table's rows of rounds first .. last, by round."""
+    found: dict[int, list[Any]] = defaultdict(list)
+    query = sa.select(table).where(table.c.run == run, table.c.round.between(first, last))
+    for row in connection.execute(query.order_by(table.c.round, *(table.c[name] for name in order))):
+        found[row.round].append(row)
     return found
 
 

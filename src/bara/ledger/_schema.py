@@ -75,7 +75,7 @@ top_ups = Table(
     Column("amount", BigInteger),
 )
 
-sealed = Table(
+redactable = Table(
     "sealed",
     metadata,
     Column("run", Integer, primary_key=True),

@@ -9,8 +9,7 @@ import sqlalchemy as sa
 
 from bara.errors import LedgerError
 from bara.ledger import _schema as schema
-from bara.ledger._events import Event, Rows
-from bara.ledger._hashing import START, commitment
+from bara.ledger._events import START, Event, Rows, commitment
 from bara.ledger.books import Books
 from bara.ledger.receipts import Receipt
 
@@ -77,7 +76,7 @@ class _Walk:
             raise _Wrong("it does not carry the hash of the event before it")
         if not self._books.chain.fits(event, self._previous, self._rows(event)):
             raise _Wrong(f"its hash does not fit its content ({event.kind}{_of_round(event)})")
-        self._check_sealed(event)
+        self._check_redactable(event)
         if event.kind == "settled":
             self._settled = event
         if self._receipt is not None and event.number == self._receipt.events and event.hash != self._receipt.head:
@@ -110,12 +109,12 @@ class _Walk:
             self._seen[table.name] += len(found)
         return [list(row) for row in found]
 
-    def _check_sealed(self, event: Event) -> None:
-        """What is sealed must fit its digest; it may be gone only where it is dropped, once its round is settled."""
+    def _check_redactable(self, event: Event) -> None:
+        """Bids and menu must fit their digests; they may be gone only where they are dropped, after settlement."""
         part = {"bids": "bids", "awarded": "menu"}.get(event.kind)
         if part is None:
             return
-        table, run = schema.sealed, self._books.chain.run
+        table, run = schema.redactable, self._books.chain.run
         found = self._fetch(table, ["salt", "content"], run=run, round=event.round, part=part)
         if not found and not self._may_be_dropped(event):
             raise _Wrong(f"its {part}{_of_round(event)} are gone, which this ledger keeps")

@@ -15,12 +15,11 @@ import sqlalchemy as sa
 from bara.errors import LedgerError, RunStoppedError
 from bara.faults import point
 from bara.ledger import _schema as schema
-from bara.ledger._codec import award_tree, bids_tree, read_award, read_record, settlement_tree
-from bara.ledger._events import PAGE, Chain, Draft, seal
-from bara.ledger._hashing import START, canonical, commitment, new_salt
+from bara.ledger._codec import award_json, bids_json, read_award, read_record, settlement_json
+from bara.ledger._events import PAGE, START, Chain, Draft, canonical, commitment, new_salt, store_redactable
 from bara.ledger._reading import is_paused, last_of, stored_page, topped_up
 from bara.ledger.receipts import Receipt
-from bara.ledger.store import Store, insert
+from bara.ledger.store import HEAD, Store, insert
 from bara.records import AwardedRound, Purse, RoundRecord, show_money
 
 _OPENED = ("retention", "approve_above")
@@ -103,6 +102,11 @@ class Books:
         if body is None:
             raise LedgerError(f"run {self.name!r} in {self.store.place} has no opening event; see `bara ledger verify`")
         return json.loads(body)  # type: ignore[no-any-return]
+
+    @property
+    def keeps_bids(self) -> bool:
+        """Whether bids and menus stay, and so may be seen once they are opened."""
+        return self.opening.get("retention") == "keep"
 
     @cached_property
     def purse(self) -> Purse:
@@ -217,11 +221,11 @@ class Books:
         promises = list(zip(award.clients, award.payments, strict=True))
         point("bids opened")
         with self.store.write() as connection:
-            sealed = {"bids": bids_tree(awarded.bids), "menu": awarded.costs.tolist()}
-            digests = seal(connection, run, number, sealed)
+            parts = {"bids": bids_json(awarded.bids), "menu": awarded.costs.tolist()}
+            digests = store_redactable(connection, run, number, parts)
             rows = [(run, number, client, rank, amount) for rank, (client, amount) in enumerate(promises)]
             insert(connection, schema.promises, rows)
-            body = {**award_tree(awarded), "menu": digests["menu"]}
+            body = {**award_json(awarded), "menu": digests["menu"]}
             self.chain.append(
                 connection,
                 Draft("bids", number, {"bids": digests["bids"]}),
@@ -242,7 +246,7 @@ class Books:
             insert(connection, schema.settlements, [(run, number, *row) for row in rows])
             insert(connection, schema.closings, [(run, number, *balance)])
             memory = self._drop(connection, number, memories) if self.terms.retention == "drop" else {}
-            body = {**settlement_tree(record), **memory}
+            body = {**settlement_json(record), **memory}
             self.chain.append(connection, Draft("settled", number, body, [rows, balance]))
             point("settling")
         self._declined = ()
@@ -250,8 +254,8 @@ class Books:
 
     def _drop(self, connection: sa.Connection, number: int, memories: Mapping[str, Any]) -> dict[str, Any]:
         """Remove what may not stay, and store what was learned from it; returns the digests the event commits to."""
-        run = self.chain.run
-        connection.execute(sa.delete(schema.sealed).where(schema.sealed.c.run == run, schema.sealed.c.round == number))
+        run, table = self.chain.run, schema.redactable
+        connection.execute(sa.delete(table).where(table.c.run == run, table.c.round == number))
         connection.execute(sa.delete(schema.memories).where(schema.memories.c.run == run))
         rows = [(run, part, number, new_salt(), canonical(tree)) for part, tree in memories.items()]
         insert(connection, schema.memories, rows)
@@ -268,3 +272,24 @@ class Books:
                 f"round {number} promises {show_money(cost)}, above ledger.approve_above = {show_money(most)}: it "
                 f"waits for `bara ledger DIR approve {number}` or `decline {number}`"
             )
+
+
+def read_books(place: Path | str, run: str | None = None) -> Books:
+    """A run's books for reading only, while it goes on or afterwards; nothing is made, brought up to date or held.
+
+    Args:
+        place: The ledger's file, or the URL of its database.
+        run: The run's name in a database that it shares; None for the only run of a file.
+    """
+    if isinstance(place, Path) and not place.is_file():
+        raise LedgerError(f"there is no ledger {str(place)!r} yet")
+    store = Store.read_only(place)
+    version = store.version()
+    if version != HEAD:
+        raise LedgerError(
+            f"the ledger {store.place} is of schema {version}; required is {HEAD}, to which `bara ledger DIR` brings it"
+        )
+    books = Books.find(store, run)
+    if books is None:
+        raise LedgerError(f"the ledger {store.place} holds no run{f' {run!r}' if run else ''} yet")
+    return books

@@ -1,7 +1,6 @@
 """One process a run: a lock that the operating system, or the database server, lets go of when its holder is gone."""
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import time
@@ -13,6 +12,14 @@ import sqlalchemy as sa
 
 from bara.errors import LedgerError
 from bara.ledger.store import Store
+
+try:
+    import fcntl
+except ModuleNotFoundError:
+    raise LedgerError(
+        "this system cannot lock a run's folder (Python has no fcntl here), so a run could be paid twice; runs need "
+        "Linux or macOS, or WSL on Windows"
+    ) from None
 
 
 @contextlib.contextmanager
@@ -48,7 +55,8 @@ def _take(file: IO[str]) -> None:
 def is_held(folder: Path) -> bool | None:
     """Whether a process has the run of that folder; None where no lock was ever taken, or none can be looked at.
 
-    For other processes to ask: to the system, the holder's own locks are free, and end when it closes the file.
+    Only other processes may ask: the system never refuses a lock to its own holder, and the holder loses it when it
+    closes the file.
     """
     try:
         with (folder / ".lock").open() as file:

@@ -37,7 +37,7 @@ def pause(books: Books) -> None:
         books.chain.append(connection, Draft("paused"))
 
 
-def go_on(books: Books) -> None:
+def continue_run(books: Books) -> None:
     """Let a paused run go on; nothing happens to one that is not paused."""
     with _writing(books) as connection:
         if is_paused(connection, books.chain.run):

@@ -1,19 +1,18 @@
-"""How far a run is, read in strides: what is new since a round."""
+"""How far a run is, read in strides: what is new since a round; and one round in full."""
 
 import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
 
 from bara.ledger import _schema as schema
-from bara.ledger._events import by_round
-from bara.ledger._reading import is_paused, last_of, topped_up
+from bara.ledger._codec import asked_prices
+from bara.ledger._reading import by_round, is_paused, last_of, stored_page, topped_up
 from bara.ledger.books import DECLINED, Books
-from bara.ledger.round_details import kept
-from bara.ledger.statements import ClientTotal
+from bara.ledger.statements import ClientTotal, Line, round_lines
 
 
 @dataclass(frozen=True)
@@ -53,13 +52,41 @@ class ClosedRound:
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedDelivery:
     """A winner that did not deliver."""
 
     round: int
     client: str
     reason: str
     returned: int
+
+
+@dataclass(frozen=True)
+class RoundDetails:
+    """One round in full, as far as the run's retention lets it be seen.
+
+    Attributes:
+        round: Which.
+        settled: Whether it is.
+        purse: [total, max_rounds, spent] before it.
+        offer: What the allocator said before the bids were opened.
+        belief: What it believed, if it tells.
+        winners: What each was promised and paid.
+        menu: What each n would have cost; None where bids are dropped.
+        bids: What each client asked; None where bids are dropped.
+    """
+
+    round: int
+    settled: bool
+    purse: tuple[int, int, int]
+    offer: Mapping[str, Any]
+    belief: Mapping[str, Any] | None
+    winners: list[Line] = field(default_factory=list)
+    menu: list[int] | None = None
+    bids: dict[str, int] | None = None
+
+
+_SAME_PROMISE = sa.and_(*(schema.promises.c[name] == schema.settlements.c[name] for name in ("run", "round", "client")))
 
 
 def state(books: Books) -> State:
@@ -98,19 +125,18 @@ def closed_rounds(books: Books, after: int, until: int) -> list[ClosedRound]:
         return [_closed(row) for row in connection.execute(query)]
 
 
-def failures(books: Books, after: int, until: int) -> list[Failure]:
+def failures(books: Books, after: int, until: int) -> list[FailedDelivery]:
     """Who did not deliver in these rounds, and why; where an operator declined an award, nobody failed."""
     table, promises = schema.settlements, schema.promises
-    same = (promises.c.run == table.c.run) & (promises.c.round == table.c.round) & (promises.c.client == table.c.client)
     query = (
         sa.select(table.c.round, table.c.client, table.c.reason, promises.c.amount)
-        .join(promises, same)
+        .join(promises, _SAME_PROMISE)
         .where(table.c.run == books.chain.run, table.c.round.between(after + 1, until))
         .where(table.c.reason.is_not(None), table.c.reason != DECLINED)
         .order_by(table.c.round, table.c.client)
     )
     with books.store.read() as connection:
-        return [Failure(*row) for row in connection.execute(query)]
+        return [FailedDelivery(*row) for row in connection.execute(query)]
 
 
 def add_totals(books: Books, totals: dict[str, ClientTotal], closed: Sequence[ClosedRound]) -> None:
@@ -119,7 +145,6 @@ def add_totals(books: Books, totals: dict[str, ClientTotal], closed: Sequence[Cl
         return
     table, promises = schema.settlements, schema.promises
     void = table.c.reason.is_not(None)
-    same = (promises.c.run == table.c.run) & (promises.c.round == table.c.round) & (promises.c.client == table.c.client)
     query = (
         sa.select(
             table.c.client,
@@ -129,7 +154,7 @@ def add_totals(books: Books, totals: dict[str, ClientTotal], closed: Sequence[Cl
             sa.func.sum(table.c.paid),
             sa.func.sum(sa.case((void, promises.c.amount), else_=0)),
         )
-        .join(promises, same)
+        .join(promises, _SAME_PROMISE)
         .where(table.c.run == books.chain.run, table.c.round.between(closed[0].round, closed[-1].round))
         .group_by(table.c.client)
     )
@@ -144,6 +169,25 @@ def add_totals(books: Books, totals: dict[str, ClientTotal], closed: Sequence[Cl
         total.paid += int(paid)
         total.returned += int(returned)
         total.asked = None if asked is None or total.asked is None else total.asked + asked[client]
+
+
+def round_details(books: Books, number: int) -> RoundDetails | None:
+    """One round that was promised. Under `drop` neither menu nor bids are shown, not even while they are there."""
+    with books.store.read() as connection:
+        page = stored_page(connection, books.chain.run, number, number)
+    if not page or (promised := page[0][1].promised) is None:
+        return None
+    stored = page[0][1] if books.keeps_bids else replace(page[0][1], redactable={})
+    return RoundDetails(
+        number,
+        stored.settled is not None,
+        tuple(promised["purse"]),
+        promised["offer"],
+        promised["belief"],
+        list(round_lines(number, stored)),
+        stored.redactable.get("menu"),
+        asked_prices(stored.redactable.get("bids")),
+    )
 
 
 def _closed(row: Any) -> ClosedRound:
@@ -164,18 +208,17 @@ def _closed(row: Any) -> ClosedRound:
 
 def _asked(connection: sa.Connection, books: Books, closed: Sequence[ClosedRound]) -> Counter[str] | None:
     """What the winners of these rounds asked in all; None where bids are dropped."""
-    if not kept(books):
+    if not books.keeps_bids:
         return None
     asked: Counter[str] = Counter()
     run, first, last = books.chain.run, closed[0].round, closed[-1].round
     winners = by_round(connection, schema.promises, run, first, last, "rank")
-    table = schema.sealed
+    table = schema.redactable
     query = sa.select(table.c.round, table.c.content).where(
         table.c.run == run, table.c.part == "bids", table.c.round.between(first, last)
     )
     for row in connection.execute(query):
-        bids = json.loads(row.content)
-        prices = dict(zip(bids["clients"], bids["prices"], strict=True))
+        prices = asked_prices(json.loads(row.content)) or {}
         for promise in winners.get(row.round, ()):
             asked[promise.client] += prices[promise.client]
     return asked

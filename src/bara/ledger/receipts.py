@@ -1,13 +1,13 @@
 """A ledger's head, written to a second place: what a chain alone cannot show, a removed tail or a rewritten whole."""
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
 from bara.errors import LedgerError
+from bara.files import replacing
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,8 @@ class Receipt:
 
 def write_whole(path: Path, parts: Iterable[str]) -> None:
     """Write a text, part by part, so that at any moment there is the old file or the new one, never half of one."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with beside.open("w") as file:
-            file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
+        with replacing(path) as file:
+            file.writelines(part.encode() for part in parts)
     except OSError as error:
         raise LedgerError(f"cannot write {path}: {error.strerror}; the run goes on with `bara resume`") from error
-    finally:
-        beside.unlink(missing_ok=True)

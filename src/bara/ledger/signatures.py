@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bara.errors import ConfigError, LedgerError, MissingExtraError
-from bara.ledger._hashing import canonical
+from bara.ledger._events import canonical
 from bara.ledger.books import Books
 from bara.ledger.statements import own_statement
 

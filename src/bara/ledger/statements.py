@@ -1,16 +1,23 @@
-"""Who was promised and paid what, by client and by round, adding up to the micro-unit."""
+"""Who was promised and paid what, by client and by round, adding up to the micro-unit; as records, CSV and JSON."""
 
-from collections.abc import Iterator
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import sqlalchemy as sa
 
 from bara.errors import LedgerError
-from bara.ledger._codec import StoredRound
+from bara.ledger._codec import StoredRound, asked_prices
 from bara.ledger._reading import is_paused, last_of, stored_rounds, topped_up, waiting_round
 from bara.ledger.books import Books
-from bara.records import show_money
+from bara.records import decimal_money, show_money
+
+_MONEY = frozenset({"asked", "promised", "paid", "returned", "opened_with", "topped_up", "spent", "outstanding"})
+"""Names of amounts, which are micro-units here and decimals in what is exported."""
 
 
 @dataclass(frozen=True)
@@ -169,20 +176,10 @@ def own_statement(books: Books, client: str) -> tuple[ClientTotal, list[Line]]:
     return total, own
 
 
-def payouts(books: Books) -> list[tuple[str, str, int]]:
-    """(client, amount, rounds): what is to be transferred to whom."""
-    return [
-        (total.client, show_money(total.paid), total.won - total.void)
-        for total in statement(books).clients
-        if total.paid
-    ]
-
-
 def round_lines(number: int, stored: StoredRound) -> Iterator[Line]:
     """Every winner of one round, best first."""
     paid = {client: (amount, reason) for client, amount, reason in stored.settlements}
-    bids = stored.sealed.get("bids")
-    asked: dict[str, int] = {} if bids is None else dict(zip(bids["clients"], bids["prices"], strict=True))
+    asked = asked_prices(stored.redactable.get("bids")) or {}
     privacy: dict[str, Any] = (stored.promised or {}).get("privacy") or {}
     for client, amount in stored.promises:
         got, reason = paid.get(client, (None, None))
@@ -200,3 +197,62 @@ def _round_total(number: int, stored: StoredRound, here: list[Line]) -> RoundTot
         None if settled is None else sum(line.paid or 0 for line in here),
         evaluation.get("test_accuracy", evaluation.get("accuracy")),
     )
+
+
+def line_json(record: ClientTotal | RoundTotal | Line) -> dict[str, Any]:
+    """A line with amounts as decimal numbers."""
+    return _decimals(vars(record))
+
+
+def statement_json(account: Statement) -> dict[str, Any]:
+    """The whole account."""
+    totals = {"budget": decimal_money(account.budget), "left": decimal_money(account.left)}
+    records = {"clients": [*map(line_json, account.clients)], "rounds": [*map(line_json, account.rounds)]}
+    return {
+        **{key: value for key, value in _decimals(vars(account)).items() if key not in records},
+        **totals,
+        **records,
+    }
+
+
+def export_json(books: Books) -> dict[str, Any]:
+    """Every event and every promise with what became of it; bids and menus are left out."""
+    with books.store.read() as connection:
+        events = [{**vars(event), "body": json.loads(event.body)} for event in books.chain.events(connection)]
+    return {"run": books.name, "events": events, "lines": [line_json(line) for line in lines(books)]}
+
+
+def table_csv(records: Iterable[ClientTotal | RoundTotal | Line]) -> str:
+    """Lines with amounts as exact decimals; nothing where nothing is known."""
+    rest = iter(records)
+    first = next(rest, None)
+    if first is None:
+        return ""
+    names = [*vars(first)]
+    return csv_text(names, (exact_values(record, names) for record in chain([first], rest)))
+
+
+def payouts_csv(books: Books) -> str:
+    """What is to be transferred to whom, with the run as reference."""
+    paid = (total for total in statement(books).clients if total.paid)
+    rows = ((total.client, show_money(total.paid), total.won - total.void, books.name) for total in paid)
+    return csv_text(("client", "amount", "rounds", "reference"), rows)
+
+
+def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table in CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def exact_values(record: Any, names: Iterable[str]) -> list[Any]:
+    """Some of a record's values, amounts as exact decimals, None where nothing is known."""
+    values = ((name, getattr(record, name)) for name in names)
+    return [show_money(value) if name in _MONEY and value is not None else value for name, value in values]
+
+
+def _decimals(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: decimal_money(v) if k in _MONEY and v is not None else v for k, v in values.items()}

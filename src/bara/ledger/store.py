@@ -55,7 +55,7 @@ class Store:
         return cls.open(f"sqlite:///{path}", patience=patience)
 
     @classmethod
-    def look(cls, place: Path | str, *, patience: float = 2.0) -> Self:
+    def read_only(cls, place: Path | str, *, patience: float = 2.0) -> Self:
         """Open a SQLite file or a database's URL for reading only: nothing is migrated, locked, written or left behind.
 
         On SQLite a connection is made for each look and let go at once, so that a run that ends can fold its log in.
@@ -63,7 +63,7 @@ class Store:
         if not isinstance(place, Path):
             return cls(_engine(place, patience))
         engine = sa.create_engine(
-            f"sqlite:///{place}", creator=lambda: _look_into(place, patience), poolclass=sa.NullPool
+            f"sqlite:///{place}", creator=lambda: _connect_read_only(place, patience), poolclass=sa.NullPool
         )
         sa.event.listen(engine, "begin", _begin_sqlite)
         return cls(engine)
@@ -194,7 +194,7 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     cursor.close()
 
 
-def _look_into(path: Path, patience: float) -> sqlite3.Connection:
+def _connect_read_only(path: Path, patience: float) -> sqlite3.Connection:
     # Where no log lies beside the file nobody writes, and a plain read-only connection would make one and leave it.
     how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
     return sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, timeout=patience, isolation_level=None)

@@ -1,5 +1,6 @@
-"""Few rounds that look like many: what a page draws of a long run."""
+"""What fits on a page: few points that look like many, and names that others chose, made fit to be shown."""
 
+import unicodedata
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,9 @@ from bara.records import IntArray
 
 MOST = 900
 """Points that a figure draws; more than that no screen can show."""
+
+LONGEST = 96
+"""Characters of a name that are shown."""
 
 
 def thin(values: ArrayLike, most: int = MOST) -> IntArray:
@@ -28,3 +32,20 @@ def thin(values: ArrayLike, most: int = MOST) -> IntArray:
     lows = [start + int(np.argmin(column[start:end])) for start, end in pairwise(edges)]
     highs = [start + int(np.argmax(column[start:end])) for start, end in pairwise(edges)]
     return np.unique([0, *lows, *highs, len(column) - 1])
+
+
+def shown(text: str) -> str:
+    r"""A name as text: characters that steer rather than show are spelled out, and the end of a long one is cut.
+
+    >>> shown("north"), shown("a\u202eb")
+    ('north', 'a⟨U+202E⟩b')
+    >>> shown("x" * 10_000)[-22:]
+    'x… (10,000 characters)'
+    """
+    start = text if len(text) <= LONGEST else text[:LONGEST]
+    plain = "".join(_spelled(c) if unicodedata.category(c)[0] == "C" else c for c in start)
+    return plain if start == text else f"{plain}… ({len(text):,} characters)"
+
+
+def _spelled(character: str) -> str:
+    return f"⟨U+{ord(character):04X}⟩"
