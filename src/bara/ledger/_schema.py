@@ -10,87 +10,27 @@ sealed       what may be dropped (bids, menus); events commit to salted digests 
 memories     what allocator and mechanism have learned, where the bids they learned it from are dropped
 """
 
+from typing import Any
+
 from sqlalchemy import BigInteger, Column, Integer, MetaData, Table, Text
+from sqlalchemy.types import TypeEngine
 
 metadata = MetaData()
 
-runs = Table(
-    "runs",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", Text),
-    Column("total", BigInteger),
-    Column("max_rounds", Integer),
-)
 
-events = Table(
-    "events",
-    metadata,
-    Column("run", Integer, primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("kind", Text),
-    Column("round", Integer),
-    Column("at", Text),
-    Column("body", Text),
-    Column("previous", Text),
-    Column("hash", Text),
-)
+def _table(name: str, keys: str, /, **columns: type[TypeEngine[Any]]) -> Table:
+    """A table: its primary keys, whole numbers but for the names among them, then its other columns."""
+    primary = [Column(key, Text if key in {"client", "part"} else Integer, primary_key=True) for key in keys.split()]
+    return Table(name, metadata, *primary, *(Column(column, kind) for column, kind in columns.items()))
 
-promises = Table(
-    "promises",
-    metadata,
-    Column("run", Integer, primary_key=True),
-    Column("round", Integer, primary_key=True),
-    Column("client", Text, primary_key=True),
-    Column("rank", Integer),
-    Column("amount", BigInteger),
-)
 
-settlements = Table(
-    "settlements",
-    metadata,
-    Column("run", Integer, primary_key=True),
-    Column("round", Integer, primary_key=True),
-    Column("client", Text, primary_key=True),
-    Column("paid", BigInteger),
-    Column("reason", Text),
+runs = _table("runs", "id", name=Text, total=BigInteger, max_rounds=Integer)
+events = _table("events", "run number", kind=Text, round=Integer, at=Text, body=Text, previous=Text, hash=Text)
+promises = _table("promises", "run round client", rank=Integer, amount=BigInteger)
+settlements = _table("settlements", "run round client", paid=BigInteger, reason=Text)
+closings = _table(
+    "closings", "run round", total=BigInteger, spent_before=BigInteger, paid=BigInteger, spent_after=BigInteger
 )
-
-closings = Table(
-    "closings",
-    metadata,
-    Column("run", Integer, primary_key=True),
-    Column("round", Integer, primary_key=True),
-    Column("total", BigInteger),
-    Column("spent_before", BigInteger),
-    Column("paid", BigInteger),
-    Column("spent_after", BigInteger),
-)
-
-top_ups = Table(
-    "top_ups",
-    metadata,
-    Column("run", Integer, primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("amount", BigInteger),
-)
-
-redactable = Table(
-    "sealed",
-    metadata,
-    Column("run", Integer, primary_key=True),
-    Column("round", Integer, primary_key=True),
-    Column("part", Text, primary_key=True),
-    Column("salt", Text),
-    Column("content", Text),
-)
-
-memories = Table(
-    "memories",
-    metadata,
-    Column("run", Integer, primary_key=True),
-    Column("part", Text, primary_key=True),
-    Column("round", Integer),
-    Column("salt", Text),
-    Column("content", Text),
-)
+top_ups = _table("top_ups", "run number", amount=BigInteger)
+redactable = _table("sealed", "run round part", salt=Text, content=Text)
+memories = _table("memories", "run part", round=Integer, salt=Text, content=Text)
