@@ -38,8 +38,6 @@ def test_a_dataset_that_is_missing_or_damaged_fails_the_work_and_one_asked_for_w
     arguments, code, message, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BARA_DATA", str(tmp_path / "none"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
     Path("torn.npz").write_bytes(b"PK torn")
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == code, done.output
