@@ -1,7 +1,8 @@
-"""Shared by all tests: how hard hypothesis tries, how to play a small federation, and runs of earlier versions."""
+"""Shared by all tests: surroundings that are the same everywhere, a small federation, and runs of earlier versions."""
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import bara
 from bara import Market, Purse, RoundRecord
 from bara.federations.bidding import Bidders
 from bara.federations.costs import Distribution
@@ -20,6 +22,41 @@ for _name, _examples in (("default", 100), ("thorough", 100_000)):
         _name, max_examples=_examples, deadline=None, derandomize=_name == "default", print_blob=True
     )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+ROOT = Path(__file__).parents[1]
+PERSONAL = re.compile(
+    r"BARA_(?!TEST_)|MLFLOW_|FLWR_|RAY_|PG[A-Z]|XDG_\w+_HOME|MPL|PYTHON(PATH|WARNINGS|IOENCODING|OPTIMIZE)"
+    r"|NO_COLOR|FORCE_COLOR|CLICOLOR|PY_COLORS|TTY_|TERMINAL_WIDTH|NETRC|LC_|LANG"
+)
+"""Variables by which whoever runs the tests could change what they come to; BARA_TEST_* are there to be set."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def surroundings(tmp_path_factory):
+    """The same environment for every test and every program it starts, whoever runs the tests, and wherever."""
+    pip = os.environ.get("PIP_CACHE_DIR") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pip"
+    fixed = {
+        "HOME": tmp_path_factory.mktemp("home"),  # with no cache, no settings and no models in it
+        "PIP_CACHE_DIR": pip,  # only spares downloads
+        "COLUMNS": 80,
+        "LINES": 25,
+        "TERM": "xterm",
+        "LC_ALL": "C.UTF-8",
+        "NO_PROXY": "localhost,127.0.0.1",
+        "no_proxy": "localhost,127.0.0.1",
+        "FLWR_TELEMETRY_ENABLED": 0,
+        "FLWR_DISABLE_UPDATE_CHECK": 1,
+        "RAY_USAGE_STATS_ENABLED": 0,
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": 0,
+    }
+    if ROOT in Path(bara.__file__).parents:
+        fixed["PYTHONPATH"] = ROOT / "src"  # programs run the code that is tested, installed from here or not
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if PERSONAL.match(name)]:
+            patch.delenv(name)
+        for name, value in fixed.items():
+            patch.setenv(name, str(value))
+        yield
 
 
 @pytest.fixture

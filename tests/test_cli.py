@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import click
+import programs
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -17,6 +19,24 @@ from bara.experiments.paper.exhibits import EXHIBITS, PAPERS
 def every_error(tree=BaraError):
     """All classes of the tree, its root too."""
     return [tree, *dict.fromkeys(one for branch in tree.__subclasses__() for one in every_error(branch))]
+
+
+VERBS = list(programs.verbs())
+
+
+def test_the_verbs_are_found_in_groups_too():
+    assert {("run",), ("data",), ("data", "show"), ("ledger", "verify")} <= {path for path, _ in VERBS}
+
+
+@pytest.mark.parametrize(("path", "command"), VERBS, ids=lambda value: " ".join(value) if type(value) is tuple else "")
+def test_every_verb_says_what_it_does_and_shows_an_example(path, command):
+    assert command.help
+    first, *examples = [line.strip() for line in (command.epilog or "").splitlines() if line.strip()]
+    assert first == "Examples:"
+    assert examples
+    for example in examples:
+        assert example.startswith(f"bara {path[0]}")
+        assert set(path) <= set(example.split()) or isinstance(command, click.Group)
 
 
 SIMULATED = ["run", "--set", "federation.engine=simulator"]
@@ -40,8 +60,6 @@ def test_a_dataset_that_is_missing_or_damaged_fails_the_work_and_one_asked_for_w
     arguments, code, message, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BARA_DATA", str(tmp_path / "none"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
     Path("torn.npz").write_bytes(b"PK torn")
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == code, done.output

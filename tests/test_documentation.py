@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import programs
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -68,6 +69,12 @@ def test_the_readme_has_at_least_one_of_each():
     assert ROOT / "README.md" in speaking
 
 
+@pytest.mark.parametrize("path", [path for path, _ in programs.verbs()], ids=" ".join)
+def test_a_page_speaks_of_every_verb(path):
+    said = re.compile(r"\bbara " + r"(?: [^\s`]+)? ".join(map(re.escape, path)) + r"\b")
+    assert any(said.search(page.read_text()) for page in PAGES)
+
+
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\((?!http|\\)([^)#]+)", page.read_text()):
@@ -85,6 +92,6 @@ def test_the_site_builds_strictly_has_everything_and_loads_nothing_from_elsewher
         assert not (found := LOADS.findall(text)), f"{name} loads {found}"
         assert not re.search(r"arithmatex|<m[ion]>\\", text), f"a formula of {name} is not set"
     assert "<math" in pages["the-paper.html"]
-    assert all(f"bara {verb}" in pages["reference/cli.html"] for verb in ("run", "compare", "ledger sign", "data show"))
+    assert all(f"bara {' '.join(path)}" in pages["reference/cli.html"] for path, _ in programs.verbs())
     assert "max_rounds" in pages["reference/configuration.html"]
     assert "The mechanism recruits the largest n whose cost is within its cap." in pages["reference/records.html"]

@@ -5,7 +5,7 @@ from bara.allocators import Bara, Even, Fixed
 from bara.errors import InvalidOfferError, InvalidRecordError
 from bara.market import Backoff
 from bara.mechanisms import bid_price_first
-from bara.testing import _trace
+from bara.testing._allocators import trace
 
 
 class Script:
@@ -115,7 +115,7 @@ def test_a_market_goes_on_from_stored_records_and_a_stored_award(make_federation
     rest = list(sitting(federation, history=history, awarded=awarded))
     if awarded is not None:
         assert rest[0] is awarded
-    assert _trace(history + [s for s in rest if isinstance(s, RoundRecord)]) == _trace(undisturbed)
+    assert trace(history + [s for s in rest if isinstance(s, RoundRecord)]) == trace(undisturbed)
 
 
 def test_a_client_that_failed_backs_off_longer_each_time_until_it_delivers():

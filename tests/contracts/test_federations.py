@@ -4,11 +4,21 @@ import pytest
 
 from bara.experiments.config import Config
 from bara.experiments.factory import FEDERATIONS, build_federation
-from bara.testing import FEDERATION_CHECKS
+from bara.testing import FEDERATION_CHECKS, select_checks
+
+ENGINES = [name for name in FEDERATIONS.names() if not name.startswith("flower")]
+
+
+def made(engine, seed=0):
+    return build_federation(Config.load(None, [f"federation.engine={engine}", "clients.count=6", f"seed={seed}"]))
 
 
 @pytest.mark.parametrize("check", FEDERATION_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("engine", [name for name in FEDERATIONS.names() if not name.startswith("flower")])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_every_federation(engine, check):
-    changes = [f"federation.engine={engine}", "clients.count=6"]
-    check(lambda seed: build_federation(Config.load(None, [*changes, f"seed={seed}"])))
+    check(lambda seed: made(engine, seed))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nothing_is_left_unchecked(engine):
+    assert select_checks(FEDERATION_CHECKS, made(engine)).skipped == {}

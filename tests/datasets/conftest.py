@@ -22,9 +22,8 @@ from bara.datasets._record import Arrays
 
 @pytest.fixture(autouse=True)
 def cache(monkeypatch, tmp_path):
-    """A cache of the test's own; $BARA_DATA names nothing."""
+    """A cache of the test's own."""
     folder = tmp_path / "cache"
-    monkeypatch.delenv("BARA_DATA", raising=False)
     monkeypatch.setattr(locating, "_cache", lambda: [locating.Place(folder, "the cache")])
     return folder
 

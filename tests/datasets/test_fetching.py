@@ -1,5 +1,6 @@
 import contextlib
 import hashlib
+import io
 import socket
 import sys
 import threading
@@ -9,6 +10,7 @@ import pytest
 
 from bara.datasets import fetch, load
 from bara.datasets._catalogue import Remote
+from bara.datasets._fetching import Meter, reporter
 from bara.datasets._formats.idx import STEMS
 from bara.errors import DatasetError, MissingExtraError, UnknownNameError
 
@@ -202,3 +204,32 @@ def test_without_pooch_it_says_what_to_install(monkeypatch, data_path):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'bara-fl\[sim\]'"):
         fetch("mnist", data_path)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_meter_never_tells_more_than_there_is_nor_the_same_twice():
+    told = []
+    meter = Meter("file", 100, lambda *news: told.append(news[1:]))
+    meter.update(64)
+    meter.update(64)
+    meter.reset()
+    meter.update(100)
+    meter.close()
+    assert told == [(64, 100), (100, 100)]
+
+
+def test_on_a_terminal_one_line_is_rewritten(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    show = reporter(progress=True)
+    show("file", 1_000_000, 2_000_000)
+    show("file", 2_000_000, 2_000_000)
+    assert sys.stderr.getvalue() == "\rfile: 1.00 of 2.00 MB\rfile: 2.00 of 2.00 MB\n"
+
+
+def test_no_progress_says_nothing(capsys):
+    reporter(progress=False)("file", 1, 1)
+    assert capsys.readouterr() == ("", "")

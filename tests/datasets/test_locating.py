@@ -64,7 +64,6 @@ def test_a_path_that_does_not_exist_is_an_error_even_if_the_dataset_is_elsewhere
 
 def test_without_platformdirs_a_path_still_works_and_fetching_says_what_to_install(monkeypatch, fabricate, data_path):
     monkeypatch.undo()
-    monkeypatch.delenv("BARA_DATA", raising=False)
     monkeypatch.setitem(sys.modules, "platformdirs", None)
     fabricate.npz(data_path, "mine", fabricate.arrays((28, 28)))
     assert locate("mine", data_path)

@@ -1,10 +1,13 @@
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bara.datasets import counts, dirichlet, iid, quantity, shards
-from bara.errors import ConfigError, DatasetError
+from bara.datasets import Scheme, counts, dirichlet, flip_labels, iid, parse, partition, quantity, shards
+from bara.datasets._partitions import KINDS
+from bara.errors import ConfigError, DatasetError, UnknownNameError
 
 WAYS = {
     "iid": lambda labels, clients, seed: iid(labels, clients, seed=seed),
@@ -139,3 +142,113 @@ def test_alpha_must_be_above_0(wrong):
 def test_skew_must_not_be_below_0(wrong):
     with pytest.raises(ConfigError, match="skew must be a number of at least 0"):
         quantity(np.zeros(5, np.int64), 2, wrong)
+
+
+LABELS = np.random.default_rng(0).integers(0, 5, 200)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("iid", iid(LABELS, 7, seed=3)),
+        ("iid()", iid(LABELS, 7, seed=3)),
+        ("shards", shards(LABELS, 7, 2, seed=3)),
+        (" shards( 3 ) ", shards(LABELS, 7, 3, seed=3)),
+        ("dirichlet(0.3)", dirichlet(LABELS, 7, 0.3, seed=3)),
+        ("quantity", quantity(LABELS, 7, 1.0, seed=3)),
+        ("quantity(2)", quantity(LABELS, 7, 2.0, seed=3)),
+    ],
+)
+def test_a_word_means_its_function(text, parts):
+    assert all(map(np.array_equal, partition(text, LABELS, 7, seed=3), parts))
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("dirchlet(0.3)", "dirichlet"), ("shard(2)", "shards"), ("IID", "iid"), ("quantities", "quantity")],
+)
+def test_an_unknown_word_gets_the_nearest(text, meant):
+    with pytest.raises(UnknownNameError, match=f"did you mean '{meant}'"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("iid(3)", "takes no number"),
+        ("shards(0)", "a whole number of shards a client, 1 or more"),
+        ("shards(1.5)", "a whole number"),
+        ("shards(two)", "a whole number"),
+        ("shards(inf)", "a whole number"),
+        ("dirichlet", "alpha, a number above 0"),
+        ("dirichlet()", "alpha"),
+        ("dirichlet(0)", "alpha"),
+        ("dirichlet(-1)", "alpha"),
+        ("dirichlet(nan)", "alpha"),
+        ("quantity(-1)", "the skew, a number of 0 or more"),
+        ("shards(2", "a whole number"),
+        ("shards(2)(3)", "a whole number"),
+        ("shards(2, 3)", "a whole number"),
+        ("iid(", "iid takes no number"),
+        ("", "there are: dirichlet, iid, quantity, shards"),
+    ],
+)
+def test_a_wrong_number_says_what_goes_there(text, rule):
+    with pytest.raises(ConfigError, match=f"^partition {re.escape(repr(text))}: .*{rule}"):
+        parse(text)
+
+
+@given(st.sampled_from(sorted(KINDS)), st.floats(1e-3, 1e3), st.integers(1, 50))
+def test_property_a_scheme_reads_back_as_it_is_written(name, number, whole):
+    numbers = {"iid": None, "shards": whole}
+    scheme = Scheme(name, numbers.get(name, number))
+    assert parse(str(scheme)) == scheme
+
+
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=50),
+    st.floats(0, 1),
+    st.integers(0, 99),
+    st.sets(st.integers(0, 49)),
+)
+def test_property_just_the_fraction_is_wrong_and_only_at_the_indices(labels, fraction, seed, chosen):
+    labels = np.array(labels)
+    indices = np.array(sorted(k for k in chosen if k < len(labels)), int)
+    before = labels.copy()
+    noisy = flip_labels(labels, indices, fraction, 5, seed)
+    assert (labels == before).all()
+    changed = np.flatnonzero(noisy != labels)
+    assert len(changed) == round(fraction * len(indices))
+    assert set(changed) <= set(indices)
+    assert noisy.min() >= 0
+    assert noisy.max() < 5
+
+
+def test_every_other_class_is_as_likely():
+    noisy = flip_labels(np.full(9000, 3), np.arange(9000), 1.0, 4)
+    share = np.bincount(noisy, minlength=4) / 9000
+    np.testing.assert_allclose(share, [1 / 3, 1 / 3, 1 / 3, 0], atol=0.02)
+
+
+def test_the_same_seed_flips_the_same():
+    labels = np.arange(100) % 10
+    once, again, other = (flip_labels(labels, np.arange(100), 0.3, 10, seed) for seed in (5, 5, 6))
+    assert (once == again).all()
+    assert (once != other).any()
+
+
+@pytest.mark.parametrize(
+    ("indices", "fraction", "classes", "error", "message"),
+    [
+        ([0], -0.1, 2, ConfigError, "from 0 to 1"),
+        ([0], 1.1, 2, ConfigError, "from 0 to 1"),
+        ([0], float("nan"), 2, ConfigError, "from 0 to 1"),
+        ([0], 0.5, 1, ConfigError, "at least 2"),
+        ([0, 9], 0.5, 2, DatasetError, r"at 0 \.\. 9; there are 3 labels"),
+        ([-1], 0.5, 2, DatasetError, r"at -1"),
+        ([1, 1], 0.5, 2, DatasetError, "twice"),
+    ],
+)
+def test_what_cannot_be_flipped_says_why(indices, fraction, classes, error, message):
+    with pytest.raises(error, match=message):
+        flip_labels(np.array([0, 1, 0]), np.array(indices), fraction, classes)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bara.datasets import Dataset, held_out, subset
-from bara.datasets._stratified import stratified_order
+from bara.datasets._splits import stratified_order
 from bara.errors import ConfigError, DatasetError, UnknownNameError
 
 

@@ -8,6 +8,22 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 
+import click
+import typer
+
+from bara.cli import app
+
+
+def verbs(command=None, *path):
+    """Every verb of the app with the words that call it, those of groups too: ("ledger", "verify"), its command."""
+    command = command or typer.main.get_command(app)
+    if path:
+        yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from verbs(command.get_command(context, name), *path, name)
+
 
 def arguments(*words, changes=()):
     """The command line of `bara` with these words and `--set` changes."""

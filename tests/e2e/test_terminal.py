@@ -37,7 +37,7 @@ def terminal(tmp_path):
             stderr=its,
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - so that Ctrl-C reaches it
-            env={**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(FEDERATIONS)},
+            env=_environment(),
         )
         os.close(its)
         try:
@@ -48,6 +48,14 @@ def terminal(tmp_path):
             os.close(ours)
 
     return run
+
+
+def _environment():
+    """Ours, but that a terminal itself says how large it is."""
+    path = os.pathsep.join([str(FEDERATIONS), os.environ.get("PYTHONPATH", "")])
+    size = ("COLUMNS", "LINES")
+    ours = {name: value for name, value in os.environ.items() if name not in size}
+    return {**ours, "TERM": "xterm-256color", "PYTHONPATH": path}
 
 
 def _follow(process, ours, interrupt_at):

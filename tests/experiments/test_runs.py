@@ -3,7 +3,9 @@ import pytest
 from bara.errors import ConfigError
 from bara.experiments import Config, run
 from bara.experiments.comparison import Failure, cells, compare
+from bara.experiments.factory import build_federation
 from bara.experiments.statistics import estimate, paired
+from bara.records import RoundRecord
 
 SMALL = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]
 
@@ -28,9 +30,26 @@ def test_the_same_configuration_gives_the_same_result_and_another_seed_another()
 
 
 def test_what_lying_earned_is_measured_against_the_truthful_twin():
-    result = run(config("clients.strategic=2", "clients.strategy=overbid(0.2)"))
-    assert result.lying["gain"] == pytest.approx(result.lying["profit"] - result.lying["truthful_profit"])
-    assert run(config()).lying is None
+    """What the first two clients were paid beyond their costs, which are what the truthful twin bids."""
+    overbidding, truthful = config("clients.strategic=2", "clients.strategy=overbid(0.2)"), config()
+    costs = build_federation(truthful).bids
+
+    def profit(settings):
+        records = []
+        run(settings, lambda step: records.append(step) if isinstance(step, RoundRecord) else None)
+        return sum(
+            paid - costs(record.round).prices[costs(record.round).clients.index(client)]
+            for record in records
+            for client, paid in record.payments.items()
+            if client in ("client-0", "client-1")
+        )
+
+    lying = run(overbidding).lying
+    assert lying["profit"] == pytest.approx(profit(overbidding) / 1e6)
+    assert lying["truthful_profit"] == pytest.approx(profit(truthful) / 1e6)
+    assert lying["gain"] == pytest.approx((profit(overbidding) - profit(truthful)) / 1e6)
+    assert lying["gain"] != 0
+    assert run(truthful).lying is None
 
 
 def test_overbidding_loses_money_under_a_truthful_mechanism():

@@ -1,6 +1,7 @@
 """The same configuration on the simulator and on Flower comes to the same."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -129,7 +130,8 @@ def test_another_version_of_flower_is_refused_with_the_supported_one_named(found
 
 def test_a_run_on_flower_tells_nobody_that_it_runs():
     code = "import bara.flower.engine, flwr.supercore.telemetry as t, os; print(t.FLWR_TELEMETRY_ENABLED)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    unset = {name: value for name, value in os.environ.items() if not name.startswith("FLWR_")}
+    done = subprocess.run([sys.executable, "-c", code], env=unset, capture_output=True, text=True, check=True)
     assert done.stdout.strip().splitlines()[-1] == "0"
 
 

@@ -12,11 +12,9 @@ from bara.datasets._fetching import Fetched, fetch
 from bara.datasets._inspection import Availability, Report, available, verify
 from bara.datasets._loading import load
 from bara.datasets._locating import places
-from bara.datasets._noise import flip_labels
-from bara.datasets._partitions import dirichlet, iid, quantity, shards
+from bara.datasets._partitions import Scheme, dirichlet, flip_labels, iid, parse, partition, quantity, shards
 from bara.datasets._pictures import counts, picture
 from bara.datasets._record import Dataset
-from bara.datasets._schemes import Scheme, parse, partition
 from bara.datasets._splits import HeldOut, held_out, subset
 
 __all__ = [

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from bara.datasets._record import PARTS, Arrays
-from bara.datasets._stratified import stratified_order
+from bara.datasets._splits import stratified_order
 from bara.errors import MissingExtraError
 
 TRAIN_SAMPLES = 1_400

@@ -1,14 +1,20 @@
-"""Who holds which training samples.
+"""Who holds which training samples, as a configuration words it (``"shards(2)"``), and whose labels are wrong.
 
-Every function returns one sorted array of sample indices a client. Each sample is given to exactly one client, and
+A partition is one sorted array of sample indices a client. Each sample is given to exactly one client, and
 no client is left without: how is said at each function. The same seed gives the same partition.
 """
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bara.datasets._record import Labels
-from bara.errors import ConfigError, DatasetError, UnfitDatasetError
+from bara.errors import ConfigError, DatasetError, UnfitDatasetError, UnknownNameError
+from bara.plugins import nearest, parse_call
 from bara.randomness import stream
 
 Parts = list[NDArray[np.int64]]
@@ -86,6 +92,127 @@ def quantity(labels: Labels, clients: int, skew: float = 1.0, *, seed: int = 0) 
     return [np.sort(part) for part in np.split(order, np.cumsum(sizes)[:-1])]
 
 
+@dataclass(frozen=True)
+class Kind:
+    """One way to partition: the function, and what its number in brackets may be.
+
+    Attributes:
+        split: The function.
+        rule: What the number must be, in words; empty where there is none.
+        default: The number when none is written; NaN where one must be.
+        whole: Whether it must be a whole number.
+        least: What it must not be below.
+        open: Whether it must not be equal to that either.
+    """
+
+    split: Any
+    rule: str = ""
+    default: float = math.nan
+    whole: bool = False
+    least: float = 0.0
+    open: bool = False
+
+    def allows(self, number: float) -> bool:
+        """Whether the number may stand in the brackets."""
+        above = number > self.least if self.open else number >= self.least
+        return math.isfinite(number) and above and not (self.whole and number != int(number))
+
+
+KINDS: Mapping[str, Kind] = {
+    "iid": Kind(iid),
+    "shards": Kind(shards, "a whole number of shards a client, 1 or more", 2, whole=True, least=1),
+    "dirichlet": Kind(dirichlet, "alpha, a number above 0", open=True),
+    "quantity": Kind(quantity, "the skew, a number of 0 or more", 1.0),
+}
+"""Every way to partition that a configuration can name."""
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A partition that was asked for, understood and checked."""
+
+    name: str
+    number: float | None = None
+
+    def __str__(self) -> str:
+        """As a configuration writes it."""
+        return self.name if self.number is None else f"{self.name}({self.number})"
+
+    def split(self, labels: Labels, clients: int, seed: int = 0) -> Parts:
+        """The sample indices of each client."""
+        numbers = () if self.number is None else (self.number,)
+        parts: Parts = KINDS[self.name].split(labels, clients, *numbers, seed=seed)
+        return parts
+
+
+def parse(text: str) -> Scheme:
+    """Understands a partition as a configuration writes it.
+
+    Raises:
+        UnknownNameError: If there is no such way to partition; suggests the nearest.
+        ConfigError: If the number in brackets is missing, not wanted or out of range.
+
+    >>> parse("dirichlet(0.3)")
+    Scheme(name='dirichlet', number=0.3)
+    >>> parse("shards")
+    Scheme(name='shards', number=2)
+    """
+    name = text.partition("(")[0].strip()
+    if name not in KINDS:
+        raise UnknownNameError(f"partition {text!r}: there is no {name!r}; {nearest(name.lower(), [*KINDS])}")
+    kind, numbers = KINDS[name], _numbers(text)
+    if not kind.rule:
+        if numbers:
+            raise ConfigError(f"partition {text!r}: {name} takes no number; expected {name!r}")
+        return Scheme(name)
+    number, *others = numbers or (kind.default,)
+    if others or not kind.allows(number):
+        raise ConfigError(f"partition {text!r}: in the brackets goes {kind.rule}")
+    return Scheme(name, int(number) if kind.whole else number)
+
+
+def partition(scheme: str, labels: Labels, clients: int, seed: int = 0) -> Parts:
+    """Divides samples among clients as a configuration's word for it says.
+
+    >>> import numpy as np
+    >>> [part.tolist() for part in partition("shards(1)", np.array([1, 0, 1, 0]), clients=2)]
+    [[0, 2], [1, 3]]
+    """
+    return parse(scheme).split(labels, clients, seed)
+
+
+def flip_labels(labels: Labels, indices: NDArray[np.int64], fraction: float, classes: int, seed: int = 0) -> Labels:
+    """A copy of the labels in which a fraction of those at the indices is wrong.
+
+    Which are flipped is drawn at random; each becomes any of the other classes, all equally likely.
+
+    Args:
+        labels: Every label; left as it is.
+        indices: Whose labels may be flipped, a client's part say; each once.
+        fraction: How many of them, from 0 to 1, rounded to the nearest whole number.
+        classes: How many labels there are.
+        seed: Decides which, and what they become.
+
+    >>> flip_labels(np.zeros(6, np.int64), np.arange(3), 1.0, classes=2)
+    array([1, 1, 1, 0, 0, 0])
+    """
+    indices = np.asarray(indices, np.int64)
+    _check_flips(len(labels), indices, fraction, classes)
+    rng = stream(seed, "label noise")
+    flipped = rng.choice(indices, size=round(fraction * len(indices)), replace=False)
+    noisy = np.array(labels, np.int64)
+    noisy[flipped] = (noisy[flipped] + rng.integers(1, classes, size=len(flipped))) % classes
+    return noisy
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    """What stands in the brackets; what cannot be read as numbers is no number."""
+    try:
+        return parse_call(text, "the partition")[1]
+    except ConfigError:
+        return (math.nan,)
+
+
 def _check(labels: Labels, clients: int) -> None:
     _check_whole("the number of clients", clients)
     if np.ndim(labels) != 1:
@@ -130,3 +257,14 @@ def _fill(owner: NDArray[np.int64], clients: int) -> NDArray[np.int64]:
 def _parts(owner: NDArray[np.int64], clients: int) -> Parts:
     order = np.argsort(owner, kind="stable")
     return np.split(order, np.searchsorted(owner[order], np.arange(1, clients)))
+
+
+def _check_flips(samples: int, indices: NDArray[np.int64], fraction: float, classes: int) -> None:
+    if not 0 <= fraction <= 1:
+        raise ConfigError(f"the fraction of flipped labels must be from 0 to 1, got {fraction}")
+    if classes < 2:
+        raise ConfigError(f"labels cannot be flipped among {classes} class(es); there must be at least 2")
+    if len(indices) and not (indices.min() >= 0 and indices.max() < samples):
+        raise DatasetError(f"labels to flip are at {indices.min()} .. {indices.max()}; there are {samples} labels")
+    if len(np.unique(indices)) != len(indices):
+        raise DatasetError("the indices of the labels to flip hold one twice; each may be there once")

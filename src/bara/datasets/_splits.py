@@ -1,4 +1,4 @@
-"""Takes a part of a dataset: fewer training samples, or the held-out set in two."""
+"""Takes a part of a dataset, each class in its share: fewer training samples, or the held-out set in two."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bara.datasets._record import Dataset, Labels
-from bara.datasets._stratified import stratified_order
 from bara.errors import ConfigError, DatasetError, UnfitDatasetError, UnknownNameError
 from bara.plugins import nearest
 from bara.randomness import stream
@@ -80,6 +79,28 @@ def held_out(dataset: Dataset, mode: str = "halves", seed: int = 0) -> HeldOut:
     order = _order(y, seed, "held out")
     validation, test = np.sort(order[: len(y) // 2]), np.sort(order[len(y) // 2 :])
     return HeldOut(x[validation], y[validation], x[test], y[test], same=False)
+
+
+def stratified_order(labels: Labels, shuffled: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Reorders a permutation so that each class is spread evenly over it.
+
+    The k-th of a class's m samples is placed at (k + 1/2) / m of the way. Any first n samples then hold each class
+    in its share of n, to within one sample a class or so, and a smaller beginning is part of a larger one.
+
+    Args:
+        labels: The label of each sample.
+        shuffled: A random order of the samples; decides which of a class comes first, and ties.
+
+    >>> stratified_order(np.array([0, 0, 0, 0, 1, 1]), np.arange(6)).tolist()
+    [0, 4, 1, 2, 5, 3]
+    """
+    mine = labels[shuffled]
+    by_class = np.argsort(mine, kind="stable")
+    sizes = np.bincount(mine)
+    starts = np.cumsum(sizes) - sizes
+    rank = np.empty(len(mine))
+    rank[by_class] = np.arange(len(mine)) - starts[mine[by_class]]
+    return shuffled[np.argsort((rank + 0.5) / sizes[mine], kind="stable")]
 
 
 def _order(labels: Labels, seed: int, purpose: str) -> NDArray[np.int64]:

@@ -1,0 +1,81 @@
+"""Contract checks for anyone's mechanism, allocator or federation; our own tests run them over every one there is.
+
+Each check takes a function that makes a fresh one, and raises AssertionError with what is wrong, or whatever the
+part itself raises. A check of something that the part does not have raises unittest.SkipTest, which pytest lists as
+skipped; `select_checks` says beforehand which those are.
+
+    from bara.testing import ALLOCATOR_CHECKS
+
+    @pytest.mark.parametrize("check", ALLOCATOR_CHECKS, ids=lambda check: check.__name__)
+    def test_my_allocator_keeps_the_contract(check):
+        check(lambda seed: MyAllocator(seed=seed))
+"""
+
+from bara.testing._allocators import (
+    ALLOCATOR_CHECKS,
+    CLIENTS,
+    MakeAllocator,
+    check_ask_is_pure,
+    check_beliefs_are_plain,
+    check_budget_and_deadline_hold,
+    check_clients_may_come_and_go,
+    check_failing_clients_are_survived,
+    check_failing_clients_do_not_end_learning,
+    check_memory_stands_in_for_menus,
+    check_replay_rebuilds_it,
+    check_same_seed_same_run,
+)
+from bara.testing._federations import (
+    FEDERATION_CHECKS,
+    MakeFederation,
+    check_bids_are_repeatable,
+    check_deliveries_account_for_winners,
+    check_every_delivered_update_counts,
+    check_same_seed_same_history,
+    check_training_again_comes_to_the_same,
+    check_training_is_evaluated,
+)
+from bara.testing._mechanisms import (
+    MECHANISM_CHECKS,
+    MakeMechanism,
+    check_claims_hold,
+    check_menu_is_pure,
+    check_small_rounds_are_served,
+    check_tell_takes_any_round,
+    check_unclaimed_has_a_counter_example,
+)
+from bara.testing._selection import Check, Selection, needs, select_checks
+
+__all__ = [
+    "ALLOCATOR_CHECKS",
+    "CLIENTS",
+    "FEDERATION_CHECKS",
+    "MECHANISM_CHECKS",
+    "Check",
+    "MakeAllocator",
+    "MakeFederation",
+    "MakeMechanism",
+    "Selection",
+    "check_ask_is_pure",
+    "check_beliefs_are_plain",
+    "check_bids_are_repeatable",
+    "check_budget_and_deadline_hold",
+    "check_claims_hold",
+    "check_clients_may_come_and_go",
+    "check_deliveries_account_for_winners",
+    "check_every_delivered_update_counts",
+    "check_failing_clients_are_survived",
+    "check_failing_clients_do_not_end_learning",
+    "check_memory_stands_in_for_menus",
+    "check_menu_is_pure",
+    "check_replay_rebuilds_it",
+    "check_same_seed_same_history",
+    "check_same_seed_same_run",
+    "check_small_rounds_are_served",
+    "check_tell_takes_any_round",
+    "check_training_again_comes_to_the_same",
+    "check_training_is_evaluated",
+    "check_unclaimed_has_a_counter_example",
+    "needs",
+    "select_checks",
+]

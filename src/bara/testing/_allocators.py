@@ -1,0 +1,174 @@
+"""What every allocator promises, checked by playing it on a small federation."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from bara.federations.bidding import Bidders
+from bara.federations.costs import Distribution
+from bara.federations.synthetic import LearningCurve, SyntheticFederation
+from bara.ledger.retention import strip
+from bara.market import Market
+from bara.mechanisms import bid_price_first
+from bara.protocols import Allocator, Believer, Federation, Remembers
+from bara.records import Award, Bids, Delivery, Offer, Purse, RoundRecord
+from bara.testing._selection import needs
+
+MakeAllocator = Callable[[int], Allocator]
+"""seed -> a fresh allocator for up to `CLIENTS` clients."""
+
+CLIENTS = 8
+PURSE = Purse.of(60, 30)
+
+
+def _federation(seed: int, failure_rate: float = 0.0, a_max: float = 0.85) -> SyntheticFederation:
+    bidders = Bidders(CLIENTS, Distribution.parse("uniform(0.5, 1.5)"), seed)
+    return SyntheticFederation(bidders, LearningCurve(a_max=a_max), seed, failure_rate)
+
+
+class _FailingAtFirst:
+    """A federation of which no winner delivers in the first rounds."""
+
+    def __init__(self, inner: Federation, rounds: int) -> None:
+        self._inner, self._rounds = inner, rounds
+        self.evaluate, self.bids = inner.evaluate, inner.bids
+
+    def train(self, round: int, award: Award) -> Delivery:  # noqa: A002 - a round is a round
+        if round > self._rounds:
+            return self._inner.train(round, award)
+        return Delivery(self.evaluate(), void=dict.fromkeys(award.clients, "it did not answer"))
+
+
+def play(allocator: Allocator, federation: Federation, purse: Purse = PURSE) -> list[RoundRecord]:
+    steps = Market(allocator, bid_price_first(), federation, purse).rounds()
+    return [step for step in steps if isinstance(step, RoundRecord)]
+
+
+def trace(records: list[RoundRecord]) -> list[tuple[Offer, tuple[str, ...], tuple[int, ...]]]:
+    return [(r.awarded.offer, r.awarded.award.clients, r.awarded.award.payments) for r in records]
+
+
+def check_ask_is_pure(make: MakeAllocator) -> None:
+    """Asked twice, an allocator gives the same answer, and asking changes nothing it does later."""
+    quiet = play(make(3), _federation(3))
+    nosy = make(3)
+
+    class AskedTwice:
+        def ask(self, purse: Purse) -> Offer:
+            assert nosy.ask(purse) == nosy.ask(purse), "two answers to one question"
+            return nosy.ask(purse)
+
+        def tell(self, record: RoundRecord) -> None:
+            nosy.tell(record)
+
+    assert trace(play(AskedTwice(), _federation(3))) == trace(quiet), "asking changed a later decision"
+
+
+def check_replay_rebuilds_it(make: MakeAllocator) -> None:
+    """Telling a fresh allocator the stored rounds makes it answer as the one that lived through them."""
+    _assert_rebuilt(make(5), play(make(5), _federation(5)))
+
+
+def _assert_rebuilt(rebuilt: Allocator, records: list[RoundRecord]) -> None:
+    for record, following in pairwise(records):
+        rebuilt.tell(record)
+        answer = rebuilt.ask(record.purse_after)
+        assert answer == following.awarded.offer, f"rebuilt, it answers otherwise in round {following.round}"
+
+
+def check_same_seed_same_run(make: MakeAllocator) -> None:
+    """Two runs from one seed are the same."""
+    assert trace(play(make(7), _federation(7))) == trace(play(make(7), _federation(7))), "two runs differ"
+
+
+def check_budget_and_deadline_hold(make: MakeAllocator) -> None:
+    """Scarce or ample, short or long, every purse is played within its bounds; so is its last round, the money gone."""
+    for total, rounds in ((60, 30), (3, 30), (2000, 5), (0.5, 4)):
+        allocator, purse = make(1), Purse.of(total, rounds)
+        records = play(allocator, _federation(1), purse)
+        promised = [payment for record in records for payment in record.awarded.award.payments]
+        assert sum(promised) <= purse.total, "the budget is exceeded"  # where everybody delivers
+        assert len(records) <= 1 + rounds, "the deadline is exceeded"
+        answer = allocator.ask(replace(purse, spent=purse.total, round=rounds))
+        assert isinstance(answer, Offer), f"with the money gone, it answers {answer!r}; expected an Offer"
+
+
+def check_failing_clients_are_survived(make: MakeAllocator) -> None:
+    """Where winners do not deliver it goes on, can be rebuilt, and later spends the money that nobody got."""
+    for rate in (0.3, 1.0):
+        records = play(make(2), _federation(2, failure_rate=rate))
+        assert any(record.delivery.void for record in records), "it recruited nobody who could have failed"
+        _assert_rebuilt(make(2), records)
+    records = play(make(2), _FailingAtFirst(_federation(2), 8))
+    assert records[-1].purse_after.spent, "after rounds in which nobody delivered, it pays nobody any more"
+
+
+@needs(Believer, "belief()")
+def check_failing_clients_do_not_end_learning(make: MakeAllocator) -> None:
+    """After rounds in which nobody delivered, what the others come to still moves what it believes."""
+    beliefs = []
+    for a_max in (0.85, 0.4):
+        allocator = make(9)
+        play(allocator, _FailingAtFirst(_federation(9, a_max=a_max), 3))
+        assert isinstance(allocator, Believer)
+        beliefs.append(allocator.belief())
+    assert beliefs[0] != beliefs[1], "a task that is easy and one that is hard leave the same belief"
+
+
+def check_clients_may_come_and_go(make: MakeAllocator) -> None:
+    """N may change from round to round, down to nobody; when clients are back, it recruits again."""
+
+    class Changing:
+        def __init__(self) -> None:
+            self._inner = _federation(4)
+            self.evaluate, self.train = self._inner.evaluate, self._inner.train
+
+        def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
+            present = (CLIENTS, 3, 1, 0, 2)[round % 5]
+            return self._inner.bids(round).without(self._inner.bidders.clients[present:])
+
+    records = play(make(4), Changing())
+    assert any(record.n for record in records[4:]), "after the round to which nobody came, it recruits nobody"
+
+
+@needs(Believer, "belief()")
+def check_beliefs_are_plain(make: MakeAllocator) -> None:
+    """What it believes has a mean and a deviation for every arm."""
+    allocator = make(6)
+    play(allocator, _federation(6))
+    assert isinstance(allocator, Believer)
+    belief = allocator.belief()
+    assert len(belief.arms) == len(belief.mean) == len(belief.deviation), "columns of different lengths"
+    assert np.isfinite(belief.mean).all(), "a mean that is no number"
+    assert all(deviation >= 0 for deviation in belief.deviation), "a negative deviation"
+
+
+@needs(Remembers, "memory() and restore()")
+def check_memory_stands_in_for_menus(make: MakeAllocator) -> None:
+    """One that remembers what menus taught it, told rounds without them, answers as the one that saw them."""
+    lived, rebuilt = make(8), make(8)
+    records = play(lived, _federation(8))
+    assert isinstance(lived, Remembers)
+    assert isinstance(rebuilt, Remembers)
+    rebuilt.restore(json.loads(json.dumps(lived.memory())))
+    for record in records:
+        rebuilt.tell(strip(record))
+    purse = records[-1].purse_after
+    assert rebuilt.ask(purse) == lived.ask(purse), "rebuilt from its memory, it answers otherwise"
+    assert rebuilt.memory() == lived.memory(), "rebuilt from its memory, it remembers otherwise"
+
+
+ALLOCATOR_CHECKS: tuple[Callable[[MakeAllocator], None], ...] = (
+    check_ask_is_pure,
+    check_replay_rebuilds_it,
+    check_same_seed_same_run,
+    check_budget_and_deadline_hold,
+    check_failing_clients_are_survived,
+    check_failing_clients_do_not_end_learning,
+    check_clients_may_come_and_go,
+    check_beliefs_are_plain,
+    check_memory_stands_in_for_menus,
+)
