@@ -14,6 +14,7 @@ from bara.federations.bidding import Bidders
 from bara.federations.costs import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.mechanisms import bid_price_first
+from bara.protocols import Capabilities
 from bara.testing import (
     ALLOCATOR_CHECKS,
     CLIENTS,
@@ -301,7 +302,7 @@ def test_a_federation_that_breaks_it_fails(check, broken):
 class OnRealDevices(Wrapped):
     """Neither comes to the same again nor measures a loss."""
 
-    repeatable = False
+    capabilities = Capabilities(repeatable=False)
 
     def evaluate(self):
         return Evaluation(self.inner.evaluate().accuracy)
@@ -330,7 +331,7 @@ def test_the_reasons_name_everything_that_is_lacking():
         "check_training_again_comes_to_the_same",
         "check_every_delivered_update_counts",
     }
-    assert "`repeatable`" in skipped["check_every_delivered_update_counts"]
+    assert "`Capabilities.repeatable`" in skipped["check_every_delivered_update_counts"]
     assert "loss" in skipped["check_every_delivered_update_counts"]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from bara.mechanisms import bid_price_first
-from bara.protocols import Allocator, Federation
+from bara.protocols import Allocator, Federation, capabilities_of
 from bara.records import Award, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord
 from bara.testing._allocators import play
 from bara.testing._mechanisms import rich
@@ -23,14 +23,14 @@ def check_bids_are_repeatable(make: MakeFederation) -> None:
 
 
 def _repeatable(federation: Federation) -> bool:
-    return bool(getattr(federation, "repeatable", True))
+    return capabilities_of(federation).repeatable
 
 
 def _measures_loss(federation: Federation) -> bool:
     return federation.evaluate().loss is not None
 
 
-_REPEATABLE = needs(_repeatable, "training that comes to the same again (`repeatable`)")
+_REPEATABLE = needs(_repeatable, "training that comes to the same again (`Capabilities.repeatable`)")
 
 
 @_REPEATABLE
