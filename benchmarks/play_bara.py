@@ -1,4 +1,4 @@
-"""Contestant: bara's engine on two workers. Arguments: algorithm, precision."""
+"""Contestant: bara's engine on two workers. Argument: the algorithm."""
 
 import sys
 
@@ -13,7 +13,7 @@ def main():
     load = Workload.here()
     x, y = load.pictures()
     data = Data(x, y, x[:10], y[:10], CLASSES)
-    training = Training(algorithm=sys.argv[1], precision=sys.argv[2], learning_rate=RATE, batch_size=BATCH)
+    training = Training(algorithm=sys.argv[1], learning_rate=RATE, batch_size=BATCH)
     parts = np.split(np.arange(len(y)), load.clients)
     gate = Gate()
     with Engine(load.model, training, data, parts, seed=0, workers=2) as engine:

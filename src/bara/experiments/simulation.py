@@ -71,7 +71,6 @@ def _training(config: Config) -> Training:
         momentum=t.momentum,
         weight_decay=t.weight_decay,
         proximal=t.proximal,
-        precision=t.precision,
         privacy=_privacy(config),
     )
 

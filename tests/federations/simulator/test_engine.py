@@ -155,10 +155,3 @@ def test_a_sample_that_two_clients_hold_is_both_of_theirs(make_engine):
     alone = make_engine(parts=[shared[1]], algorithm="fedsgd")
     start = engine.start()
     assert np.array_equal(engine.train(start, 1, [1]).states[0], alone.train(start, 1, [0]).states[0])
-
-
-def test_bfloat16_learns_too_and_leaves_the_state_in_float32(make_engine):
-    exact, rough = (run(make_engine(precision=precision)) for precision in ("float32", "bfloat16"))
-    assert rough[0].dtype == np.float32
-    assert not np.array_equal(exact[0], rough[0])
-    assert np.abs(exact[0] - rough[0]).max() < 0.02

@@ -13,15 +13,14 @@ from bara.federations.simulator._layout import Layout
 
 @final
 class Autograd:
-    """A `Network` for every module, and the one for bfloat16."""
+    """A `Network` for every module."""
 
-    def __init__(self, module: nn.Module, precision: str = "float32") -> None:
+    def __init__(self, module: nn.Module) -> None:
         """Move the module's parameters and buffers into one flat vector."""
         self.layout = Layout.of(module)
         self.state = self.layout.read(module)
         self.chunk = chunk_of(module)
         self._module = module
-        self._mixed = precision == "bfloat16"
         self._gradient = torch.zeros(self.layout.learned)
         self._target = self._gradient
         self._bind()
@@ -44,7 +43,7 @@ class Autograd:
         return scores.detach()
 
     def scores(self, x: Tensor) -> Tensor:
-        """In float32, in the module's evaluation mode."""
+        """In the module's evaluation mode."""
         self._module.eval()
         self._read_counts()
         with torch.no_grad():
@@ -53,8 +52,7 @@ class Autograd:
     def _forward(self, x: Tensor) -> Tensor:
         self._module.train()
         self._read_counts()
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._mixed):
-            scores: Tensor = self._module(x)
+        scores: Tensor = self._module(x)
         self._write_counts()
         return scores
 

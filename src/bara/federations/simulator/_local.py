@@ -15,11 +15,11 @@ from bara.federations.simulator.privacy import PrivateGradient
 from bara.federations.simulator.training import Training
 
 
-def network_of(module: nn.Module, training: Training) -> Network:
-    """The fastest network that can train this module this way."""
-    if training.precision == "float32" and isinstance(module, nn.Sequential) and is_chain(module):
+def network_of(module: nn.Module) -> Network:
+    """The fastest network that can train this module."""
+    if isinstance(module, nn.Sequential) and is_chain(module):
         return Chain(module)
-    return Autograd(module, training.precision)
+    return Autograd(module)
 
 
 @final

@@ -8,7 +8,6 @@ from bara.errors import ConfigError
 from bara.federations.simulator.privacy import Privacy
 
 ALGORITHMS = ("fedsgd", "fedavg")
-PRECISIONS = ("float32", "bfloat16")
 
 
 @final
@@ -25,8 +24,6 @@ class Training:
         momentum: FedAvg's; starts at zero in every round, so nothing of it outlives a round.
         weight_decay: FedAvg's L2 term, on every parameter, as `torch.optim.SGD` has it.
         proximal: FedProx's mu: adds mu/2 ||w - w_round||^2 to FedAvg's local loss.
-        precision: of the products while training: `bfloat16` runs under torch's autocast with float32 parameters.
-            Evaluation is always in float32.
         privacy: Local differential privacy of the one gradient that FedSGD sends; None for none.
     """
 
@@ -37,13 +34,11 @@ class Training:
     momentum: float = 0.0
     weight_decay: float = 0.0
     proximal: float = 0.0
-    precision: Literal["float32", "bfloat16"] = "float32"
     privacy: Privacy | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained."""
         _one_of("algorithm", self.algorithm, ALGORITHMS)
-        _one_of("precision", self.precision, PRECISIONS)
         _require("learning_rate", self.learning_rate, "a finite number above 0", ok=_finite(self.learning_rate) > 0)
         for name in ("local_epochs", "batch_size"):
             value = getattr(self, name)
@@ -55,7 +50,6 @@ class Training:
         self._refuse_what_fedsgd_has_not()
         private = self.privacy is not None
         _require("algorithm", self.algorithm, "fedsgd with privacy", ok=not private or self.algorithm == "fedsgd")
-        _require("precision", self.precision, "float32 with privacy", ok=not private or self.precision == "float32")
 
     def _refuse_what_fedsgd_has_not(self) -> None:
         if self.algorithm != "fedsgd":

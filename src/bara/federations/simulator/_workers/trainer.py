@@ -30,7 +30,7 @@ class Bench:
         held: dict[str, Tensor] = {name: torch.from_numpy(array) for name, array in arrays.items()}
         self._seed = setup.seed
         self._arrays = held
-        self._network = network_of(build(setup.model, setup.shape, setup.classes, setup.seed), setup.training)
+        self._network = network_of(build(setup.model, setup.shape, setup.classes, setup.seed))
         self._train = Samples(held["x_train"], held["y_train"])
         self._held = Samples(held["x_held"], held["y_held"])
         privacy = setup.training.privacy
