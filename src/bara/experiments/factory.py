@@ -9,9 +9,8 @@ from bara.errors import ConfigError
 from bara.experiments.config import Config
 from bara.experiments.sections import ClientsSection
 from bara.federations.bidding import Bidders, Strategy
-from bara.federations.costs import Distribution
+from bara.federations.costs import Distribution, PrivacyCosts, valuations
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
-from bara.federations.valuations import PrivacyCosts, valuations
 from bara.mechanisms import MECHANISMS
 from bara.plugins import Registry, check_keys
 from bara.protocols import Federation, Requirements, requirements_of

@@ -8,8 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from bara.datasets import parse as parse_partition
 from bara.errors import ConfigError, InvalidMoneyError
 from bara.federations.bidding import Strategy
-from bara.federations.costs import Distribution
-from bara.federations.valuations import MIXED, valuations
+from bara.federations.costs import MIXED, Distribution, valuations
 from bara.records import money
 
 
@@ -90,9 +89,7 @@ class ClientsSection(Section):
     def _one_role_each(self) -> Self:
         roles = self.noisy + self.free_riders + self.poisoners
         if roles > self.count:
-            raise ConfigError(
-                f"noisy, free_riders and poisoners are {roles} in all; they must be at most {self.count}, one role a client"
-            )
+            raise ConfigError(f"noisy, free_riders and poisoners are {roles} in all; they must be at most {self.count}")
         return self
 
     @field_validator("bids", "epsilon")
@@ -171,8 +168,8 @@ class TrainingSection(Section):
             return tree
         if tree["precision"] != "float32":
             raise ConfigError(
-                f"precision is {tree['precision']!r}, but training is in float32 only; bfloat16 was removed, because it "
-                "was 7 to 13 times slower"
+                f"precision is {tree['precision']!r}, but all training is in float32; bfloat16 was removed: it was "
+                "7 to 13 times slower"
             )
         return {key: value for key, value in tree.items() if key != "precision"}
 
