@@ -3,11 +3,12 @@
 import time
 
 import numpy as np
+from workload import training
 
 from bara import ALLOCATORS, MECHANISMS, Delivery, Evaluation, Market, Purse
 from bara.federations.bidding import Bidders
 from bara.federations.costs import Distribution
-from bara.federations.simulator import Data, Engine, Training, aggregate
+from bara.federations.simulator import Data, Engine, aggregate
 
 CLIENTS, SAMPLES, ROUNDS = 20, 3000, 200
 
@@ -45,9 +46,9 @@ def training_seconds():
     count = CLIENTS * SAMPLES
     x = rng.integers(0, 256, (count, 28, 28), dtype=np.uint8)
     y = rng.integers(0, 10, count)
-    data = Data(x, y, x[:1000], y[:1000], 10)
     parts = np.array_split(np.arange(count), CLIENTS)
-    with Engine("mlp", Training(algorithm="fedsgd", learning_rate=0.1), data, parts, seed=0, workers=2) as engine:
+    data = Data(x, y, x[:1000], y[:1000], 10, {"test": np.arange(1000)}, parts)
+    with Engine("mlp", training("fedsgd"), data, seed=0, workers=2) as engine:
         state, times = engine.start(), []
         for t in range(1, 8):
             start = time.perf_counter()

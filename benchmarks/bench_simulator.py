@@ -5,9 +5,7 @@ Every contestant is a process (or several) that stays idle until it is its turn,
 so that all of them see the same machine: the ratios hold also where the seconds do not. Every process computes on one
 thread, two processes at a time. The limit of the convolutions keeps the memory it frees, as our workers do.
 
-    python benchmarks/bench_simulator.py [--rounds 7] [--only mlp,cnn,cifar-cnn,fedsgd,memory,bfloat16]
-
-`$BARA_DATA` may name a folder with `mnist.npz` and `fashion-mnist.npz` to measure what bfloat16 does to accuracy.
+    python benchmarks/bench_simulator.py [--rounds 7] [--only mlp,cnn,cifar-cnn,fedsgd,memory]
 """
 
 import argparse
@@ -34,8 +32,8 @@ LAST = {"BARA_BENCH_CHANNELS_LAST": "1"}
 class Contestant:
     """One row of a table: a script in the benchmark's environment, told when to play."""
 
-    def __init__(self, title, script, *arguments, workload, slow=False, **environment):
-        self.title, self.slow, self.seconds = title, slow, []
+    def __init__(self, title, script, *arguments, workload, **environment):
+        self.title, self.seconds = title, []
         surroundings = {
             **os.environ,
             "PYTHONPATH": f"{HERE.parent / 'src'}{os.pathsep}{HERE}",
@@ -79,10 +77,10 @@ class Contestant:
 
 
 def table(title, contestants, rounds):
-    """Let them take turns; the slow ones (named so) play only twice."""
-    for number in range(rounds):
+    """Let them take turns."""
+    for _ in range(rounds):
         for contestant in contestants:
-            if contestant.alive and (number < 2 or not contestant.slow):
+            if contestant.alive:
                 contestant.play()
     for contestant in contestants:
         contestant.end()
@@ -103,8 +101,7 @@ def row(one, ours, limit):
 def mlp(rounds):
     title = "MLP 784-200-200-10, FedAvg, 20 clients x 3000 samples, batch 50, one epoch"
     lineup = [
-        Contestant("bara, 2 workers", "play_bara.py", "fedavg", "float32", workload=MLP),
-        Contestant("bara, 2 workers, bfloat16", "play_bara.py", "fedavg", "bfloat16", workload=MLP, slow=True),
+        Contestant("bara, 2 workers", "play_bara.py", "fedavg", workload=MLP),
         Contestant("plain torch loop, 1 process", "play_plain.py", workload=MLP),
         Contestant("pfl, 2 processes", "play_pfl.py", workload=MLP),
         Contestant("Flower on ray, 2 actors", "play_flower.py", workload=MLP),
@@ -115,8 +112,7 @@ def mlp(rounds):
 
 def convolutions(name, workload, rounds):
     lineup = [
-        Contestant("bara, 2 workers", "play_bara.py", "fedavg", "float32", workload=workload),
-        Contestant("bara, 2 workers, bfloat16", "play_bara.py", "fedavg", "bfloat16", workload=workload, slow=True),
+        Contestant("bara, 2 workers", "play_bara.py", "fedavg", workload=workload),
         Contestant("pfl, 2 processes", "play_pfl.py", workload=workload),
         Contestant("pfl, 2 processes, channels last", "play_pfl.py", workload=workload, **LAST),
         Contestant("limit: kernels, 2 processes", "play_limit.py", workload=workload, **SURROUNDINGS),
@@ -127,7 +123,7 @@ def convolutions(name, workload, rounds):
 def fedsgd(rounds):
     load = "mlp,8,3000"
     lineup = [
-        Contestant("bara, FedSGD, 2 workers", "play_bara.py", "fedsgd", "float32", workload=load),
+        Contestant("bara, FedSGD, 2 workers", "play_bara.py", "fedsgd", workload=load),
         Contestant("FedAvg epoch's matrix products", "play_limit.py", workload=load),
     ]
     table("One FedSGD round of 8 clients x 3000 samples, MLP", lineup, rounds * 2)
@@ -151,7 +147,7 @@ def prepare():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--only", default="mlp,cnn,cifar-cnn,fedsgd,memory,bfloat16")
+    parser.add_argument("--only", default="mlp,cnn,cifar-cnn,fedsgd,memory")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     prepare()
@@ -161,7 +157,6 @@ def main():
         "cifar-cnn": lambda: convolutions("CIFAR CNN", CIFAR, asked.rounds),
         "fedsgd": lambda: fedsgd(asked.rounds),
         "memory": lambda: run_here("measure_memory.py"),
-        "bfloat16": lambda: run_here("measure_bfloat16.py"),
     }
     began = time.perf_counter()
     for name in asked.only.split(","):

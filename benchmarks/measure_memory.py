@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import numpy as np
+from workload import training
 
-from bara.federations.simulator import Data, Engine, Training, aggregate
+from bara.federations.simulator import Data, Engine, aggregate
 
 
 def megabytes(pid):
@@ -14,9 +15,9 @@ def megabytes(pid):
 def main():
     random = np.random.default_rng(0)
     x, y = random.integers(0, 256, (1000, 28, 28), dtype=np.uint8), random.integers(0, 10, 1000)
-    parts = np.split(np.arange(1000), 20)
-    with Engine("mlp", Training(), Data(x, y, x, y, 10), parts, seed=0, workers=2) as engine:
-        pids = ["self", *(worker.process.pid for worker in engine._crew._workers)]  # noqa: SLF001
+    data = Data(x, y, x, y, 10, {"test": np.arange(1000)}, np.split(np.arange(1000), 20))
+    with Engine("mlp", training("fedavg"), data, seed=0, workers=2) as engine:
+        pids = ["self", *(worker.process.pid for worker in engine._pool._workers)]  # noqa: SLF001
         state, before = engine.start(), []
         for number in range(1050):
             if number == 50:

@@ -1,22 +1,21 @@
-"""Contestant: bara's engine on two workers. Arguments: algorithm, precision."""
+"""Contestant: bara's engine on two workers. Argument: the algorithm."""
 
 import sys
 
 import numpy as np
 from gate import Gate
-from workload import BATCH, CLASSES, RATE, Workload
+from workload import CLASSES, Workload, training
 
-from bara.federations.simulator import Data, Engine, Training, aggregate
+from bara.federations.simulator import Data, Engine, aggregate
 
 
 def main():
     load = Workload.here()
     x, y = load.pictures()
-    data = Data(x, y, x[:10], y[:10], CLASSES)
-    training = Training(algorithm=sys.argv[1], precision=sys.argv[2], learning_rate=RATE, batch_size=BATCH)
     parts = np.split(np.arange(len(y)), load.clients)
+    data = Data(x, y, x[:10], y[:10], CLASSES, {"test": np.arange(10)}, parts)
     gate = Gate()
-    with Engine(load.model, training, data, parts, seed=0, workers=2) as engine:
+    with Engine(load.model, training(sys.argv[1]), data, seed=0, workers=2) as engine:
         state, number = engine.start(), 0
 
         def play():

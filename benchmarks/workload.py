@@ -38,6 +38,14 @@ class Workload:
         return scaled.contiguous(memory_format=memory_format()), torch.from_numpy(y)
 
 
+def training(algorithm):
+    """How bara's clients train, without a configuration, for which the peers' environment has no pydantic."""
+    from bara.federations.simulator import Training  # noqa: PLC0415 - the peers do without
+
+    nothing = {"momentum": 0.0, "weight_decay": 0.0, "proximal": 0.0, "privacy": None}
+    return Training(algorithm=algorithm, learning_rate=RATE, local_epochs=1, batch_size=BATCH, **nothing)
+
+
 def memory_format():
     return torch.channels_last if os.environ.get("BARA_BENCH_CHANNELS_LAST") else torch.contiguous_format
 

@@ -1,11 +1,9 @@
-import numpy as np
 import pytest
 
 from bara import Award
 from bara.errors import ConfigError
 from bara.federations.bidding import Bidders, Strategy, client_names
 from bara.federations.costs import Distribution
-from bara.plugins import parse_call
 
 
 def bidders(**options):
@@ -60,50 +58,7 @@ def test_names_sort_as_they_count():
     assert (names[0], names[100]) == ("client-000", "client-100")
 
 
-@pytest.mark.parametrize(
-    ("text", "mean"),
-    [
-        ("uniform(0.5, 1.5)", 1.0),
-        ("constant(2)", 2.0),
-        ("exponential(3)", 3.0),
-        ("lognormal(0, 0.5)", np.exp(0.125)),
-        ("normal(1, 0.1)", 1),
-    ],
-)
-def test_distributions_have_their_mean(text, mean):
-    drawn = Distribution.parse(text).draw(np.random.default_rng(0), 20_000)
-    assert drawn.mean() == pytest.approx(mean, rel=0.05)
-    assert drawn.min() > 0
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("unifrom(0, 1)", "did you mean 'uniform'"),
-        ("uniform(1)", "has 1 numbers; uniform takes 2"),
-        ("uniform(2, 1)", "low before high"),
-        ("uniform(-1, 1)", "low before high"),
-        ("uniform(a, b)", "required is a name with numbers"),
-        ("uniform(0, 1", "required is a name with numbers"),
-        ("constant(0)", "more than zero"),
-        ("uniform(0, inf)", "required is a name with numbers"),
-    ],
-)
-def test_a_distribution_that_cannot_be_drawn_from_is_refused(text, message):
-    with pytest.raises(ConfigError, match=message):
-        Distribution.parse(text)
-
-
 @pytest.mark.parametrize("text", ["liar", "truthful(1)", "overbid(-1)", "overbid(1, 2)"])
 def test_a_strategy_nobody_knows_is_refused(text):
     with pytest.raises(ConfigError):
         Strategy.parse(text)
-
-
-def test_more_strategic_clients_than_clients_are_refused():
-    with pytest.raises(ConfigError, match=r"clients\.strategic is 5"):
-        bidders(strategic=5)
-
-
-def test_a_bare_name_has_no_arguments():
-    assert parse_call(" iid ", "a partition") == ("iid", ())

@@ -55,8 +55,3 @@ def test_when_everybody_fails_the_model_stays_as_it_is(make_federation):
 def test_a_curve_that_cannot_be_is_refused(curve, message):
     with pytest.raises(ConfigError, match=message):
         LearningCurve(**curve)
-
-
-def test_a_failure_rate_that_is_no_probability_is_refused(make_federation):
-    with pytest.raises(ConfigError, match="failure_rate is 2"):
-        make_federation(failure_rate=2)

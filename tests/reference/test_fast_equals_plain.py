@@ -9,6 +9,16 @@ from bara.federations.simulator._batches import Samples
 from bara.federations.simulator._layout import Layout
 from bara.federations.simulator.models import build
 
+PLAIN = {
+    "algorithm": "fedavg",
+    "learning_rate": 0.02,
+    "local_epochs": 1,
+    "batch_size": 30,
+    "momentum": 0.0,
+    "weight_decay": 0.0,
+    "proximal": 0.0,
+    "privacy": None,
+}
 WAYS = {
     "fedsgd": {"algorithm": "fedsgd"},
     "fedavg": {},
@@ -18,7 +28,7 @@ WAYS = {
     "proximal": {"proximal": 0.5, "local_epochs": 2},
     "everything": {"momentum": 0.5, "weight_decay": 0.05, "proximal": 0.3, "local_epochs": 2},
 }
-MODELS = {"mlp": (8, 8), "cnn": (8, 8), "cifar-cnn": (12, 12, 3), "own_module:Own": (8, 8), "own_module:Chain": (8, 8)}
+MODELS = {"mlp": (8, 8), "cnn": (8, 8), "cifar-cnn": (12, 12, 3), "own_module:Own": (8, 8), "own_module:Fused": (8, 8)}
 OWN = """
 from torch import nn
 class Own(nn.Module):
@@ -27,7 +37,7 @@ class Own(nn.Module):
         self.a, self.b = nn.Linear(64, 20), nn.Linear(20, classes)
     def forward(self, x):
         return self.b(self.a(x.flatten(1)).tanh())
-def Chain(shape, classes):
+def Fused(shape, classes):
     return nn.Sequential(nn.BatchNorm2d(1), nn.Conv2d(1, 16, 3, stride=2, padding=1), nn.ReLU(),
                          nn.Conv2d(16, 6, 3, stride=(1, 2), padding=(2, 1)), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
                          nn.Flatten(), nn.ReLU(), nn.Linear(18, classes))
@@ -60,8 +70,9 @@ def test_a_round_agrees_with_the_plain_loop(model, way):
     # FedSGD in more than one chunk; FedAvg in few steps, for a ReLU that rounding tips over sends paths apart
     sizes = (300, 23) if way == "fedsgd" else (70, 23)
     parts = np.split(random.permutation(400)[: sum(sizes)], [sizes[0]])
-    training = Training(learning_rate=0.02, **{"batch_size": 30, **WAYS[way]})
-    with Engine(model, training, Data(x, y, x, y, CLASSES), parts, seed=SEED) as engine:
+    training = Training(**{**PLAIN, **WAYS[way]})
+    data = Data(x, y, x, y, CLASSES, {"test": np.arange(400)}, parts)
+    with Engine(model, training, data, seed=SEED, workers=1) as engine:
         start = engine.start()
         updates = engine.train(start, 2, [0, 1])
         state = aggregate(updates, updates.samples)

@@ -10,9 +10,8 @@ from bara.errors import ConfigError
 from bara.experiments.config import FLOWER_APP, Config
 from bara.experiments.sections import ClientsSection
 from bara.federations.bidding import Bidders, Strategy
-from bara.federations.costs import Distribution
+from bara.federations.costs import Distribution, PrivacyCosts, valuations
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
-from bara.federations.valuations import PrivacyCosts, valuations
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.client_cap import ClientCap
 from bara.plugins import Registry, check_keys

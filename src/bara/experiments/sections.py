@@ -1,15 +1,14 @@
 """The tables of a configuration: every key, its default and what it means."""
 
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from bara.datasets import parse as parse_partition
 from bara.errors import ConfigError, InvalidMoneyError
 from bara.federations.bidding import Strategy
-from bara.federations.costs import Distribution
-from bara.federations.valuations import MIXED, valuations
+from bara.federations.costs import MIXED, Distribution, valuations
 from bara.records import money
 
 
@@ -79,6 +78,20 @@ class ClientsSection(Section):
     free_riding: Literal["unchanged", "random"] = Field("unchanged", description="what these deliver")
     poisoners: int = Field(0, ge=0, description="how many clients deliver the opposite of what they learned")
 
+    @field_validator("strategic")
+    @classmethod
+    def _are_clients(cls, value: int, info: ValidationInfo) -> int:
+        if value > info.data.get("count", value):
+            raise ConfigError(f"{value} are more than the {info.data['count']} clients there are")
+        return value
+
+    @model_validator(mode="after")
+    def _one_role_each(self) -> Self:
+        roles = self.noisy + self.free_riders + self.poisoners
+        if roles > self.count:
+            raise ConfigError(f"noisy, free_riders and poisoners are {roles} in all; they must be at most {self.count}")
+        return self
+
     @field_validator("bids", "epsilon")
     @classmethod
     def _known_distribution(cls, value: str | None) -> str | None:
@@ -123,13 +136,12 @@ class TrainingSection(Section):
 
     model: str = Field("mlp", description="linear, mlp, cnn, cifar-cnn, or the import path of a torch module")
     algorithm: Literal["fedsgd", "fedavg"] = Field("fedsgd", description="one full-batch gradient, or local epochs")
-    learning_rate: float = Field(0.1, gt=0, description="of every step")
+    learning_rate: float = Field(0.1, gt=0, allow_inf_nan=False, description="of every step")
     local_epochs: int = Field(1, ge=1, description="fedavg's passes over a client's data")
     batch_size: int = Field(50, ge=1, description="fedavg's")
     momentum: float = Field(0.0, ge=0, lt=1, description="fedavg's, within a round")
-    weight_decay: float = Field(0.0, ge=0, description="fedavg's")
-    proximal: float = Field(0.0, ge=0, description="FedProx's mu, with fedavg")
-    precision: Literal["float32", "bfloat16"] = Field("float32", description="of the products while training")
+    weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False, description="fedavg's")
+    proximal: float = Field(0.0, ge=0, allow_inf_nan=False, description="FedProx's mu, with fedavg")
     aggregation: Literal["samples", "equal"] = Field("samples", description="weights, unless the mechanism has its own")
     evidence: bool = Field(default=False, description="measure each client's own loss before and after, too")
     outliers: float = Field(
@@ -139,6 +151,27 @@ class TrainingSection(Section):
     )
     average_last: int = Field(10, ge=1, description="also keep the average of so many last models")
     checkpoint_every: int = Field(1, ge=0, description="save a checkpoint every so many rounds; 0 for none")
+
+    @field_validator("local_epochs", "momentum", "weight_decay", "proximal")
+    @classmethod
+    def _fedsgd_takes_one_plain_step(cls, value: float, info: ValidationInfo) -> float:
+        neutral = cls.model_fields[info.field_name or ""].default
+        if info.data.get("algorithm") == "fedsgd" and value != neutral:
+            raise ConfigError(f"{value} must be {neutral:g} with fedsgd, which takes a single plain step")
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_precision(cls, tree: Any) -> Any:
+        """Configurations of earlier versions all say `precision = "float32"`."""
+        if not isinstance(tree, dict) or "precision" not in tree:
+            return tree
+        if tree["precision"] != "float32":
+            raise ConfigError(
+                f"precision is {tree['precision']!r}, but all training is in float32; bfloat16 was removed: it was "
+                "7 to 13 times slower"
+            )
+        return {key: value for key, value in tree.items() if key != "precision"}
 
 
 class MechanismSection(Named):

@@ -15,7 +15,7 @@ from bara.experiments.factory import bidders, epsilons
 from bara.federations.bidding import client_names
 from bara.federations.simulator import Data, Engine, Training
 from bara.federations.simulator.conduct import Conduct, Role, cast_roles
-from bara.federations.simulator.federation import Habits, SimulatedFederation
+from bara.federations.simulator.federation import ServerOptions, SimulatedFederation
 from bara.federations.simulator.privacy import Privacy
 from bara.protocols import Requirements
 from bara.records import IntArray
@@ -29,7 +29,7 @@ def simulator(config: Config, requirements: Requirements, folder: Path | None = 
         )
     engine, sizes, roles = build_engine(config, requirements)
     bidding = bidders(config, requirements, sizes)
-    return SimulatedFederation(engine, bidding, conduct(config, roles), _habits(config, requirements, folder))
+    return SimulatedFederation(engine, bidding, conduct(config, roles), _options(config, requirements, folder))
 
 
 def build_engine(
@@ -47,8 +47,7 @@ def build_engine(
     engine = Engine(
         config.training.model,
         _training(config, requirements),
-        _data(config, dataset, labels),
-        parts,
+        _data(config, dataset, labels, parts),
         seed=config.seed,
         workers=workers or _workers(config, len(labels)),
     )
@@ -75,7 +74,6 @@ def _training(config: Config, requirements: Requirements) -> Training:
         momentum=t.momentum,
         weight_decay=t.weight_decay,
         proximal=t.proximal,
-        precision=t.precision,
         privacy=_privacy(config, requirements),
     )
 
@@ -90,21 +88,21 @@ def _privacy(config: Config, requirements: Requirements) -> Privacy | None:
     return Privacy(protection, tuple(budgets.tolist()))
 
 
-def _data(config: Config, dataset: Dataset, labels: NDArray[np.int64]) -> Data:
+def _data(config: Config, dataset: Dataset, labels: NDArray[np.int64], parts: Sequence[NDArray[np.int64]]) -> Data:
     """Training data, and the held-out set as the parts that decide and that are reported."""
     held = held_out(dataset, config.data.held_out, config.seed)
     most = config.data.evaluation_samples
-    parts = {"validation": (held.x_validation, held.y_validation), "test": (held.x_test, held.y_test)}
+    sets = {"validation": (held.x_validation, held.y_validation), "test": (held.x_test, held.y_test)}
     if held.same:
-        del parts["validation"]
+        del sets["validation"]
     cut: dict[str, tuple[NDArray[Any], NDArray[np.int64]]] = {
-        name: (x[:most], y[:most]) for name, (x, y) in parts.items()
+        name: (x[:most], y[:most]) for name, (x, y) in sets.items()
     }
     ends = np.cumsum([0, *(len(y) for _, y in cut.values())])
     index = {name: np.arange(first, last) for name, first, last in zip(cut, ends, ends[1:], strict=False)}
     x_held = np.concatenate([x for x, _ in cut.values()])
     y_held = np.concatenate([y for _, y in cut.values()])
-    return Data(dataset.x_train, labels, x_held, y_held, dataset.classes, index)
+    return Data(dataset.x_train, labels, x_held, y_held, dataset.classes, index, parts)
 
 
 def _with_noise(
@@ -124,8 +122,8 @@ def conduct(config: Config, roles: dict[str, Role]) -> Conduct:
     return Conduct(config.seed, roles, clients.failure_rate, clients.late_rate, clients.free_riding)
 
 
-def _habits(config: Config, requirements: Requirements, folder: Path | None) -> Habits:
-    return Habits(
+def _options(config: Config, requirements: Requirements, folder: Path | None) -> ServerOptions:
+    return ServerOptions(
         weigh_by_samples=config.training.aggregation == "samples",
         evidence=config.training.evidence or requirements.evidence,
         outliers=config.training.outliers or requirements.outliers,

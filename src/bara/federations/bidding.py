@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bara.errors import ConfigError
-from bara.federations.costs import Distribution
-from bara.federations.valuations import PrivacyCosts
+from bara.federations.costs import Distribution, PrivacyCosts
 from bara.plugins import nearest, parse_call
 from bara.randomness import stream
 from bara.records import MICRO, Award, Bids, FloatArray, IntArray
@@ -94,10 +93,6 @@ class Bidders:
         drift: float = 0.0,
         absence_rate: float = 0.0,
     ) -> None:
-        if count < 1:
-            raise ConfigError(f"clients.count is {count}; required is at least 1")
-        if not 0 <= strategic <= count:
-            raise ConfigError(f"clients.strategic is {strategic}; required is between 0 and the {count} clients")
         self.clients = client_names(count)
         self.strategic = self.clients[:strategic]
         self._distribution = distribution

@@ -108,8 +108,6 @@ class SyntheticFederation:
     def __init__(
         self, bidders: Bidders, curve: Curve, seed: int, failure_rate: float = 0.0, purpose: str = "training"
     ) -> None:
-        if not 0 <= failure_rate <= 1:
-            raise ConfigError(f"clients.failure_rate is {failure_rate}; required is a probability")
         self.bidders = bidders
         self._curve = curve
         self._seed = seed

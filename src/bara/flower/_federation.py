@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from bara.errors import ConfigError, TrainingError
 from bara.faults import point
-from bara.federations.checkpoints import save
+from bara.federations.checkpoints import CheckpointStore, save
 from bara.flower import _strategies as strategies
 from bara.flower._bid_collection import BidCollection
-from bara.flower._checkpoints import Shelf
 from bara.flower._evaluation import EvaluateFunction, Evaluator
 from bara.flower._exchange import RestrictedGrid, ask
 from bara.flower._options import ServerOptions
@@ -33,6 +32,9 @@ if TYPE_CHECKING:
 
 Orders = Callable[[int, Award], ConfigRecord]
 """What a round's training messages carry beside the model."""
+
+_MODEL, _STRATEGY = "model/", "strategy/"
+"""How a checkpoint tells the model's arrays from what the strategy has learned."""
 
 log = logging.getLogger("flwr")
 
@@ -80,7 +82,8 @@ class FlowerFederation(contextlib.ExitStack):
         self._evaluate_config = evaluate_config or ConfigRecord()
         self._options = options or ServerOptions()
         self._orders = orders
-        self._checkpoints = Shelf(self._options.folder)
+        # Durable, because what silos have trained cannot be made again.
+        self._checkpoints = CheckpointStore(self._options.folder, durable=True)
         self._last = 0  # the round the model is from
         self.result.arrays = model
         strategies.let_winners_in(strategy)
@@ -106,7 +109,7 @@ class FlowerFederation(contextlib.ExitStack):
 
     def evaluate(self) -> Evaluation:
         """The initial model, which is kept: a strategy's may be drawn anew when the server starts again."""
-        self._checkpoints.put(0, _numpy(self._model), strategies.memory(self._strategy))
+        self._save(0)
         return self._evaluation(0, self._model)
 
     def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
@@ -125,7 +128,7 @@ class FlowerFederation(contextlib.ExitStack):
         evaluation = self._evaluation(round, model)
         self._model = self.result.arrays = model
         self._last = round
-        self._checkpoints.put(round, _numpy(model), strategies.memory(self._strategy))
+        self._save(round)
         point("state saved")
         for client, reason in void.items():
             log.warning("round %d: %s is not paid: %s", round, client, reason)
@@ -136,11 +139,11 @@ class FlowerFederation(contextlib.ExitStack):
     def checkpoint(self, last: int) -> int:
         """Load the newest whole checkpoint that is not later than that round."""
         found = self._checkpoints.newest(last)
-        if found is None:
+        if not found:
             return 0
-        self._last, model, memory = found
-        self._model = self.result.arrays = _record(model)
-        strategies.restore(self._strategy, memory)
+        self._last, checkpoint = found.popitem()
+        self._model = self.result.arrays = _record(_of(_MODEL, checkpoint.arrays))
+        strategies.restore(self._strategy, _of(_STRATEGY, checkpoint.arrays))
         return self._last
 
     def replay(self, record: RoundRecord) -> None:
@@ -151,6 +154,10 @@ class FlowerFederation(contextlib.ExitStack):
         if self._options.folder is not None:
             save(self._options.folder / "model-final.npz", _numpy(self._model), self._last, {"model": "final"})
         return {}
+
+    def _save(self, round: int) -> None:  # noqa: A002
+        memory = strategies.memory(self._strategy)
+        self._checkpoints.put(round, {round: _named(_MODEL, _numpy(self._model)) | _named(_STRATEGY, memory)})
 
     # --- training --------------------------------------------------------------------------------
 
@@ -233,6 +240,14 @@ class FlowerFederation(contextlib.ExitStack):
 
 def _numpy(record: ArrayRecord) -> dict[str, NDArray[Any]]:
     return {name: array.numpy() for name, array in record.items()}
+
+
+def _named(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {f"{prefix}{name}": array for name, array in arrays.items()}
+
+
+def _of(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _record(arrays: Mapping[str, NDArray[Any]]) -> ArrayRecord:

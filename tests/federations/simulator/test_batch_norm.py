@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from bara.federations.simulator import aggregate
-from bara.federations.simulator._autograd import Autograd
 from bara.federations.simulator._layout import Layout
+from bara.federations.simulator._networks import Autograd
 from bara.federations.simulator.models import build
 
 COUNT, MEAN = "3.num_batches_tracked", "3.running_mean"

@@ -1,10 +1,13 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from bara.errors import TrainingError
-from bara.federations.checkpoints import load, save
+from bara.federations.checkpoints import CheckpointStore, load, save
 from bara.federations.simulator import aggregate
 
+OLD = Path(__file__).parents[2] / "compatibility/runs"
 STATE = np.arange(1000, dtype=np.float32) / 7
 
 
@@ -70,3 +73,47 @@ def test_a_save_that_fails_leaves_the_old_checkpoint(tmp_path, monkeypatch):
         save(path, STATE * 2, 2)
     assert load(path).round == 1
     assert [found.name for found in tmp_path.iterdir()] == ["c.npz"]
+
+
+def models(*rounds):
+    return {number: {"state": STATE + number} for number in rounds}
+
+
+def files(folder):
+    return sorted(path.name for path in (folder / "checkpoints").iterdir())
+
+
+def test_a_store_keeps_what_the_last_two_rounds_need(tmp_path):
+    store = CheckpointStore(tmp_path, durable=False)
+    for number, needed in ((2, (1, 2)), (4, (1, 3, 4)), (6, (5, 6)), (8, (7, 8))):
+        store.put(number, models(*needed))
+    assert files(tmp_path) == ["round-5.npz", "round-6.npz", "round-7.npz", "round-8.npz"]
+    found = CheckpointStore(tmp_path, durable=False).newest(100)
+    assert {number: checkpoint.state.tolist() for number, checkpoint in found.items()} == {
+        number: (STATE + number).tolist() for number in (7, 8)
+    }
+    assert list(CheckpointStore(tmp_path, durable=False).newest(7)) == [5, 6]
+
+
+@pytest.mark.parametrize("damaged", [1, 4])
+def test_without_a_model_it_needs_a_checkpoint_is_none_and_is_made_again(tmp_path, damaged):
+    store = CheckpointStore(tmp_path, durable=True)
+    store.put(3, models(2, 3))
+    store.put(4, models(1, 4))
+    (tmp_path / f"checkpoints/round-{damaged}.npz").write_bytes(b"nonsense")
+    store = CheckpointStore(tmp_path, durable=True)
+    assert list(store.newest(4)) == [2, 3]
+    store.put(4, models(1, 4))
+    assert list(CheckpointStore(tmp_path, durable=True).newest(4)) == [1, 4]
+
+
+@pytest.mark.parametrize(("run", "last", "needs"), [("simulator", 4, [1, 2, 3, 4]), ("flower", 3, [3])])
+def test_checkpoints_of_an_earlier_version_are_found(run, last, needs):
+    """The simulator's say what they need; Flower's did not, and stand alone."""
+    assert list(CheckpointStore(OLD / run, durable=True).newest(last)) == needs
+
+
+def test_without_a_folder_nothing_is_kept():
+    store = CheckpointStore(None, durable=True)
+    store.put(1, models(1))
+    assert store.newest(1) == {}

@@ -13,8 +13,9 @@ from bara.federations.simulator._batches import Samples
 from bara.federations.simulator._layout import Layout
 from bara.federations.simulator.models import build
 from bara.federations.simulator.privacy import Privacy, PrivateGradient, bounded_sum
-from bara.federations.simulator.training import Training
 from bara.protocols import Protection
+
+from .conftest import training
 
 SHAPE, CLASSES = (1, 4, 4), 3
 
@@ -116,7 +117,7 @@ def test_what_cannot_be_private_is_refused():
     with pytest.raises(ConfigError, match="batch norm"):
         PrivateGradient(nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2)), privacy)
     with pytest.raises(ConfigError, match="fedsgd with privacy"):
-        Training(algorithm="fedavg", privacy=privacy)
+        training(algorithm="fedavg", privacy=privacy)
     for epsilon in (0.0, -1.0, float("nan")):
         with pytest.raises(ConfigError, match="client 1 has a privacy budget of"):
             Privacy(Protection(), (1.0, epsilon))

@@ -38,10 +38,10 @@ SCRIPT = """
 import sys
 sys.path[:0] = [{tests!r}, {models!r}]
 import numpy as np
-from conftest import tiny_data, tiny_parts
-from bara.federations.simulator import Engine, Training
-engine = Engine("slow_models:Slow", Training(), tiny_data(), tiny_parts(), seed=0, workers=2)
-print(*[worker.process.pid for worker in engine._crew._workers], flush=True)
+from conftest import tiny_data, training
+from bara.federations.simulator import Engine
+engine = Engine("slow_models:Slow", training(), tiny_data(), seed=0, workers=2)
+print(*[worker.process.pid for worker in engine._pool._workers], flush=True)
 with engine:
     engine.train(engine.start(), 1, [0, 1, 2, 3])
 """
@@ -71,9 +71,9 @@ def alive(pid):
         return False
 
 
-def test_a_killed_worker_gives_a_clear_error_and_takes_the_crew_with_it(make_engine):
+def test_a_killed_worker_gives_a_clear_error_and_takes_the_others_with_it(make_engine):
     engine = make_engine(workers=2)
-    victims = [worker.process.pid for worker in engine._crew._workers]
+    victims = [worker.process.pid for worker in engine._pool._workers]
     for pid in victims:  # the data are mapped once in each, and it is the same memory
         assert Path(f"/proc/{pid}/maps").read_text().count("memfd:bara") == 1
     os.kill(victims[0], signal.SIGKILL)

@@ -8,9 +8,8 @@ if find_spec("torch") is None:
     raise MissingExtraError("the simulator trains with torch, which is not installed: pip install 'bara-fl[sim]'")
 
 from bara.federations.simulator.aggregation import aggregate
-from bara.federations.simulator.data import Data
-from bara.federations.simulator.engine import Engine, Score, Updates
-from bara.federations.simulator.kept_models import Keeper
+from bara.federations.simulator.engine import Data, Engine, Score, Updates
+from bara.federations.simulator.kept_models import KeptModels
 from bara.federations.simulator.training import Training
 
-__all__ = ["Data", "Engine", "Keeper", "Score", "Training", "Updates", "aggregate"]
+__all__ = ["Data", "Engine", "KeptModels", "Score", "Training", "Updates", "aggregate"]

@@ -6,7 +6,6 @@ from typing import Literal, final
 
 import numpy as np
 
-from bara.errors import ConfigError
 from bara.federations.simulator.engine import State, Updates
 from bara.randomness import stream
 
@@ -28,9 +27,9 @@ class Conduct:
 
     seed: int
     roles: dict[str, Role]
-    failure_rate: float = 0.0
-    late_rate: float = 0.0
-    free_riding: Literal["unchanged", "random"] = "unchanged"
+    failure_rate: float
+    late_rate: float
+    free_riding: Literal["unchanged", "random"]
 
     def absent(self, round: int, clients: Sequence[str]) -> dict[str, str]:  # noqa: A002 - a round is a round
         """Which of these do not deliver this round, and why."""
@@ -68,10 +67,6 @@ class Conduct:
 def cast_roles(clients: Sequence[str], seed: int, *, noisy: int, free_riders: int, poisoners: int) -> dict[str, Role]:
     """Give out the roles at random, at most one a client."""
     wanted: list[Role] = ["noisy"] * noisy + ["free rider"] * free_riders + ["poisoner"] * poisoners  # type: ignore[assignment]
-    if len(wanted) > len(clients):
-        raise ConfigError(
-            f"clients.noisy, free_riders and poisoners are {len(wanted)} in all; required is at most {len(clients)}"
-        )
     drawn = stream(seed, "roles").permutation(len(clients))
     return {clients[i]: role for i, role in zip(drawn, wanted, strict=False)}
 

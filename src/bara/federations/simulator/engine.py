@@ -6,26 +6,66 @@ in stretches of a fixed size, and every sum is taken in the clients' or stretche
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bara.errors import ConfigError, TrainingError
-from bara.federations.simulator._evaluation import Tally
+from bara.errors import ConfigError, DatasetError, TrainingError
 from bara.federations.simulator._layout import Layout
-from bara.federations.simulator._workers.pool import Alone, Crew, Processes
-from bara.federations.simulator._workers.shared_memory import Arrays, Plan, unnamed_file
-from bara.federations.simulator._workers.tasks import Evaluate, Setup, Train, Trained
-from bara.federations.simulator.data import Array, Data, check_parts
+from bara.federations.simulator._workers.pool import InProcess, Processes, WorkerPool
+from bara.federations.simulator._workers.shared_memory import Arrays, MemoryLayout, unnamed_file
+from bara.federations.simulator._workers.tasks import Evaluate, Setup, Tally, Train, Trained
 from bara.federations.simulator.models import build
 from bara.federations.simulator.training import Training
 
+Array = NDArray[Any]
 State = NDArray[np.float32]
 STRETCH = 1000
 """Held-out samples that one worker evaluates at a time."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Samples to train on, samples the server keeps, and which of those decide and which are reported.
+
+    Nothing is checked here: a `bara.datasets.Dataset` and its partition are.
+
+    Attributes:
+        x_train: samples first; pictures as (n, height, width) or (n, height, width, channels), tables as
+            (n, features). Whole numbers of type uint8 are divided by 255 when a batch is made (they are stored as
+            they are, a quarter of the memory); floating-point numbers are taken as they are.
+        y_train: a whole number from 0 to classes - 1 for each, int64.
+        x_held: the server's held-out samples.
+        y_held: their labels.
+        classes: how many classes there are.
+        held: the named parts of the held-out set by index, `validation` and `test` say.
+        parts: each client's samples by index into the training data.
+    """
+
+    x_train: Array
+    y_train: Array
+    x_held: Array
+    y_held: Array
+    classes: int
+    held: Mapping[str, Array]
+    parts: Sequence[Array]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One sample's shape as torch sees it: (channels, height, width), or (features,)."""
+        match self.x_train.shape[1:]:
+            case (features,):
+                return (features,)
+            case (height, width):
+                return (1, height, width)
+            case (height, width, channels):
+                return (channels, height, width)
+            case shape:
+                raise DatasetError(f"samples have shape {shape}; it must be (features) or (height, width[, channels])")
 
 
 class Score(NamedTuple):
@@ -65,37 +105,25 @@ class Updates:
 class Engine:
     """Trains clients and evaluates states; a context manager, because it holds processes."""
 
-    def __init__(
-        self,
-        model: str,
-        training: Training,
-        data: Data,
-        parts: Sequence[Array],
-        *,
-        seed: int,
-        workers: int = 1,
-    ) -> None:
+    def __init__(self, model: str, training: Training, data: Data, *, seed: int, workers: int) -> None:
         """Store the data once, start the workers.
 
         Args:
             model: a name from `models.MODELS`, or `package.module:Name`.
             training: how every client trains.
             data: what on, and what the server keeps to evaluate on.
-            parts: each client's samples by index into the training data.
             seed: of the initial state, the order of batches, and whatever a module draws.
             workers: processes to train in; 1 trains in this one.
         """
-        _check_count("workers", workers)
-        indices = check_parts(parts, len(data.y_train))
         module = build(model, data.shape, data.classes, seed)
         self.layout = Layout.of(module)
         self._start: State = self.layout.read(module).numpy()
-        self._samples = [len(part) for part in indices]
+        self._samples = [len(part) for part in data.parts]
         self._held = {name: len(part) for name, part in data.held.items()}
-        content = _content(data, indices)
-        plan = _plan(content, self.layout.size, len(indices))
-        setup = Setup(model, data.shape, data.classes, training, seed, plan)
-        self._arrays, self._crew = _staff(setup, content, workers)
+        content = _content(data)
+        memory = _memory(content, self.layout.size, len(data.parts))
+        setup = Setup(model, data.shape, data.classes, training, seed, memory)
+        self._arrays, self._pool = _start_pool(setup, content, workers)
 
     def __enter__(self) -> Self:
         """The engine itself."""
@@ -107,7 +135,7 @@ class Engine:
 
     def close(self) -> None:
         """End the workers; the shared memory goes with them."""
-        self._crew.close()
+        self._pool.close()
 
     def start(self) -> State:
         """The initial state: everything the model learns, in one flat vector (see `layout`)."""
@@ -123,7 +151,7 @@ class Engine:
         self._share(state, f"before round {round}")
         tasks = [Train(round, client, row, evidence) for row, client in enumerate(clients)]
         tasks.sort(key=lambda task: -self._samples[task.client])  # the longest first: nobody waits for it at the end
-        told = sorted(self._crew.run(tasks), key=_row)
+        told = sorted(self._pool.run(tasks), key=_row)
         return self._updates(round, tuple(clients), [one for one in told if isinstance(one, Trained)])
 
     def evaluate(self, state: State, part: str = "test") -> Score:
@@ -137,7 +165,7 @@ class Engine:
         self._share(state, f"before evaluation on {part!r}")
         length = self._held[part]
         tasks = [Evaluate(part, start, min(start + STRETCH, length)) for start in range(0, length, STRETCH)]
-        total = sum((one for one in self._crew.run(tasks) if isinstance(one, Tally)), Tally())
+        total = sum((one for one in self._pool.run(tasks) if isinstance(one, Tally)), Tally())
         if not math.isfinite(total.loss):
             raise TrainingError(f"the loss on {part!r} is {total.loss}; a smaller learning rate may help")
         return Score(total.right / total.samples, total.loss / total.samples, total.samples)
@@ -172,13 +200,13 @@ def _row(told: object) -> int:
     return told.row if isinstance(told, Trained) else -1
 
 
-def _content(data: Data, indices: list[Array]) -> Arrays:
-    """What is stored: each client's samples in a row, so that nobody gathers them; what two hold is there twice."""
-    order = np.concatenate(indices)
-    bounds = np.cumsum([0, *(len(part) for part in indices)])
+def _content(data: Data) -> Arrays:
+    """What is stored: each client's samples in a row, so that nobody gathers them; a sample of two is stored twice."""
+    order = np.concatenate(data.parts)
+    bounds = np.cumsum([0, *(len(part) for part in data.parts)])
     held = {f"held/{name}": part for name, part in data.held.items()}
     pictures = {"x_train": _stored(data.x_train[order]), "x_held": _stored(data.x_held)}
-    labels = {"y_train": data.y_train[order].astype(np.int64), "y_held": data.y_held.astype(np.int64)}
+    labels = {"y_train": data.y_train[order], "y_held": data.y_held}
     return {**pictures, **labels, **held, "bounds": bounds}
 
 
@@ -187,23 +215,18 @@ def _stored(x: Array) -> Array:
     return with_channels if x.dtype == np.uint8 else with_channels.astype(np.float32, copy=False)
 
 
-def _plan(content: Arrays, size: int, clients: int) -> Plan:
+def _memory(content: Arrays, size: int, clients: int) -> MemoryLayout:
     kinds: dict[str, tuple[tuple[int, ...], Any]] = {name: (a.shape, a.dtype) for name, a in content.items()}
-    return Plan.of({**kinds, "state": ((size,), np.float32), "updates": ((clients, size), np.float32)})
+    return MemoryLayout.of({**kinds, "state": ((size,), np.float32), "updates": ((clients, size), np.float32)})
 
 
-def _staff(setup: Setup, content: Arrays, workers: int) -> tuple[Arrays, Crew]:
-    file = unnamed_file(setup.plan.size)
+def _start_pool(setup: Setup, content: Arrays, workers: int) -> tuple[Arrays, WorkerPool]:
+    file = unnamed_file(setup.memory.size)
     try:
-        arrays = setup.plan.attach(file)
+        arrays = setup.memory.attach(file)
         for name, array in content.items():
             arrays[name][...] = array
-        crew: Crew = Alone(setup, arrays) if workers == 1 else Processes(setup, file, workers)
+        pool: WorkerPool = InProcess(setup, arrays) if workers == 1 else Processes(setup, file, workers)
     finally:
         os.close(file)
-    return arrays, crew
-
-
-def _check_count(name: str, value: object) -> None:
-    if type(value) is not int or value < 1:
-        raise ConfigError(f"{name} is {value!r}; it must be a whole number of at least 1")
+    return arrays, pool

@@ -11,19 +11,18 @@ import numpy as np
 from bara.errors import TrainingError
 from bara.faults import point
 from bara.federations.bidding import Bidders
-from bara.federations.checkpoints import save
+from bara.federations.checkpoints import CheckpointStore, save
 from bara.federations.screening import refusals
 from bara.federations.simulator.aggregation import aggregate
 from bara.federations.simulator.conduct import Conduct
 from bara.federations.simulator.engine import Engine, State, Updates
-from bara.federations.simulator.kept_models import Keeper
-from bara.federations.simulator.shelf import Shelf
+from bara.federations.simulator.kept_models import KeptModels
 from bara.protocols import Capabilities
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
 
 
 @dataclass(frozen=True)
-class Habits:
+class ServerOptions:
     """How a simulated server goes about its work.
 
     Attributes:
@@ -37,13 +36,13 @@ class Habits:
         folder: Where checkpoints and models go; None to keep none.
     """
 
-    weigh_by_samples: bool = True
-    evidence: bool = False
-    outliers: float | None = None
-    same_held_out: bool = False
-    average_last: int = 10
-    checkpoint_every: int = 0
-    folder: Path | None = None
+    weigh_by_samples: bool
+    evidence: bool
+    outliers: float | None
+    same_held_out: bool
+    average_last: int
+    checkpoint_every: int
+    folder: Path | None
 
 
 @final
@@ -54,20 +53,20 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         engine: Trains and evaluates; it has the held-out parts `validation` and `test`.
         bidders: Who bids what.
         conduct: Who fails, is late, rides free or poisons.
-        habits: How the server works.
+        options: How the server works.
     """
 
     capabilities = Capabilities(lacks={})
     """It trains with local differential privacy where it is told to."""
 
-    def __init__(self, engine: Engine, bidders: Bidders, conduct: Conduct, habits: Habits) -> None:
+    def __init__(self, engine: Engine, bidders: Bidders, conduct: Conduct, options: ServerOptions) -> None:
         self.bidders = bidders
         self._engine = engine
         self._conduct = conduct
-        self._habits = habits
+        self._options = options
         self._state = engine.start()
-        self._keeper = Keeper(habits.average_last)
-        self._shelf = None if habits.folder is None else Shelf(habits.folder / "checkpoints")
+        self._kept = KeptModels(options.average_last)
+        self._checkpoints = CheckpointStore(options.folder, durable=False)
         self._recalled: Mapping[int, State] = {}
         self._index = {client: i for i, client in enumerate(bidders.clients)}
 
@@ -90,16 +89,18 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
 
     def checkpoint(self, last: int) -> int:
         """Load the newest whole checkpoint that is not later than that round."""
-        found, self._recalled = (0, {}) if self._shelf is None else self._shelf.newest(last)
-        if found:
-            self.restore(self._recalled[found])
-        return found
+        found = self._checkpoints.newest(last)
+        self._recalled = {number: checkpoint.state for number, checkpoint in found.items()}
+        if not found:
+            return 0
+        self.restore(self._recalled[max(found)])
+        return max(found)
 
     def replay(self, record: RoundRecord) -> None:
         """Pass a round up to the checkpoint: bidders learn, and the models kept beside the last are kept again."""
         self.bidders.tell(record.round, record.awarded.award)
         if record.round in self._recalled:
-            self._keeper.tell(record.round, self._recalled[record.round], record.evaluation.accuracy)
+            self._kept.tell(record.round, self._recalled[record.round], record.evaluation.accuracy)
 
     def evaluate(self) -> Evaluation:
         """The model on the validation part, for decisions, and on the test part, for reports."""
@@ -119,7 +120,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         state = self._state
         if winners:
             updates = self._updates(round, winners)
-            refused = refusals(self._state, list(updates.states), self._habits.outliers)
+            refused = refusals(self._state, list(updates.states), self._options.outliers)
             kept = [i for i in range(len(winners)) if i not in refused]
             if not kept:
                 raise TrainingError(
@@ -132,47 +133,47 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             delivered = {winners[i]: _evidence(updates, i) for i in kept}
         evaluation = self._evaluation(state)
         self._state = state
-        self._keeper.tell(round, state, evaluation.accuracy)
+        self._kept.tell(round, state, evaluation.accuracy)
         self._checkpoint(round)
         return Delivery(evaluation, delivered, void)
 
     def finish(self) -> dict[str, dict[str, float]]:
         """Evaluate and save what is kept beside the last model: the best on validation, the average of the last."""
-        if self._keeper.best_round < 0:
+        if self._kept.best_round < 0:
             return {}
-        kept = {"best": self._keeper.best, "average": self._keeper.average}
+        kept = {"best": self._kept.best, "average": self._kept.average}
         found = {name: self._evaluation(state) for name, state in kept.items()}
-        if self._habits.folder is not None:
-            last = max(self._keeper.states)
+        if self._options.folder is not None:
+            last = max(self._kept.states)
             for name, state in {"final": self._state, **kept}.items():
-                made_in = self._keeper.best_round if name == "best" else last
-                save(self._habits.folder / f"model-{name}.npz", state, made_in, {"model": name})
+                made_in = self._kept.best_round if name == "best" else last
+                save(self._options.folder / f"model-{name}.npz", state, made_in, {"model": name})
         return {name: {"accuracy": e.reported_accuracy, "loss": e.reported_loss or 0.0} for name, e in found.items()}
 
     def _updates(self, round: int, winners: Sequence[str]) -> Updates:  # noqa: A002
         clients = [self._index[client] for client in winners]
-        updates = self._engine.train(self._state, round, clients, evidence=self._habits.evidence)
+        updates = self._engine.train(self._state, round, clients, evidence=self._options.evidence)
         return self._conduct.tamper(round, winners, self._state, updates)
 
     def _weights(self, award: Award, winners: Sequence[str], updates: Updates) -> list[float]:
         if award.weights is not None:
             own = dict(zip(award.clients, award.weights, strict=True))
             return [own[client] for client in winners]
-        if self._habits.weigh_by_samples:
+        if self._options.weigh_by_samples:
             return [float(samples) for samples in updates.samples]
         return [1.0] * len(winners)
 
     def _evaluation(self, state: State) -> Evaluation:
         test = self._engine.evaluate(state, "test")
-        if self._habits.same_held_out:
+        if self._options.same_held_out:
             return Evaluation(test.accuracy, test.loss)
         validation = self._engine.evaluate(state, "validation")
         return Evaluation(validation.accuracy, validation.loss, test.accuracy, test.loss)
 
     def _checkpoint(self, round: int) -> None:  # noqa: A002
-        habits = self._habits
-        if self._shelf is not None and habits.checkpoint_every and round % habits.checkpoint_every == 0:
-            self._shelf.put(round, self._keeper.states)
+        every = self._options.checkpoint_every
+        if self._options.folder is not None and every and round % every == 0:
+            self._checkpoints.put(round, {number: {"state": state} for number, state in self._kept.states.items()})
             point("state saved")
 
 

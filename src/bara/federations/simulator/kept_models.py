@@ -10,13 +10,11 @@ from bara.federations.simulator.engine import State
 
 
 @final
-class Keeper:
+class KeptModels:
     """Keeps the state that was best on validation, and the last few for their average; told once a round."""
 
-    def __init__(self, last: int = 1) -> None:
+    def __init__(self, last: int) -> None:
         """Average the `last` states."""
-        if type(last) is not int or last < 1:
-            raise ConfigError(f"{last!r} states cannot be averaged; a whole number of at least 1 is required")
         self._recent: deque[tuple[int, State]] = deque(maxlen=last)
         self._best: State | None = None
         self._best_accuracy = -1.0
@@ -30,7 +28,7 @@ class Keeper:
 
     @property
     def states(self) -> dict[int, State]:
-        """Everything that is kept, by round; telling a fresh keeper these again makes it the same."""
+        """Everything that is kept, by round; telling these to a fresh `KeptModels` makes it the same."""
         best = {} if self._best is None else {self._best_round: self._best}
         return best | dict(self._recent)
 
@@ -38,7 +36,7 @@ class Keeper:
     def best(self) -> State:
         """The state with the highest validation accuracy."""
         if self._best is None:
-            raise ConfigError("no state was kept yet; tell the keeper at least one round")
+            raise ConfigError("no state was kept yet; tell it at least one round")
         return self._best.copy()
 
     @property
@@ -50,6 +48,6 @@ class Keeper:
     def average(self) -> State:
         """The mean of the last states (of all of them while there are fewer), batch-norm statistics included."""
         if not self._recent:
-            raise ConfigError("no state was kept yet; tell the keeper at least one round")
+            raise ConfigError("no state was kept yet; tell it at least one round")
         mean: State = np.stack([state for _, state in self._recent]).mean(axis=0, dtype=np.float64).astype(np.float32)
         return mean

@@ -1,14 +1,16 @@
-"""How a client trains: one validated record."""
+"""How a client trains: the paper's ClientUpdate and FedAvg's, over a `Network`."""
 
-import math
 from dataclasses import dataclass
 from typing import Literal, final
 
-from bara.errors import ConfigError
-from bara.federations.simulator.privacy import Privacy
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
 
-ALGORITHMS = ("fedsgd", "fedavg")
-PRECISIONS = ("float32", "bfloat16")
+from bara.errors import ConfigError
+from bara.federations.simulator._batches import Indices, Samples, orders
+from bara.federations.simulator._networks import Network
+from bara.federations.simulator.privacy import Privacy, PrivateGradient
 
 
 @final
@@ -25,55 +27,97 @@ class Training:
         momentum: FedAvg's; starts at zero in every round, so nothing of it outlives a round.
         weight_decay: FedAvg's L2 term, on every parameter, as `torch.optim.SGD` has it.
         proximal: FedProx's mu: adds mu/2 ||w - w_round||^2 to FedAvg's local loss.
-        precision: of the products while training: `bfloat16` runs under torch's autocast with float32 parameters.
-            Evaluation is always in float32.
         privacy: Local differential privacy of the one gradient that FedSGD sends; None for none.
     """
 
-    algorithm: Literal["fedsgd", "fedavg"] = "fedavg"
-    learning_rate: float = 0.05
-    local_epochs: int = 1
-    batch_size: int = 50
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-    proximal: float = 0.0
-    precision: Literal["float32", "bfloat16"] = "float32"
-    privacy: Privacy | None = None
+    algorithm: Literal["fedsgd", "fedavg"]
+    learning_rate: float
+    local_epochs: int
+    batch_size: int
+    momentum: float
+    weight_decay: float
+    proximal: float
+    privacy: Privacy | None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be trained."""
-        _one_of("algorithm", self.algorithm, ALGORITHMS)
-        _one_of("precision", self.precision, PRECISIONS)
-        _require("learning_rate", self.learning_rate, "a finite number above 0", ok=_finite(self.learning_rate) > 0)
-        for name in ("local_epochs", "batch_size"):
-            value = getattr(self, name)
-            _require(name, value, "a whole number of at least 1", ok=type(value) is int and value >= 1)
-        _require("momentum", self.momentum, "a number in [0, 1)", ok=0 <= _finite(self.momentum) < 1)
-        for name in ("weight_decay", "proximal"):
-            value = getattr(self, name)
-            _require(name, value, "a finite number of at least 0", ok=_finite(value) >= 0)
-        self._refuse_what_fedsgd_has_not()
-        private = self.privacy is not None
-        _require("algorithm", self.algorithm, "fedsgd with privacy", ok=not private or self.algorithm == "fedsgd")
-        _require("precision", self.precision, "float32 with privacy", ok=not private or self.precision == "float32")
-
-    def _refuse_what_fedsgd_has_not(self) -> None:
-        if self.algorithm != "fedsgd":
-            return
-        for name, neutral in (("local_epochs", 1), ("momentum", 0), ("weight_decay", 0), ("proximal", 0)):
-            value = getattr(self, name)
-            _require(name, value, f"{neutral} with fedsgd, which takes a single plain step", ok=value == neutral)
+        """Refuse a private update that is more than one gradient."""
+        if self.privacy is not None and self.algorithm != "fedsgd":
+            raise ConfigError(f"training.algorithm is {self.algorithm!r}; it must be fedsgd with privacy")
 
 
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    _require(name, value, f"one of {', '.join(allowed)}", ok=value in allowed)
+@final
+@dataclass(frozen=True)
+class Turn:
+    """One client's turn in one round; the seed is the run's."""
+
+    seed: int
+    round: int
+    client: int
 
 
-def _finite(value: object) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if number else -math.inf  # type: ignore[arg-type]
+@final
+class Local:
+    """Trains one client after another, reusing the same memory."""
 
+    def __init__(
+        self, network: Network, training: Training, samples: Samples, private: PrivateGradient | None = None
+    ) -> None:
+        """Train this network on parts of these samples; with privacy, on gradients that are private already."""
+        self._private = private
+        self._network = network
+        self._training = training
+        self._samples = samples
+        self._learned = network.layout.learned
+        self._velocity = torch.zeros(self._learned if training.momentum else 0)
 
-def _require(name: str, value: object, what: str, *, ok: bool) -> None:
-    if not ok:
-        raise ConfigError(f"training.{name} is {value!r}; it must be {what}")
+    def train(self, start: Tensor, part: Indices, turn: Turn, result: Tensor) -> float | None:
+        """Train from `start` on a client's part into `result`; FedSGD knows the loss before, for free."""
+        if self._private is not None:
+            gradient = self._private(start, self._samples, part, (turn.seed, turn.round, turn.client))
+            result.copy_(start)
+            result[: self._learned].sub_(gradient, alpha=self._training.learning_rate)
+            return None
+        self._network.state.copy_(start)
+        with self._network.context():
+            if self._training.algorithm == "fedsgd":
+                return self._step_once(start, part, result)
+            self._descend(start[: self._learned], part, turn)
+        result.copy_(self._network.state)
+        return None
+
+    def _step_once(self, start: Tensor, part: Indices, result: Tensor) -> float:
+        """Go to w - rate * gradient of the mean loss over all samples, summed straight into the result."""
+        result.copy_(start)
+        self._network.aim(result[: self._learned])
+        loss = 0.0
+        for x, y in self._samples.batches(part, self._network.chunk or len(part)):
+            scores = self._network.accumulate(x, y, 1.0, -self._training.learning_rate / len(part))
+            loss += cross_entropy(scores.float(), y, reduction="sum").item()
+        result[self._learned :] = self._network.state[self._learned :]
+        return loss / len(part)
+
+    def _descend(self, start: Tensor, part: Indices, turn: Turn) -> None:
+        weights = self._network.state[: self._learned]
+        self._network.aim(self._velocity.zero_() if self._training.momentum else weights)
+        step = self._heavy_step if self._training.momentum else self._plain_step
+        for order in orders(part, turn.seed, turn.round, turn.client, self._training.local_epochs):
+            for x, y in self._samples.batches(order, self._training.batch_size):
+                step(x, y, weights, start)
+
+    def _plain_step(self, x: Tensor, y: Tensor, weights: Tensor, start: Tensor) -> None:
+        """Do w = (1 - rate (decay + mu)) w - rate gradient + rate mu w_0, the first two inside the products."""
+        t = self._training
+        shrink = 1.0 - t.learning_rate * (t.weight_decay + t.proximal)
+        self._network.accumulate(x, y, shrink, -t.learning_rate / len(y))
+        if t.proximal:
+            weights.add_(start, alpha=t.learning_rate * t.proximal)
+
+    def _heavy_step(self, x: Tensor, y: Tensor, weights: Tensor, start: Tensor) -> None:
+        """Do v = momentum v + gradient + decay w + mu (w - w_0), the first two inside the products; w = w - rate v."""
+        t = self._training
+        self._network.accumulate(x, y, t.momentum, 1.0 / len(y))
+        if t.weight_decay or t.proximal:
+            self._velocity.add_(weights, alpha=t.weight_decay + t.proximal)
+        if t.proximal:
+            self._velocity.add_(start, alpha=-t.proximal)
+        weights.add_(self._velocity, alpha=-t.learning_rate)

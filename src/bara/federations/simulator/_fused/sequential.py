@@ -34,7 +34,7 @@ KERNELS: dict[type[nn.Module], Callable[[Any, Tensors], Kernel]] = {
 }
 
 
-def is_chain(module: nn.Module) -> bool:
+def is_fusable(module: nn.Module) -> bool:
     """Whether the kernels can compute this module: an `nn.Sequential` of layers they know, in their usual form."""
     return type(module) is nn.Sequential and len(module) > 0 and all(_usual(layer) for layer in module)
 
@@ -42,14 +42,14 @@ def is_chain(module: nn.Module) -> bool:
 def chunk_of(module: nn.Module) -> int | None:
     """How much of a full batch to take at once: products like it large, convolutions in the cache."""
     kinds = {type(layer) for layer in module.modules()}
-    if not is_chain(module) or nn.BatchNorm2d in kinds:
+    if not is_fusable(module) or nn.BatchNorm2d in kinds:
         return None
     return CHUNK if nn.Conv2d in kinds else 4 * CHUNK
 
 
 @final
-class Chain:
-    """A `Network` for what `is_chain`."""
+class FusedSequential:
+    """A `Network` for every module that `is_fusable`."""
 
     def __init__(self, module: nn.Sequential) -> None:
         """Take over the module's values; the module itself is not touched afterwards."""

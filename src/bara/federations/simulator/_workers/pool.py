@@ -14,8 +14,8 @@ from typing import Any, Protocol, Self, final
 
 from bara.errors import TrainingError
 from bara.federations.simulator._workers.shared_memory import Arrays
-from bara.federations.simulator._workers.tasks import Failure, Result, Setup, Task
-from bara.federations.simulator._workers.trainer import Bench, one_thread
+from bara.federations.simulator._workers.tasks import Setup, Task, TaskFailure, TaskResult
+from bara.federations.simulator._workers.trainer import Trainer, one_thread
 
 SURROUNDINGS = {
     "OMP_NUM_THREADS": "1",
@@ -27,35 +27,35 @@ SURROUNDINGS = {
 """What a worker's environment says beside the parent's."""
 
 
-class Crew(Protocol):
-    """Whoever does the tasks."""
+class WorkerPool(Protocol):
+    """The workers that do the tasks."""
 
-    def run(self, tasks: Sequence[Task]) -> list[Result]:
+    def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
         """Every task's result, in the tasks' order."""
 
     def close(self) -> None:
-        """Let everybody go; may be said twice."""
+        """Stop every worker; may be called twice."""
 
 
 @final
-class Alone:
+class InProcess:
     """One worker: this process, on one thread."""
 
     def __init__(self, setup: Setup, arrays: Arrays) -> None:
-        """Set up the bench here."""
-        self._bench = Bench(setup, arrays)
+        """Build the trainer here."""
+        self._trainer = Trainer(setup, arrays)
 
-    def run(self, tasks: Sequence[Task]) -> list[Result]:
+    def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
         """One after the other."""
         with one_thread():
             return [self._done(task) for task in tasks]
 
     def close(self) -> None:
-        """Nobody to let go."""
+        """No worker to stop."""
 
-    def _done(self, task: Task) -> Result:
+    def _done(self, task: Task) -> TaskResult:
         try:
-            return self._bench.do(task)
+            return self._trainer.do(task)
         except Exception as error:
             raise TrainingError(f"{task} failed: {error!r}") from error
 
@@ -69,7 +69,7 @@ class Worker:
     line: Connection
 
     @classmethod
-    def hire(cls, memory: int) -> Self:
+    def start(cls, memory: int) -> Self:
         """Start a process that imports what this one can import, and computes on one thread."""
         ours, theirs = Pipe()
         command = [
@@ -86,7 +86,7 @@ class Worker:
             )
         return cls(process, ours)
 
-    def fire(self) -> None:
+    def stop(self) -> None:
         """Let go of the lifeline: the process ends itself at once; should it not, it is ended."""
         self.line.close()
         if self.process.stdin:
@@ -109,14 +109,14 @@ class Worker:
 
 @final
 class Processes:
-    """Several workers, each a process of one thread that lives as long as the crew."""
+    """Several workers, each a process of one thread that lives as long as the pool."""
 
     def __init__(self, setup: Setup, memory: int, count: int) -> None:
-        """Start them side by side and wait until every bench stands."""
+        """Start them side by side and wait until every trainer is built."""
         self._workers: list[Worker] = []
-        self._end = weakref.finalize(self, _fire, self._workers)
+        self._end = weakref.finalize(self, _stop, self._workers)
         try:
-            self._workers.extend(Worker.hire(memory) for _ in range(count))
+            self._workers.extend(Worker.start(memory) for _ in range(count))
             for worker in self._workers:
                 _say(worker, setup, "starting")
             for worker in self._workers:
@@ -125,8 +125,8 @@ class Processes:
             self.close()
             raise
 
-    def run(self, tasks: Sequence[Task]) -> list[Result]:
-        """Give each free worker the next task; when anything fails, the whole crew goes: half a round is no round."""
+    def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
+        """Give each free worker the next task; when anything fails, all of them stop: half a round is no round."""
         if not self._end.alive:
             raise TrainingError("the engine is closed: its workers are gone")
         try:
@@ -139,8 +139,8 @@ class Processes:
         """End every process."""
         self._end()
 
-    def _shared_out(self, tasks: Sequence[Task]) -> list[Result]:
-        results: dict[int, Result] = {}
+    def _shared_out(self, tasks: Sequence[Task]) -> list[TaskResult]:
+        results: dict[int, TaskResult] = {}
         waiting = list(enumerate(tasks))[::-1]
         busy: dict[object, tuple[Worker, int]] = {}
         free = self._workers.copy()
@@ -168,18 +168,18 @@ def _hear(worker: Worker, doing: str) -> Any:
         answer = worker.line.recv()
     except (EOFError, ConnectionError) as error:
         raise TrainingError(f"{worker.fate()} while at {doing}; the round is lost, run it again") from error
-    if isinstance(answer, Failure):
+    if isinstance(answer, TaskFailure):
         raise TrainingError(f"a worker failed at {doing}:\n{answer.reason}")
     return answer
 
 
-def _fire(workers: list[Worker]) -> None:
+def _stop(workers: list[Worker]) -> None:
     for worker in workers:  # all lifelines first, so that nobody is waited for while others still compute
         if worker.process.stdin:
             with suppress(BrokenPipeError):
                 worker.process.stdin.close()
     for worker in workers:
-        worker.fire()
+        worker.stop()
 
 
 def _surroundings() -> dict[str, str]:

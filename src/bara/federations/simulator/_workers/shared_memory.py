@@ -20,7 +20,7 @@ ALIGNMENT = 4096
 
 @final
 @dataclass(frozen=True)
-class Place:
+class ArraySlot:
     """Where one array is, and of what kind."""
 
     start: int
@@ -35,27 +35,27 @@ class Place:
 
 @final
 @dataclass(frozen=True)
-class Plan:
-    """Every array's place, and how much memory they take together; a worker is sent this."""
+class MemoryLayout:
+    """Where every array is, and how much memory they take together; a worker is sent this."""
 
-    places: Mapping[str, Place]
+    slots: Mapping[str, ArraySlot]
     size: int
 
     @classmethod
-    def of(cls, kinds: Mapping[str, tuple[tuple[int, ...], Any]]) -> "Plan":
-        """Places for arrays of these shapes and types, each on a page of its own."""
-        places: dict[str, Place] = {}
+    def of(cls, kinds: Mapping[str, tuple[tuple[int, ...], Any]]) -> "MemoryLayout":
+        """Slots for arrays of these shapes and types, each on a page of its own."""
+        slots: dict[str, ArraySlot] = {}
         start = 0
         for name, (shape, dtype) in kinds.items():
-            places[name] = Place(start, shape, np.dtype(dtype).str)
+            slots[name] = ArraySlot(start, shape, np.dtype(dtype).str)
             length = int(np.prod(shape)) * np.dtype(dtype).itemsize
             start += -(-length // ALIGNMENT) * ALIGNMENT
-        return cls(places, max(start, ALIGNMENT))
+        return cls(slots, max(start, ALIGNMENT))
 
     def attach(self, file: int) -> Arrays:
         """The arrays in an open file; they keep the memory alive, the file may be closed."""
         memory = mmap.mmap(file, self.size)
-        return {name: place.find(memory) for name, place in self.places.items()}
+        return {name: slot.find(memory) for name, slot in self.slots.items()}
 
 
 def unnamed_file(size: int) -> int:

@@ -3,22 +3,21 @@
 from dataclasses import dataclass
 from typing import final
 
-from bara.federations.simulator._evaluation import Tally
-from bara.federations.simulator._workers.shared_memory import Plan
+from bara.federations.simulator._workers.shared_memory import MemoryLayout
 from bara.federations.simulator.training import Training
 
 
 @final
 @dataclass(frozen=True)
 class Setup:
-    """Everything a bench is built from; small enough to send."""
+    """Everything a trainer is built from; small enough to send."""
 
     model: str
     shape: tuple[int, ...]
     classes: int
     training: Training
     seed: int
-    plan: Plan
+    memory: MemoryLayout
 
 
 @final
@@ -55,17 +54,31 @@ class Evaluate:
 
 @final
 @dataclass(frozen=True)
-class Ready:
-    """A worker's first answer: the bench stands."""
+class Tally:
+    """Right answers and summed loss over some samples; tallies of chunks add up in the chunks' order."""
+
+    right: int = 0
+    loss: float = 0.0
+    samples: int = 0
+
+    def __add__(self, other: "Tally") -> "Tally":
+        """Both together."""
+        return Tally(self.right + other.right, self.loss + other.loss, self.samples + other.samples)
 
 
 @final
 @dataclass(frozen=True)
-class Failure:
+class Ready:
+    """A worker's first answer: its trainer is built."""
+
+
+@final
+@dataclass(frozen=True)
+class TaskFailure:
     """An answer that is none: what went wrong, as the worker saw it."""
 
     reason: str
 
 
 Task = Train | Evaluate
-Result = Trained | Tally
+TaskResult = Trained | Tally

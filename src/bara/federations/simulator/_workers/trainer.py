@@ -1,6 +1,6 @@
-"""The place where a client is trained: a model, the shared arrays, and what can be asked of them.
+"""What does a worker's tasks: a model over the shared arrays, trained and evaluated on one thread.
 
-The same bench stands in every worker process, and in this one when there is a single worker.
+There is one in every worker process, and one in this process where it is the only worker.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,19 +10,20 @@ from typing import Any, final
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
-from bara.federations.simulator._batches import Samples
-from bara.federations.simulator._evaluation import Tally, tally
-from bara.federations.simulator._fused.sequential import Chain
-from bara.federations.simulator._local import Local, Turn, network_of
+from bara.federations.simulator._batches import CHUNK, Indices, Samples
+from bara.federations.simulator._fused.sequential import FusedSequential
+from bara.federations.simulator._networks import Network, network_of
 from bara.federations.simulator._workers.shared_memory import Arrays
-from bara.federations.simulator._workers.tasks import Evaluate, Result, Setup, Task, Train, Trained
+from bara.federations.simulator._workers.tasks import Evaluate, Setup, Tally, Task, TaskResult, Train, Trained
 from bara.federations.simulator.models import build
 from bara.federations.simulator.privacy import PrivateGradient
+from bara.federations.simulator.training import Local, Turn
 
 
 @final
-class Bench:
+class Trainer:
     """Does tasks, one at a time, on one thread."""
 
     def __init__(self, setup: Setup, arrays: Arrays) -> None:
@@ -30,18 +31,18 @@ class Bench:
         held: dict[str, Tensor] = {name: torch.from_numpy(array) for name, array in arrays.items()}
         self._seed = setup.seed
         self._arrays = held
-        self._network = network_of(build(setup.model, setup.shape, setup.classes, setup.seed), setup.training)
+        self._network = network_of(build(setup.model, setup.shape, setup.classes, setup.seed))
         self._train = Samples(held["x_train"], held["y_train"])
         self._held = Samples(held["x_held"], held["y_held"])
         privacy = setup.training.privacy
         private = privacy and PrivateGradient(build(setup.model, setup.shape, setup.classes, setup.seed), privacy)
         self._local = Local(self._network, setup.training, self._train, private)
-        self._verbs: dict[type[Any], Callable[[Any], Result]] = {
+        self._verbs: dict[type[Any], Callable[[Any], TaskResult]] = {
             Train: self._trained,
             Evaluate: self._evaluated,
         }
 
-    def do(self, task: Task) -> Result:
+    def do(self, task: Task) -> TaskResult:
         """Do what the task says."""
         return self._verbs[type(task)](task)
 
@@ -50,7 +51,7 @@ class Bench:
         state, result = self._arrays["state"], self._arrays["updates"][task.row]
         before = self._loss(state, part) if task.evidence else None
         turn = Turn(self._seed, task.round, task.client)
-        with nullcontext() if isinstance(self._network, Chain) else _own_randomness(turn):
+        with nullcontext() if isinstance(self._network, FusedSequential) else _own_randomness(turn):
             free = self._local.train(state, part, turn, result)
         after = self._loss(result, part) if task.evidence else None
         return Trained(task.row, before if free is None else free, after, _finite(result))
@@ -66,6 +67,17 @@ class Bench:
         self._network.state.copy_(state)
         counted = tally(self._network, self._train, part)
         return counted.loss / counted.samples
+
+
+def tally(network: Network, samples: Samples, indices: Indices) -> Tally:
+    """Count in chunks of a fixed size: the sum is the same whoever computes which part."""
+    total = Tally()
+    with network.context():
+        for x, y in samples.batches(indices, CHUNK):
+            scores = network.scores(x)
+            right = int((scores.argmax(1) == y).sum())
+            total += Tally(right, float(cross_entropy(scores, y, reduction="sum")), len(y))
+    return total
 
 
 def _finite(result: Tensor) -> bool:
@@ -86,7 +98,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def _own_randomness(turn: Turn) -> Iterator[None]:
-    """Let a module that draws numbers (dropout; a chain has none) draw the same ones whoever trains this client."""
+    """Let a module that draws numbers (dropout, say) draw the same ones whoever trains this client."""
     with torch.random.fork_rng(devices=[]):
         # Not torch.manual_seed: it would also keep a stack trace for every kind of accelerator that might come yet.
         seed = np.random.SeedSequence([turn.seed, turn.round, turn.client]).generate_state(1)[0]

@@ -1,4 +1,4 @@
-"""A worker process: `python -m bara.federations.simulator._workers.worker CONNECTION MEMORY`, started by `crew` alone.
+"""A worker process: `python -m bara.federations.simulator._workers.worker CONNECTION MEMORY`, started by `pool` alone.
 
 It answers one message with one message until its parent is gone. Its standard input is its lifeline: the parent never
 writes there, and when the parent ends, in whatever way, the worker reads the end of the file and is gone too, also
@@ -15,33 +15,33 @@ from multiprocessing.connection import Connection
 
 import torch
 
-from bara.federations.simulator._workers.tasks import Failure, Ready, Result, Setup, Task
-from bara.federations.simulator._workers.trainer import Bench
+from bara.federations.simulator._workers.tasks import Ready, Setup, Task, TaskFailure, TaskResult
+from bara.federations.simulator._workers.trainer import Trainer
 
 
 def serve(connection: Connection, memory: int) -> None:
-    """Build the bench from the first message, then do tasks for as long as there are any."""
+    """Build the trainer from the first message, then do tasks for as long as there are any."""
     try:
-        bench = _bench(connection.recv(), memory)
+        trainer = _trainer(connection.recv(), memory)
     except Exception:  # noqa: BLE001 - whatever a user's module raises is the parent's to report
-        connection.send(Failure(traceback.format_exc(limit=-3)))
+        connection.send(TaskFailure(traceback.format_exc(limit=-3)))
         return
     connection.send(Ready())
     while True:
-        connection.send(_attempt(bench, connection.recv()))
+        connection.send(_attempt(trainer, connection.recv()))
 
 
-def _bench(setup: Setup, memory: int) -> Bench:
-    arrays = setup.plan.attach(memory)
+def _trainer(setup: Setup, memory: int) -> Trainer:
+    arrays = setup.memory.attach(memory)
     os.close(memory)
-    return Bench(setup, arrays)
+    return Trainer(setup, arrays)
 
 
-def _attempt(bench: Bench, task: Task) -> Result | Failure:
+def _attempt(trainer: Trainer, task: Task) -> TaskResult | TaskFailure:
     try:
-        return bench.do(task)
+        return trainer.do(task)
     except Exception:  # noqa: BLE001 - as above
-        return Failure(traceback.format_exc(limit=-3))
+        return TaskFailure(traceback.format_exc(limit=-3))
 
 
 def _end_with_the_parent() -> None:
