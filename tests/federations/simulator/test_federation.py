@@ -8,7 +8,7 @@ import pytest
 from bara import Award
 from bara.errors import ConfigError, DatasetError, TrainingError
 from bara.experiments import Config, run
-from bara.experiments.factory import build_federation
+from bara.experiments.factory import assemble, build_federation
 from bara.federations.checkpoints import load
 from bara.federations.simulator.aggregation import aggregate
 from bara.federations.simulator.conduct import Conduct, cast_roles
@@ -190,7 +190,8 @@ def test_clients_come_and_go():
 
 
 def test_checkpoints_and_models_are_saved_and_read_back(tmp_path):
-    result = run(Config.load(None, [*SHORT, "training.checkpoint_every=2"]), folder=tmp_path)
+    config = Config.load(None, [*SHORT, "training.checkpoint_every=2"])
+    result = run(config, session=assemble(config, tmp_path))
     assert load(tmp_path / "checkpoints/round-4.npz").round == 4
     assert {path.name for path in tmp_path.glob("model-*.npz")} == {
         "model-final.npz",
