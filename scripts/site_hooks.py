@@ -17,7 +17,7 @@ import bara
 from bara.cli import app
 from bara.experiments import Config
 
-INSIDE = re.compile(r"cli|faults$|files$")
+INSIDE = re.compile(r"_|cli|(faults|files)$")
 """Rooms without a page: the command line has its own; faults and files are for the inside."""
 
 DOCTEST = re.compile(r"^>>> .*?(?=^\s*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -96,7 +96,7 @@ def _mathml(found):
 
 
 class Readable(griffe.Extension):
-    """The rooms as one wants to read them: every name once, where it is defined, and doctests as code."""
+    """The rooms as one wants to read them: every public name once, and doctests as code."""
 
     def on_package(self, *, pkg, **_):
         """Go through the whole package once it is read."""
@@ -110,7 +110,8 @@ class Readable(griffe.Extension):
             )
         for name, member in list(thing.members.items()):
             if member.is_alias:
-                if member.target_path.startswith(f"{thing.path}."):
+                inside = member.target_path.removeprefix(f"{thing.path}.")
+                if inside != member.target_path and not inside.startswith("_"):  # it has a page of its own
                     del thing.members[name]
             else:
                 self._tidy(member)

@@ -94,4 +94,7 @@ def test_the_site_builds_strictly_has_everything_and_loads_nothing_from_elsewher
     assert "<math" in pages["the-paper.html"]
     assert all(f"bara {' '.join(path)}" in pages["reference/cli.html"] for path, _ in programs.verbs())
     assert "max_rounds" in pages["reference/configuration.html"]
+    assert 'id="bara.datasets.partition"' in pages["reference/datasets.html"]  # public, from a private module
+    assert 'id="bara.flower.start"' in pages["reference/flower.html"]
+    assert not any(re.search(r'id="bara(\.\w+)*\._', text) for text in pages.values())
     assert "The mechanism recruits the largest n whose cost is within its cap." in pages["reference/records.html"]
