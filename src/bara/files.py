@@ -2,9 +2,11 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+from bara.errors import LedgerError
 
 
 @contextlib.contextmanager
@@ -27,6 +29,15 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         beside.unlink(missing_ok=True)
     if durable:
         _sync_folder(path.parent)
+
+
+def write_whole(path: Path, parts: Iterable[str]) -> None:
+    """Write a text, part by part, so that at any moment there is the old file or the new one, never half of one."""
+    try:
+        with replacing(path) as file:
+            file.writelines(part.encode() for part in parts)
+    except OSError as error:
+        raise LedgerError(f"cannot write {path}: {error.strerror}; the run goes on with `bara resume`") from error
 
 
 def _sync_folder(folder: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bara.datasets import _catalogue as catalogue
-from bara.datasets import _locating as locating
+from bara.datasets import _loading as locating
 from bara.datasets._catalogue import Version
 from bara.datasets._checksums import sha256
 from bara.datasets._formats.cifar import LAYOUTS

@@ -2,8 +2,8 @@ import sys
 
 import pytest
 
-from bara.datasets import _locating as locating
-from bara.datasets._locating import home, locate, places
+from bara.datasets import _loading as locating
+from bara.datasets._loading import home, locate, places
 from bara.errors import DatasetError, MissingExtraError, UnknownNameError
 
 

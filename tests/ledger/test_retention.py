@@ -11,8 +11,8 @@ from bara.errors import LedgerError
 from bara.experiments import Config, run
 from bara.experiments.run_folder import RunFolder
 from bara.ledger import Terms, verify
-from bara.ledger._codec import bids_json
 from bara.ledger._events import canonical, commitment
+from bara.ledger._reading import bids_json
 from bara.ledger.retention import RedactedAllocator
 
 DROP = Terms(retention="drop")

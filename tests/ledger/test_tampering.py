@@ -151,7 +151,7 @@ def test_a_removed_tail_is_found_with_the_receipt_and_only_with_it(written, gone
 
 def test_the_first_wrong_event_is_named(written):
     path, _, terms = written
-    copy, _ = attack(path, ("UPDATE events SET body = replace(body, '0', '1') WHERE number = 7", ()))
+    copy, _ = attack(path, ("UPDATE events SET body = body || ' ' WHERE number = 7", ()))
     finding = check(copy, terms)
     assert (finding.wrong, finding.events) == (7, 6)
 

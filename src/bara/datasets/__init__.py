@@ -10,8 +10,7 @@ print(picture(data.y_train, parts))
 from bara.datasets._catalogue import names
 from bara.datasets._fetching import Fetched, fetch
 from bara.datasets._inspection import Availability, Report, available, verify
-from bara.datasets._loading import load
-from bara.datasets._locating import places
+from bara.datasets._loading import load, places
 from bara.datasets._partitions import Scheme, dirichlet, flip_labels, iid, parse, partition, quantity, shards
 from bara.datasets._pictures import counts, picture
 from bara.datasets._record import Dataset

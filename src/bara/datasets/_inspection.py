@@ -11,8 +11,7 @@ import numpy as np
 from bara.datasets import _formats as formats
 from bara.datasets._catalogue import CATALOGUE, Entry
 from bara.datasets._checksums import Check, compare, problems
-from bara.datasets._loading import is_own, load_own
-from bara.datasets._locating import locate, places
+from bara.datasets._loading import is_own, load_own, locate, places
 from bara.datasets._record import Arrays, Dataset, infer_classes
 from bara.errors import DatasetError
 

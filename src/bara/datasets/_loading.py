@@ -1,14 +1,116 @@
-"""``load``: a dataset by its name, wherever and in whatever form it is."""
+"""A dataset by its name, wherever it is: in the path given, in ``$BARA_DATA`` or in the user's cache, in this order."""
 
 import os
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
-from bara.datasets._catalogue import CATALOGUE
+from bara.datasets import _formats as formats
+from bara.datasets._catalogue import CATALOGUE, names
 from bara.datasets._checksums import certify
-from bara.datasets._locating import locate
+from bara.datasets._digits import EmbeddedDigits
+from bara.datasets._formats.idx import STEMS, present
+from bara.datasets._formats.npz import NpzFile
 from bara.datasets._record import Dataset, infer_classes
-from bara.errors import BaraError, ConfigError, DatasetError
-from bara.plugins import Registry
+from bara.errors import BaraError, ConfigError, DatasetError, MissingExtraError, UnfitDatasetError, UnknownNameError
+from bara.plugins import Registry, nearest
+
+VARIABLE = "BARA_DATA"
+"""The environment variable that names a folder of datasets."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder that is looked through, and who named it."""
+
+    folder: Path
+    origin: str
+
+    def __str__(self) -> str:
+        """For messages: who named it, and what it is."""
+        return f"{self.origin} ({self.folder})"
+
+
+def places(path: str | os.PathLike[str] | None = None) -> tuple[Place, ...]:
+    """Every folder that is looked through, in order."""
+    given = [Place(Path(path).expanduser(), "data.path")] if path else []
+    variable = os.environ.get(VARIABLE)
+    named = [Place(Path(variable).expanduser(), f"${VARIABLE}")] if variable else []
+    return (*given, *named, *_cache())
+
+
+def home(path: str | os.PathLike[str] | None = None) -> Path:
+    """The folder that downloads go to: the first of the places.
+
+    Raises:
+        MissingExtraError: If no folder is named and platformdirs, which knows the user's cache, is not installed.
+    """
+    found = places(path)
+    if not found:
+        raise MissingExtraError(
+            f"no folder for datasets: set data.path or ${VARIABLE}, or pip install 'bara-fl[sim]' to use your cache"
+        )
+    return found[0].folder
+
+
+def locate(name: str, path: str | os.PathLike[str] | None = None) -> formats.Source:
+    """The first place and format in which the dataset of that name is found.
+
+    Args:
+        name: A name of the catalogue, or the name of any ``<name>.npz``.
+        path: A folder to look in first, or the ``.npz`` file itself.
+
+    Raises:
+        DatasetError: If it is not there; says where it was looked for and which command gets it.
+        UnknownNameError: If nothing is known by that name; suggests the nearest.
+    """
+    if name in CATALOGUE and CATALOGUE[name].embedded:
+        return EmbeddedDigits()
+    if path and (single := _single(Path(path).expanduser())):
+        return single
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise UnknownNameError(f"{name!r} cannot be a dataset's name; {nearest(name.lower(), [*names()])}")
+    looked = places(path)
+    found = next((source for place in looked for source in formats.find(place.folder, name)), None)
+    return found or _missing(name, looked)
+
+
+def _cache() -> list[Place]:
+    """The user's cache; nothing can be in it as long as the extra that fills it is not installed."""
+    try:
+        from platformdirs import user_cache_path  # noqa: PLC0415  (an extra)
+    except ImportError:
+        return []
+    return [Place(user_cache_path("bara"), "the cache")]
+
+
+def _single(path: Path) -> NpzFile | None:
+    """The file that a path names, if it names one rather than a folder."""
+    if not path.exists():
+        raise UnfitDatasetError(f"data.path {path} does not exist")
+    if path.is_file() and path.suffix != ".npz":
+        raise UnfitDatasetError(f"data.path {path} must be a folder or an .npz file")
+    return NpzFile(path) if path.is_file() else None
+
+
+def _missing(name: str, looked: tuple[Place, ...]) -> formats.Source:
+    where = f"looked in {', '.join(map(str, looked)) or 'no folder: none is named'}"
+    if name not in CATALOGUE:
+        raise UnknownNameError(f"no dataset {name!r} and no {name}.npz ({where}); {nearest(name.lower(), [*names()])}")
+    raise DatasetError(f"{name} is not here. Get it with: bara data fetch {name} ({where}{_incomplete(name, looked)})")
+
+
+def _incomplete(name: str, looked: tuple[Place, ...]) -> str:
+    """The end of a message: the folder that holds some of the files only, where there is one."""
+    if not CATALOGUE[name].torchvision:
+        return ""
+    for folder in (place.folder / sub for place in looked for sub in (name, f"{CATALOGUE[name].torchvision}/raw", "")):
+        there = present(folder)
+        if 0 < len(there) < len(STEMS):
+            return f"; {folder} lacks {', '.join(STEMS[part] for part in STEMS if part not in there)}"
+    return ""
+
 
 REGISTRY: Registry[Dataset] = Registry("dataset", {})
 """The functions that installed packages offer in the entry-point group ``bara.datasets``."""

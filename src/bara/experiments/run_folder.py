@@ -14,10 +14,10 @@ from bara.errors import ConfigError, LedgerError
 from bara.experiments.config import FLOWER_APP, Config
 from bara.experiments.results import Result, read_result
 from bara.faults import point
+from bara.files import write_whole
 from bara.ledger import Books, Receipt, Store, Terms, verify
 from bara.ledger.locks import only_process, only_session
 from bara.ledger.operators import continue_run
-from bara.ledger.receipts import write_whole
 from bara.ledger.store import HEAD, whole_url
 from bara.records import money
 

@@ -4,9 +4,9 @@
 and amounts are whole micro-units that the database itself adds up. See docs/ledger.md.
 """
 
+from bara.ledger._events import Receipt
 from bara.ledger._verification import Finding, verify
 from bara.ledger.books import Books, Terms, read_books
-from bara.ledger.receipts import Receipt
 from bara.ledger.store import Store
 
 __all__ = ["Books", "Finding", "Receipt", "Store", "Terms", "read_books", "verify"]

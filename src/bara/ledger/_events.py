@@ -5,12 +5,15 @@ import hmac
 import json
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import sqlalchemy as sa
 
+from bara.errors import LedgerError
+from bara.files import write_whole
 from bara.ledger import _schema as schema
 from bara.ledger.store import insert
 
@@ -148,3 +151,33 @@ def store_redactable(
     rows = [(run, round_number, part, new_salt(), canonical(tree)) for part, tree in parts.items()]
     insert(connection, schema.redactable, rows)
     return {part: commitment(salt, text) for _, _, part, salt, text in rows}
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """How far a run's ledger went at a time.
+
+    Attributes:
+        run: Whose ledger.
+        events: How many events there were.
+        head: The hash of the last of them.
+    """
+
+    run: str
+    events: int
+    head: str
+
+    def write(self, path: Path) -> None:
+        """Replace the receipt so that at any moment there is the old one or the new one."""
+        write_whole(path, [json.dumps(asdict(self)), "\n"])
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a receipt back."""
+        try:
+            receipt = cls(**json.loads(path.read_text()))
+        except (OSError, ValueError, TypeError) as error:
+            raise LedgerError(f"{path} is no receipt: {error}") from error
+        if not isinstance(receipt.events, int):
+            raise LedgerError(f"{path} is no receipt: its events are {receipt.events!r}; required is a number")
+        return receipt

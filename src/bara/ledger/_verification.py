@@ -9,9 +9,8 @@ import sqlalchemy as sa
 
 from bara.errors import LedgerError
 from bara.ledger import _schema as schema
-from bara.ledger._events import START, Event, Rows, commitment
+from bara.ledger._events import START, Event, Receipt, Rows, commitment
 from bara.ledger.books import Books
-from bara.ledger.receipts import Receipt
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,18 @@ import sqlalchemy as sa
 from bara.errors import LedgerError, RunStoppedError
 from bara.faults import point
 from bara.ledger import _schema as schema
-from bara.ledger._codec import award_json, bids_json, read_award, read_record, settlement_json
-from bara.ledger._events import PAGE, START, Chain, Draft, canonical, commitment, new_salt, store_redactable
-from bara.ledger._reading import is_paused, last_of, stored_page, topped_up
-from bara.ledger.receipts import Receipt
+from bara.ledger._events import PAGE, START, Chain, Draft, Receipt, canonical, commitment, new_salt, store_redactable
+from bara.ledger._reading import (
+    award_json,
+    bids_json,
+    is_paused,
+    last_of,
+    read_award,
+    read_record,
+    settlement_json,
+    stored_page,
+    topped_up,
+)
 from bara.ledger.store import HEAD, Store, insert
 from bara.records import AwardedRound, Purse, RoundRecord, show_money
 

@@ -9,8 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bara.ledger import _schema as schema
-from bara.ledger._codec import asked_prices
-from bara.ledger._reading import by_round, is_paused, last_of, stored_page, topped_up
+from bara.ledger._reading import asked_prices, by_round, is_paused, last_of, stored_page, topped_up
 from bara.ledger.books import DECLINED, Books
 from bara.ledger.statements import ClientTotal, Line, round_lines
 

@@ -11,8 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bara.errors import LedgerError
-from bara.ledger._codec import StoredRound, asked_prices
-from bara.ledger._reading import is_paused, last_of, stored_rounds, topped_up, waiting_round
+from bara.ledger._reading import StoredRound, asked_prices, is_paused, last_of, stored_rounds, topped_up, waiting_round
 from bara.ledger.books import Books
 from bara.records import decimal_money, show_money
 
