@@ -4,6 +4,7 @@ import difflib
 import importlib
 import inspect
 import math
+import re
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from types import NoneType, UnionType
@@ -21,6 +22,20 @@ def nearest(name: str, known: list[str]) -> str:
     """A hint that names what was probably meant, or everything there is."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(sorted(known))}"
+
+
+def parse_call(text: str, what: str) -> tuple[str, tuple[float, ...]]:
+    """Read `name(1, 2)` or a bare `name`, as configurations write distributions, strategies and partitions.
+
+    >>> parse_call("uniform(0.5, 1.5)", "bids")
+    ('uniform', (0.5, 1.5))
+    """
+    number = r"\s*[-+.\deE]+\s*"
+    match = re.fullmatch(rf"\s*([a-z-]+)\s*(?:\(({number}(?:,{number})*)?\))?\s*", text)
+    try:
+        return match[1], tuple(float(part) for part in (match[2] or "").split(",") if part)  # type: ignore[index]
+    except (TypeError, ValueError):
+        raise ConfigError(f"{what} is {text!r}; required is a name with numbers, like 'name(0.5, 1.5)'") from None
 
 
 def import_path(path: str) -> Any:

@@ -4,7 +4,8 @@ import pytest
 from bara import Award
 from bara.errors import ConfigError
 from bara.federations.bidding import Bidders, Strategy, client_names
-from bara.federations.costs import Distribution, parse_call
+from bara.federations.costs import Distribution
+from bara.plugins import parse_call
 
 
 def bidders(**options):

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bara.errors import ConfigError
-from bara.federations.costs import Distribution, parse_call
+from bara.federations.costs import Distribution
 from bara.federations.valuations import PrivacyCosts
-from bara.plugins import nearest
+from bara.plugins import nearest, parse_call
 from bara.randomness import stream
 from bara.records import MICRO, Award, Bids, FloatArray, IntArray
 

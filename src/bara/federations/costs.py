@@ -1,13 +1,12 @@
 """Prices drawn from a distribution that a configuration names in a word: `uniform(0.5, 1.5)`."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from bara.errors import ConfigError
-from bara.plugins import nearest
+from bara.plugins import nearest, parse_call
 from bara.records import FloatArray
 
 _DRAWS: dict[str, tuple[int, Callable[..., FloatArray]]] = {
@@ -17,20 +16,6 @@ _DRAWS: dict[str, tuple[int, Callable[..., FloatArray]]] = {
     "normal": (2, lambda rng, size, mean, deviation: rng.normal(mean, deviation, size)),
     "exponential": (1, lambda rng, size, mean: rng.exponential(mean, size)),
 }
-
-
-def parse_call(text: str, what: str) -> tuple[str, tuple[float, ...]]:
-    """Read `name(1, 2)` or a bare `name`, as configurations write distributions, strategies and partitions.
-
-    >>> parse_call("uniform(0.5, 1.5)", "bids")
-    ('uniform', (0.5, 1.5))
-    """
-    number = r"\s*[-+.\deE]+\s*"
-    match = re.fullmatch(rf"\s*([a-z-]+)\s*(?:\(({number}(?:,{number})*)?\))?\s*", text)
-    try:
-        return match[1], tuple(float(part) for part in (match[2] or "").split(",") if part)  # type: ignore[index]
-    except (TypeError, ValueError):
-        raise ConfigError(f"{what} is {text!r}; required is a name with numbers, like 'name(0.5, 1.5)'") from None
 
 
 @dataclass(frozen=True)
