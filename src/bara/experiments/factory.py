@@ -13,7 +13,7 @@ from bara.federations.costs import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.federations.valuations import PrivacyCosts, valuations
 from bara.mechanisms import MECHANISMS
-from bara.plugins import Registry, check_keys
+from bara.plugins import Registry, check_options
 from bara.protocols import Federation, Requirements, requirements_of
 from bara.randomness import stream
 from bara.records import FloatArray, IntArray
@@ -98,7 +98,7 @@ def synthetic(config: Config) -> SyntheticFederation:
     """The closed-form learning curve; its parameters are the engine's options."""
     _refuse_what_needs_data(config)
     types = {field.name: field.type for field in fields(LearningCurve)}
-    check_keys("the synthetic federation", "federation.", config.federation.options, types)
+    check_options("the synthetic federation", config.federation.options, types, prefix="federation.")
     curve = LearningCurve(**config.federation.options)
     return SyntheticFederation(bidders(config), curve, config.seed, config.clients.failure_rate)
 

@@ -22,7 +22,7 @@ from bara.flower._options import Habits
 from bara.flower._strategies import check_weights
 from bara.flower.identity import known_by
 from bara.ledger import Books
-from bara.plugins import check_keys, check_option
+from bara.plugins import check_options
 from bara.records import AwardedRound, RoundRecord, decimal_money
 from bara.reports.html import run_report
 
@@ -141,8 +141,8 @@ def _folder(tree: dict[str, Any], grid: Grid) -> RunFolder:
         return _found(path, tree)
     clients = _section(tree, "clients")
     count, patience = clients.get("count", 0), tree["federation"].get("patience", 600)
-    check_option("the Flower app", "bara.clients.count", count, int)
-    check_option("the Flower app", "bara.federation.patience", patience, float)
+    check_options("the Flower app", {"count": count}, {"count": int}, prefix="bara.clients.")
+    check_options("the Flower app", {"patience": patience}, {"patience": float}, prefix="bara.federation.")
     clients["count"] = _gathered(grid, count, patience)
     config = Config.parse(tree)
     _refuse_what_the_app_decides(config)
@@ -181,7 +181,7 @@ def _habits(config: Config, grid: Grid, strategy: Strategy, folder: Path, *, eva
         raise ConfigError(
             f"mechanism {mechanism!r} learns from each client's loss as the server measures it; required is evaluate_fn"
         )
-    check_keys("the Flower app", "bara.federation.", config.federation.options, _OPTIONS)
+    check_options("the Flower app", config.federation.options, _OPTIONS, prefix="bara.federation.")
     return Habits(
         **config.federation.options,
         evidence="server" if wanted.evidence else "none",

@@ -10,7 +10,7 @@ from bara.experiments.config import Config
 from bara.experiments.factory import bidders, requirements
 from bara.experiments.sections import TrainingSection
 from bara.experiments.simulation import build_engine, conduct
-from bara.plugins import check_keys
+from bara.plugins import check_options
 
 from bara.flower._telemetry_off import hush  # isort: skip - before Flower itself
 from bara.flower._options import Habits
@@ -55,7 +55,7 @@ def silos(words: str) -> Silos:
 
 
 def _options(config: Config) -> dict[str, Any]:
-    check_keys("the federation on Flower", "federation.", config.federation.options, _OPTIONS)
+    check_options("the federation on Flower", config.federation.options, _OPTIONS, prefix="federation.")
     return config.federation.options
 
 
