@@ -39,7 +39,9 @@ def sharing_menu(bids: Bids, quality: FloatArray, *, up_to_next: bool) -> Menu:
     costs = _least_budgets(prices, scores)
 
     def pay(n: int, cap: int) -> IntArray:
-        share = Fraction(cap) / sum(map(Fraction, scores[:n].tolist()))
+        ratios = [score.as_integer_ratio() for score in scores[:n].tolist()]
+        whole = max(denominator for _, denominator in ratios)  # powers of two, so all the others divide it
+        share = Fraction(cap * whole, sum(numerator * (whole // denominator) for numerator, denominator in ratios))
         return floor_products(scores[:n], min(share, unit_price(prices, scores, n)) if up_to_next else share)
 
     return Menu(bids, order, costs[:-1] if up_to_next else costs, pay)
