@@ -99,9 +99,7 @@ def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None, admitted
     if reserve is not None:
         count = bisect_right(range(len(prices)), Fraction(reserve), key=lambda k: unit_price(prices, scores, k))
         prices, scores = np.append(prices[:count], reserve), np.append(scores[:count], 1.0)
-    n = np.arange(1, len(prices))
-    bounds = prices[1:] / scores[1:] * np.cumsum(scores)[:-1] * (1 + (n + 4) * _ERROR)
-    costs = np.ceil(bounds).astype(np.int64)
+    costs = upper_bounds(prices[1:] / scores[1:] * scores.cumsum()[:-1])
 
     def pay(n: int, _cap: int) -> IntArray:
         return floor_products(scores[:n], unit_price(prices, scores, n))
@@ -125,6 +123,12 @@ def exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
             run = order[first:last].tolist()
             order[first:last] = sorted(run, key=lambda i: (unit_price(prices, quality, i), i))
     return order
+
+
+def upper_bounds(sums: FloatArray) -> IntArray:
+    """Whole numbers at or above u Q(n) for n = 1, 2, ..., which floats sum up with an error that grows with n."""
+    n = np.arange(1, len(sums) + 1)
+    return np.ceil(sums * (1 + (n + 4) * _ERROR)).astype(np.int64)
 
 
 def _close(ranked: FloatArray) -> NDArray[np.bool_]:
