@@ -6,9 +6,12 @@ import numpy as np
 
 from bara import Award, Bids, Delivery, Evaluation, Evidence, Offer, Purse
 from bara.mechanisms import MECHANISMS
+from bara.mechanisms.audit import audit
+from bara.mechanisms.properties import random_case
 from bara.records import AwardedRound
 
 COUNT = 10**5
+TRIALS = 100
 VARIANTS = {
     "quality": [{"quality": "samples"}],
     "fl-market": [{}, {"auction": "all-in"}],
@@ -51,6 +54,11 @@ def main():
         tell = best(lambda mechanism=mechanism, record=round_of_all: mechanism.tell(record), repeats=1)
         menu = best(lambda mechanism=mechanism: mechanism.menu(bids), repeats=5)
         print(f"{name:<65} {1e3 * menu:>8.2f}ms {menu / sort:>6.1f} {1e3 * tell:>8.2f}ms {tell / sort:>6.1f}")
+    drawn = best(lambda: [random_case(rng) for _ in range(TRIALS)], repeats=5)
+    print(f"{'audit':<65} {'trial':>10} {'ratio to drawing its round':>28}")
+    for name in MECHANISMS.names():
+        spent = best(lambda name=name: list(audit(MECHANISMS.build(name), TRIALS)), repeats=3)
+        print(f"{name:<65} {1e3 * spent / TRIALS:>8.2f}ms {spent / drawn:>28.1f}")
 
 
 def everyone_delivers(bids, rng):

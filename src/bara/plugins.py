@@ -5,7 +5,7 @@ import importlib
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib.metadata import entry_points
 from types import NoneType, UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
@@ -93,7 +93,13 @@ class Registry(Generic[T]):
         parameters = _parameters(factory)
         if parameters is None:
             raise ConfigError(f"{self.kind} {name!r} is {factory!r}; required is something that makes one")
-        self._check_options(name, options, parameters, context)
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        check_options(
+            f"{self.kind} {name!r}",
+            {option: value for option, value in options.items() if option in parameters or not takes_any},
+            {option: parameter.annotation for option, parameter in parameters.items()},
+            known=[option for option in parameters if option not in context],
+        )
         given = {key: value for key, value in context.items() if key in parameters and key not in options}
         try:
             made = factory(**given, **options)
@@ -103,49 +109,38 @@ class Registry(Generic[T]):
             raise ConfigError(f"{self.kind} {name!r} makes {made!r}; required is a {self._protocol.__name__}")
         return made
 
-    def _check_options(
-        self,
-        name: str,
-        options: Mapping[str, Any],
-        parameters: Mapping[str, inspect.Parameter],
-        context: Mapping[str, Any],
-    ) -> None:
-        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-        for option, value in options.items():
-            if option in parameters:
-                check_option(f"{self.kind} {name!r}", option, value, parameters[option].annotation)
-            elif not takes_any:
-                known = [p for p in parameters if p not in context]
-                hint = nearest(option, known) if known else "it has none"
-                raise ConfigError(f"{self.kind} {name!r} has no option {option!r}; {hint}")
 
+def check_options(
+    whose: str,
+    options: Mapping[str, Any],
+    types: Mapping[str, Any],
+    *,
+    prefix: str = "",
+    known: Collection[str] | None = None,
+) -> None:
+    """Refuse options that are unknown, or not of their type where that is plain: bool, int, float, str, literals.
 
-def check_option(whose: str, option: str, value: Any, annotation: Any) -> None:
-    """Refuse a value that is not of the annotated type, where that is a plain one: bool, int, float, str, literals.
+    Args:
+        whose: What has them, for the error.
+        options: As they were given.
+        types: Of those there are.
+        prefix: What stands before them in a configuration (`federation.`).
+        known: Which of them to suggest; all unless given.
 
-    >>> check_option("allocator 'even'", "carry_over", "maybe", bool)
+    >>> check_options("allocator 'even'", {"carry_over": "maybe"}, {"carry_over": bool})
     Traceback (most recent call last):
     ...
     bara.errors.ConfigError: allocator 'even' has carry_over = 'maybe'; required is bool
     """
-    if not _fits(value, annotation):
-        wanted = getattr(annotation, "__name__", None) if isinstance(annotation, type) else str(annotation)
-        raise ConfigError(f"{whose} has {option} = {value!r}; required is {wanted}")
-
-
-def check_keys(whose: str, prefix: str, options: Mapping[str, Any], types: Mapping[str, Any]) -> None:
-    """Refuse options that are unknown, or not of their type.
-
-    Args:
-        whose: What has them, for the error.
-        prefix: What stands before them in a configuration (`federation.`).
-        options: As they were given.
-        types: Of those there are.
-    """
+    known = list(types if known is None else known)
     for option, value in options.items():
         if option not in types:
-            raise ConfigError(f"unknown key {prefix + option!r}; {nearest(option, list(types))}")
-        check_option(whose, prefix + option, value, types[option])
+            unknown = f"unknown key {prefix + option!r}" if prefix else f"{whose} has no option {option!r}"
+            raise ConfigError(f"{unknown}; {nearest(option, known) if known else 'it has none'}")
+        wanted = types[option]
+        if not _fits(value, wanted):
+            shown = wanted.__name__ if isinstance(wanted, type) else wanted
+            raise ConfigError(f"{whose} has {prefix + option} = {value!r}; required is {shown}")
 
 
 def _fits(value: Any, annotation: Any) -> bool:

@@ -1,12 +1,8 @@
 """How much a round may cost: one file an allocator, all with ask and tell."""
 
 from bara.allocators.bara import PRESETS, Bara, Reading
-from bara.allocators.baselines import Even
-from bara.allocators.decreasing import Decreasing
+from bara.allocators.baselines import Decreasing, Even, Fixed, Increasing, RandomN
 from bara.allocators.estimators import ESTIMATORS, Estimator, NewtonEstimator
-from bara.allocators.fixed import Fixed
-from bara.allocators.increasing import Increasing
-from bara.allocators.random_n import RandomN
 from bara.plugins import Registry
 from bara.protocols import Allocator
 
@@ -15,10 +11,10 @@ ALLOCATORS: Registry[Allocator] = Registry(
     {
         "bara": "bara.allocators.bara:Bara",
         "even": "bara.allocators.baselines:Even",
-        "increasing": "bara.allocators.increasing:Increasing",
-        "decreasing": "bara.allocators.decreasing:Decreasing",
-        "random": "bara.allocators.random_n:RandomN",
-        "fixed": "bara.allocators.fixed:Fixed",
+        "increasing": "bara.allocators.baselines:Increasing",
+        "decreasing": "bara.allocators.baselines:Decreasing",
+        "random": "bara.allocators.baselines:RandomN",
+        "fixed": "bara.allocators.baselines:Fixed",
         "finale": "bara.allocators.finale:Finale",
         "isp": "bara.allocators.isp:Isp",
         "planner": "bara.allocators.planner:Planner",

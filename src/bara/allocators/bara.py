@@ -19,7 +19,7 @@ import numpy as np
 from bara.allocators._arms import arms_of, check_clients, positions
 from bara.allocators.estimators import ESTIMATORS, Estimator
 from bara.errors import ConfigError
-from bara.plugins import check_option, nearest
+from bara.plugins import check_options, nearest
 from bara.randomness import stream
 from bara.records import Belief, Offer, Purse, RoundRecord, Shortfall
 from bara.surrogates import KalmanGP, squared_exponential
@@ -232,10 +232,5 @@ def _reading(preset: str, options: dict[str, Any]) -> Reading:
     if preset not in PRESETS:
         raise ConfigError(f"allocator 'bara' has no preset {preset!r}; {nearest(preset, list(PRESETS))}")
     types = {field.name: field.type for field in fields(Reading)}
-    for option, value in options.items():
-        if option not in types:
-            raise ConfigError(
-                f"allocator 'bara' has no option {option!r}; {nearest(option, ['preset', 'estimator', *types])}"
-            )
-        check_option("allocator 'bara'", option, value, types[option])
+    check_options("allocator 'bara'", options, types, known=["preset", "estimator", *types])
     return replace(PRESETS[preset], **options)

@@ -1,15 +1,21 @@
-"""Even allocation (EA): the same budget every round."""
+"""The paper's baselines (Yang et al. 2023, Baselines): even, increasing, decreasing, random; and a constant n."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from bara.allocators.shares import carried_over, scheduled
-from bara.records import Offer, Purse, RoundRecord
+from bara.allocators._arms import check_clients
+from bara.errors import ConfigError
+from bara.randomness import stream
+from bara.records import Offer, Purse, RoundRecord, Shortfall
+
+Weight = Callable[[int], int]
+"""The share of round t, in any unit; linear in t."""
 
 
 @dataclass(frozen=True)
 class Even:
-    """Every round may cost B_total / T_max (Yang et al. 2023, Baselines).
+    """Even allocation (EA): every round may cost B_total / T_max.
 
     Args:
         carry_over: Share what is left among the rounds that are left instead, so that nothing stays unspent.
@@ -22,13 +28,109 @@ class Even:
 
     def ask(self, purse: Purse) -> Offer:
         """The round's share of the budget."""
-        if self.carry_over:
-            return carried_over(purse, _weight)
-        return scheduled(purse, _weight, Fraction(1, purse.max_rounds))
+        return _share(purse, lambda _t: 1, Fraction(1, purse.max_rounds), carry_over=self.carry_over)
 
     def tell(self, record: RoundRecord) -> None:
         """It learns nothing."""
 
 
-def _weight(_round: int) -> int:
-    return 1
+@dataclass(frozen=True)
+class Increasing:
+    """Monotonically increasing allocation (MIA): round t may cost 2 B_total t / T_max^2.
+
+    As written the shares sum to (T_max + 1) / T_max of the budget; the purse clamps the last.
+
+    Args:
+        carry_over: Share what is left in proportion to t among the rounds that are left.
+    """
+
+    carry_over: bool = False
+
+    def ask(self, purse: Purse) -> Offer:
+        """The round's share of the budget."""
+        return _share(purse, lambda t: t, Fraction(2, purse.max_rounds**2), carry_over=self.carry_over)
+
+    def tell(self, record: RoundRecord) -> None:
+        """It learns nothing."""
+
+
+@dataclass(frozen=True)
+class Decreasing:
+    """Monotonically decreasing allocation (MDA): round t may cost 2 B_total (T_max - t) / T_max^2.
+
+    As written the shares sum to (T_max - 1) / T_max of the budget, and the last round gets nothing.
+
+    Args:
+        carry_over: Share what is left in proportion to T_max - t among the rounds that are left.
+    """
+
+    carry_over: bool = False
+
+    def ask(self, purse: Purse) -> Offer:
+        """The round's share of the budget."""
+        unit = Fraction(2, purse.max_rounds**2)
+        return _share(purse, lambda t: purse.max_rounds - t, unit, carry_over=self.carry_over)
+
+    def tell(self, record: RoundRecord) -> None:
+        """It learns nothing."""
+
+
+@dataclass(frozen=True)
+class RandomN:
+    """Random allocation (RA): recruits a number drawn evenly from 1 .. N - 1 and ends when it cannot be paid.
+
+    Args:
+        clients: N, how many there may be.
+        seed: Where the draws come from; a round's draw depends on nothing but (seed, round).
+        shortfall: As the paper: `stop`.
+    """
+
+    clients: int
+    seed: int = 0
+    shortfall: Shortfall = "stop"
+
+    def __post_init__(self) -> None:
+        """Refuse a federation too small to choose from."""
+        check_clients("random", self.clients)
+
+    def ask(self, purse: Purse) -> Offer:
+        """This round's draw."""
+        rng = stream(self.seed, "random n", purse.round)
+        return Offer.recruit(int(rng.integers(1, max(self.clients, 2))), shortfall=self.shortfall)
+
+    def tell(self, record: RoundRecord) -> None:
+        """It learns nothing."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Recruits n clients every round while the money lasts.
+
+    Args:
+        n: How many.
+        shortfall: When n can no longer be paid: end the run (`stop`, as the paper enumerates n) or `shrink`.
+    """
+
+    n: int
+    shortfall: Shortfall = "stop"
+
+    def __post_init__(self) -> None:
+        """Refuse a number that recruits nobody."""
+        if self.n < 1:
+            raise ConfigError(f"allocator 'fixed' has n = {self.n}; required is at least 1")
+
+    def ask(self, purse: Purse) -> Offer:  # noqa: ARG002 - the protocol's signature
+        """The same n, whatever is left."""
+        return Offer.recruit(self.n, shortfall=self.shortfall)
+
+    def tell(self, record: RoundRecord) -> None:
+        """It learns nothing."""
+
+
+def _share(purse: Purse, weight: Weight, unit: Fraction, *, carry_over: bool) -> Offer:
+    """This round's weight in units of B_total; or, carried over, in parts of what is left for the rounds left."""
+    if not carry_over:
+        return Offer.spend(int(purse.total * weight(purse.round) * unit))
+    first, last = weight(purse.round), weight(purse.max_rounds)
+    twice_whole = (first + last) * purse.rounds_left  # an arithmetic series
+    return Offer.spend(purse.left * 2 * first // twice_whole if twice_whole else 0)

@@ -14,7 +14,7 @@ from bara.federations.costs import Distribution, PrivacyCosts, valuations
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.client_cap import ClientCap
-from bara.plugins import Registry, check_keys
+from bara.plugins import Registry, check_options
 from bara.protocols import Allocator, Federation, Mechanism, Requirements, requirements_of
 from bara.randomness import stream
 from bara.records import FloatArray, IntArray, money
@@ -120,7 +120,7 @@ def synthetic(config: Config, requirements: Requirements) -> SyntheticFederation
     """The closed-form learning curve; its parameters are the engine's options."""
     _refuse_what_needs_data(config)
     types = {field.name: field.type for field in fields(LearningCurve)}
-    check_keys("the synthetic federation", "federation.", config.federation.options, types)
+    check_options("the synthetic federation", config.federation.options, types, prefix="federation.")
     curve = LearningCurve(**config.federation.options)
     return SyntheticFederation(bidders(config, requirements), curve, config.seed, config.clients.failure_rate)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, final, get_type_hints
 from bara.errors import ConfigError
 from bara.experiments.config import Config
 from bara.flower.identity import By
-from bara.plugins import check_keys
+from bara.plugins import check_options
 
 
 @final
@@ -62,8 +62,8 @@ class ServerOptions:
             )
 
 
-def check_options(whose: str, config: Config, *names: str, prefix: str = "federation.") -> dict[str, Any]:
+def engine_options(whose: str, config: Config, *names: str, prefix: str = "federation.") -> dict[str, Any]:
     """The engine's options in a configuration; refused where one is not among these or not of its type."""
     known = {"strategy": str, **get_type_hints(ServerOptions)}
-    check_keys(whose, prefix, config.federation.options, {name: known[name] for name in names})
+    check_options(whose, config.federation.options, {name: known[name] for name in names}, prefix=prefix)
     return config.federation.options

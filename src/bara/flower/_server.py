@@ -18,10 +18,10 @@ from bara.experiments.runs import run
 from bara.experiments.sections import ClientsSection
 from bara.flower._evaluation import EvaluateFunction
 from bara.flower._federation import FlowerFederation
-from bara.flower._options import ServerOptions, check_options
+from bara.flower._options import ServerOptions, engine_options
 from bara.flower._strategies import capabilities
 from bara.flower.identity import known_by
-from bara.plugins import check_option
+from bara.plugins import check_options
 from bara.protocols import Requirements, requirements_of
 from bara.records import AwardedRound, RoundRecord, decimal_money
 from bara.reports.html import run_report
@@ -130,8 +130,8 @@ def _folder(tree: dict[str, Any], grid: Grid) -> RunFolder:
         return _found(path, tree)
     clients = _section(tree, "clients")
     count, patience = clients.get("count", 0), tree["federation"].get("patience", 600)
-    check_option("the Flower app", "bara.clients.count", count, int)
-    check_option("the Flower app", "bara.federation.patience", patience, float)
+    check_options("the Flower app", {"count": count}, {"count": int}, prefix="bara.clients.")
+    check_options("the Flower app", {"patience": patience}, {"patience": float}, prefix="bara.federation.")
     clients["count"] = _gathered(grid, count, patience)
     config = Config.parse(tree)
     _refuse_what_the_app_decides(config)
@@ -159,7 +159,7 @@ def _gathered(grid: Grid, count: int, patience: float) -> int:
 
 def _options(config: Config, requirements: Requirements, grid: Grid, folder: Path) -> ServerOptions:
     return ServerOptions(
-        **check_options("the Flower app", config, *_OPTIONS, prefix="bara.federation."),
+        **engine_options("the Flower app", config, *_OPTIONS, prefix="bara.federation."),
         evidence="server" if requirements.evidence else "none",
         columns=requirements.columns,
         outliers=requirements.outliers,

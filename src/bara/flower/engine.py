@@ -27,7 +27,7 @@ from bara.federations.simulator.conduct import Conduct
 from bara.flower._bid_messages import Bid
 from bara.flower._bidders import answer_bids
 from bara.flower._federation import FlowerFederation
-from bara.flower._options import ServerOptions, check_options
+from bara.flower._options import ServerOptions, engine_options
 from bara.flower._ray_simulation import Simulation
 from bara.flower._strategies import STRATEGIES, capabilities
 from bara.protocols import Requirements
@@ -115,7 +115,7 @@ def _trained(silos: Silos, message: Message, context: Context) -> RecordDict:
 def simulated(config: Config, requirements: Requirements, folder: Path | None = None) -> FlowerFederation:
     """The federation on Flower's simulation engine; `federation.strategy` aggregates (FedAvg unless set)."""
     _refuse_what_flower_has_not(config)
-    options = check_options("the federation on Flower", config, "strategy", "bid_seconds", "train_seconds")
+    options = engine_options("the federation on Flower", config, "strategy", "bid_seconds", "train_seconds")
     quieten()
     key = "num-examples" if config.training.aggregation == "samples" else "one"
     strategy = STRATEGIES.build(options.pop("strategy", "FedAvg"), fraction_evaluate=0.0, weighted_by_key=key)

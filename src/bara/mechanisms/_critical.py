@@ -57,6 +57,8 @@ def critical_menu(
     """
     if quality is None:
         return equal_menu(bids, reserve, admitted)
+    if admitted is not None and admitted.all():
+        admitted = None
     if admitted is not None:  # what the others' is does not matter
         quality = np.where(admitted, quality, quality[admitted].max(initial=np.finfo(float).tiny))
     quality = checked_column("quality", quality, bids.clients)
@@ -78,7 +80,8 @@ def equal_menu(bids: Bids, reserve: int | None = None, admitted: NDArray[np.bool
     # Price and position share one 63-bit key, so that a plain sort settles ties by position; Bids keeps room for it.
     bits = len(bids).bit_length()
     keys = (bids.prices << bits) | np.arange(len(bids))
-    keys = np.sort(keys if admitted is None else keys[admitted])
+    keys = keys if admitted is None else keys[admitted]
+    keys.sort()
     order, prices = keys & ((1 << bits) - 1), keys >> bits
     if reserve is None:
         thresholds = prices[1:]
@@ -86,7 +89,7 @@ def equal_menu(bids: Bids, reserve: int | None = None, admitted: NDArray[np.bool
         prices = prices[: np.searchsorted(prices, reserve, side="right")]
         thresholds = np.append(prices, reserve)[1:]
     costs = thresholds * np.arange(1, len(thresholds) + 1)
-    return Menu(bids, order, costs, pay=lambda n, _cap: np.full(n, thresholds[n - 1]))
+    return Menu(bids, order, costs, pay=lambda n, _cap: thresholds[n - 1 : n].repeat(n))
 
 
 def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None, admitted: NDArray[np.bool_] | None) -> Menu:
@@ -96,9 +99,7 @@ def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None, admitted
     if reserve is not None:
         count = bisect_right(range(len(prices)), Fraction(reserve), key=lambda k: unit_price(prices, scores, k))
         prices, scores = np.append(prices[:count], reserve), np.append(scores[:count], 1.0)
-    n = np.arange(1, len(prices))
-    bounds = prices[1:] / scores[1:] * np.cumsum(scores)[:-1] * (1 + (n + 4) * _ERROR)
-    costs = np.ceil(bounds).astype(np.int64)
+    costs = upper_bounds(prices[1:] / scores[1:] * scores.cumsum()[:-1])
 
     def pay(n: int, _cap: int) -> IntArray:
         return floor_products(scores[:n], unit_price(prices, scores, n))
@@ -111,40 +112,61 @@ def exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
     units = prices / quality
     order = np.argsort(units)
     if (close := _close(units[order])).any():
-        tied = np.append(close, False) | np.insert(close, 0, False)
-        order[tied] = order[tied][np.lexsort((order[tied], units[order[tied]]))]
-        same = (np.diff(prices[order]) == 0) & (np.diff(quality[order]) == 0)
-        for first, last in _runs(close, close & ~same):  # the others are true ties, which stand by position already
+        tied = np.zeros(len(order), bool)
+        tied[1:] = close
+        tied[:-1] |= close
+        ties = order[tied]
+        order[tied] = ties[np.lexsort((ties, units[ties]))]
+        asked, scores = prices[order], quality[order]
+        differ = (asked[1:] != asked[:-1]) | (scores[1:] != scores[:-1])
+        for first, last in _runs(close, close & differ):  # the others are true ties, which stand by position already
             run = order[first:last].tolist()
             order[first:last] = sorted(run, key=lambda i: (unit_price(prices, quality, i), i))
     return order
 
 
+def upper_bounds(sums: FloatArray) -> IntArray:
+    """Whole numbers at or above u Q(n) for n = 1, 2, ..., which floats sum up with an error that grows with n."""
+    n = np.arange(1, len(sums) + 1)
+    return np.ceil(sums * (1 + (n + 4) * _ERROR)).astype(np.int64)
+
+
 def _close(ranked: FloatArray) -> NDArray[np.bool_]:
-    return np.asarray(np.diff(ranked) <= ranked[1:] * _ERROR)
+    return np.asarray(ranked[1:] - ranked[:-1] <= ranked[1:] * _ERROR)
 
 
 def unit_price(prices: IntArray, quality: FloatArray, i: int) -> Fraction:
     """u_i, exactly."""
-    return Fraction(int(prices[i])) / Fraction(float(quality[i]))
+    numerator, denominator = float(quality[i]).as_integer_ratio()
+    return Fraction(int(prices[i]) * denominator, numerator)
 
 
 def _runs(flags: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Half-open ranges of items joined by consecutive flags, of which at least one is wanted."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8))).reshape(-1, 2)
-    seen = np.insert(np.cumsum(wanted), 0, 0)
-    return [(int(first), int(last) + 1) for first, last in edges[seen[edges[:, 1]] > seen[edges[:, 0]]]]
+    places = wanted.nonzero()[0]
+    if not len(places):
+        return []
+    padded = np.zeros(len(flags) + 2, bool)
+    padded[1:-1] = flags
+    edges = (padded[1:] != padded[:-1]).nonzero()[0].reshape(-1, 2)
+    runs = sorted(set((edges[:, 0].searchsorted(places, side="right") - 1).tolist()))
+    return [(first, last + 1) for first, last in edges[runs].tolist()]
 
 
 def floor_products(scores: FloatArray, unit: Fraction) -> IntArray:
     """floor(q_i u) for each q_i, exactly."""
     products = scores * float(unit)
     payments = np.floor(products).astype(np.int64)
-    near = np.abs(products - np.rint(products)) <= products * _ERROR
-    distinct, where = np.unique(scores[near], return_inverse=True)  # equal qualities are decided once
-    exact = [Fraction(float(one)) * unit // 1 for one in distinct]
-    payments[near] = np.array(exact, np.int64)[where]
+    near = (np.abs(products - np.rint(products)) <= products * _ERROR).nonzero()[0]
+    close = scores[near].tolist()
+    exact = {score: _floor_product(score, unit) for score in set(close)}  # equal qualities are decided once
+    payments[near] = [exact[score] for score in close]
     return payments
+
+
+def _floor_product(score: float, unit: Fraction) -> int:
+    numerator, denominator = score.as_integer_ratio()
+    return numerator * unit.numerator // (denominator * unit.denominator)
 
 
 def _reserve_too_large(reserve: int, clients: int) -> ConfigError:
@@ -155,7 +177,10 @@ def _reserve_too_large(reserve: int, clients: int) -> ConfigError:
 
 def check_range(bids: Bids, quality: FloatArray, reserve: int = 0) -> None:
     """The dearest payment there could be, for everyone, must fit in 63 bits."""
-    best, worst = int(np.argmax(quality)), int(np.argmin(quality))
+    best, worst = int(quality.argmax()), int(quality.argmin())
+    dearest, most = float(bids.prices[bids.prices.argmax()]), float(quality[best])
+    if max(dearest / float(quality[worst]), reserve) * most * len(bids) < 2**61:
+        return  # by far, however floats were rounded
     ratio = Fraction(float(quality[best])) / Fraction(float(quality[worst]))
     if Fraction(reserve) * Fraction(float(quality[best])) * len(bids) >= 2**62:
         raise _reserve_too_large(reserve, len(bids))

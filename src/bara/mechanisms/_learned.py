@@ -42,7 +42,7 @@ def learned_menu(bids: Bids, quality: FloatArray, least: float, reserve: int | N
     Without the floor a worthless first loser would set everybody's price: b / q with q near 0. Quality does not depend
     on this round's prices, so leaving clients out by it keeps the auction truthful. The menu weighs updates by quality.
     """
-    floor = least * float(quality.mean()) if len(bids) else 0.0
+    floor = least * (float(quality.sum()) / len(bids)) if len(bids) else 0.0
     worthy = (quality > 0) & (quality >= floor)
     menu = critical_menu(bids, quality, reserve, worthy)
 

@@ -76,7 +76,8 @@ class Fair:
     def quality(self, bids: Bids) -> FloatArray:
         """The forecast of each client's quality, in the order of the bids."""
         drops = np.fromiter(self._drops.values(), float, len(self._drops))
-        start = float(drops[drops > 0].mean()) if (drops > 0).any() else 1.0
+        positive = drops[drops > 0]
+        start = float(positive.mean()) if len(positive) else 1.0
         return np.asarray(sizes(bids) * by_client(bids, self._drops, start))
 
     def tell(self, record: RoundRecord) -> None:

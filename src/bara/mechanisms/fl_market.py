@@ -10,7 +10,7 @@ from bara.errors import ConfigError
 from bara.mechanisms._critical import critical_menu
 from bara.mechanisms._learned import sizes
 from bara.mechanisms.properties import EVERY_PROPERTY
-from bara.mechanisms.sharing import sharing_menu
+from bara.mechanisms.proportional_share import sharing_menu
 from bara.protocols import Level, Protection, Requirements
 from bara.records import Bids, FloatArray, Menu, RoundRecord
 

@@ -69,11 +69,10 @@ def budget_feasible(mechanism: Mechanism, case: Case) -> CounterExample | None:
 def truthful_in_price(mechanism: Mechanism, case: Case) -> CounterExample | None:
     """No client gains by asking anything else than its cost, whatever the offer, which was made before the bids."""
     honest = _award(mechanism, case)
-    for client in case.bids.clients:
-        cost = case.bids.price_of(client)
+    for client, cost in zip(case.bids.clients, case.bids.prices.tolist(), strict=True):
         gain = _profit(honest, client, cost)
         for lie in _lies(case.bids, client)[case.lies]:
-            award = mechanism.menu(case.bids.replace_price(client, lie)).award(case.offer, case.purse)
+            award = _award_if(mechanism, case, client, lie)
             if _profit(award, client, cost) > gain:
                 return CounterExample(
                     f"{client} has a cost of {show_money(cost)} and gains {show_money(gain)} by asking it; by asking "
@@ -92,7 +91,7 @@ def monotone(mechanism: Mechanism, case: Case) -> CounterExample | None:
     for client in award.clients:
         for price in _lies(case.bids, client)[case.lies]:
             if price < case.bids.price_of(client):
-                other = mechanism.menu(case.bids.replace_price(client, price)).award(case.offer, case.purse)
+                other = _award_if(mechanism, case, client, price)
                 ends = other.fell_short and case.offer.shortfall == "stop"
                 if client not in other.clients and not ends:
                     return CounterExample(
@@ -146,13 +145,16 @@ CRITICAL_PAYMENTS = EVERY_PROPERTY - {"spends-the-budget"}
 """What the critical-payment auction promises: a price that nobody's own bid moves leaves some of a budget over."""
 
 
+_SCORES = np.array([1.0, 2.0, 3.0, 10.0, 1 / 3, 0.7])
+
+
 def random_case(rng: np.random.Generator, columns: tuple[str, ...] = ("samples",)) -> Case:
     """A round as an audit draws it: few clients, many ties, every kind of offer, purses that do and do not suffice."""
     count = int(rng.integers(1, 9))
-    scale = int(rng.choice([3, 20, 10**6]))
+    scale = (3, 20, 10**6)[rng.integers(3)]
     prices = rng.integers(1, scale + 1, count)
     names = tuple(f"client-{i}" for i in range(count))
-    extra = {name: rng.choice([1.0, 2.0, 3.0, 10.0, 1 / 3, 0.7], count) for name in columns}
+    extra = {name: _SCORES[rng.integers(len(_SCORES), size=count)] for name in columns}
     bids = Bids(names, prices, extra)
     most = int(prices.max()) * count
     offer = _random_offer(rng, count, most)
@@ -171,6 +173,11 @@ def _random_offer(rng: np.random.Generator, count: int, most: int) -> Offer:
 
 def _award(mechanism: Mechanism, case: Case) -> Award:
     return mechanism.menu(case.bids).award(case.offer, case.purse)
+
+
+def _award_if(mechanism: Mechanism, case: Case, client: str, price: int) -> Award:
+    """The award, but for its weights, had that client asked this price."""
+    return mechanism.menu(case.bids.replace_price(client, price)).unweighed(case.offer, case.purse)
 
 
 def _profit(award: Award, client: str, cost: int) -> int:

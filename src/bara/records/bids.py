@@ -100,9 +100,13 @@ class Bids:
 
     def replace_price(self, client: str, price: int) -> "Bids":
         """The same bids, but for one client's price; what-if questions are asked this way."""
-        prices = self.prices.copy()
-        prices[self.clients.index(client)] = price
-        return Bids(self.clients, prices, self.columns)
+        prices, place = self.prices.copy(), self.clients.index(client)
+        prices[place] = price
+        if not 0 < int(prices[place]) <= _dearest(len(prices)):
+            _check_prices(self.clients, prices)
+        changed = object.__new__(Bids)  # all but the price was checked when these bids were made
+        vars(changed).update(vars(self), prices=_read_only(prices))
+        return changed
 
     def without(self, clients: Iterable[str]) -> "Bids":
         """The bids of all other clients."""
@@ -130,11 +134,15 @@ def _bad_price(client: str, price: object) -> InvalidBidError:
     return InvalidBidError(f"client {client!r} asks {price}; required is a finite price of at least 0.000001")
 
 
+def _dearest(clients: int) -> int:
+    return MAX_MONEY >> max(clients, 1).bit_length()
+
+
 def _check_prices(clients: Sequence[str], prices: NDArray[Any]) -> None:
     if (prices <= 0).any():
         worst = int(np.argmax(prices <= 0))
         raise _bad_price(clients[worst], show_money(int(prices[worst])))
-    most = MAX_MONEY >> max(len(clients), 1).bit_length()
+    most = _dearest(len(clients))
     if (prices > most).any():
         worst = int(np.argmax(prices > most))
         raise InvalidBidError(
@@ -154,9 +162,8 @@ def checked_column(name: str, values: ArrayLike, clients: Sequence[str]) -> Floa
     column = np.array(values, np.float64)
     if column.shape != (len(clients),):
         raise InvalidBidError(f"column {name!r} has {column.size} values for {len(clients)} clients")
-    bad = ~(np.isfinite(column) & (column > 0))
-    if bad.any():
-        worst = int(np.argmax(bad))
+    if len(column) and not (column[column.argmin()] > 0 and column[column.argmax()] < np.inf):  # also where one is NaN
+        worst = int(np.argmin(np.isfinite(column) & (column > 0)))
         raise InvalidBidError(
             f"client {clients[worst]!r} has {name} {column[worst]}; required is a finite positive number"
         )

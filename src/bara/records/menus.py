@@ -1,7 +1,7 @@
 """What each number of clients costs this round, and the award that an offer buys from it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,27 +49,32 @@ class Menu:
 
     def award(self, offer: Offer, purse: Purse) -> Award:
         """The largest n whose cost is within its cap and within the purse."""
-        wanted = offer.vector(len(self))
-        caps = np.minimum(wanted, purse.left)
-        n = self._largest(caps)
-        fell_short = self._largest(wanted) > n
+        award = self.unweighed(offer, purse)
+        return replace(award, weights=self.weigh(award.n)) if self.weigh is not None and award.n else award
+
+    def unweighed(self, offer: Offer, purse: Purse) -> Award:
+        """The same award without its weights, which may take long to find."""
+        caps, left = offer.vector(len(self)), purse.left
+        n = wanted = self._largest(caps)
+        if wanted and int(self.costs[wanted - 1]) > left:
+            n = self._largest(np.minimum(caps, left))
+        fell_short = wanted > n
         if n == 0 or (fell_short and offer.shortfall == "stop"):
             return Award(fell_short=fell_short)
         return Award(
-            clients=tuple(self.bids.clients[i] for i in self.order[:n]),
-            payments=tuple(self.pay(n, int(caps[n - 1])).tolist()),
-            weights=None if self.weigh is None else self.weigh(n),
+            clients=tuple([self.bids.clients[i] for i in self.order[:n].tolist()]),
+            payments=tuple(self.pay(n, min(int(caps[n - 1]), left)).tolist()),
             fell_short=fell_short,
         )
 
     def _largest(self, caps: IntArray) -> int:
-        for n in np.flatnonzero(self._lower_bounds() <= caps)[::-1] + 1:
-            if self.exact or self.cost(int(n)) <= caps[n - 1]:
-                return int(n)
-        return 0
-
-    def _lower_bounds(self) -> IntArray:
-        if self.exact:
-            return self.costs
-        n = np.arange(1, len(self) + 1)
-        return self.costs - 2 * n - np.ceil(self.costs * ((n + 4) * 2.0**-48)).astype(np.int64)
+        within = (self.costs <= caps).nonzero()[0]
+        sure = int(within[-1]) + 1 if len(within) else 0
+        if self.exact or sure == len(self):
+            return sure
+        n, costs, caps = np.arange(sure + 1, len(self) + 1), self.costs[sure:], caps[sure:]
+        least = costs - 2 * n - np.ceil(costs * ((n + 4) * 2.0**-48)).astype(np.int64)
+        for place in (least <= caps).nonzero()[0][::-1]:
+            if self.cost(int(n[place])) <= caps[place]:
+                return int(n[place])
+        return sure

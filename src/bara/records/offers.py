@@ -171,9 +171,9 @@ class Award:
             raise InvalidRecordError(f"{len(self.clients)} winners but {len(self.payments)} payments")
         if self.weights is not None and len(self.weights) != len(self.clients):
             raise InvalidRecordError(f"{len(self.clients)} winners but {len(self.weights)} weights")
-        for client, payment in zip(self.clients, self.payments, strict=True):
-            if payment <= 0:
-                raise InvalidRecordError(f"client {client!r} is awarded {show_money(payment)}; required is more")
+        if min(self.payments, default=1) <= 0:
+            client, payment = next(pair for pair in zip(self.clients, self.payments, strict=True) if pair[1] <= 0)
+            raise InvalidRecordError(f"client {client!r} is awarded {show_money(payment)}; required is more")
 
     @property
     def n(self) -> int:
