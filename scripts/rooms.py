@@ -25,7 +25,8 @@ def layers():
     """The names that the contract of layers lists, from the top; siblings in one."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (contract,) = [contract for contract in contracts if contract["type"] == "layers"]
-    return [[f"bara.{name.strip()}" for name in layer.split("|")] for layer in contract["layers"]]
+    named = ([name.strip() for name in layer.split("|")] for layer in contract["layers"])
+    return [[f"bara.{name}" for name in layer] for layer in named if not layer[0].startswith("_")]
 
 
 def rooms(graph):

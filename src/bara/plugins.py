@@ -5,6 +5,7 @@ import importlib
 import inspect
 import math
 import re
+import tomllib
 from collections.abc import Callable, Collection, Mapping
 from importlib.metadata import entry_points
 from types import NoneType, UnionType
@@ -56,6 +57,35 @@ def import_path(path: str) -> Any:
         return getattr(module, attribute)
     except AttributeError:
         raise UnknownNameError(f"module {module_name!r} has no {attribute!r} (of {path!r})") from None
+
+
+def parse_spec(spec: str) -> dict[str, Any]:
+    """Read a plug-in with its options as one writes it on the command line.
+
+    >>> parse_spec("even:carry_over=true")
+    {'name': 'even', 'carry_over': True}
+    >>> parse_spec("my_package.module:MyAllocator:speed=2")
+    {'name': 'my_package.module:MyAllocator', 'speed': 2}
+    """
+    name: list[str] = []
+    options: dict[str, str] = {}
+    for part in spec.split(":"):
+        key, equals, text = part.partition("=")
+        if equals:
+            options[last := key.strip()] = text
+        elif options:  # the rest of an import path that is an option's value
+            options[last] += f":{part}"
+        else:
+            name.append(part.strip())
+    return {"name": ":".join(name), **{key: toml_value(text) for key, text in options.items()}}
+
+
+def toml_value(text: str) -> Any:
+    """A TOML value, or the text itself where it is none."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
 
 
 class Registry(Generic[T]):

@@ -1,7 +1,8 @@
 import pytest
 
 from bara.errors import ConfigError
-from bara.experiments.config import Config, parse_spec
+from bara.experiments.config import Config
+from bara.plugins import parse_spec
 
 
 def test_the_printed_configuration_reads_back_as_itself(tmp_path):

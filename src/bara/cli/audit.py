@@ -19,10 +19,10 @@ def audit_command(
 ) -> None:
     """Check what a mechanism claims: rationality, budget, truthfulness; print counter-examples."""
     with errors(debug):
-        from bara.experiments.config import parse_spec
         from bara.mechanisms import MECHANISMS
         from bara.mechanisms.audit import audit
-        from bara.reports.terminal import audit_table
+        from bara.plugins import parse_spec
+        from bara.reports.tables import audit_table
 
         spec = parse_spec(mechanism)
         findings = list(audit(MECHANISMS.build(spec.pop("name"), spec), trials, seed))

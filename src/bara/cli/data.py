@@ -25,7 +25,7 @@ def data_list(path: DataPath = None, as_json: AsJson = False, debug: Debug = Fal
     """Show which datasets are here, and the command that gets the others."""
     with errors(debug):
         from bara import datasets
-        from bara.reports.terminal import datasets_table
+        from bara.reports.tables import datasets_table
 
         found = datasets.available(path)
         if as_json:
@@ -62,7 +62,7 @@ def data_verify(name: DataName, path: DataPath = None, as_json: AsJson = False, 
     """Check a dataset's files against what was published."""
     with errors(debug):
         from bara import datasets
-        from bara.reports.terminal import verification
+        from bara.reports.tables import verification
 
         report = datasets.verify(name, path)
         if as_json:

@@ -57,7 +57,7 @@ def statement_command(
     """Who was promised and paid what, by client and by round."""
     with _books(context, debug) as books:
         from bara.ledger.statements import line_json, own_statement, statement, statement_json, table_csv
-        from bara.reports.statements import own_table, statement_tables
+        from bara.reports.tables import own_table, statement_tables
 
         if client is not None:
             total, own = own_statement(books, client)

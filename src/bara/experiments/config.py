@@ -22,7 +22,7 @@ from bara.experiments.sections import (
     Section,
     TrainingSection,
 )
-from bara.plugins import nearest
+from bara.plugins import nearest, parse_spec, toml_value
 from bara.records import Purse
 
 FLOWER_APP = "flower-app"
@@ -85,27 +85,6 @@ class Config(Section):
         return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
 
 
-def parse_spec(spec: str) -> dict[str, Any]:
-    """Read a plug-in with its options as one writes it on the command line.
-
-    >>> parse_spec("even:carry_over=true")
-    {'name': 'even', 'carry_over': True}
-    >>> parse_spec("my_package.module:MyAllocator:speed=2")
-    {'name': 'my_package.module:MyAllocator', 'speed': 2}
-    """
-    name: list[str] = []
-    options: dict[str, str] = {}
-    for part in spec.split(":"):
-        key, equals, text = part.partition("=")
-        if equals:
-            options[last := key.strip()] = text
-        elif options:  # the rest of an import path that is an option's value
-            options[last] += f":{part}"
-        else:
-            name.append(part.strip())
-    return {"name": ":".join(name), **{key: _value(text) for key, text in options.items()}}
-
-
 def shipped(kind: str) -> dict[str, Traversable]:
     """The TOML files that come with bara, `presets` (the paper's experiments) or `suites`, by name.
 
@@ -136,15 +115,7 @@ def set_key(tree: dict[str, Any], change: str) -> None:
         tree = tree.setdefault(section, {})
         if not isinstance(tree, dict):
             raise ConfigError(f"--set {change!r}: {section!r} is no section")
-    tree[last] = _value(text)
-
-
-def _value(text: str) -> Any:
-    """A TOML value, or the text itself where it is none."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text.strip()
+    tree[last] = toml_value(text)
 
 
 def _without_none(tree: Any) -> Any:

@@ -8,16 +8,15 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from bara.datasets import Availability, Report
 from bara.experiments.comparison import Failure
 from bara.experiments.forecasts import Outlook
 from bara.experiments.paper.analysis import ExhibitResult
 from bara.experiments.results import Result
 from bara.experiments.statistics import estimate
 from bara.experiments.suites import Standings
-from bara.mechanisms.audit import Finding
 from bara.reports._rows import comparison_rows, show_estimate
 from bara.reports.paper import table_rows, told
+from bara.reports.tables import plain
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -54,13 +53,13 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
     facts.add_row("clients a round", Text(spark_line(clients), style="cyan"))
     facts.add_row("spent", f"{result.spent:,.2f} of {result.budget:,.2f} in {result.rounds} rounds ({result.ended})")
     top = list(result.payments.items())[:5]
-    paid = ", ".join(f"{_plain(client)} {amount:,.2f}" for client, amount in top) or "nobody"
+    paid = ", ".join(f"{plain(client)} {amount:,.2f}" for client, amount in top) or "nobody"
     facts.add_row("paid most", f"{paid} ({len(result.payments)} clients paid)")
     if result.lying is not None:
         facts.add_row("lying earned", lying_text(result))
     for name, place in places.items():
         facts.add_row(name, Text(place))
-    title = f"{result.dataset}, {result.clients} clients, {_plain(result.allocator)} on {_plain(result.mechanism)}"
+    title = f"{result.dataset}, {result.clients} clients, {plain(result.allocator)} on {plain(result.mechanism)}"
     return Panel(facts, title=title, title_align="left", expand=False)
 
 
@@ -78,7 +77,7 @@ def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> 
     for column in others:
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*map(_plain, row))
+        table.add_row(*map(plain, row))
     lost = [Text(f"{f.allocator}, seed {f.seed}: {f.error}", style="red") for f in failures]
     seeds = len({result.seed for result in results})
     note = Text(f"Accuracy in per cent, mean ± half of the 95 % interval over {seeds} paired seeds.", style="dim")
@@ -98,7 +97,7 @@ def exhibit_table(shown: ExhibitResult) -> RenderableType:
         for place, column in enumerate(head):
             table.add_column(column, justify="right" if place > 1 else "left", no_wrap=place > 1)
         for row in rows:
-            table.add_row(*map(_plain, row))
+            table.add_row(*map(plain, row))
         parts.append(table)
     parts += [Text.assemble((f"{name}: ", "bold"), text) for name, text in told(shown).items()]
     return Group(*parts, Text())
@@ -109,12 +108,12 @@ def suite_table(standings: Standings, failures: Sequence[Failure]) -> Renderable
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     table.add_column("setting", no_wrap=True)
     for allocator in standings.allocators:
-        table.add_column(_plain(allocator), justify="right")
+        table.add_column(plain(allocator), justify="right")
     for setting in standings.settings:
         finals = [estimate(list(standings.final(setting.name, one).values())) for one in standings.allocators]
         best = max(final.mean for final in finals)
         shown = [f"[bold]{show_estimate(final)}[/]" if final.mean == best else show_estimate(final) for final in finals]
-        table.add_row(_plain(setting.name), *shown)
+        table.add_row(plain(setting.name), *shown)
     table.add_section()
     all_of_them = [standings.of(allocator) for allocator in standings.allocators]
     table.add_row("mean", *(f"{100 * one.final:.1f}" for one in all_of_them))
@@ -142,49 +141,7 @@ def outlook_table(found: Sequence[Outlook], past: int, draws: int) -> Renderable
         low, mean, high = one.accuracy
         between = f"{100 * low:.1f} to {100 * high:.1f}"
         spent, rounds = one.spent[1], one.rounds[1]
-        row = (f"{one.budget:,.0f}", _plain(one.allocator), per_cent(mean), between, f"{rounds:.0f}", f"{spent:,.0f}")
+        row = (f"{one.budget:,.0f}", plain(one.allocator), per_cent(mean), between, f"{rounds:.0f}", f"{spent:,.0f}")
         table.add_row(*row)
     source = f"learned from {past} past runs" if past else "nothing known of the task: give past runs with --past"
     return Group(table, Text(f"Over {draws} imagined learning curves, {source}.", style="dim"))
-
-
-def audit_table(mechanism: str, findings: Sequence[Finding]) -> RenderableType:
-    """What an audit found, property by property."""
-    table = Table(box=SIMPLE_HEAD, title=f"audit of {_plain(mechanism)}", title_justify="left", header_style="bold")
-    table.add_column("property")
-    table.add_column("claimed")
-    table.add_column("found")
-    for finding in findings:
-        claimed = "yes" if finding.claimed else "no"
-        if finding.counter_example is None:
-            found = Text(f"holds in {finding.trials:,} trials", style="green")
-        else:
-            found = Text(f"counter-example: {finding.counter_example}", style="red" if finding.claimed else "yellow")
-        table.add_row(finding.name, claimed, found)
-    return table
-
-
-def datasets_table(found: Sequence[Availability]) -> RenderableType:
-    """Which datasets are here, and how to get the others."""
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for column in ("dataset", "status", "where, or how to get it"):
-        table.add_column(column, overflow="fold")
-    for one in found:
-        colour = "yellow" if one.status == "missing" else "green"
-        table.add_row(_plain(one.name), f"[{colour}]{one.status}[/]", _plain(str(one.path or one.command or "")))
-    return table
-
-
-def verification(report: Report) -> RenderableType:
-    """What checking a dataset found."""
-    lines = [Text(f"{report.name}: {report.format} at {report.path or 'scikit-learn'}", style="bold")]
-    lines += [Text(problem, style="red") for problem in report.problems]
-    if report.ok:
-        counts = f"{sum(report.train_counts):,} training and {sum(report.test_counts):,} test samples"
-        lines.append(Text(f"as published ({report.version or 'no published checksum'}): {counts}", style="green"))
-    return Group(*lines)
-
-
-def _plain(text: str) -> str:
-    """Names come from users; none of it is markup."""
-    return text.replace("[", r"\[")

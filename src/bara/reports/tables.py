@@ -1,4 +1,4 @@
-"""A ledger's account as tables for people."""
+"""Tables for people that no run is needed for: a ledger's account, an audit, datasets."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from bara.datasets import Availability, Report
 from bara.ledger.statements import ClientTotal, Line, RoundTotal, Statement
+from bara.mechanisms.audit import Finding
 from bara.records import show_money
 
 
@@ -74,3 +76,45 @@ def _epsilon(privacy: float | None) -> str:
 
 def _amount(micros: int | None) -> str:
     return "" if micros is None else show_money(micros)
+
+
+def audit_table(mechanism: str, findings: Sequence[Finding]) -> RenderableType:
+    """What an audit found, property by property."""
+    table = Table(box=SIMPLE_HEAD, title=f"audit of {plain(mechanism)}", title_justify="left", header_style="bold")
+    table.add_column("property")
+    table.add_column("claimed")
+    table.add_column("found")
+    for finding in findings:
+        claimed = "yes" if finding.claimed else "no"
+        if finding.counter_example is None:
+            found = Text(f"holds in {finding.trials:,} trials", style="green")
+        else:
+            found = Text(f"counter-example: {finding.counter_example}", style="red" if finding.claimed else "yellow")
+        table.add_row(finding.name, claimed, found)
+    return table
+
+
+def datasets_table(found: Sequence[Availability]) -> RenderableType:
+    """Which datasets are here, and how to get the others."""
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for column in ("dataset", "status", "where, or how to get it"):
+        table.add_column(column, overflow="fold")
+    for one in found:
+        colour = "yellow" if one.status == "missing" else "green"
+        table.add_row(plain(one.name), f"[{colour}]{one.status}[/]", plain(str(one.path or one.command or "")))
+    return table
+
+
+def verification(report: Report) -> RenderableType:
+    """What checking a dataset found."""
+    lines = [Text(f"{report.name}: {report.format} at {report.path or 'scikit-learn'}", style="bold")]
+    lines += [Text(problem, style="red") for problem in report.problems]
+    if report.ok:
+        counts = f"{sum(report.train_counts):,} training and {sum(report.test_counts):,} test samples"
+        lines.append(Text(f"as published ({report.version or 'no published checksum'}): {counts}", style="green"))
+    return Group(*lines)
+
+
+def plain(text: str) -> str:
+    """Names come from users; none of it is markup."""
+    return text.replace("[", r"\[")
