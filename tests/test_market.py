@@ -1,8 +1,9 @@
+import numpy as np
 import pytest
 
-from bara import Award, AwardedRound, Bids, Delivery, Evaluation, Evidence, Market, Offer, Purse, RoundRecord
+from bara import Award, AwardedRound, Bids, Delivery, Evaluation, Evidence, Market, Menu, Offer, Purse, RoundRecord
 from bara.allocators import Bara, Even, Fixed
-from bara.errors import InvalidOfferError, InvalidRecordError
+from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
 from bara.market import Backoff
 from bara.mechanisms import bid_price_first
 from bara.testing._allocators import trace
@@ -201,3 +202,52 @@ def test_a_market_opens_with_round_one(make_federation):
 def test_an_allocator_that_answers_something_else_is_named(make_federation):
     with pytest.raises(InvalidOfferError, match=r"Script.ask answers 3; required is an Offer"):
         list(market(make_federation(), 3).rounds())
+
+
+class Careless:
+    """A mechanism that answers with whatever menu it is given."""
+
+    claims = frozenset({"individually-rational"})
+
+    def __init__(self, order, costs, pay):
+        self.made = order, costs, pay
+
+    def menu(self, bids):
+        order, costs, pay = self.made
+        return Menu(bids, np.array(order), np.array(costs), pay=lambda n, _cap: np.array(pay)[:n])
+
+    def tell(self, record):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "error", "complaint"),
+    [
+        (Careless([0, 1], [1, 2], [9_000_000, 9_000_000]), OverspentError, "awards 2 clients 18.00; the offer"),
+        (Careless([0, 0], [1, 2], [1_000_000, 1_000_000]), InvalidRecordError, "hold one twice"),
+        (Careless([0, 1], [1, 2], [1, 1]), InvalidRecordError, "Careless pays 'client-0' 0.000001, who asks"),
+        (Careless([0, 1], [1, 2], [1.5, 1.5]), InvalidRecordError, "the payment of 'client-0' is 1.5"),
+        (Careless([0, 1], [1, 2], [True, True]), InvalidRecordError, "the payment of 'client-0' is True"),
+    ],
+)
+def test_an_award_that_nobody_may_promise_is_refused_before_it_is_handed_out(
+    mechanism, error, complaint, make_federation
+):
+    federation = make_federation()
+    steps = Market(Script(Offer.caps([4_000_000, 4_000_000])), mechanism, federation, Purse.of(100, 5)).rounds()
+    next(steps)
+    with pytest.raises(error, match=complaint):
+        next(steps)
+
+
+def test_winners_are_among_the_opened_bids(make_federation):
+    class Stranger(Careless):
+        def menu(self, bids):
+            return super().menu(Bids.of({"mallory": 1, "ann": 2}) if len(bids) else bids)
+
+    federation = make_federation()
+    stranger = Stranger([0], [2_000_000], [2_000_000])
+    steps = Market(Script(Offer.recruit(1)), stranger, federation, Purse.of(100, 5)).rounds()
+    next(steps)
+    with pytest.raises(InvalidRecordError, match="Stranger recruits 'ann', who does not bid"):
+        next(steps)

@@ -6,9 +6,9 @@ settled. The loop knows protocols only, and can go on from stored records and a 
 
 from collections.abc import Callable, Iterable, Iterator
 
-from bara.errors import InvalidOfferError, InvalidRecordError
+from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
 from bara.protocols import Allocator, Believer, Federation, Mechanism
-from bara.records import AwardedRound, Delivery, Evaluation, Offer, Purse, RoundRecord
+from bara.records import AwardedRound, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord, show_money
 
 
 class Backoff:
@@ -30,6 +30,34 @@ class Backoff:
     def away(self, round_number: int) -> set[str]:
         """Who may not take part in that round."""
         return {client for client, last in self._until.items() if round_number <= last}
+
+
+def check_award(awarded: AwardedRound, bids: Bids, mechanism: Mechanism) -> None:
+    """Refuse an award that nobody may promise, whoever wrote the mechanism, before it is stored.
+
+    That amounts are whole and within the purse, the records see to themselves.
+
+    Args:
+        awarded: The round as the mechanism would have it.
+        bids: The bids as they were opened.
+        mechanism: Whose award it is, and what it claims.
+    """
+    award, name = awarded.award, type(mechanism).__name__
+    if award.cost > awarded.offer.cap(award.n):
+        raise OverspentError(
+            f"mechanism {name} awards {award.n} clients {show_money(award.cost)}; the offer for so many is at most "
+            f"{show_money(awarded.offer.cap(award.n))}"
+        )
+    asked = dict(zip(bids.clients, bids.prices.tolist(), strict=True)) if award.n else {}
+    rational = "individually-rational" in mechanism.claims
+    for client, payment in zip(award.clients, award.payments, strict=True):
+        if client not in asked:
+            raise InvalidRecordError(f"mechanism {name} recruits {client!r}, who does not bid in this round")
+        if rational and payment < asked[client]:
+            raise InvalidRecordError(
+                f"mechanism {name} pays {client!r} {show_money(payment)}, who asks {show_money(asked[client])}; it "
+                "claims that nobody is paid less"
+            )
 
 
 class Market:
@@ -102,6 +130,7 @@ class Market:
         if awarded.award.fell_short and offer.shortfall == "stop":
             self.ended = "the money left cannot pay what the allocator wants"
             return None
+        check_award(awarded, bids, self._mechanism)
         return awarded
 
     def _train(self, awarded: AwardedRound) -> Delivery:

@@ -7,10 +7,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bara.errors import LedgerError
+from bara.errors import BaraError, LedgerError
 from bara.ledger import _schema as schema
 from bara.ledger._events import START, Event, Receipt, Rows, commitment
 from bara.ledger.books import Books
+from bara.records import Offer
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class _Walk:
         self._done = 0
         self._settled: Event | None = None
         self._seen = dict.fromkeys(_COUNTED, 0)
+        self._sums = _Sums()
 
     def finding(self) -> Finding:
         try:
@@ -66,6 +68,8 @@ class _Walk:
             self._check_whole()
         except _Wrong as wrong:
             return Finding(self._done, self._done + 1, str(wrong), self._previous)
+        except (BaraError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            return Finding(self._done, self._done + 1, f"it cannot be read: {error!r}", self._previous)
         return Finding(self._done, head=self._previous, keyed=self._books.chain.key is not None)
 
     def _check(self, event: Event) -> None:
@@ -73,9 +77,11 @@ class _Walk:
             raise _Wrong(f"event {self._done + 1} is missing; event {event.number} follows")
         if event.previous != self._previous:
             raise _Wrong("it does not carry the hash of the event before it")
-        if not self._books.chain.fits(event, self._previous, self._rows(event)):
+        rows = self._rows(event)
+        if not self._books.chain.fits(event, self._previous, rows):
             raise _Wrong(f"its hash does not fit its content ({event.kind}{_of_round(event)})")
         self._check_redactable(event)
+        self._sums.add(event, rows)
         if event.kind == "settled":
             self._settled = event
         if self._receipt is not None and event.number == self._receipt.events and event.hash != self._receipt.head:
@@ -151,6 +157,52 @@ class _Walk:
         learned = {part: (settled.round if settled else None, digest) for part, digest in digests.items()}
         if {part: (number, commitment(salt, text)) for part, number, salt, text in kept} != learned:
             raise _Wrong("what allocator and mechanism had learned does not fit the last settlement's digest")
+
+
+class _Sums:
+    """Adds up a run's money event by event: what a chain of hashes cannot show, for whoever made it anew."""
+
+    def __init__(self) -> None:
+        self._budget = self._spent = 0
+        self._round = -1  # the last that is settled
+        self._promised: dict[str, int] = {}
+        self._open: int | None = None  # the round that is promised and not settled
+
+    def add(self, event: Event, rows: Rows) -> None:
+        """Refuse an event whose amounts do not follow from those before it."""
+        if event.kind == "opened":
+            self._budget = rows[0]
+        elif event.kind == "topped up":
+            self._budget += sum(rows)
+        elif event.kind == "awarded":
+            self._promise(event, json.loads(event.body), dict(rows))
+        elif event.kind == "settled":
+            self._settle(event, *rows)
+
+    def _promise(self, event: Event, body: dict[str, Any], promises: dict[str, int]) -> None:
+        if event.round != self._round + 1 or self._open is not None:
+            raise _Wrong(f"round {event.round} is promised, but round {self._round} is the last that is settled")
+        total, _, spent = body["purse"]
+        if spent != self._spent or total > self._budget:
+            raise _Wrong(f"it begins with {spent} spent of {total}; there are {self._spent} of {self._budget}")
+        offer = Offer(**{**body["offer"], "table": body["offer"].get("table") and tuple(body["offer"]["table"])})
+        cost = sum(promises.values())
+        if cost > min(offer.cap(len(promises)), total - spent):
+            raise _Wrong(f"round {event.round} promises {cost}, more than its offer or what is left of the budget")
+        self._promised, self._open = promises, event.round
+
+    def _settle(self, event: Event, settlements: list[list[Any]], balance: list[int]) -> None:
+        if event.round != (0 if self._round < 0 else self._open):
+            raise _Wrong(f"round {event.round} is settled, but was not promised")
+        paid = {client: amount for client, amount, _ in settlements}
+        if paid.keys() != self._promised.keys():
+            raise _Wrong(f"round {event.round} settles with others than were promised")
+        if any(amount not in (0, self._promised[client]) for client, amount in paid.items()):
+            raise _Wrong(f"round {event.round} pays somebody something else than was promised")
+        total, before, cost, after = balance
+        if before != self._spent or cost != sum(paid.values()) or not after == before + cost <= total <= self._budget:
+            raise _Wrong(f"the balance of round {event.round} does not add up")
+        self._spent, self._round, self._promised, self._open = after, self._round + 1, {}, None
 
 
 @lru_cache

@@ -16,7 +16,7 @@ Shortfall = Literal["shrink", "stop"]
 
 def _whole(name: str, value: object, error: type[BaraError]) -> int:
     try:
-        return operator.index(value)  # type: ignore[arg-type]
+        return operator.index(str(value) if isinstance(value, bool) else value)  # type: ignore[arg-type] # True is none
     except TypeError:
         raise error(f"{name} is {value!r}; required is a whole number") from None
 
@@ -171,6 +171,14 @@ class Award:
             raise InvalidRecordError(f"{len(self.clients)} winners but {len(self.payments)} payments")
         if self.weights is not None and len(self.weights) != len(self.clients):
             raise InvalidRecordError(f"{len(self.clients)} winners but {len(self.weights)} weights")
+        if any(type(payment) is not int for payment in self.payments):
+            payments = tuple(
+                _whole(f"the payment of {c!r}", p, InvalidRecordError)
+                for c, p in zip(self.clients, self.payments, strict=True)
+            )
+            object.__setattr__(self, "payments", payments)
+        if len(set(self.clients)) != len(self.clients):
+            raise InvalidRecordError(f"the winners {list(self.clients)} hold one twice; each can win once")
         if min(self.payments, default=1) <= 0:
             client, payment = next(pair for pair in zip(self.clients, self.payments, strict=True) if pair[1] <= 0)
             raise InvalidRecordError(f"client {client!r} is awarded {show_money(payment)}; required is more")
