@@ -6,6 +6,7 @@ Flower's simulation engine, 20 clients, a trivial model, everybody wins; the bar
 import statistics
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 from bara.flower._telemetry_off import quieten  # isort: skip - before Flower itself
@@ -73,7 +74,7 @@ def bara_rounds(grid, home):
 def main():
     quieten()
     ours, plain_ones = [], []
-    with tempfile.TemporaryDirectory() as home, Simulation(app, CLIENTS) as simulation:
+    with tempfile.TemporaryDirectory() as home, closing(Simulation(app, CLIENTS)) as simulation:
         grid = simulation.start()
         strategy = FedAvg(fraction_evaluate=0.0, min_available_nodes=CLIENTS)
         rounds = bara_rounds(grid, home)

@@ -1,6 +1,8 @@
 """What verbs answer and how they end, without a process each; the real program is in e2e."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -9,6 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import bara
 from bara.cli import app, compare
 from bara.cli.output import errors as cli_errors
 from bara.errors import BaraError, ConfigError, UnfitDatasetError, UnknownNameError
@@ -120,3 +123,36 @@ def test_the_help_that_verbs_give_without_importing_them_names_all_there_is():
     assert next(one for one in verbs["paper"].params if one.name == "data").default == ",".join(PAPERS)
     suites = next(one for one in verbs["compare"].params if one.name == "suite").help
     assert suites.endswith(f": {', '.join(shipped('suites'))}.")
+
+
+def test_a_run_that_is_refused_leaves_nothing_behind_whoever_logs(tmp_path):
+    changes = ["--set", "federation.engine=synthetic", "--set", "allocator.name=evn"]
+    done = CliRunner().invoke(app, ["run", "--out", str(tmp_path / "run"), "--log", "tensorboard", *changes])
+    assert (done.exit_code, "did you mean 'even'" in done.output) == (2, True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_another_process_has_is_refused_before_anything_is_logged(tmp_path):
+    quick = ["--set", "federation.engine=synthetic", "--set", "budget.max_rounds=3", "--json"]
+    assert CliRunner().invoke(app, ["run", "--out", str(tmp_path / "run"), *quick]).exit_code == 0
+    hold = "import sys; from pathlib import Path; from bara.ledger.locks import only_process\n"
+    hold += "with only_process(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", hold, str(tmp_path / "run")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        done = CliRunner().invoke(app, ["resume", str(tmp_path / "run"), "--log", "tensorboard"])
+        holder.stdin.close()
+    assert (done.exit_code, "is being run by process" in done.output) == (1, True)
+    assert not (tmp_path / "run" / "tensorboard").exists()
+
+
+def test_compare_says_who_runs_a_flower_app():
+    done = CliRunner().invoke(app, ["compare", "--set", "federation.engine=flower-app", "--seeds", "1"])
+    assert (done.exit_code, "start it with `flwr run`" in done.output) == (2, True)
+
+
+def test_what_is_imported_late_is_there_all_the_same():
+    assert {"Session", "Bids", "money"} <= set(dir(bara))
+    assert bara.records.Bids is bara.Bids
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = bara.nothing

@@ -60,7 +60,7 @@ __all__ = [
     "show_money",
 ]
 
-__getattr__ = lazily(
+__getattr__, __dir__ = lazily(
     __name__,
     {
         "allocators": ("ALLOCATORS",),

@@ -90,6 +90,10 @@ class Requirements:
     protection: Protection | None = None
     weights: bool = False
 
+    def __post_init__(self) -> None:
+        """A list of columns will do, too."""
+        object.__setattr__(self, "columns", tuple(self.columns))
+
     def needed(self) -> dict[str, str]:
         """Those that are asked for, by name, in words."""
         words = {
@@ -113,16 +117,24 @@ class Capabilities:
     """What a federation can do for a mechanism; a federation may carry one as `capabilities`.
 
     Attributes:
-        lacks: What it cannot do, of `Requirements`, each with what to do about it.
-        repeatable: Whether the same award trains to the same model again.
+        protects: Clients train with local differential privacy where they are told to.
+        repeatable: The same award trains to the same model again.
+        lacks: What else of `Requirements` it cannot do, by name, each with what to do about it.
     """
 
-    lacks: Mapping[str, str] = field(
-        default_factory=lambda: {
-            "protection": "use an engine that trains so and says it: `capabilities = Capabilities(lacks={})`"
-        }
-    )
+    protects: bool = False
     repeatable: bool = True
+    lacks: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse a name that no mechanism can require; what is not protected is lacking."""
+        for name in self.lacks:
+            if name not in Requirements.__dataclass_fields__:
+                raise ConfigError(
+                    f"capabilities lack {name!r}, which is none of {', '.join(Requirements.__dataclass_fields__)}"
+                )
+        unprotected = {"protection": "its clients must train so; then say `Capabilities(protects=True)`"}
+        object.__setattr__(self, "lacks", ({} if self.protects else unprotected) | dict(self.lacks))
 
 
 def capabilities_of(federation: object) -> Capabilities:
@@ -153,7 +165,10 @@ def check_fit(mechanism: Mechanism, federation: Federation) -> None:
     lacks = capabilities_of(federation).lacks
     for requirement, what in requirements_of(mechanism).needed().items():
         if requirement in lacks:
-            raise ConfigError(f"the mechanism requires {what}, which this federation cannot do: {lacks[requirement]}")
+            raise ConfigError(
+                f"mechanism {type(mechanism).__name__} requires {what}, which {type(federation).__name__} cannot do: "
+                f"{lacks[requirement]}"
+            )
 
 
 @runtime_checkable

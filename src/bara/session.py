@@ -7,7 +7,7 @@
         ...  # a round as awarded, promised in the books; then the same round, settled in the books
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol, final
 
 from bara.errors import LedgerError
@@ -57,15 +57,19 @@ class Session:
             budget: The purse to spend; or the books of a run, which hold one.
             *learners: Told every settled round of the run, those of earlier sessions included.
         """
-        steps = self._unrecorded(budget) if isinstance(budget, Purse) else self._recorded(budget, learners)
+        self.ended = None
+        if isinstance(budget, Purse):
+            steps = self._played(Market(self.allocator, self.mechanism, self.federation, budget))
+        else:
+            steps = self._recorded(budget, learners)
         for step in steps:
-            if isinstance(step, RoundRecord):
-                _tell(learners, step)
+            _tell(learners, step)
             yield step
 
-    def _unrecorded(self, purse: Purse) -> Iterator[Step]:
-        market = Market(self.allocator, self.mechanism, self.federation, purse)
-        yield from market.rounds()
+    def _played(
+        self, market: Market, past: Iterable[RoundRecord] = (), awarded: AwardedRound | None = None
+    ) -> Iterator[Step]:
+        yield from market.rounds(past, awarded)
         self.ended = market.ended
 
     def _recorded(self, books: Books, learners: tuple[Learner, ...]) -> Iterator[Step]:
@@ -79,7 +83,7 @@ class Session:
                 one.restore(memory)
         market = Market(allocator, mechanism, self.federation, books.purse, books.before_round)
         market.ended = books.ended()
-        for step in market.rounds(self._replayed(books, learners), books.awarded()):
+        for step in self._played(market, self._replayed(books, learners), books.awarded()):
             if isinstance(step, RoundRecord):
                 point("trained")
                 books.record(step, {part: one.memory() for part, one in remembering.items()})
@@ -87,7 +91,6 @@ class Session:
                 books.record(step)
             yield step
         books.close(market.ended or "")
-        self.ended = market.ended
 
     def _replayed(self, books: Books, learners: tuple[Learner, ...]) -> Iterator[RoundRecord]:
         """The settled rounds, which everybody is told again; the federation is brought to where the last left it."""
@@ -114,6 +117,7 @@ class Session:
             )
 
 
-def _tell(learners: tuple[Learner, ...], record: RoundRecord) -> None:
-    for learner in learners:
-        learner.tell(record)
+def _tell(learners: tuple[Learner, ...], step: Step) -> None:
+    if isinstance(step, RoundRecord):
+        for learner in learners:
+            learner.tell(step)

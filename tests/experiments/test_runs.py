@@ -1,5 +1,7 @@
 import pytest
 
+from bara import MECHANISMS, Capabilities, Session
+from bara.allocators import Even
 from bara.errors import ConfigError
 from bara.experiments import Config, run
 from bara.experiments.comparison import Failure, cells, compare
@@ -144,3 +146,26 @@ def test_a_place_that_cannot_keep_results_is_named_before_anything_runs(tmp_path
 def test_the_synthetic_federation_refuses_what_it_would_ignore(key):
     with pytest.raises(ConfigError, match=r"is set, but the synthetic federation has no data"):
         run(config(key))
+
+
+@pytest.mark.parametrize("lacks", [{}, {"evidence": "it measures nothing"}])
+def test_privacy_is_never_promised_by_saying_nothing_of_it(lacks, make_federation):
+    federation = make_federation()
+    federation.capabilities = Capabilities(lacks=lacks)
+    with pytest.raises(
+        ConfigError, match="FLMarket requires local differential privacy, which SyntheticFederation cannot"
+    ):
+        Session(Even(), MECHANISMS.build("fl-market"), federation)
+    federation.capabilities = Capabilities(protects=True, lacks=lacks)
+    Session(Even(), MECHANISMS.build("fl-market"), federation)
+
+
+def test_what_is_lacking_must_be_something_that_can_be_required():
+    with pytest.raises(ConfigError, match="lack 'evidense', which is none of columns, evidence"):
+        Capabilities(lacks={"evidense": "it measures nothing"})
+
+
+def test_training_keys_are_checked_for_engines_of_ours_alone():
+    with pytest.raises(ConfigError, match=r"training.local_epochs: 5 must be 1 with fedsgd"):
+        Config.load(None, ["federation.engine=simulator", "training.local_epochs=5"])
+    assert Config.load(None, ["federation.engine=my.own:engine", "training.local_epochs=5"]).training.local_epochs == 5

@@ -117,5 +117,5 @@ def test_an_engine_that_cannot_protect_is_refused_before_the_run(tmp_path, monke
         "class engine:\n    evaluate = bids = train = print\n    def __init__(self, config):\n        pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ConfigError, match="requires local differential privacy, which this federation cannot do"):
+    with pytest.raises(ConfigError, match="requires local differential privacy, which engine cannot do"):
         assemble(Config.load(None, ["mechanism.name=fl-market", "federation.engine=bare:engine"]))

@@ -127,7 +127,7 @@ def test_a_settled_round_without_its_checkpoint_is_not_trained_again_unpaid(tmp_
         ({"bara.clients.failure-rate": 0.5}, "bara.clients.failure_rate is set"),
         (
             {"bara.mechanism.name": "fl-market"},
-            "requires local differential privacy, which this federation cannot do: its clients must",
+            "requires local differential privacy, which FlowerFederation cannot do: its clients must",
         ),
     ],
 )

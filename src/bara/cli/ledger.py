@@ -102,7 +102,7 @@ def verify_command(
 
 @ledger_app.command("export", epilog=examples("bara ledger DIR export > ledger.json", "bara ledger DIR export --csv"))
 def export_command(context: typer.Context, as_csv: AsCsv = False, debug: Debug = False) -> None:
-    """Everything that is not sealed: each event (JSON), or each promise and what became of it (CSV)."""
+    """Everything but bids and menus: each event (JSON), or each promise and what became of it (CSV)."""
     with _books(context, debug) as books:
         from bara.ledger.statements import export_json, lines, table_csv
 

@@ -54,11 +54,13 @@ def resume_command(folder: Folder, logs: Logs = [], as_json: AsJson = False, deb
         from bara.experiments.run_folder import RunFolder
 
         with RunFolder.find(folder) as found:
+            found.claim_books()  # first of all: another process may have the run, or the record not be whole
             _play(found, logs, as_json)
 
 
 def _play(folder: "RunFolder", logs: list[str], as_json: bool) -> None:
     """Play a run to its end, or until it is stopped between rounds."""
+    from bara.experiments.factory import assemble
     from bara.experiments.runs import Interruption, run
     from bara.loggers import Loggers
     from bara.reports.html import run_report
@@ -68,8 +70,9 @@ def _play(folder: "RunFolder", logs: list[str], as_json: bool) -> None:
     config = folder.config
     with Interruption() as interruption, watching(config.title, config.purse(), quiet=as_json) as watch:
         try:
+            session = assemble(config, folder.path)  # what cannot be run leaves nothing behind
             with Loggers(logs, folder.path, config.model_dump(mode="json")) as loggers:
-                result = run(config, watch, loggers.observe, interruption.observe, folder=folder)
+                result = run(config, watch, loggers.observe, interruption.observe, folder=folder, session=session)
         except RunStoppedError as stopped:
             why = str(stopped).replace("DIR", shlex.quote(str(folder.path)))
             typer.echo(f"bara: {why}; the books are closed; go on with: {folder.resume_command}", err=True)

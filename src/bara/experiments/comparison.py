@@ -15,7 +15,7 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from bara import __version__
 from bara.errors import BaraError, ConfigError, MissingExtraError
 from bara.experiments.config import Config
-from bara.experiments.factory import FEDERATIONS, build_allocator, build_mechanism
+from bara.experiments.factory import build_allocator, build_mechanism, check_engine
 from bara.experiments.results import Result, read_result, write_table
 from bara.experiments.runs import run
 from bara.files import replacing
@@ -103,7 +103,7 @@ def cells(config: Config, allocators: Sequence[str], seeds: int, setting: str | 
     for cell in grid[: len(grid) // seeds]:
         build_allocator(cell.config)
         build_mechanism(cell.config)
-        FEDERATIONS.factory(cell.config.federation.engine)
+        check_engine(cell.config)
     return grid
 
 

@@ -29,6 +29,10 @@ FLOWER_APP = "flower-app"
 """What the configuration of a Flower app's run has for an engine: its nodes are reached from its own server alone."""
 
 
+OURS = {"simulator", "synthetic", "flower"}
+"""The engines whose clients and whose training the configuration describes."""
+
+
 class Config(Section):
     """One experiment."""
 
@@ -56,6 +60,9 @@ class Config(Section):
         try:
             config = cls.model_validate(tree)
             config.purse()
+            if config.federation.engine in OURS:
+                config.clients.check()
+                config.training.check()
         except ValidationError as error:
             raise ConfigError(_explain(cls, error)) from None
         except (InvalidMoneyError, InvalidRecordError) as error:

@@ -64,11 +64,17 @@ def build_federation(
         folder: Where its models and checkpoints go; None to keep none.
         requirements: What the mechanism requires of it; None for what the configured one does.
     """
-    if config.federation.engine == FLOWER_APP:
-        raise ConfigError("this run belongs to a Flower app; start it with `flwr run`, which also resumes it")
+    check_engine(config)
     if requirements is None:
         requirements = requirements_of(build_mechanism(config))
     return FEDERATIONS.build(config.federation.engine, config=config, folder=folder, requirements=requirements)
+
+
+def check_engine(config: Config) -> None:
+    """Refuse an engine that is not there, or that bara cannot start."""
+    if config.federation.engine == FLOWER_APP:
+        raise ConfigError("this run belongs to a Flower app; start it with `flwr run`, which also resumes it")
+    FEDERATIONS.factory(config.federation.engine)
 
 
 def epsilons(config: Config, requirements: Requirements) -> FloatArray | None:

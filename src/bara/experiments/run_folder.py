@@ -41,6 +41,7 @@ class RunFolder(contextlib.ExitStack):
         self.path = path
         self.config = config
         self._is_new = is_new
+        self._claimed: Books | None = None
 
     @classmethod
     def new(cls, path: Path | None, config: Config) -> Self:
@@ -60,8 +61,10 @@ class RunFolder(contextlib.ExitStack):
         return cls(path, Config.load(path / "config.toml"), is_new=False)
 
     def claim_books(self) -> Books:
-        """Take the run's lock and open its books, or go on with those of a run that was started; once, to play it."""
-        return self._start() if self._is_new else self._resume()
+        """Take the run's lock and open its books, or go on with those of a run that was started; to play it."""
+        if self._claimed is None:
+            self._claimed = self._start() if self._is_new else self._resume()
+        return self._claimed
 
     def _start(self) -> Books:
         """Make the folder, take its lock, open its books."""

@@ -1,7 +1,7 @@
 """The tables of a configuration: every key, its default and what it means."""
 
 from importlib.util import find_spec
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -78,19 +78,15 @@ class ClientsSection(Section):
     free_riding: Literal["unchanged", "random"] = Field("unchanged", description="what these deliver")
     poisoners: int = Field(0, ge=0, description="how many clients deliver the opposite of what they learned")
 
-    @field_validator("strategic")
-    @classmethod
-    def _are_clients(cls, value: int, info: ValidationInfo) -> int:
-        if value > info.data.get("count", value):
-            raise ConfigError(f"{value} are more than the {info.data['count']} clients there are")
-        return value
-
-    @model_validator(mode="after")
-    def _one_role_each(self) -> Self:
+    def check(self) -> None:
+        """Refuse more of a kind than there are clients; for engines of ours, whose clients these are."""
+        if self.strategic > self.count:
+            raise ConfigError(f"clients.strategic: {self.strategic} are more than the {self.count} clients there are")
         roles = self.noisy + self.free_riders + self.poisoners
         if roles > self.count:
-            raise ConfigError(f"noisy, free_riders and poisoners are {roles} in all; they must be at most {self.count}")
-        return self
+            raise ConfigError(
+                f"clients: noisy, free_riders and poisoners are {roles} in all; they must be at most {self.count}"
+            )
 
     @field_validator("bids", "epsilon")
     @classmethod
@@ -152,13 +148,14 @@ class TrainingSection(Section):
     average_last: int = Field(10, ge=1, description="also keep the average of so many last models")
     checkpoint_every: int = Field(1, ge=0, description="save a checkpoint every so many rounds; 0 for none")
 
-    @field_validator("local_epochs", "momentum", "weight_decay", "proximal")
-    @classmethod
-    def _fedsgd_takes_one_plain_step(cls, value: float, info: ValidationInfo) -> float:
-        neutral = cls.model_fields[info.field_name or ""].default
-        if info.data.get("algorithm") == "fedsgd" and value != neutral:
-            raise ConfigError(f"{value} must be {neutral:g} with fedsgd, which takes a single plain step")
-        return value
+    def check(self) -> None:
+        """Refuse what an algorithm would ignore; for engines of ours, which train so."""
+        for key in ("local_epochs", "momentum", "weight_decay", "proximal"):
+            value, neutral = getattr(self, key), type(self).model_fields[key].default
+            if self.algorithm == "fedsgd" and value != neutral:
+                raise ConfigError(
+                    f"training.{key}: {value} must be {neutral:g} with fedsgd, which takes a single plain step"
+                )
 
     @model_validator(mode="before")
     @classmethod

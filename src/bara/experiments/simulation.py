@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -65,17 +66,8 @@ def _workers(config: Config, samples: int) -> int:
 
 
 def _training(config: Config, requirements: Requirements) -> Training:
-    t = config.training
-    return Training(
-        algorithm=t.algorithm,
-        learning_rate=t.learning_rate,
-        local_epochs=t.local_epochs,
-        batch_size=t.batch_size,
-        momentum=t.momentum,
-        weight_decay=t.weight_decay,
-        proximal=t.proximal,
-        privacy=_privacy(config, requirements),
-    )
+    own = {one.name: getattr(config.training, one.name) for one in fields(Training) if one.name != "privacy"}
+    return Training(**own, privacy=_privacy(config, requirements))
 
 
 def _privacy(config: Config, requirements: Requirements) -> Privacy | None:

@@ -115,6 +115,9 @@ class CheckpointStore:
 
     def newest(self, last: int) -> dict[int, Checkpoint]:
         """The newest round, not after `last`, whose checkpoint is whole, and all that it needs; empty for none."""
+        if not self._durable:  # what can be made again: a later one may be of rounds that a restored ledger has not
+            for later in (number for number in self._rounds() if number > last):
+                self._path(later).unlink()
         for number in sorted((number for number in self._rounds() if number <= last), reverse=True):
             with suppress(TrainingError):
                 own = load(self._path(number))

@@ -1,4 +1,4 @@
-"""The server's door: which updates are taken into the next model, and why the others are not."""
+"""Which updates are taken into the next model, and why the others are not."""
 
 from collections.abc import Sequence
 

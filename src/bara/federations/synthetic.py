@@ -102,7 +102,7 @@ class SyntheticFederation:
         purpose: What its random numbers are for; another one's are others.
     """
 
-    capabilities = Capabilities(lacks={})
+    capabilities = Capabilities(protects=True)
     """It has no data that could be told."""
 
     def __init__(

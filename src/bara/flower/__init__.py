@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Bid", "answer_bids", "drawn", "fixed", "from_environment", "from_file", "per_sample", "start"]
 
-__getattr__ = lazily(
+__getattr__, __dir__ = lazily(
     __name__,
     {
         "_bid_messages": ("Bid",),

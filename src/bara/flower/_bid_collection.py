@@ -9,7 +9,7 @@ from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 
 from bara.errors import InvalidBidError, RunStoppedError
-from bara.flower import _bid_messages as sealed
+from bara.flower import _bid_messages as bid_messages
 from bara.flower._exchange import ask
 from bara.flower._options import ServerOptions
 from bara.flower.identity import Directory
@@ -62,21 +62,21 @@ class BidCollection:
 
     def _collect(self, round: int) -> Bids:  # noqa: A002
         nodes, seconds = connected(self._grid, self._options), self._options.bid_seconds
-        answers = ask(self._grid, [sealed.request(node, round, seconds) for node in nodes], seconds)
+        answers = ask(self._grid, [bid_messages.request(node, round, seconds) for node in nodes], seconds)
         most = MAX_MONEY >> max(len(nodes), 1).bit_length()
-        opened: dict[int, sealed.Opened] = {}
+        opened: dict[int, bid_messages.Opened] = {}
         problems = dict(answers.silent)
         for node, reply in answers.told.items():
             try:
-                opened[node] = sealed.read(reply.content, most)
+                opened[node] = bid_messages.read(reply.content, most)
             except InvalidBidError as error:
                 problems[node] = str(error)
         for node, problem in problems.items():
             log.warning("round %d: node %d is not in the menu: %s", round, node, problem)
         clients = self._directory.read(nodes.values(), opened)
-        return self._sealed({client: opened[node] for client, node in clients.items() if node in opened})
+        return self._joined({client: opened[node] for client, node in clients.items() if node in opened})
 
-    def _sealed(self, opened: Mapping[str, sealed.Opened]) -> Bids:
+    def _joined(self, opened: Mapping[str, bid_messages.Opened]) -> Bids:
         """The bids with the columns the mechanism wants, and those that all of them carry."""
         wanted = set(self._options.columns)
         bidding = {c: bid for c, bid in opened.items() if bid.price is not None and bid.columns.keys() >= wanted}

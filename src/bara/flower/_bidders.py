@@ -12,7 +12,7 @@ from flwr.clientapp import ClientApp
 
 from bara.errors import ConfigError
 from bara.federations.costs import Distribution
-from bara.flower import _bid_messages as sealed
+from bara.flower import _bid_messages as bid_messages
 from bara.flower._bid_messages import Bid, Price
 from bara.randomness import stream
 
@@ -26,10 +26,10 @@ Samples = int | Callable[[Context], int]
 def answer_bids(app: ClientApp, bidder: Bidder) -> None:
     """Let a ClientApp answer the server's requests for bids."""
 
-    @app.query(sealed.ACTION)
+    @app.query(bid_messages.ACTION)
     def bid(message: Message, context: Context) -> Message:
-        price = bidder(sealed.asked_round(message), context)
-        return Message(sealed.answer(price, context.node_config), reply_to=message)
+        price = bidder(bid_messages.asked_round(message), context)
+        return Message(bid_messages.answer(price, context.node_config), reply_to=message)
 
 
 def fixed(price: Price) -> Bidder:

@@ -173,13 +173,13 @@ class FlowerFederation(contextlib.ExitStack):
         replies = {clients[node]: reply for node, reply in answers.told.items()}
         asked = replies.keys() | void.keys()
         void |= {client: "the strategy sent it nothing" for client in clients.values() if client not in asked}
-        door = UpdateValidator(
+        validator = UpdateValidator(
             _numpy(self._model),
             strategies.metric_key(self._strategy),
             same_shapes=self._options.same_shapes,
             outliers=self._options.outliers,
         )
-        updates, refused = door.admit(dict(sorted(replies.items())))
+        updates, refused = validator.admit(dict(sorted(replies.items())))
         return updates, void | refused
 
     def _located(self, round: int, award: Award) -> tuple[dict[int, str], dict[str, str]]:  # noqa: A002

@@ -5,8 +5,7 @@ import os
 import queue
 import threading
 import time
-from contextlib import AbstractContextManager
-from typing import Any, Self, final
+from typing import Any, final
 
 from flwr.app import Context
 from flwr.clientapp import ClientApp
@@ -20,7 +19,7 @@ _LONGEST_START, _LONGEST_END = 300.0, 60.0
 
 
 @final
-class Simulation(AbstractContextManager["Simulation"]):
+class Simulation:
     """So many virtual nodes with one app, from `start` until it is closed.
 
     Args:
@@ -53,14 +52,6 @@ class Simulation(AbstractContextManager["Simulation"]):
         if self._thread is not None:
             self._thread.join(_LONGEST_END)
             self._thread = None
-
-    def __enter__(self) -> Self:
-        """The simulation itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close it."""
-        self.close()
 
     def _told(self, end: float) -> Grid | None:
         """What the simulation's thread says next, if it says something soon."""

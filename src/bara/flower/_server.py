@@ -1,4 +1,4 @@
-"""A Flower app's server under a budget: the same market, runner, folder and ledger as `bara run`."""
+"""A Flower app's server under a budget: the same session, folder and ledger as `bara run`."""
 
 import logging
 import time

@@ -75,7 +75,7 @@ def capabilities(strategy: Strategy, *, protects: bool, measures: bool, repeatab
         "evidence": "give `start` an evaluate_fn",
     }
     can = {"weights": weight_key(strategy) is not None, "protection": protects, "evidence": measures}
-    return Capabilities({name: remedy for name, remedy in lacks.items() if not can[name]}, repeatable)
+    return Capabilities(protects, repeatable, {name: remedy for name, remedy in lacks.items() if not can[name]})
 
 
 def memory(strategy: Strategy) -> dict[str, NDArray[Any]]:

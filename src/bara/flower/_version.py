@@ -1,4 +1,4 @@
-"""Federations on the Flower engine: any Flower strategy under a budget, in simulation and in deployment."""
+"""Which Flower releases this was tested with; another is refused when `bara.flower` is imported."""
 
 from importlib.metadata import PackageNotFoundError, version
 

@@ -184,7 +184,7 @@ class Books:
             self._settle(step, memories)
             self.write_receipt()
             return
-        if self._promised != step.purse.round:  # otherwise an earlier sitting has stored it
+        if self._promised != step.purse.round:  # otherwise an earlier session has stored it
             self._promise(step)
         self._wait_for_approval(step)
 

@@ -1,4 +1,4 @@
-"""What an operator may do to a run, while it goes on or between sittings; each is an event of its chain."""
+"""What an operator may do to a run, while it goes on or between sessions; each is an event of its chain."""
 
 import contextlib
 from collections.abc import Iterator

@@ -12,8 +12,6 @@ Notation:
     t       rounds elapsed; a prediction is for round t + ahead
 """
 
-from typing import Protocol
-
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
@@ -24,22 +22,6 @@ def squared_exponential(points: FloatArray, length_scale: float) -> FloatArray:
     """The covariance exp(-|x - x'|^2 / (2 l^2)) between points on a line."""
     gaps = points[:, None] - points[None, :]
     return np.asarray(np.exp(-(gaps**2) / (2 * length_scale**2)))
-
-
-class TimeVaryingGP(Protocol):
-    """A belief about every arm that ages: one call of `observe` or `pass_round` a round."""
-
-    def observe(self, arm: int, value: float) -> None:
-        """A round passed, and its arm gave this value."""
-        ...
-
-    def pass_round(self) -> None:
-        """A round passed in which nothing was seen."""
-        ...
-
-    def predict(self, ahead: int = 1) -> tuple[FloatArray, FloatArray]:
-        """Mean and deviation of every arm that many rounds from now."""
-        ...
 
 
 class KalmanGP:

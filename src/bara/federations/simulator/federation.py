@@ -56,7 +56,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         options: How the server works.
     """
 
-    capabilities = Capabilities(lacks={})
+    capabilities = Capabilities(protects=True)
     """It trains with local differential privacy where it is told to."""
 
     def __init__(self, engine: Engine, bidders: Bidders, conduct: Conduct, options: ServerOptions) -> None:
@@ -67,7 +67,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         self._state = engine.start()
         self._kept = KeptModels(options.average_last)
         self._checkpoints = CheckpointStore(options.folder, durable=False)
-        self._recalled: Mapping[int, State] = {}
+        self._restored: Mapping[int, State] = {}
         self._index = {client: i for i, client in enumerate(bidders.clients)}
 
     def __enter__(self) -> Self:
@@ -90,17 +90,17 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
     def checkpoint(self, last: int) -> int:
         """Load the newest whole checkpoint that is not later than that round."""
         found = self._checkpoints.newest(last)
-        self._recalled = {number: checkpoint.state for number, checkpoint in found.items()}
+        self._restored = {number: checkpoint.state for number, checkpoint in found.items()}
         if not found:
             return 0
-        self.restore(self._recalled[max(found)])
+        self.restore(self._restored[max(found)])
         return max(found)
 
     def replay(self, record: RoundRecord) -> None:
         """Pass a round up to the checkpoint: bidders learn, and the models kept beside the last are kept again."""
         self.bidders.tell(record.round, record.awarded.award)
-        if record.round in self._recalled:
-            self._kept.tell(record.round, self._recalled[record.round], record.evaluation.accuracy)
+        if record.round in self._restored:
+            self._kept.tell(record.round, self._restored[record.round], record.evaluation.accuracy)
 
     def evaluate(self) -> Evaluation:
         """The model on the validation part, for decisions, and on the test part, for reports."""
