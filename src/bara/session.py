@@ -73,6 +73,7 @@ class Session:
         self.ended = market.ended
 
     def _recorded(self, books: Books, learners: tuple[Learner, ...]) -> Iterator[Step]:
+        books.check_place()
         allocator, mechanism, remembering = self.allocator, self.mechanism, dict[str, Remembers]()
         if books.terms.retention == "drop":
             parts = {"allocator": allocator, "mechanism": mechanism}

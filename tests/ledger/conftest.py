@@ -31,13 +31,13 @@ def open_books(tmp_path):
 def play_into():
     """Plays a small federation, with failures, into books; returns the steps."""
 
-    def play(books, steps=None, allocator=None):
+    def play(books, steps=None, allocator=None, memories=None):
         bidders = Bidders(6, Distribution.parse("uniform(0.5, 1.5)"), 0)
         federation = SyntheticFederation(bidders, LearningCurve(), 0, failure_rate=0.3)
         market = Market(allocator or Even(carry_over=True), bid_price_first(), federation, PURSE, books.before_round)
         seen = []
         for step in market.rounds():
-            books.record(step)
+            books.record(step, memories or {})
             seen.append(step)
             if len(seen) == steps:
                 return seen

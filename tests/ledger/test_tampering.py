@@ -33,8 +33,7 @@ def written(request, open_books, play_into, tmp_path):
     )
     books = open_books("original", terms)
     operators.top_up(books, 5_000_000)
-    books.memories = lambda: {"allocator": {"costs": [1.5, 4.0]}}
-    play_into(books)
+    play_into(books, memories={"allocator": {"costs": [1.5, 4.0]}})
     receipt = books.receipt()
     books.store.close()
     return tmp_path / "original.db", receipt, terms

@@ -143,6 +143,16 @@ def pause_command(context: typer.Context, debug: Debug = False) -> None:
         typer.echo(f"paused before its next round; continue with: {folder.resume_command}")
 
 
+@ledger_app.command("adopt", epilog=examples("bara ledger DIR adopt"))
+def adopt_command(context: typer.Context, debug: Debug = False) -> None:
+    """Let a moved or copied run go on here, where no other copy of it will ever go on."""
+    with _folder(context, debug) as (folder, books):
+        from bara.ledger import operators
+
+        operators.adopt(books)
+        typer.echo(f"the run belongs here now; go on with: {folder.resume_command}")
+
+
 @ledger_app.command("approve", epilog=examples("bara ledger DIR approve 12"))
 def approve_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
     """Allow an award above ledger.approve_above; `bara resume DIR` trains it."""

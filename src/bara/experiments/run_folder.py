@@ -15,7 +15,7 @@ from bara.experiments.config import FLOWER_APP, Config
 from bara.experiments.results import Result, read_result
 from bara.faults import point
 from bara.files import write_whole
-from bara.ledger import Books, Receipt, Store, Terms, verify
+from bara.ledger import Books, Store, Terms, verify
 from bara.ledger.locks import only_process, only_session
 from bara.ledger.operators import continue_run
 from bara.ledger.store import HEAD, whole_url
@@ -94,10 +94,12 @@ class RunFolder(contextlib.ExitStack):
         if books is None:
             self._refuse_lost_books(store)
             return self._open(store)
-        finding = verify(books, _receipt(books))
+        finding = verify(books, books.stored_receipt())
         if not finding.ok:
             raise LedgerError(f"the ledger of {self.path} is not whole: event {finding.wrong}: {finding.problem}")
         _refuse_changes(self.config, Config.parse(books.opening["config"]))
+        books.check_place()
+        self._mark_opened(books)
         continue_run(books)
         return books
 
@@ -149,13 +151,24 @@ class RunFolder(contextlib.ExitStack):
     def _open(self, store: Store) -> Books:
         tree = self.config.model_dump(mode="json")
         books = Books.open(store, self.name, tree, self.config.purse(), terms(self.config))
-        write_whole(self.path / _OPENED, [f"{store.place}\n"])
+        self._mark_opened(books)
         return books
+
+    def _mark_opened(self, books: Books) -> None:
+        """Note, before anybody is promised anything, where the books are and how they begin."""
+        path, first = self.path / _OPENED, books.first_hash()
+        _, _, before = path.read_text().partition("\n") if path.exists() else ("", "", "")
+        if before.strip() not in ("", first):
+            raise LedgerError(
+                f"the books in {books.store.place} are not those that the run in {self.path} was opened with; put "
+                "those back, or say in config.toml (ledger.url) where they are"
+            )
+        write_whole(path, [f"{books.store.place}\n{first}\n"])
 
     def _refuse_lost_books(self, store: Store) -> None:
         """Without its books a run that was opened would begin anew, and pay everybody again."""
         if (self.path / _OPENED).exists():
-            place = (self.path / _OPENED).read_text().strip()
+            place = (self.path / _OPENED).read_text().partition("\n")[0]
             raise LedgerError(
                 f"the books of the run in {self.path} were opened in {place} and are not in {store.place}; required is "
                 "that they are put back, or that ledger.url in config.toml says where they are"
@@ -230,19 +243,6 @@ def _with_whole_paths(config: Config) -> Config:
             )
         changes["receipt"] = str(path)
     return config.model_copy(update={"ledger": config.ledger.model_copy(update=changes)})
-
-
-def _receipt(books: Books) -> Receipt | None:
-    """The run's receipt from its second place; there is one as soon as round 0 is settled and the next one begins."""
-    path = books.terms.receipt
-    if path is None or (not path.exists() and books.last_round() < 1):
-        return None
-    if not path.exists():
-        raise LedgerError(
-            f"the receipt {path} is gone, so nobody can tell whether events are missing; required is that it is put "
-            "back, or that ledger.receipt is taken out of config.toml"
-        )
-    return Receipt.read(path)
 
 
 def terms(config: Config, *, needs_key: bool = True) -> Terms:

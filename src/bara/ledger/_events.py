@@ -108,6 +108,12 @@ class Chain:
         number, value = cursor.fetchone() or (0, START)
         return number, value
 
+    def hash_of(self, connection: sa.Connection, number: int) -> str | None:
+        """The hash of the event of that number; None where there is none."""
+        table = schema.events
+        query = sa.select(table.c.hash).where(table.c.run == self.run, table.c.number == number)
+        return connection.scalar(query)
+
     def append(self, connection: sa.Connection, *drafts: Draft) -> int:
         """Append events; returns the last one's number. Two that append at once cannot both get the same number."""
         last, previous = self.head(connection)

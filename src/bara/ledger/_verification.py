@@ -43,9 +43,26 @@ class _Wrong(Exception):  # noqa: N818 - a finding, not an error
     """Carries the problem out of the check that found it."""
 
 
-def verify(books: Books, receipt: Receipt | None = None) -> Finding:
+def require_whole(books: Books, *, needs_key: bool = False) -> None:
+    """Refuse a record that is not whole, before anything of it is shown, signed or paid out.
+
+    Args:
+        books: Whose record.
+        needs_key: Refuse a chain with a key where that key is not at hand; otherwise all but the hashes is checked.
+    """
+    if books.chain.key is not None:
+        books.check_key()
+    finding = verify(books, books.stored_receipt(), needs_key=needs_key)
+    if not finding.ok:
+        raise LedgerError(
+            f"the record of run {books.name!r} is not whole: event {finding.wrong}: {finding.problem}; nothing of it "
+            "is shown, signed or paid out"
+        )
+
+
+def verify(books: Books, receipt: Receipt | None = None, *, needs_key: bool = True) -> Finding:
     """Check a run from its first event on; with a receipt, also that nothing is missing at the end or rewritten."""
-    if _opening(books).get("keyed") and books.chain.key is None:
+    if _opening(books).get("keyed") and books.chain.key is None and needs_key:
         raise LedgerError(f"the chain of run {books.name!r} has a key; verifying it needs the same key (ledger.key)")
     with books.store.read() as connection:
         return _Walk(books, connection, receipt).finding()
@@ -59,6 +76,7 @@ class _Walk:
         self._settled: Event | None = None
         self._seen = dict.fromkeys(_COUNTED, 0)
         self._sums = _Sums()
+        self._locked = bool(_opening(books).get("keyed")) and books.chain.key is None  # hashes that nobody can check
 
     def finding(self) -> Finding:
         try:
@@ -78,7 +96,7 @@ class _Walk:
         if event.previous != self._previous:
             raise _Wrong("it does not carry the hash of the event before it")
         rows = self._rows(event)
-        if not self._books.chain.fits(event, self._previous, rows):
+        if not (self._locked or self._books.chain.fits(event, self._previous, rows)):
             raise _Wrong(f"its hash does not fit its content ({event.kind}{_of_round(event)})")
         self._check_redactable(event)
         self._sums.add(event, rows)

@@ -75,7 +75,7 @@ class Books:
             insert(connection, schema.runs, [(run, name, purse.total, purse.max_rounds)])
             books = cls(store, run, name, terms)
             kept = {term: getattr(terms, term) for term in _OPENED}
-            body = {"config": config, "keyed": terms.key is not None, **kept}
+            body = {"config": config, "keyed": terms.key is not None, "place": store.identity(), **kept}
             books.chain.append(connection, Draft("opened", None, body, [purse.total, purse.max_rounds]))
             point("opening")
         point("opened")
@@ -122,6 +122,11 @@ class Books:
         with self.store.read() as connection:
             row = connection.execute(sa.select(schema.runs).where(schema.runs.c.id == self.chain.run)).one()
         return Purse(row.total, row.max_rounds)
+
+    def first_hash(self) -> str:
+        """How the record begins, by which it is told from any other."""
+        with self.store.read() as connection:
+            return self.chain.hash_of(connection, 1) or ""
 
     def history(self) -> Iterator[RoundRecord]:
         """Every settled round, as it was. Each page is a look of its own: between two, somebody may train for hours."""
@@ -215,14 +220,51 @@ class Books:
         if first is None or not self.chain.fits(first, START, rows):
             raise LedgerError(
                 f"the first event of run {self.name!r} does not fit the key at hand (ledger.key); required is the key "
-                "the run was opened with, and nothing was stored"
+                "the run was opened with, and nothing was done"
             )
 
+    def stored_receipt(self) -> Receipt | None:
+        """The receipt from its second place; there is one as soon as round 0 is settled and the next one begins."""
+        path = self.terms.receipt
+        if path is None or (not path.exists() and self.last_round() < 1):
+            return None
+        if not path.exists():
+            raise LedgerError(
+                f"the receipt {path} is gone, so nobody can tell whether events are missing; put it back, or take "
+                "ledger.receipt out of config.toml"
+            )
+        return Receipt.read(path)
+
     def write_receipt(self) -> None:
-        """Write the receipt to its second place, if it has one."""
-        if self.terms.receipt is not None:
-            self.receipt().write(self.terms.receipt)
-            point("receipt written")
+        """Write the receipt to its second place, if it has one; what stands there must be of this very record."""
+        path = self.terms.receipt
+        if path is None:
+            return
+        if path.exists():
+            before = Receipt.read(path)
+            with self.store.read() as connection:
+                known = self.chain.hash_of(connection, before.events)
+            if before.run != self.name or known != before.head:
+                raise LedgerError(
+                    f"the receipt {path} is not of this record: a copy of the run goes on elsewhere, or events were "
+                    "removed here; stop the other, or restore this record, before anything is paid twice"
+                )
+        self.receipt().write(path)
+        point("receipt written")
+
+    def check_place(self) -> None:
+        """Refuse to play a copy: the run goes on where it was opened, or where it was adopted since."""
+        with self.store.read() as connection:
+            adopted = last_of(connection, self.chain.run, "adopted")
+        place = json.loads(adopted)["place"] if adopted else self.opening.get("place")
+        if place is None:  # opened by an earlier version: it belongs where it is first played again
+            with self.store.write() as connection:
+                self.chain.append(connection, Draft("adopted", None, {"place": self.store.identity()}))
+        elif place != self.store.identity():
+            raise LedgerError(
+                f"run {self.name!r} belongs to {place}, and this is {self.store.identity()}: a copy, a moved folder or "
+                "a restored backup; where it alone is to go on, say `bara ledger DIR adopt`"
+            )
 
     def _promise(self, awarded: AwardedRound) -> None:
         award, number, run = awarded.award, awarded.purse.round, self.chain.run

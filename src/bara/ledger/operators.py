@@ -44,6 +44,12 @@ def continue_run(books: Books) -> None:
             books.chain.append(connection, Draft("continued"))
 
 
+def adopt(books: Books) -> None:
+    """Let the run go on here and nowhere else: after a move, or from a copy whose original will never go on."""
+    with _writing(books) as connection:
+        books.chain.append(connection, Draft("adopted", None, {"place": books.store.identity()}))
+
+
 def approve(books: Books, round_number: int) -> None:
     """Allow a stored award that costs more than may be promised without asking; it is trained as promised."""
     _answer(books, round_number, "approved")

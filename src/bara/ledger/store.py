@@ -1,6 +1,8 @@
 """A database that holds ledgers: SQLite in a file, or PostgreSQL by URL; opened, migrated, and spoken to safely."""
 
 import contextlib
+import os
+import socket
 import sqlite3
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -31,6 +33,7 @@ class Store:
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         self._driver: Any = engine.dialect.loaded_dbapi
+        self._file: tuple[int, int] | None = None  # which file it is, while it is written to
         self.place = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
 
     @classmethod
@@ -44,6 +47,7 @@ class Store:
         store = cls(_engine(url, patience))
         try:
             store._migrate()
+            store._file = _file_number(store.place) if store.engine.dialect.name == "sqlite" else None
         except BaseException:
             store.close()
             raise
@@ -82,6 +86,27 @@ class Store:
             if self.engine.dialect.name == "postgresql":  # one writer at a time, as SQLite has it anyway
                 self._writer.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS})")
             yield self._writer
+            self._check_file()
+
+    def identity(self) -> str:
+        """What tells this database from a copy of it: a file's host, device and number, or a server's own."""
+        if self.engine.dialect.name == "sqlite":
+            device, number = _file_number(self.place) or (0, 0)
+            return f"{socket.gethostname()}, device {device}, file {number}"
+        with self.read() as connection:
+            found = connection.exec_driver_sql(
+                "SELECT system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database()), "
+                "COALESCE(host(inet_server_addr()), 'local'), COALESCE(inet_server_port(), 0) FROM pg_control_system()"
+            ).one()
+        return "server {}, database {}, at {}:{}".format(*found)
+
+    def _check_file(self) -> None:
+        """Refuse to commit to a file that is not there any more: what it says would be lost, and paid again."""
+        if self._file is not None and _file_number(self.place) != self._file:
+            raise LedgerError(
+                f"the ledger {self.place} was removed or replaced while it was in use; nothing of this step is stored: "
+                "put it back, then resume"
+            )
 
     @cached_property
     def _writer(self) -> sa.Connection:
@@ -203,6 +228,14 @@ def _connect_read_only(path: Path, patience: float) -> sqlite3.Connection:
 def _begin_sqlite(connection: sa.Connection) -> None:
     write = connection.get_execution_options().get("bara_write", False)
     connection.connection.cursor().execute("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _file_number(place: str | None) -> tuple[int, int] | None:
+    try:
+        found = os.stat(place or "")  # noqa: PTH116 - the text is at hand
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _words(error: Exception) -> str:

@@ -1,0 +1,200 @@
+"""A run pays once, however many copies of it there are; books that vanish stop it; nothing unverified leaves it."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+from typer.testing import CliRunner
+
+from bara.cli import app
+from bara.errors import LedgerError
+from bara.experiments import Config, run
+from bara.experiments.run_folder import RunFolder
+from bara.ledger import operators, verify
+from bara.ledger.signatures import client_receipt
+from bara.ledger.statements import export_json, lines, own_statement, payouts_csv, statement
+from bara.records import RoundRecord
+
+SMALL = ["federation.engine=synthetic", "allocator.name=even", "budget.total=30", "budget.max_rounds=8"]
+
+
+class EnoughError(Exception):
+    pass
+
+
+def until(number):
+    def observe(step):
+        if isinstance(step, RoundRecord) and step.round == number:
+            raise EnoughError
+
+    return observe
+
+
+def begin(path, *changes, rounds=3):
+    with pytest.raises(EnoughError), RunFolder.new(path, Config.load(None, [*SMALL, *changes])) as folder:
+        run(folder.config, until(rounds), folder=folder)
+
+
+def resume(path, *observers):
+    with RunFolder.find(path) as folder:
+        return run(folder.config, *observers, folder=folder)
+
+
+def bara(*words):
+    return CliRunner().invoke(app, [*map(str, words)])
+
+
+def test_a_copy_does_not_go_on_and_the_original_does(tmp_path):
+    begin(tmp_path / "run")
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    refused = bara("resume", tmp_path / "copy")
+    assert refused.exit_code == 1
+    assert "a copy, a moved folder or a restored backup" in refused.output
+    assert resume(tmp_path / "run").rounds == 8
+
+
+def test_a_copy_that_is_adopted_goes_on_to_the_same_end(tmp_path):
+    begin(tmp_path / "run")
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    assert "belongs here now" in bara("ledger", tmp_path / "copy", "adopt").output
+    assert resume(tmp_path / "copy").payments == resume(tmp_path / "run").payments
+    with RunFolder.find(tmp_path / "copy") as folder:
+        assert verify(folder.open_books()).ok
+
+
+def test_a_folder_that_is_only_renamed_goes_on(tmp_path):
+    begin(tmp_path / "run")
+    (tmp_path / "run").rename(tmp_path / "renamed")
+    assert resume(tmp_path / "renamed").rounds == 8
+
+
+def test_a_restored_backup_is_a_copy(tmp_path):
+    begin(tmp_path / "run")
+    shutil.copytree(tmp_path / "run", tmp_path / "backup")
+    resume(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+    shutil.copytree(tmp_path / "backup", tmp_path / "run")
+    with pytest.raises(LedgerError, match="ledger DIR adopt"):
+        resume(tmp_path / "run")
+
+
+def test_two_copies_with_one_receipt_stop_each_other(tmp_path):
+    begin(tmp_path / "run", f"ledger.receipt={tmp_path}/receipt.json")
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    with RunFolder.find(tmp_path / "copy") as folder:
+        operators.adopt(folder.open_books())
+    with pytest.raises(LedgerError, match="is not whole"):
+        resume(tmp_path / "run")
+    resume(tmp_path / "copy")
+
+
+def test_a_receipt_of_another_record_is_never_replaced(tmp_path):
+    begin(tmp_path / "run", f"ledger.receipt={tmp_path}/receipt.json")
+    stolen = (tmp_path / "receipt.json").read_text().replace('"head": "', '"head": "0')
+
+    def swap(step):
+        if isinstance(step, RoundRecord) and step.round == 5:
+            (tmp_path / "receipt.json").write_text(stolen)
+
+    with pytest.raises(LedgerError, match="a copy of the run goes on elsewhere"):
+        resume(tmp_path / "run", swap)
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_books_that_vanish_stop_the_run_before_money_moves(tmp_path, how):
+    path = tmp_path / "run" / "ledger.db"
+
+    def vanish(step):
+        if isinstance(step, RoundRecord) and step.round == 3:
+            shutil.copy(path, tmp_path / "kept")
+            path.unlink()
+            if how == "replaced":
+                shutil.copy(tmp_path / "kept", path)
+
+    with (
+        pytest.raises(LedgerError, match="was removed or replaced"),
+        RunFolder.new(tmp_path / "run", Config.load(None, SMALL)) as folder,
+    ):
+        run(folder.config, vanish, folder=folder)
+
+
+def test_lost_books_never_begin_anew_even_where_the_first_session_was_killed(tmp_path):
+    begin(tmp_path / "run")
+    (tmp_path / "run" / ".opened").unlink()  # as if the process had died before it was written
+    with pytest.raises(EnoughError):
+        resume(tmp_path / "run", until(5))
+    (tmp_path / "run" / "ledger.db").unlink()
+    with pytest.raises(LedgerError, match="were opened in"):
+        resume(tmp_path / "run")
+
+
+def test_the_books_of_another_run_are_refused(tmp_path):
+    begin(tmp_path / "one")
+    begin(tmp_path / "two", "seed=1")
+    shutil.copy(tmp_path / "two" / "ledger.db", tmp_path / "one" / "ledger.db")
+    (tmp_path / "one" / "config.toml").write_text((tmp_path / "two" / "config.toml").read_text())
+    with RunFolder.find(tmp_path / "one") as folder:
+        operators.adopt(folder.open_books())
+    with pytest.raises(LedgerError, match="are not those that the run"):
+        resume(tmp_path / "one")
+
+
+@pytest.fixture
+def raised(tmp_path, monkeypatch):
+    """A finished run one of whose settlements somebody has raised, with the database's rules out of the way."""
+    monkeypatch.setenv("KEY", "secret")
+    with RunFolder.new(tmp_path / "run", Config.load(None, [*SMALL, "ledger.key=KEY"])) as folder:
+        run(folder.config, folder=folder)
+    with closing(sqlite3.connect(tmp_path / "run" / "ledger.db")) as connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute("UPDATE settlements SET paid = paid + 1000000 WHERE round = 2")
+        connection.commit()
+    with RunFolder.find(tmp_path / "run") as folder:
+        yield folder.open_books()
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        statement,
+        payouts_csv,
+        export_json,
+        lambda books: list(lines(books)),
+        lambda books: own_statement(books, "client-00"),
+        lambda books: client_receipt(books, "client-00"),
+    ],
+    ids=["statement", "payouts", "export", "lines", "own statement", "signature"],
+)
+def test_nothing_that_was_not_verified_is_shown_signed_or_paid_out(raised, leave):
+    with pytest.raises(LedgerError, match="is not whole: event"):
+        leave(raised)
+
+
+def tamper(books, change):
+    """Change something with the database's own rules out of the way."""
+    with closing(sqlite3.connect(books.store.place)) as connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(change)
+        connection.commit()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE runs SET total = 1000000",
+        "UPDATE settlements SET paid = 1 WHERE paid > 0 AND round = 3",
+        "UPDATE closings SET paid = paid + 5, spent_after = spent_after + 5 WHERE round = 3",
+        "UPDATE promises SET amount = 900000000 WHERE round = 3",
+    ],
+)
+def test_a_chain_made_anew_does_not_hide_sums_that_do_not_add_up(tmp_path, change, monkeypatch):
+    begin(tmp_path / "run", rounds=5)
+    with RunFolder.find(tmp_path / "run") as folder:
+        books = folder.open_books()
+        tamper(books, change)
+        monkeypatch.setattr(type(books.chain), "fits", lambda *_: True)  # every hash fits, as after a rehash
+        finding = verify(books)
+    assert not finding.ok
