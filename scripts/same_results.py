@@ -119,7 +119,7 @@ def play_with_folders(root, folder):
 
 def _plain(body):
     """What an event says, without what is drawn anew in each run (salted digests) and keys that are no more."""
-    body = {key: value for key, value in body.items() if key not in {"menu", "bids", "memories"}}
+    body = {key: value for key, value in body.items() if key not in {"menu", "bids", "memories", "place"}}
     if "config" in body:
         body["config"]["training"].pop("precision", None)
     return body

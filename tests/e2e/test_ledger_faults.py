@@ -294,7 +294,7 @@ def test_a_second_ctrl_c_stops_at_once_and_costs_nothing(tmp_path):
     assert settled(folder) == settled(tmp_path / "whole")
 
 
-def test_a_copied_folder_goes_on_elsewhere_with_other_processes(tmp_path):
+def test_a_copied_folder_that_is_adopted_goes_on_elsewhere_with_other_processes(tmp_path):
     bara("run", "--out", tmp_path / "whole", changes=SIMULATED)
     first, second = tmp_path / "first", tmp_path / "second" / "first"
     bara("run", "--out", first, changes=SIMULATED, code=-9, environment={"BARA_FAULT": "promised@5"})
@@ -302,6 +302,8 @@ def test_a_copied_folder_goes_on_elsewhere_with_other_processes(tmp_path):
     config = (second / "config.toml").read_text()
     assert config.count("\nworkers = ") == 1
     (second / "config.toml").write_text(re.sub("\nworkers = .*\n", "\nworkers = 2\n", config))
+    assert "bara ledger DIR adopt" in bara("resume", second, code=1).stderr
+    bara("ledger", second, "adopt")
     bara("resume", second)
     assert result(second) == result(tmp_path / "whole")
     assert (second / "model-final.npz").read_bytes() == (tmp_path / "whole" / "model-final.npz").read_bytes()
