@@ -4,6 +4,7 @@ Each round is yielded twice: first as awarded, so that the promise can be stored
 settled. The loop knows protocols only, and can go on from stored records and a stored award.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 
 from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
@@ -48,14 +49,14 @@ def check_award(awarded: AwardedRound, bids: Bids, mechanism: Mechanism) -> None
             f"mechanism {name} awards {award.n} clients {show_money(award.cost)}; the offer for so many is at most "
             f"{show_money(awarded.offer.cap(award.n))}"
         )
-    asked = dict(zip(bids.clients, bids.prices.tolist(), strict=True)) if award.n else {}
     rational = "individually-rational" in mechanism.claims
     for client, payment in zip(award.clients, award.payments, strict=True):
-        if client not in asked:
+        place = bisect_left(bids.clients, client)  # they are sorted
+        if place == len(bids) or bids.clients[place] != client:
             raise InvalidRecordError(f"mechanism {name} recruits {client!r}, who does not bid in this round")
-        if rational and payment < asked[client]:
+        if rational and payment < (asked := int(bids.prices[place])):
             raise InvalidRecordError(
-                f"mechanism {name} pays {client!r} {show_money(payment)}, who asks {show_money(asked[client])}; it "
+                f"mechanism {name} pays {client!r} {show_money(payment)}, who asks {show_money(asked)}; it "
                 "claims that nobody is paid less"
             )
 
