@@ -60,29 +60,13 @@ __all__ = [
     "show_money",
 ]
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "allocators": ("ALLOCATORS",),
-        "errors": ("BaraError",),
-        "market": ("Market",),
-        "mechanisms": ("MECHANISMS",),
-        "protocols": ("Allocator", "Capabilities", "Federation", "Mechanism", "Requirements"),
-        "records": (
-            *(
-                "Award",
-                "AwardedRound",
-                "Belief",
-                "Bids",
-                "Delivery",
-                "Evaluation",
-                "Evidence",
-                "Menu",
-                "Offer",
-                "Purse",
-            ),
-            *("RoundRecord", "money", "show_money"),
-        ),
-        "session": ("Session",),
-    },
-)
+_PLACES = {
+    **dict.fromkeys(__all__, "records"),
+    **dict.fromkeys(("Allocator", "Capabilities", "Federation", "Mechanism", "Requirements"), "protocols"),
+    "ALLOCATORS": "allocators",
+    "MECHANISMS": "mechanisms",
+    "Market": "market",
+    "Session": "session",
+    "BaraError": "errors",
+}
+__getattr__, __dir__ = lazily(__name__, _PLACES)

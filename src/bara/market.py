@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 
 from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
-from bara.protocols import Allocator, Believer, Federation, Mechanism
+from bara.protocols import Allocator, Believer, Federation, Mechanism, name_of
 from bara.records import AwardedRound, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord, show_money
 
 
@@ -43,7 +43,7 @@ def check_award(awarded: AwardedRound, bids: Bids, mechanism: Mechanism) -> None
         bids: The bids as they were opened.
         mechanism: Whose award it is, and what it claims.
     """
-    award, name = awarded.award, type(mechanism).__name__
+    award, name = awarded.award, name_of(mechanism)
     if award.cost > awarded.offer.cap(award.n):
         raise OverspentError(
             f"mechanism {name} awards {award.n} clients {show_money(award.cost)}; the offer for so many is at most "

@@ -160,13 +160,19 @@ class Federation(Protocol):
         ...
 
 
+def name_of(part: object) -> str:
+    """What an allocator, mechanism or federation is called in an error, behind whatever wraps it."""
+    inner = getattr(part, "inner", None)
+    return type(part).__name__ if inner is None else name_of(inner)
+
+
 def check_fit(mechanism: Mechanism, federation: Federation) -> None:
     """Refuse a mechanism that requires what the federation cannot do."""
     lacks = capabilities_of(federation).lacks
     for requirement, what in requirements_of(mechanism).needed().items():
         if requirement in lacks:
             raise ConfigError(
-                f"mechanism {type(mechanism).__name__} requires {what}, which {type(federation).__name__} cannot do: "
+                f"mechanism {name_of(mechanism)} requires {what}, which {name_of(federation)} cannot do: "
                 f"{lacks[requirement]}"
             )
 

@@ -7,13 +7,13 @@
         ...  # a round as awarded, promised in the books; then the same round, settled in the books
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Protocol, final
+from collections.abc import Callable, Iterable, Iterator
+from typing import cast, final
 
 from bara.errors import LedgerError
 from bara.faults import point
 from bara.ledger import Books
-from bara.ledger.retention import RedactedAllocator, RedactedMechanism
+from bara.ledger.retention import Redacted
 from bara.market import Market
 from bara.protocols import Allocator, Federation, Mechanism, Remembers, Resumable, capabilities_of, check_fit
 from bara.records import AwardedRound, Purse, RoundRecord
@@ -22,12 +22,8 @@ Step = AwardedRound | RoundRecord
 """A round as awarded, or the same round as settled."""
 
 
-class Learner(Protocol):
-    """Whoever learns from settled rounds: a summary, an account."""
-
-    def tell(self, record: RoundRecord) -> None:
-        """Learn from a settled round."""
-        ...
+Learner = Callable[[RoundRecord], None]
+"""Is told settled rounds: a summary's or an account's `tell`."""
 
 
 @final
@@ -78,7 +74,7 @@ class Session:
         if books.terms.retention == "drop":
             parts = {"allocator": allocator, "mechanism": mechanism}
             remembering = {part: one for part, one in parts.items() if isinstance(one, Remembers)}
-            allocator, mechanism = RedactedAllocator(allocator), RedactedMechanism(mechanism)
+            allocator, mechanism = cast("Allocator", Redacted(allocator)), cast("Mechanism", Redacted(mechanism))
         for part, one in remembering.items():
             if (memory := books.memory(part)) is not None:
                 one.restore(memory)
@@ -121,4 +117,4 @@ class Session:
 def _tell(learners: tuple[Learner, ...], step: Step) -> None:
     if isinstance(step, RoundRecord):
         for learner in learners:
-            learner.tell(step)
+            learner(step)

@@ -14,7 +14,7 @@ from bara.errors import ConfigError, MissingExtraError
 from bara.experiments.config import Config
 from bara.experiments.factory import assemble, build_federation
 from bara.experiments.runs import run
-from bara.flower._version import check_version
+from bara.flower import check_version
 from bara.records import AwardedRound
 from bara.testing import FEDERATION_CHECKS
 

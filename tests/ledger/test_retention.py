@@ -13,7 +13,7 @@ from bara.experiments.run_folder import RunFolder
 from bara.ledger import Terms, verify
 from bara.ledger._events import canonical, commitment
 from bara.ledger._reading import bids_json
-from bara.ledger.retention import RedactedAllocator
+from bara.ledger.retention import Redacted
 
 DROP = Terms(retention="drop")
 
@@ -43,7 +43,7 @@ def resumed(path, config, stop_after):
 
 def test_dropped_bids_and_menus_are_gone_and_the_chain_still_holds(open_books, play_into):
     books = open_books("dropped", DROP)
-    play_into(books, allocator=RedactedAllocator(Even()))
+    play_into(books, allocator=Redacted(Even()))
     assert verify(books).ok
     with books.store.read() as connection:
         assert connection.exec_driver_sql("SELECT COUNT(*) FROM sealed").scalar() == 0
@@ -56,7 +56,7 @@ def test_dropped_bids_and_menus_are_gone_and_the_chain_still_holds(open_books, p
 
 def test_no_price_of_a_loser_is_left_anywhere_in_the_file(open_books, play_into, tmp_path):
     books = open_books("dropped", DROP)
-    steps = play_into(books, allocator=RedactedAllocator(Even()))
+    steps = play_into(books, allocator=Redacted(Even()))
     books.store.close()
     left = everything(tmp_path / "dropped.db")
     for step in steps:
@@ -85,7 +85,7 @@ def test_an_allocator_that_learns_from_menus_and_cannot_remember_is_refused_in_t
                 self.cheapest = min(record.awarded.costs)
 
     with pytest.raises(LedgerError, match=r"needs memory\(\) and restore\(\)"):
-        play_into(open_books("dropped", DROP), allocator=RedactedAllocator(Nosy()))
+        play_into(open_books("dropped", DROP), allocator=Redacted(Nosy()))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_after_a_few_rounds_an_allocators_memory_reveals_none_of_them(tmp_path, 
 def test_a_dropped_price_cannot_be_guessed_back(open_books, play_into, tmp_path):
     """Knowing every bid but the salt, one cannot tell whether a guess is right."""
     books = open_books("dropped", DROP)
-    steps = play_into(books, allocator=RedactedAllocator(Even()))
+    steps = play_into(books, allocator=Redacted(Even()))
     promised = {"bids": canonical(bids_json(steps[1].bids)), "awarded": canonical(steps[1].costs.tolist())}
     with closing(sqlite3.connect(tmp_path / "dropped.db")) as connection:
         for kind, content in promised.items():

@@ -46,31 +46,34 @@ def _options(
     pass
 
 
-app.command("run", epilog=examples("bara run", "bara run --set allocator.name=even --set budget.total=600"))(
-    run_command
-)
-app.command("resume", epilog=examples("bara resume runs/20260101-120000-000-digits-bara"))(resume_command)
-app.command("audit", epilog=examples("bara audit bid-price-first", "bara audit my_package:MyMechanism --trials 20000"))(
-    audit_command
-)
-app.command(
-    "compare",
-    epilog=examples(
+for _name, _verb, *_lines in (
+    ("run", run_command, "bara run", "bara run --set allocator.name=even --set budget.total=600"),
+    ("resume", resume_command, "bara resume runs/20260101-120000-000-digits-bara"),
+    ("audit", audit_command, "bara audit bid-price-first", "bara audit my_package:MyMechanism --trials 20000"),
+    (
+        "compare",
+        compare_command,
         "bara compare --allocators even,even:carry_over=true,planner --seeds 5",
         "bara compare --suite report --out results/report",
     ),
-)(compare_command)
-app.command(
-    "paper",
-    epilog=examples("bara paper fig1", "bara paper all --seeds 5 --out paper", "bara paper all --data digits"),
-)(paper_command)
-app.command(
-    "plan",
-    epilog=examples(
+    (
+        "paper",
+        paper_command,
+        "bara paper fig1",
+        "bara paper all --seeds 5 --out paper",
+        "bara paper all --data digits",
+    ),
+    (
+        "plan",
+        plan_command,
         "bara plan experiment.toml --past runs --budgets 500,1000,2000",
         "bara plan --past runs --reach 0.85 --confidence 0.9 --allocators planner",
     ),
-)(plan_command)
+    ("report", report_command, "bara report runs/20260101-120000-000-digits-planner", "bara report results"),
+    ("dashboard", dashboard_command, "bara dashboard runs", "bara dashboard runs --host 0.0.0.0 --port 8000"),
+    ("receipt", receipt_command, "bara receipt client-03.json --public-key HEX --paid 12.5"),
+):
+    app.command(_name, epilog=examples(*_lines))(_verb)
 app.add_typer(
     data_app, name="data", epilog=examples("bara data list", "bara data fetch mnist", "bara data show digits")
 )
@@ -81,13 +84,6 @@ app.add_typer(
         "bara ledger DIR statement", "bara ledger DIR verify --receipt FILE", "bara ledger DIR export --csv"
     ),
 )
-app.command("report", epilog=examples("bara report runs/20260101-120000-000-digits-planner", "bara report results"))(
-    report_command
-)
-app.command("dashboard", epilog=examples("bara dashboard runs", "bara dashboard runs --host 0.0.0.0 --port 8000"))(
-    dashboard_command
-)
-app.command("receipt", epilog=examples("bara receipt client-03.json --public-key HEX --paid 12.5"))(receipt_command)
 
 
 def main() -> None:

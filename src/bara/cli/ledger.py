@@ -133,44 +133,37 @@ def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> 
         typer.echo(f"the budget is {show_money(statement(books).budget)} now")
 
 
-@ledger_app.command("pause", epilog=examples("bara ledger DIR pause"))
-def pause_command(context: typer.Context, debug: Debug = False) -> None:
-    """Stop the run before its next round; `bara resume DIR` continues it."""
+def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments: int) -> None:
+    """Do what an operator says, and say what makes the run go on."""
     with _folder(context, debug) as (folder, books):
         from bara.ledger import operators
 
-        operators.pause(books)
-        typer.echo(f"paused before its next round; continue with: {folder.resume_command}")
+        getattr(operators, action)(books, *arguments)
+        typer.echo(f"{done}: {folder.resume_command}")
+
+
+@ledger_app.command("pause", epilog=examples("bara ledger DIR pause"))
+def pause_command(context: typer.Context, debug: Debug = False) -> None:
+    """Stop the run before its next round; `bara resume DIR` continues it."""
+    _act(context, debug, "pause", "paused before its next round; continue with")
 
 
 @ledger_app.command("adopt", epilog=examples("bara ledger DIR adopt"))
 def adopt_command(context: typer.Context, debug: Debug = False) -> None:
     """Let a moved or copied run go on here, where no other copy of it will ever go on."""
-    with _folder(context, debug) as (folder, books):
-        from bara.ledger import operators
-
-        operators.adopt(books)
-        typer.echo(f"the run belongs here now; go on with: {folder.resume_command}")
+    _act(context, debug, "adopt", "the run belongs here now; go on with")
 
 
 @ledger_app.command("approve", epilog=examples("bara ledger DIR approve 12"))
 def approve_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
     """Allow an award above ledger.approve_above; `bara resume DIR` trains it."""
-    with _folder(context, debug) as (folder, books):
-        from bara.ledger import operators
-
-        operators.approve(books, round_number)
-        typer.echo(f"round {round_number} is approved; train it with: {folder.resume_command}")
+    _act(context, debug, "approve", f"round {round_number} is approved; train it with", round_number)
 
 
 @ledger_app.command("decline", epilog=examples("bara ledger DIR decline 12"))
 def decline_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
     """Refuse an award above ledger.approve_above: nobody trains, nobody is paid, `bara resume DIR` goes on."""
-    with _folder(context, debug) as (folder, books):
-        from bara.ledger import operators
-
-        operators.decline(books, round_number)
-        typer.echo(f"round {round_number} is declined; go on with: {folder.resume_command}")
+    _act(context, debug, "decline", f"round {round_number} is declined; go on with", round_number)
 
 
 @ledger_app.command("sign", epilog=examples("bara ledger DIR sign --client client-03 > client-03.json"))

@@ -15,7 +15,7 @@ from bara.dashboard._run_view import RunView
 from bara.errors import LedgerError
 from bara.experiments.run_folder import command_for
 from bara.ledger.progress import ClosedRound
-from bara.ledger.statements import ClientTotal
+from bara.ledger.statements import ClientTotal, line_json
 from bara.records import decimal_money
 
 LISTED = 200
@@ -239,11 +239,5 @@ def _sum(totals: Sequence[ClientTotal]) -> ClientTotal:
 
 
 def _total(one: ClientTotal, label: str) -> Json:
-    return {
-        "client": label,
-        "won": one.won,
-        "void": one.void,
-        "asked": None if one.asked is None else decimal_money(one.asked),
-        "paid": decimal_money(one.paid),
-        "returned": decimal_money(one.returned),
-    }
+    kept = {key: value for key, value in line_json(one).items() if key not in ("promised", "privacy")}
+    return {**kept, "client": label}

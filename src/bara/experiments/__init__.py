@@ -11,4 +11,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Config", "Result", "run"]
 
-__getattr__, __dir__ = lazily(__name__, {"config": ("Config",), "results": ("Result",), "runs": ("run",)})
+__getattr__, __dir__ = lazily(__name__, {"Config": "config", "Result": "results", "run": "runs"})

@@ -125,6 +125,14 @@ def set_key(tree: dict[str, Any], change: str) -> None:
     tree[last] = toml_value(text)
 
 
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Keys as one writes them after --set."""
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return found
+
+
 def _without_none(tree: Any) -> Any:
     """TOML has no null: a key that is not set is not written."""
     if isinstance(tree, dict):

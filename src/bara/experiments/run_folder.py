@@ -4,14 +4,13 @@ import contextlib
 import json
 import os
 import shlex
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Self, final
 
 from bara.errors import ConfigError, LedgerError
-from bara.experiments.config import FLOWER_APP, Config
+from bara.experiments.config import FLOWER_APP, Config, flat
 from bara.experiments.results import Result, read_result
 from bara.faults import point
 from bara.files import write_whole
@@ -210,21 +209,13 @@ _MAY_CHANGE = {"ledger.url", "ledger.receipt", "ledger.key", "data.path", "feder
 
 def _refuse_changes(now: Config, opened: Config) -> None:
     """Refuse to go on with a configuration other than the one a run was opened with."""
-    one, two = _flat(now.model_dump(mode="json")), _flat(opened.model_dump(mode="json"))
+    one, two = flat(now.model_dump(mode="json")), flat(opened.model_dump(mode="json"))
     for key in sorted(one.keys() | two.keys()):
         if key not in _MAY_CHANGE and one.get(key) != two.get(key):
             raise ConfigError(
                 f"{key} is {one.get(key)!r} in config.toml; required is the {two.get(key)!r} the run was opened with"
                 + (" (`bara ledger DIR topup` adds to a budget)" if key == "budget.total" else "")
             )
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Keys as one writes them after --set."""
-    found: dict[str, Any] = {}
-    for key, value in tree.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return found
 
 
 def _with_whole_paths(config: Config) -> Config:

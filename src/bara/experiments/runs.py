@@ -50,7 +50,7 @@ def run(
     account = PrivacyAccount() if requirements_of(session.mechanism).protection else None
     with _entered(federation):
         budget = config.purse() if folder is None else folder.claim_books()
-        for step in session.rounds(budget, *(one for one in (summary, account) if one)):
+        for step in session.rounds(budget, *(one.tell for one in (summary, account) if one)):
             for observe in observers:
                 observe(step)
         models = federation.finish() if isinstance(federation, Keeps) else {}

@@ -88,29 +88,12 @@ class ClientsSection(Section):
                 f"clients: noisy, free_riders and poisoners are {roles} in all; they must be at most {self.count}"
             )
 
-    @field_validator("bids", "epsilon")
+    @field_validator("bids", "epsilon", "valuation", "partition", "strategy")
     @classmethod
-    def _known_distribution(cls, value: str | None) -> str | None:
+    def _can_be_read(cls, value: str | None, info: ValidationInfo) -> str | None:
+        readers = {"valuation": valuations, "partition": parse_partition, "strategy": Strategy.parse}
         if value is not None:
-            Distribution.parse(value)
-        return value
-
-    @field_validator("valuation")
-    @classmethod
-    def _known_valuation(cls, value: str) -> str:
-        valuations(value)
-        return value
-
-    @field_validator("partition")
-    @classmethod
-    def _known_partition(cls, value: str) -> str:
-        parse_partition(value)
-        return value
-
-    @field_validator("strategy")
-    @classmethod
-    def _known_strategy(cls, value: str) -> str:
-        Strategy.parse(value)
+            readers.get(info.field_name or "", Distribution.parse)(value)
         return value
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any, Never, cast, final
 
 from bara.errors import LedgerError
-from bara.protocols import Allocator, Believer, Mechanism, Remembers
-from bara.records import Bids, IntArray, Menu, Offer, Purse, RoundRecord
+from bara.protocols import Allocator, Mechanism, Remembers
+from bara.records import Bids, IntArray, RoundRecord
 
 
 @final
@@ -44,44 +44,16 @@ def strip(record: RoundRecord) -> RoundRecord:
     return replace(record, awarded=replace(record.awarded, bids=DROPPED_BIDS, costs=DROPPED_COSTS))
 
 
-def _tell(learner: Allocator | Mechanism, record: RoundRecord) -> None:
-    learner.tell(record if isinstance(learner, Remembers) else strip(record))
-
-
 @final
-class RedactedAllocator:
-    """An allocator under `drop`."""
+class Redacted:
+    """An allocator or mechanism under `drop`: all that it has, but it is told only what it may know."""
 
-    def __init__(self, inner: Allocator) -> None:
-        self._inner = inner
-        if isinstance(inner, Believer):
-            self.belief = inner.belief
-
-    def ask(self, purse: Purse) -> Offer:
-        """The allocator's own answer."""
-        return self._inner.ask(purse)
+    def __init__(self, inner: Allocator | Mechanism) -> None:
+        self.inner = inner
+        for name in ("ask", "belief", "claims", "menu"):
+            if hasattr(inner, name):
+                setattr(self, name, getattr(inner, name))
 
     def tell(self, record: RoundRecord) -> None:
         """Tell it what it may know."""
-        _tell(self._inner, record)
-
-
-@final
-class RedactedMechanism:
-    """A mechanism under `drop`."""
-
-    def __init__(self, inner: Mechanism) -> None:
-        self._inner = inner
-
-    @property
-    def claims(self) -> frozenset[str]:
-        """The mechanism's own."""
-        return self._inner.claims
-
-    def menu(self, bids: Bids) -> Menu:
-        """The mechanism's own."""
-        return self._inner.menu(bids)
-
-    def tell(self, record: RoundRecord) -> None:
-        """Tell it what it may know."""
-        _tell(self._inner, record)
+        self.inner.tell(record if isinstance(self.inner, Remembers) else strip(record))

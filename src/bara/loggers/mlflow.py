@@ -2,13 +2,14 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param
 
+from bara.experiments.config import flat
 from bara.loggers import metrics
 from bara.records import RoundRecord
 
@@ -59,7 +60,7 @@ class MlflowLogger:
         experiment = self._client.get_experiment_by_name(EXPERIMENT)
         number = experiment.experiment_id if experiment else self._client.create_experiment(EXPERIMENT)
         made = self._client.create_run(number, run_name=run, tags={TAG: _tag(run)})
-        params = [Param(key, str(value)[:500]) for key, value in _flat(config)]
+        params = [Param(key, str(value)[:500]) for key, value in flat(config).items() if value is not None]
         self._client.log_batch(made.info.run_id, params=params)
         return str(made.info.run_id)
 
@@ -75,11 +76,3 @@ def _uri(place: str) -> str:
         return place
     Path(place).mkdir(parents=True, exist_ok=True)
     return f"sqlite:///{Path(place).resolve() / 'mlflow.db'}"
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        elif value is not None:
-            yield f"{prefix}{key}", value

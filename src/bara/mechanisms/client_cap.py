@@ -24,7 +24,7 @@ class ClientCap:
     """
 
     def __init__(self, inner: Mechanism, cap: int) -> None:
-        self._inner = inner
+        self.inner = inner
         self._cap = cap
         self._paid: Counter[str] = Counter()
         self.requirements = requirements_of(inner)
@@ -34,12 +34,12 @@ class ClientCap:
     @property
     def claims(self) -> frozenset[str]:
         """The mechanism's own."""
-        return self._inner.claims
+        return self.inner.claims
 
     def menu(self, bids: Bids) -> Menu:
         """The mechanism's menu among those whose price is within what is left of their cap."""
         beyond = [client for client, out in zip(bids.clients, bids.prices > self._left(bids), strict=True) if out]
-        menu = self._inner.menu(bids.without(beyond))
+        menu = self.inner.menu(bids.without(beyond))
         room = self._left(menu.bids)[menu.order]  # the mechanism may have left out more
 
         def pay(n: int, cap: int) -> IntArray:
@@ -53,4 +53,4 @@ class ClientCap:
     def tell(self, record: RoundRecord) -> None:
         """Count what each was paid."""
         self._paid.update(record.payments)
-        self._inner.tell(record)
+        self.inner.tell(record)

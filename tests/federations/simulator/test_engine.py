@@ -93,14 +93,6 @@ def test_the_callers_torch_settings_survive(make_engine):
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_a_learning_rate_that_explodes_flags_the_client_and_stops_the_aggregation(make_engine):
-    engine = make_engine(learning_rate=1e30, local_epochs=2)
-    updates = engine.train(engine.start(), 7, [1, 3])
-    assert updates.finite[0] is False
-    with pytest.raises(TrainingError, match=r"round 7: the update of client 1"):
-        aggregate(updates, updates.samples)
-
-
 def test_a_state_that_is_not_finite_is_neither_trained_nor_evaluated(make_engine):
     engine = make_engine()
     state = engine.start()

@@ -125,7 +125,6 @@ def test_one_client_whose_update_is_not_finite_is_void_and_the_others_go_on():
         def poisoned(*arguments, **options):
             updates = original(*arguments, **options)
             updates.states[1] = np.nan
-            object.__setattr__(updates, "finite", (True, False, True))
             return updates
 
         f._engine.train = poisoned

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from bara.errors import ConfigError, TrainingError
+from bara.errors import ConfigError
 from bara.federations.simulator._workers.trainer import one_thread
 from bara.federations.simulator.engine import State, Updates
 
@@ -20,14 +20,13 @@ def aggregate(updates: Updates, weights: Sequence[float]) -> State:
     Args:
         updates: of one round.
         weights: one for each client, in the updates' order: `updates.samples`, all equal, or a mechanism's own; they
-            are divided by their sum. A client of weight 0 is left out, whatever its update holds.
+            are divided by their sum. A client of weight 0 is left out, whatever its update holds; one whose numbers are
+            not finite must have it (`bara.federations.screening`).
 
     Raises:
         ConfigError: when the weights cannot be weights.
-        TrainingError: when a client of positive weight sent numbers that are not finite.
     """
     _check_weights(updates, weights)
-    _check_finite(updates, weights)
     total = math.fsum(weights)
     mean = torch.zeros(updates.states.shape[1])
     with one_thread():
@@ -42,13 +41,3 @@ def _check_weights(updates: Updates, weights: Sequence[float]) -> None:
         raise ConfigError(f"{len(weights)} weights were given for {len(updates.clients)} clients")
     if not np.isfinite(weights).all() or min(weights) < 0 or math.fsum(weights) <= 0:
         raise ConfigError(f"weights {list(weights)}: finite numbers of at least 0, not all 0, are required")
-
-
-def _check_finite(updates: Updates, weights: Sequence[float]) -> None:
-    told = zip(updates.clients, updates.finite, weights, strict=True)
-    lost = [client for client, finite, weight in told if weight and not finite]
-    if lost:
-        raise TrainingError(
-            f"round {updates.round}: the update of client {', '.join(map(str, lost))} is not finite; "
-            "use a smaller learning rate"
-        )

@@ -89,7 +89,6 @@ class Updates:
         loss_before: each one's mean loss on its own samples before training: with FedSGD always (the loss whose
             gradient was taken, so batch norm uses the batch's statistics), with FedAvg when evidence was asked for.
         loss_after: the same after training, when evidence was asked for.
-        finite: whether all of its numbers are finite; one that is not must not be aggregated.
     """
 
     round: int
@@ -98,7 +97,6 @@ class Updates:
     samples: tuple[int, ...]
     loss_before: tuple[float | None, ...]
     loss_after: tuple[float | None, ...]
-    finite: tuple[bool, ...]
 
 
 @final
@@ -151,8 +149,8 @@ class Engine:
         self._share(state, f"before round {round}")
         tasks = [Train(round, client, row, evidence) for row, client in enumerate(clients)]
         tasks.sort(key=lambda task: -self._samples[task.client])  # the longest first: nobody waits for it at the end
-        told = sorted(self._pool.run(tasks), key=_row)
-        return self._updates(round, tuple(clients), [one for one in told if isinstance(one, Trained)])
+        told = [one for one in self._pool.run(tasks) if isinstance(one, Trained)]
+        return self._updates(round, tuple(clients), sorted(told, key=lambda one: one.row))
 
     def evaluate(self, state: State, part: str = "test") -> Score:
         """Accuracy and mean loss on a held-out part.
@@ -192,12 +190,7 @@ class Engine:
             samples=tuple(self._samples[client] for client in clients),
             loss_before=tuple(one.loss_before for one in told),
             loss_after=tuple(one.loss_after for one in told),
-            finite=tuple(one.finite for one in told),
         )
-
-
-def _row(told: object) -> int:
-    return told.row if isinstance(told, Trained) else -1
 
 
 def _content(data: Data) -> Arrays:

@@ -44,14 +44,6 @@ class Privacy:
     protection: Protection
     epsilons: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        """Refuse a privacy budget that is none."""
-        for client, epsilon in enumerate(self.epsilons):
-            if not 0 < epsilon < float("inf"):
-                raise ConfigError(
-                    f"client {client} has a privacy budget of {epsilon}; required is a finite number above 0"
-                )
-
     def scale(self, client: int, samples: int) -> float:
         """The scale of the Laplace noise on each coordinate of this client's gradient."""
         bound = 2 * self.protection.clip / self.epsilons[client]

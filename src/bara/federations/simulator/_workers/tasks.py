@@ -39,7 +39,6 @@ class Trained:
     row: int
     loss_before: float | None
     loss_after: float | None
-    finite: bool
 
 
 @final
@@ -64,12 +63,6 @@ class Tally:
     def __add__(self, other: "Tally") -> "Tally":
         """Both together."""
         return Tally(self.right + other.right, self.loss + other.loss, self.samples + other.samples)
-
-
-@final
-@dataclass(frozen=True)
-class Ready:
-    """A worker's first answer: its trainer is built."""
 
 
 @final

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 
 import torch
 
-from bara.federations.simulator._workers.tasks import Ready, Setup, Task, TaskFailure, TaskResult
+from bara.federations.simulator._workers.tasks import Setup, Task, TaskFailure, TaskResult
 from bara.federations.simulator._workers.trainer import Trainer
 
 
@@ -26,7 +26,7 @@ def serve(connection: Connection, memory: int) -> None:
     except Exception:  # noqa: BLE001 - whatever a user's module raises is the parent's to report
         connection.send(TaskFailure(traceback.format_exc(limit=-3)))
         return
-    connection.send(Ready())
+    connection.send(None)  # the trainer stands
     while True:
         connection.send(_attempt(trainer, connection.recv()))
 
