@@ -21,6 +21,10 @@ SPLIT = "bara.federations"
 """A room whose parts are drawn one by one: who trains is where most is to be told apart."""
 
 
+CELLAR = {f"bara.{name}" for name in ("plugins", "randomness", "files", "faults", "errors")}
+"""Rooms that everybody may import; drawn, their arrows would hide the others."""
+
+
 def layers():
     """The names that the contract of layers lists, from the top; siblings in one."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
@@ -64,7 +68,9 @@ def lines():
     """The picture as a Mermaid flowchart, which GitHub draws, and a line a room."""
     graph = grimp.build_graph("bara", cache_dir=None)
     floors = list(rooms(graph))
-    names = [room for floor in floors for room in floor]
+    everyone = [room for floor in floors for room in floor]
+    floors = [floor for floor in floors if not CELLAR.intersection(floor)]
+    names = [room for room in everyone if room not in CELLAR]
     yield from ("```mermaid", "flowchart TD")
     for floor in floors:
         split = floor[0].startswith(f"{SPLIT}.")
@@ -76,7 +82,7 @@ def lines():
     arrows = reduced(imports(graph, names))
     yield from (f"    {_short(room)} --> {_short(other)}" for room in names for other in names if other in arrows[room])
     yield from ("```", "")
-    for room in names:
+    for room in everyone:
         yield fill(f"- `{room.removeprefix('bara.')}`: {sentence(room)}", 120, subsequent_indent="  ")
 
 
