@@ -75,3 +75,13 @@ def test_labels_read_as_on_the_command_line():
     config = Config().with_allocator("even:carry_over=true", seed=3)
     assert (config.allocator.label, config.seed) == ("even:carry_over=true", 3)
     assert parse_spec(config.allocator.label) == {"name": "even", "carry_over": True}
+
+
+def test_reading_a_configuration_imports_nothing_that_it_names(tmp_path, monkeypatch):
+    (tmp_path / "planted.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    names = ["clients.valuation=planted:v", "allocator.name=planted:A", "mechanism.name=planted:M"]
+    config = Config.load(
+        None, [*names, "federation.engine=planted:E", "training.model=planted:N", "data.name=planted:d"]
+    )
+    assert config.clients.valuation == "planted:v"

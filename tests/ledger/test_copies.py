@@ -73,10 +73,11 @@ def test_a_restored_backup_is_a_copy(tmp_path):
     begin(tmp_path / "run")
     shutil.copytree(tmp_path / "run", tmp_path / "backup")
     resume(tmp_path / "run")
-    shutil.rmtree(tmp_path / "run")
-    shutil.copytree(tmp_path / "backup", tmp_path / "run")
-    with pytest.raises(LedgerError, match="ledger DIR adopt"):
-        resume(tmp_path / "run")
+    for _ in range(3):  # a file system may give the same numbers out again
+        shutil.rmtree(tmp_path / "run")
+        shutil.copytree(tmp_path / "backup", tmp_path / "run")
+        with pytest.raises(LedgerError, match="ledger DIR adopt"):
+            resume(tmp_path / "run")
 
 
 def test_two_copies_with_one_receipt_stop_each_other(tmp_path):

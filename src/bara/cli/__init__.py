@@ -89,6 +89,6 @@ app.add_typer(
 def main() -> None:
     """The program `bara`; plug-ins by import path are also found in the folder it is started in."""
     here = str(Path.cwd())
-    sys.path.insert(0, here)
+    sys.path.append(here)  # last: what lies around there stands in for no package of ours
     os.environ["PYTHONPATH"] = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])  # for workers
     app()

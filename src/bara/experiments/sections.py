@@ -92,7 +92,8 @@ class ClientsSection(Section):
     @classmethod
     def _can_be_read(cls, value: str | None, info: ValidationInfo) -> str | None:
         readers = {"valuation": valuations, "partition": parse_partition, "strategy": Strategy.parse}
-        if value is not None:
+        own = info.field_name == "valuation" and ":" in (value or "")  # imported when it is run, not when it is read
+        if value is not None and not own:
             readers.get(info.field_name or "", Distribution.parse)(value)
         return value
 

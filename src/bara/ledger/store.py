@@ -4,6 +4,7 @@ import contextlib
 import os
 import socket
 import sqlite3
+import struct
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -89,10 +90,12 @@ class Store:
             self._check_file()
 
     def identity(self) -> str:
-        """What tells this database from a copy of it: a file's host, device and number, or a server's own."""
+        """What tells this database from a copy of it: where a file and its folder are, or a server's own number."""
         if self.engine.dialect.name == "sqlite":
             device, number = _file_number(self.place) or (0, 0)
-            return f"{socket.gethostname()}, device {device}, file {number}"
+            folder = Path(self.place or "").absolute().parent
+            place = f"device {device}, folder {folder.stat().st_ino}.{_generation(folder)}, file {number}"
+            return f"{socket.gethostname()}, {place}"
         with self.read() as connection:
             found = connection.exec_driver_sql(
                 "SELECT system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database()), "
@@ -236,6 +239,26 @@ def _file_number(place: str | None) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _generation(folder: Path) -> int:
+    """Tells a folder from a later one of the same number, which file systems give out again; 0 where they cannot say.
+
+    (Of the ledger's own file it cannot be asked: closing it once more would let go of SQLite's locks.)
+    """
+    try:
+        import fcntl  # noqa: PLC0415 - not everywhere
+
+        file = os.open(folder, os.O_RDONLY)
+        try:
+            (found,) = struct.unpack(
+                "l", fcntl.ioctl(file, 0x80087601, bytes(struct.calcsize("l")))
+            )  # FS_IOC_GETVERSION
+        finally:
+            os.close(file)
+    except (ImportError, OSError):
+        return 0
+    return int(found) & 0xFFFFFFFF
 
 
 def _words(error: Exception) -> str:
