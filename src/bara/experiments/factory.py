@@ -122,9 +122,10 @@ def _cost_factors(config: Config, samples: IntArray | None) -> FloatArray | None
     return np.asarray(samples / samples.mean())
 
 
-def synthetic(config: Config, requirements: Requirements) -> SyntheticFederation:
+def synthetic(config: Config, requirements: Requirements | None = None) -> SyntheticFederation:
     """The closed-form learning curve; its parameters are the engine's options."""
     _refuse_what_needs_data(config)
+    requirements = requirements or requirements_of(build_mechanism(config))
     types = {field.name: field.type for field in fields(LearningCurve)}
     check_options("the synthetic federation", config.federation.options, types, prefix="federation.")
     curve = LearningCurve(**config.federation.options)
