@@ -68,7 +68,8 @@ def _play(folder: "RunFolder", logs: list[str], as_json: bool) -> None:
     from bara.reports.terminal import run_summary
 
     config = folder.config
-    with Interruption() as interruption, watching(config.title, config.purse(), quiet=as_json) as watch:
+    title = f"{config.dataset}, {config.clients.count} clients, {config.allocator.label} on {config.mechanism.label}"
+    with Interruption() as interruption, watching(title, config.purse(), quiet=as_json) as watch:
         try:
             session = assemble(config, folder.path)  # what cannot be run leaves nothing behind
             with Loggers(logs, folder.path, config.model_dump(mode="json")) as loggers:

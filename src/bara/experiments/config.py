@@ -74,11 +74,6 @@ class Config(Section):
         """What is learned, by name."""
         return self.data.name if self.federation.engine in {"simulator", "flower"} else self.federation.engine
 
-    @property
-    def title(self) -> str:
-        """What is run, in a line."""
-        return f"{self.dataset}, {self.clients.count} clients, {self.allocator.label} on {self.mechanism.label}"
-
     def purse(self) -> Purse:
         """The full purse."""
         return Purse.of(self.budget.total, self.budget.max_rounds)

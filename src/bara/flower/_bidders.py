@@ -19,9 +19,6 @@ from bara.randomness import stream
 Bidder = Callable[[int, Context], Bid | Price | None]
 """From a round and the node's context to what taking part costs it; None to sit the round out."""
 
-Samples = int | Callable[[Context], int]
-"""A data size, or how to find it."""
-
 
 def answer_bids(app: ClientApp, bidder: Bidder) -> None:
     """Let a ClientApp answer the server's requests for bids."""
@@ -37,7 +34,7 @@ def fixed(price: Price) -> Bidder:
     return lambda _round, _context: price
 
 
-def per_sample(price: float, samples: Samples) -> Bidder:
+def per_sample(price: float, samples: int | Callable[[Context], int]) -> Bidder:
     """So much for each sample this client trains on; the bid also says how many they are."""
 
     def bid(_round: int, context: Context) -> Bid:

@@ -71,12 +71,8 @@ class Silos:
         return MetricRecord({"accuracy": own.accuracy, "loss": own.loss, **reported})
 
 
-Make = Callable[[], Silos]
-"""Gives the silos of this process; it travels to ray's processes, so it must be picklable."""
-
-
-def client_app(make: Make) -> ClientApp:
-    """What every virtual node runs: the simulator's client, behind Flower's messages."""
+def client_app(make: Callable[[], Silos]) -> ClientApp:
+    """What every virtual node runs: the simulator's client; `make` travels to ray's processes, so it is picklable."""
     app = ClientApp()
     answer_bids(app, lambda round, context: _bid(make(), round, context))  # noqa: A006 - a round is a round
 
