@@ -63,6 +63,15 @@ def test_a_copy_that_is_adopted_goes_on_to_the_same_end(tmp_path):
         assert verify(folder.open_books()).ok
 
 
+def test_a_copy_of_a_run_that_has_ended_shows_its_result_and_stays_as_it_is(tmp_path):
+    begin(tmp_path / "run")
+    result = resume(tmp_path / "run")
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    assert resume(tmp_path / "copy") == result
+    with RunFolder.find(tmp_path / "run") as one, RunFolder.find(tmp_path / "copy") as two:
+        assert one.open_books().receipt() == two.open_books().receipt()
+
+
 def test_a_folder_that_is_only_renamed_goes_on(tmp_path):
     begin(tmp_path / "run")
     (tmp_path / "run").rename(tmp_path / "renamed")
@@ -100,6 +109,8 @@ def test_a_receipt_of_another_record_is_never_replaced(tmp_path):
 
     with pytest.raises(LedgerError, match="a copy of the run goes on elsewhere"):
         resume(tmp_path / "run", swap)
+    with RunFolder.find(tmp_path / "run") as folder:
+        assert folder.open_books().awarded() is None  # nothing more was promised
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced"])

@@ -86,6 +86,8 @@ class _Walk:
             self._check_whole()
         except _Wrong as wrong:
             return Finding(self._done, self._done + 1, str(wrong), self._previous)
+        except LedgerError:  # the database, not the record
+            raise
         except (BaraError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             return Finding(self._done, self._done + 1, f"it cannot be read: {error!r}", self._previous)
         return Finding(self._done, head=self._previous, keyed=self._books.chain.key is not None)

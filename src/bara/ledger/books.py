@@ -185,6 +185,7 @@ class Books:
             step: The round, awarded or settled.
             memories: Under `drop`, with a settlement: what allocator and mechanism have learned, by part.
         """
+        self._check_receipt()
         if isinstance(step, RoundRecord):
             self._settle(step, memories)
             self.write_receipt()
@@ -236,24 +237,30 @@ class Books:
         return Receipt.read(path)
 
     def write_receipt(self) -> None:
-        """Write the receipt to its second place, if it has one; what stands there must be of this very record."""
+        """Write the receipt to its second place, if it has one."""
+        self._check_receipt()
+        if self.terms.receipt is not None:
+            self.receipt().write(self.terms.receipt)
+            point("receipt written")
+
+    def _check_receipt(self) -> None:
+        """Refuse to go on from a record that the receipt in the second place is not of, before anything is stored."""
         path = self.terms.receipt
-        if path is None:
+        if path is None or not path.exists():
             return
-        if path.exists():
-            before = Receipt.read(path)
-            with self.store.read() as connection:
-                known = self.chain.hash_of(connection, before.events)
-            if before.run != self.name or known != before.head:
-                raise LedgerError(
-                    f"the receipt {path} is not of this record: a copy of the run goes on elsewhere, or events were "
-                    "removed here; stop the other, or restore this record, before anything is paid twice"
-                )
-        self.receipt().write(path)
-        point("receipt written")
+        before = Receipt.read(path)
+        with self.store.read() as connection:
+            known = self.chain.hash_of(connection, before.events)
+        if before.run != self.name or known != before.head:
+            raise LedgerError(
+                f"the receipt {path} is not of this record: a copy of the run goes on elsewhere, or events were "
+                "removed here; stop the other, or restore this record, before anything is paid twice"
+            )
 
     def check_place(self) -> None:
         """Refuse to play a copy: the run goes on where it was opened, or where it was adopted since."""
+        if self.ended() is not None:  # nothing more is paid, wherever it is shown
+            return
         with self.store.read() as connection:
             adopted = last_of(connection, self.chain.run, "adopted")
         place = json.loads(adopted)["place"] if adopted else self.opening.get("place")
