@@ -13,6 +13,7 @@ from typing import cast, final
 from bara.errors import LedgerError
 from bara.faults import point
 from bara.ledger import Books
+from bara.ledger.operators import check_place
 from bara.ledger.retention import Redacted
 from bara.market import Market
 from bara.protocols import Allocator, Federation, Mechanism, Remembers, Resumable, capabilities_of, check_fit
@@ -69,7 +70,7 @@ class Session:
         self.ended = market.ended
 
     def _recorded(self, books: Books, learners: tuple[Learner, ...]) -> Iterator[Step]:
-        books.check_place()
+        check_place(books)
         allocator, mechanism, remembering = self.allocator, self.mechanism, dict[str, Remembers]()
         if books.terms.retention == "drop":
             parts = {"allocator": allocator, "mechanism": mechanism}

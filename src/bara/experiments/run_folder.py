@@ -14,9 +14,9 @@ from bara.experiments.config import FLOWER_APP, Config, flat
 from bara.experiments.results import Result, read_result
 from bara.faults import point
 from bara.files import write_whole
-from bara.ledger import Books, Store, Terms, verify
+from bara.ledger import Books, Store, Terms, stored_receipt, verify
 from bara.ledger.locks import only_process, only_session
-from bara.ledger.operators import continue_run
+from bara.ledger.operators import check_place, continue_run
 from bara.ledger.store import HEAD, whole_url
 from bara.records import money
 
@@ -93,11 +93,11 @@ class RunFolder(contextlib.ExitStack):
         if books is None:
             self._refuse_lost_books(store)
             return self._open(store)
-        finding = verify(books, books.stored_receipt())
+        finding = verify(books, stored_receipt(books))
         if not finding.ok:
             raise LedgerError(f"the ledger of {self.path} is not whole: event {finding.wrong}: {finding.problem}")
         _refuse_changes(self.config, Config.parse(books.opening["config"]))
-        books.check_place()
+        check_place(books)
         self._mark_opened(books)
         continue_run(books)
         return books

@@ -5,8 +5,9 @@ and amounts are whole micro-units that the database itself adds up. See docs/led
 """
 
 from bara.ledger._events import Receipt
-from bara.ledger._verification import Finding, require_whole, verify
-from bara.ledger.books import Books, Terms, read_books
+from bara.ledger._verification import Finding, require_whole, stored_receipt, verify
+from bara.ledger.books import Books, Terms
+from bara.ledger.progress import read_books
 from bara.ledger.store import Store
 
-__all__ = ["Books", "Finding", "Receipt", "Store", "Terms", "read_books", "require_whole", "verify"]
+__all__ = ["Books", "Finding", "Receipt", "Store", "Terms", "read_books", "require_whole", "stored_receipt", "verify"]

@@ -43,6 +43,19 @@ class _Wrong(Exception):  # noqa: N818 - a finding, not an error
     """Carries the problem out of the check that found it."""
 
 
+def stored_receipt(books: Books) -> Receipt | None:
+    """The receipt from its second place; there is one as soon as round 0 is settled and the next one begins."""
+    path = books.terms.receipt
+    if path is None or (not path.exists() and books.last_round() < 1):
+        return None
+    if not path.exists():
+        raise LedgerError(
+            f"the receipt {path} is gone, so nobody can tell whether events are missing; put it back, or take "
+            "ledger.receipt out of config.toml"
+        )
+    return Receipt.read(path)
+
+
 def require_whole(books: Books, *, needs_key: bool = False) -> None:
     """Refuse a record that is not whole, before anything of it is shown, signed or paid out.
 
@@ -52,7 +65,7 @@ def require_whole(books: Books, *, needs_key: bool = False) -> None:
     """
     if books.chain.key is not None:
         books.check_key()
-    finding = verify(books, books.stored_receipt(), needs_key=needs_key)
+    finding = verify(books, stored_receipt(books), needs_key=needs_key)
     if not finding.ok:
         raise LedgerError(
             f"the record of run {books.name!r} is not whole: event {finding.wrong}: {finding.problem}; nothing of it "

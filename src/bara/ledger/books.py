@@ -27,7 +27,7 @@ from bara.ledger._reading import (
     stored_page,
     topped_up,
 )
-from bara.ledger.store import HEAD, Store, insert
+from bara.ledger.store import Store, insert
 from bara.records import AwardedRound, Purse, RoundRecord, show_money
 
 _OPENED = ("retention", "approve_above")
@@ -224,18 +224,6 @@ class Books:
                 "the run was opened with, and nothing was done"
             )
 
-    def stored_receipt(self) -> Receipt | None:
-        """The receipt from its second place; there is one as soon as round 0 is settled and the next one begins."""
-        path = self.terms.receipt
-        if path is None or (not path.exists() and self.last_round() < 1):
-            return None
-        if not path.exists():
-            raise LedgerError(
-                f"the receipt {path} is gone, so nobody can tell whether events are missing; put it back, or take "
-                "ledger.receipt out of config.toml"
-            )
-        return Receipt.read(path)
-
     def write_receipt(self) -> None:
         """Write the receipt to its second place, if it has one."""
         self._check_receipt()
@@ -255,22 +243,6 @@ class Books:
             raise LedgerError(
                 f"the receipt {path} is not of this record: a copy of the run goes on elsewhere, or events were "
                 "removed here; stop the other, or restore this record, before anything is paid twice"
-            )
-
-    def check_place(self) -> None:
-        """Refuse to play a copy: the run goes on where it was opened, or where it was adopted since."""
-        if self.ended() is not None:  # nothing more is paid, wherever it is shown
-            return
-        with self.store.read() as connection:
-            adopted = last_of(connection, self.chain.run, "adopted")
-        place = json.loads(adopted)["place"] if adopted else self.opening.get("place")
-        if place is None:  # opened by an earlier version: it belongs where it is first played again
-            with self.store.write() as connection:
-                self.chain.append(connection, Draft("adopted", None, {"place": self.store.identity()}))
-        elif place != self.store.identity():
-            raise LedgerError(
-                f"run {self.name!r} belongs to {place}, and this is {self.store.identity()}: a copy, a moved folder or "
-                "a restored backup; where it alone is to go on, say `bara ledger DIR adopt`"
             )
 
     def _promise(self, awarded: AwardedRound) -> None:
@@ -329,24 +301,3 @@ class Books:
                 f"round {number} promises {show_money(cost)}, above ledger.approve_above = {show_money(most)}: it "
                 f"waits for `bara ledger DIR approve {number}` or `decline {number}`"
             )
-
-
-def read_books(place: Path | str, run: str | None = None) -> Books:
-    """A run's books for reading only, while it goes on or afterwards; nothing is made, brought up to date or held.
-
-    Args:
-        place: The ledger's file, or the URL of its database.
-        run: The run's name in a database that it shares; None for the only run of a file.
-    """
-    if isinstance(place, Path) and not place.is_file():
-        raise LedgerError(f"there is no ledger {str(place)!r} yet")
-    store = Store.read_only(place)
-    version = store.version()
-    if version != HEAD:
-        raise LedgerError(
-            f"the ledger {store.place} is of schema {version}; required is {HEAD}, to which `bara ledger DIR` brings it"
-        )
-    books = Books.find(store, run)
-    if books is None:
-        raise LedgerError(f"the ledger {store.place} holds no run{f' {run!r}' if run else ''} yet")
-    return books

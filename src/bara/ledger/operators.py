@@ -1,6 +1,7 @@
 """What an operator may do to a run, while it goes on or between sessions; each is an event of its chain."""
 
 import contextlib
+import json
 from collections.abc import Iterator
 from typing import Literal
 
@@ -42,6 +43,23 @@ def continue_run(books: Books) -> None:
     with _writing(books) as connection:
         if is_paused(connection, books.chain.run):
             books.chain.append(connection, Draft("continued"))
+
+
+def check_place(books: Books) -> None:
+    """Refuse to play a copy: the run goes on where it was opened, or where it was adopted since."""
+    if books.ended() is not None:  # nothing more is paid, wherever it is shown
+        return
+    with books.store.read() as connection:
+        adopted = last_of(connection, books.chain.run, "adopted")
+    place = json.loads(adopted)["place"] if adopted else books.opening.get("place")
+    if place is None:  # opened by an earlier version: it belongs where it is first played again
+        with books.store.write() as connection:
+            books.chain.append(connection, Draft("adopted", None, {"place": books.store.identity()}))
+    elif place != books.store.identity():
+        raise LedgerError(
+            f"run {books.name!r} belongs to {place}, and this is {books.store.identity()}: a copy, a moved folder or "
+            "a restored backup; where it alone is to go on, say `bara ledger DIR adopt`"
+        )
 
 
 def adopt(books: Books) -> None:

@@ -4,14 +4,17 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
+from bara.errors import LedgerError
 from bara.ledger import _schema as schema
 from bara.ledger._reading import asked_prices, by_round, is_paused, last_of, stored_page, topped_up
 from bara.ledger.books import DECLINED, Books
 from bara.ledger.statements import ClientTotal, Line, round_lines
+from bara.ledger.store import HEAD, Store
 
 
 @dataclass(frozen=True)
@@ -221,3 +224,24 @@ def _asked(connection: sa.Connection, books: Books, closed: Sequence[ClosedRound
         for promise in winners.get(row.round, ()):
             asked[promise.client] += prices[promise.client]
     return asked
+
+
+def read_books(place: Path | str, run: str | None = None) -> Books:
+    """A run's books for reading only, while it goes on or afterwards; nothing is made, brought up to date or held.
+
+    Args:
+        place: The ledger's file, or the URL of its database.
+        run: The run's name in a database that it shares; None for the only run of a file.
+    """
+    if isinstance(place, Path) and not place.is_file():
+        raise LedgerError(f"there is no ledger {str(place)!r} yet")
+    store = Store.read_only(place)
+    version = store.version()
+    if version != HEAD:
+        raise LedgerError(
+            f"the ledger {store.place} is of schema {version}; required is {HEAD}, to which `bara ledger DIR` brings it"
+        )
+    books = Books.find(store, run)
+    if books is None:
+        raise LedgerError(f"the ledger {store.place} holds no run{f' {run!r}' if run else ''} yet")
+    return books
