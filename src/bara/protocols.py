@@ -1,6 +1,6 @@
 """What the market asks of its three partners. Small on purpose; implement one and the contract checks apply to it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -194,8 +194,15 @@ class Remembers(Protocol):
 class Resumable(Protocol):
     """A federation that keeps checkpoints; one that does not is trained again with the stored awards."""
 
-    def checkpoint(self, last: int) -> int:
-        """Load the newest whole checkpoint that is not later than round `last`; returns its round, 0 for none."""
+    def checkpoint(self, last: int, committed: Callable[[int], str | None]) -> int:
+        """Load the newest whole checkpoint that is not later than round `last`; returns its round, 0 for none.
+
+        Where the ledger has committed to a round's digest, one that comes to another digest is none.
+        """
+        ...
+
+    def sealed(self, round: int) -> str | None:  # noqa: A002 - a round is a round
+        """The digest of that round's checkpoint, to which the ledger commits; None where there is none."""
         ...
 
     def replay(self, record: RoundRecord) -> None:

@@ -79,22 +79,24 @@ class Session:
         for part, one in remembering.items():
             if (memory := books.memory(part)) is not None:
                 one.restore(memory)
+        resumable = self.federation if isinstance(self.federation, Resumable) else None
         market = Market(allocator, mechanism, self.federation, books.purse, books.before_round)
         market.ended = books.ended()
-        for step in self._played(market, self._replayed(books, learners), books.awarded()):
+        for step in self._played(market, self._replayed(books, resumable, learners), books.awarded()):
             if isinstance(step, RoundRecord):
                 point("trained")
-                books.record(step, {part: one.memory() for part, one in remembering.items()})
+                memories = {part: one.memory() for part, one in remembering.items()}
+                books.record(step, memories, resumable.sealed(step.round) if resumable else None)
             else:
                 books.record(step)
             yield step
         books.close(market.ended or "")
 
-    def _replayed(self, books: Books, learners: tuple[Learner, ...]) -> Iterator[RoundRecord]:
+    def _replayed(
+        self, books: Books, resumable: Resumable | None, learners: tuple[Learner, ...]
+    ) -> Iterator[RoundRecord]:
         """The settled rounds, which everybody is told again; the federation is brought to where the last left it."""
-        federation = self.federation
-        resumable = federation if isinstance(federation, Resumable) else None
-        known = resumable.checkpoint(books.last_round()) if resumable else 0
+        known = resumable.checkpoint(books.last_round(), books.committed_checkpoint) if resumable else 0
         for record in books.history():
             _tell(learners, record)
             if resumable and record.awarded.award.n and record.round <= known:
@@ -106,7 +108,8 @@ class Session:
     def _train_again(self, record: RoundRecord) -> None:
         if not capabilities_of(self.federation).repeatable:
             raise LedgerError(
-                f"round {record.round} is settled, but there is no checkpoint of it; put the run's folder back"
+                f"round {record.round} is settled, but there is no checkpoint of it that the ledger commits to; put "
+                "the run's folder back"
             )
         if self.federation.train(record.round, record.awarded.award) != record.delivery:
             raise LedgerError(

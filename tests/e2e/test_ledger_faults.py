@@ -12,8 +12,11 @@ import subprocess
 from contextlib import closing, suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 from programs import bara, result, started, until
+
+from bara.federations.checkpoints import load, save
 
 SMALL = ["federation.engine=synthetic", "allocator.name=even", "budget.total=40", "clients.count=6"]
 ENDLESS = [*SMALL, "budget.max_rounds=1000000", "budget.total=2000000", "clients.failure_rate=0.1"]
@@ -186,7 +189,13 @@ def test_an_operator_answers_what_waits_and_the_run_says_how(tmp_path):
     assert [entry["n"] > 0 for entry in result(folder)["history"]] == [False, False, True]
 
 
-@pytest.mark.parametrize("damage", ["newest cut short", "all cut short", "all gone"])
+def zero(path):
+    """A checkpoint whose weights somebody set to zero, whole in itself."""
+    found = load(path)
+    save(path, {name: np.zeros_like(array) for name, array in found.arrays.items()}, found.round, found.extra)
+
+
+@pytest.mark.parametrize("damage", ["newest cut short", "all cut short", "all gone", "all zeroed"])
 def test_damaged_checkpoints_cost_time_and_nothing_else(tmp_path, damage):
     bara("run", "--out", tmp_path / "whole", changes=SIMULATED)
     folder = tmp_path / "run"
@@ -195,6 +204,8 @@ def test_damaged_checkpoints_cost_time_and_nothing_else(tmp_path, damage):
     for path in saved[-1:] if damage == "newest cut short" else saved:
         if damage == "all gone":
             path.unlink()
+        elif damage == "all zeroed":
+            zero(path)
         else:
             path.write_bytes(path.read_bytes()[:100])
     bara("resume", folder)

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from bara.cli import app as program
 from bara.errors import ConfigError, LedgerError, RunStoppedError
 from bara.experiments.run_folder import RunFolder
+from bara.federations.checkpoints import load, save
 from bara.flower import start
 from bara.flower._federation import FlowerFederation
 from bara.ledger import verify
@@ -97,7 +98,8 @@ def test_a_server_that_dies_in_a_round_goes_on_as_if_it_had_not(tmp_path, monkey
     assert (tmp_path / "cut" / "result.json").read_text() == (tmp_path / "whole" / "result.json").read_text()
 
 
-def test_a_settled_round_without_its_checkpoint_is_not_trained_again_unpaid(tmp_path, monkeypatch):
+@pytest.mark.parametrize("damage", ["gone", "zeroed"])
+def test_a_settled_round_without_its_checkpoint_is_not_trained_again_unpaid(tmp_path, monkeypatch, damage):
     def dies(self, round, award):  # noqa: A002
         if round == 3:
             raise KeyboardInterrupt
@@ -109,7 +111,11 @@ def test_a_settled_round_without_its_checkpoint_is_not_trained_again_unpaid(tmp_
         with pytest.raises(KeyboardInterrupt):
             begin(tmp_path / "run")
     for path in (tmp_path / "run" / "checkpoints").iterdir():
+        found = load(path)
         path.unlink()
+        if damage == "zeroed":
+            zeros = {name: np.zeros_like(array) for name, array in found.arrays.items()}
+            save(path, zeros, found.round, found.extra)
     grid = LocalGrid(walking_app(), 5)
     with pytest.raises(LedgerError, match="round 1 is settled, but there is no checkpoint of it"):
         begin(tmp_path / "run", grid=grid)

@@ -4,13 +4,15 @@ In the simulator momentum starts at zero in every round and the order of batches
 the flat state and the round's number are everything there is to save: no optimiser state, no generator state.
 """
 
+import hashlib
 import json
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -21,17 +23,28 @@ from bara.files import replacing
 
 Arrays = Mapping[str, NDArray[Any]]
 
-FORMAT = 1
+FORMAT = 2
+
+_READ = (zipfile.BadZipFile, zlib.error, OSError, ValueError, KeyError, EOFError, NotImplementedError)
+"""What numpy raises for a file that is not what it was."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """What was saved: the arrays after a round, and what else the caller wanted kept (anything JSON can say)."""
+    """What was saved: the arrays after a round, and what else the caller wanted kept (anything JSON can say).
+
+    Attributes:
+        arrays: By name.
+        round: After which round.
+        extra: What else was kept.
+        digest: A SHA-256 of all of it; None in files of format 1, which had none.
+    """
 
     arrays: Arrays
     round: int
     extra: Mapping[str, Any] = field(default_factory=dict)
+    digest: str | None = None
 
     @property
     def state(self) -> NDArray[np.float32]:
@@ -46,7 +59,7 @@ def save(
     extra: Mapping[str, Any] | None = None,
     *,
     durable: bool = True,
-) -> None:
+) -> str:
     """Write a checkpoint so that at any moment there is the old one or the new one, never half of one.
 
     Args:
@@ -56,11 +69,16 @@ def save(
         extra: What else to keep.
         durable: Wait until the disk has it. One that can be made again need not: a power cut may damage it, which is
             noticed when it is read.
+
+    Returns:
+        Its digest.
     """
     arrays: Arrays = {"state": state} if isinstance(state, np.ndarray) else state
-    words = json.dumps({"format": FORMAT, "round": round, "extra": dict(extra or {}), "sum": _sum(arrays)})
+    about = {"format": FORMAT, "round": round, "extra": dict(extra or {})}
+    digest = _digest(about, arrays)
     with replacing(path, durable=durable) as file:
-        np.savez(file, about=np.array(words), **arrays)  # type: ignore[arg-type] # a name is no option here
+        np.savez(file, about=np.array(json.dumps({**about, "sum": digest})), **arrays)  # type: ignore[arg-type]
+    return digest
 
 
 def load(path: Path) -> Checkpoint:
@@ -75,19 +93,34 @@ def load(path: Path) -> Checkpoint:
             arrays = {name: file[name] for name in file.files if name != "about"}
     except FileNotFoundError as error:
         raise TrainingError(f"there is no checkpoint at {path}") from error
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+    except _READ as error:
         raise TrainingError(f"checkpoint {path} is cut short or damaged: {error}") from error
-    if about.get("format") != FORMAT or about.get("sum") != _sum(arrays):
-        raise TrainingError(f"checkpoint {path} is damaged, or of a format other than {FORMAT}: its sum is wrong")
-    return Checkpoint(arrays, about["round"], about["extra"])
+    told = about.pop("sum", None)
+    if told != (_sum(arrays) if about.get("format") == 1 else _digest(about, arrays)):
+        raise TrainingError(f"checkpoint {path} is damaged, or of a format later than {FORMAT}: its sum is wrong")
+    return Checkpoint(arrays, about["round"], about["extra"], told if isinstance(told, str) else None)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Restored:
+    """A checkpoint that is whole.
+
+    Attributes:
+        own: What was saved after its round.
+        pieces: What it needs beside that, by name.
+    """
+
+    own: Checkpoint
+    pieces: Mapping[str, Checkpoint]
 
 
 @final
 class CheckpointStore:
-    """The checkpoints of one run, one file per round; those no longer needed are removed.
+    """The checkpoints of one run: a file a round, a file for each piece that several of them need.
 
-    A checkpoint is saved before its round is settled. If the run is killed between the two, the round is trained again
-    from the checkpoint before it, which is therefore kept until the next one is there.
+    A piece is written once. A checkpoint is saved before its round is settled. If the run is killed between the two,
+    the round is trained again from the checkpoint before it, which is therefore kept until the next one is there.
 
     Args:
         folder: The run's own; None to keep nothing.
@@ -97,48 +130,91 @@ class CheckpointStore:
     def __init__(self, folder: Path | None, *, durable: bool) -> None:
         self._folder = None if folder is None else folder / "checkpoints"
         self._durable = durable
-        self._whole: set[int] = set()
-        self._before: set[int] = set()
+        self._digests: dict[str, str | None] = {}
+        self._before: set[str] = set()
 
-    def put(self, round: int, models: Mapping[int, Arrays]) -> None:  # noqa: A002
-        """Save what going on after a round needs: its own model last, with the rounds of the others it needs."""
+    def put(
+        self,
+        round: int,  # noqa: A002
+        own: Arrays,
+        pieces: Mapping[str, Arrays] = MappingProxyType({}),
+        extra: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Save what going on after a round needs: its own last, with the names and digests of the pieces."""
         if self._folder is None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        for other in models.keys() - self._whole - {round}:
-            save(self._path(other), models[other], other, durable=self._durable)
-        save(self._path(round), models[round], round, {"needs": sorted(models)}, durable=self._durable)
-        self._whole = self._before | models.keys()
-        for old in self._rounds() - self._whole:
+        for name in pieces.keys() - self._digests.keys():
+            self._digests[name] = save(self._path(name), pieces[name], round, durable=self._durable)
+        needs = {name: self._digests[name] for name in sorted(pieces)}
+        name = round_name(round)
+        self._digests[name] = save(self._path(name), own, round, {**extra, "needs": needs}, durable=self._durable)
+        kept = {name, *pieces}
+        for old in self._names() - kept - self._before:
             self._path(old).unlink()
-        self._before = set(models)
+            self._digests.pop(old, None)
+        self._before = kept
 
-    def newest(self, last: int) -> dict[int, Checkpoint]:
-        """The newest round, not after `last`, whose checkpoint is whole, and all that it needs; empty for none."""
+    def digest(self, round: int) -> str | None:  # noqa: A002
+        """What the ledger commits to: the digest of a round's checkpoint; None where it has none."""
+        return self._digests.get(round_name(round))
+
+    def newest(self, last: int, committed: Callable[[int], str | None] = lambda _: None) -> Restored | None:
+        """The newest whole checkpoint that is not later than round `last`, with all that it needs.
+
+        Args:
+            last: The round.
+            committed: The digest that the ledger holds of a round's checkpoint; another one is none. None where the
+                ledger holds none, as that of an earlier version.
+        """
+        rounds = {int(name.removeprefix("round-")): name for name in self._names() if name.startswith("round-")}
         if not self._durable:  # what can be made again: a later one may be of rounds that a restored ledger has not
-            for later in (number for number in self._rounds() if number > last):
-                self._path(later).unlink()
-        for number in sorted((number for number in self._rounds() if number <= last), reverse=True):
+            for later in rounds.keys() - range(last + 1):
+                self._path(rounds.pop(later)).unlink()
+        for number in sorted(rounds.keys() & range(last + 1), reverse=True):
             with suppress(TrainingError):
-                own = load(self._path(number))
-                # Flower's earlier checkpoints do not say what they need: nothing but themselves
-                needs = own.extra.get("needs", [] if "state" in own.arrays else [number])
-                found = {needed: load(self._path(needed)) for needed in needs}
-                if found:
-                    self._whole = self._before = set(found)
-                    return found
-        return {}
+                found = self._restored(rounds[number], committed(number))
+                self._digests = {name: one.digest for name, one in found.pieces.items()}
+                self._digests[rounds[number]] = found.own.digest
+                self._before = set(self._digests)
+                return found
+        return None
 
-    def _rounds(self) -> set[int]:
-        files = () if self._folder is None else self._folder.glob("round-*.npz")
-        return {int(path.stem.partition("-")[2]) for path in files}
+    def _restored(self, name: str, committed: str | None) -> Restored:
+        own = load(self._path(name))
+        needs = own.extra.get("needs", None if "state" in own.arrays else {})
+        if needs is None or committed not in (None, own.digest):
+            raise TrainingError(f"{name} is no checkpoint of its own, or not the one that the ledger commits to")
+        if isinstance(needs, list):  # format 1 says the rounds, its own among them
+            needs = dict.fromkeys(map(round_name, {*needs} - {own.round}))
+        pieces = {needed: load(self._path(needed)) for needed in needs}
+        if any(needs[needed] != piece.digest for needed, piece in pieces.items()):
+            raise TrainingError(f"{name} needs pieces that are not those it was saved with")
+        return Restored(own, pieces)
 
-    def _path(self, round: int) -> Path:  # noqa: A002
+    def _names(self) -> set[str]:
+        return set() if self._folder is None else {path.stem for path in self._folder.glob("*.npz")}
+
+    def _path(self, name: str) -> Path:
         assert self._folder is not None  # noqa: S101 - for the type checker
-        return self._folder / f"round-{round}.npz"
+        return self._folder / f"{name}.npz"
+
+
+def round_name(round: int) -> str:  # noqa: A002
+    """What a round's checkpoint is called, which later ones may need as a piece."""
+    return f"round-{round}"
+
+
+def _digest(about: Mapping[str, Any], arrays: Arrays) -> str:
+    kinds = {name: [array.dtype.str, array.shape] for name, array in sorted(arrays.items())}
+    found = hashlib.sha256(json.dumps([about, kinds], sort_keys=True).encode())
+    for name in kinds:
+        found.update(np.ascontiguousarray(arrays[name]).data)
+    return found.hexdigest()
 
 
 def _sum(arrays: Arrays) -> int:
+    """The sum of format 1."""
     total = 0
     for name in sorted(arrays):
         total = zlib.crc32(np.ascontiguousarray(arrays[name]).tobytes(), total)

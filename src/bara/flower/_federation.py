@@ -136,15 +136,19 @@ class FlowerFederation(contextlib.ExitStack):
 
     # --- resume and the end ----------------------------------------------------------------------
 
-    def checkpoint(self, last: int) -> int:
+    def checkpoint(self, last: int, committed: Callable[[int], str | None] = lambda _: None) -> int:
         """Load the newest whole checkpoint that is not later than that round."""
-        found = self._checkpoints.newest(last)
-        if not found:
+        found = self._checkpoints.newest(last, committed)
+        if found is None:
             return 0
-        self._last, checkpoint = found.popitem()
-        self._model = self.result.arrays = _record(_of(_MODEL, checkpoint.arrays))
-        strategies.restore(self._strategy, _of(_STRATEGY, checkpoint.arrays))
+        self._last = found.own.round
+        self._model = self.result.arrays = _record(_of(_MODEL, found.own.arrays))
+        strategies.restore(self._strategy, _of(_STRATEGY, found.own.arrays))
         return self._last
+
+    def sealed(self, round: int) -> str | None:  # noqa: A002
+        """The digest of that round's checkpoint, where it has one."""
+        return self._checkpoints.digest(round)
 
     def replay(self, record: RoundRecord) -> None:
         """Nothing beside the checkpoint needs to be known again."""
@@ -157,7 +161,7 @@ class FlowerFederation(contextlib.ExitStack):
 
     def _save(self, round: int) -> None:  # noqa: A002
         memory = strategies.memory(self._strategy)
-        self._checkpoints.put(round, {round: _named(_MODEL, _numpy(self._model)) | _named(_STRATEGY, memory)})
+        self._checkpoints.put(round, _named(_MODEL, _numpy(self._model)) | _named(_STRATEGY, memory))
 
     # --- training --------------------------------------------------------------------------------
 

@@ -171,6 +171,12 @@ class Books:
             )
         return None if text is None else json.loads(text)
 
+    def committed_checkpoint(self, round: int) -> str | None:  # noqa: A002 - a round is a round
+        """The digest of the checkpoint that a settled round was saved in, where it was."""
+        with self.store.read() as connection:
+            body = last_of(connection, self.chain.run, "settled", round_number=round)
+        return None if body is None else json.loads(body).get("checkpoint")
+
     def receipt(self) -> Receipt:
         """How far the ledger goes now."""
         with self.store.read() as connection:
@@ -178,16 +184,22 @@ class Books:
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def record(self, step: AwardedRound | RoundRecord, memories: Mapping[str, Any] = MappingProxyType({})) -> None:
+    def record(
+        self,
+        step: AwardedRound | RoundRecord,
+        memories: Mapping[str, Any] = MappingProxyType({}),
+        checkpoint: str | None = None,
+    ) -> None:
         """Store a round as the market hands it out: the promise, then the settlement.
 
         Args:
             step: The round, awarded or settled.
             memories: Under `drop`, with a settlement: what allocator and mechanism have learned, by part.
+            checkpoint: With a settlement: the digest of what the run would go on from.
         """
         self._check_receipt()
         if isinstance(step, RoundRecord):
-            self._settle(step, memories)
+            self._settle(step, memories, checkpoint)
             self.write_receipt()
             return
         if self._promised != step.purse.round:  # otherwise an earlier session has stored it
@@ -264,7 +276,7 @@ class Books:
         self._promised = number
         point("promised")
 
-    def _settle(self, record: RoundRecord, memories: Mapping[str, Any]) -> None:
+    def _settle(self, record: RoundRecord, memories: Mapping[str, Any], checkpoint: str | None) -> None:
         run, number, purse, payments = self.chain.run, record.round, record.awarded.purse, record.payments
         void = {**record.delivery.void, **dict.fromkeys(self._declined, DECLINED)}
         winners = sorted([*record.awarded.award.clients, *self._declined])
@@ -275,7 +287,7 @@ class Books:
             insert(connection, schema.settlements, [(run, number, *row) for row in rows])
             insert(connection, schema.closings, [(run, number, *balance)])
             memory = self._drop(connection, number, memories) if self.terms.retention == "drop" else {}
-            body = {**settlement_json(record), **memory}
+            body = {**settlement_json(record), **memory, **({"checkpoint": checkpoint} if checkpoint else {})}
             self.chain.append(connection, Draft("settled", number, body, [rows, balance]))
             point("settling")
         self._declined = ()

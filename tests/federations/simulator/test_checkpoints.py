@@ -75,8 +75,15 @@ def test_a_save_that_fails_leaves_the_old_checkpoint(tmp_path, monkeypatch):
     assert [found.name for found in tmp_path.iterdir()] == ["c.npz"]
 
 
-def models(*rounds):
-    return {number: {"state": STATE + number} for number in rounds}
+def put(store, own, *others):
+    pieces = {f"round-{number}": {"state": STATE + number} for number in others}
+    store.put(own, {"state": STATE + own}, pieces)
+
+
+def rounds(found):
+    assert all(np.array_equal(piece.state, STATE + int(name[6:])) for name, piece in found.pieces.items())
+    assert np.array_equal(found.own.state, STATE + found.own.round)
+    return [*sorted(int(name[6:]) for name in found.pieces), found.own.round]
 
 
 def files(folder):
@@ -85,35 +92,57 @@ def files(folder):
 
 def test_a_store_keeps_what_the_last_two_rounds_need(tmp_path):
     store = CheckpointStore(tmp_path, durable=False)
-    for number, needed in ((2, (1, 2)), (4, (1, 3, 4)), (6, (5, 6)), (8, (7, 8))):
-        store.put(number, models(*needed))
+    for own, *others in ((2, 1), (4, 1, 3), (6, 5), (8, 7)):
+        put(store, own, *others)
     assert files(tmp_path) == ["round-5.npz", "round-6.npz", "round-7.npz", "round-8.npz"]
-    found = CheckpointStore(tmp_path, durable=False).newest(100)
-    assert {number: checkpoint.state.tolist() for number, checkpoint in found.items()} == {
-        number: (STATE + number).tolist() for number in (7, 8)
-    }
-    assert list(CheckpointStore(tmp_path, durable=False).newest(7)) == [5, 6]
+    assert rounds(CheckpointStore(tmp_path, durable=False).newest(100)) == [7, 8]
+    assert rounds(CheckpointStore(tmp_path, durable=False).newest(7)) == [5, 6]
+
+
+def test_a_piece_is_written_once_and_kept_while_it_is_needed(tmp_path):
+    store = CheckpointStore(tmp_path, durable=False)
+    put(store, 2, 1)
+    first = (tmp_path / "checkpoints/round-1.npz").stat()
+    put(store, 3, 1, 2)
+    assert (tmp_path / "checkpoints/round-1.npz").stat() == first
+    found = CheckpointStore(tmp_path, durable=False)
+    assert rounds(found.newest(3)) == [1, 2, 3]
+    put(found, 4, 1)
+    assert (tmp_path / "checkpoints/round-1.npz").stat() == first
 
 
 @pytest.mark.parametrize("damaged", [1, 4])
 def test_without_a_model_it_needs_a_checkpoint_is_none_and_is_made_again(tmp_path, damaged):
     store = CheckpointStore(tmp_path, durable=True)
-    store.put(3, models(2, 3))
-    store.put(4, models(1, 4))
+    put(store, 3, 2)
+    put(store, 4, 1)
     (tmp_path / f"checkpoints/round-{damaged}.npz").write_bytes(b"nonsense")
     store = CheckpointStore(tmp_path, durable=True)
-    assert list(store.newest(4)) == [2, 3]
-    store.put(4, models(1, 4))
-    assert list(CheckpointStore(tmp_path, durable=True).newest(4)) == [1, 4]
+    assert rounds(store.newest(4)) == [2, 3]
+    put(store, 4, 1)
+    assert rounds(CheckpointStore(tmp_path, durable=True).newest(4)) == [1, 4]
+
+
+@pytest.mark.parametrize("forged", [1, 4])
+def test_a_checkpoint_is_none_that_the_ledger_did_not_commit_to(tmp_path, forged):
+    """Whole, of the right round, with sums of its own, but not what was saved: neither itself nor a piece of it."""
+    store = CheckpointStore(tmp_path, durable=True)
+    put(store, 3, 2)
+    put(store, 4, 1)
+    committed = {number: store.digest(number) for number in (3, 4)}
+    path = tmp_path / f"checkpoints/round-{forged}.npz"
+    save(path, np.zeros_like(STATE), forged, load(path).extra)
+    assert rounds(CheckpointStore(tmp_path, durable=True).newest(4, committed.get)) == [2, 3]
 
 
 @pytest.mark.parametrize(("run", "last", "needs"), [("simulator", 4, [1, 2, 3, 4]), ("flower", 3, [3])])
 def test_checkpoints_of_an_earlier_version_are_found(run, last, needs):
     """The simulator's say what they need; Flower's did not, and stand alone."""
-    assert list(CheckpointStore(OLD / run, durable=True).newest(last)) == needs
+    found = CheckpointStore(OLD / run, durable=True).newest(last)
+    assert [*sorted(int(name[6:]) for name in found.pieces), found.own.round] == needs
 
 
 def test_without_a_folder_nothing_is_kept():
     store = CheckpointStore(None, durable=True)
-    store.put(1, models(1))
-    assert store.newest(1) == {}
+    put(store, 1)
+    assert (store.newest(1), store.digest(1)) == (None, None)

@@ -1,6 +1,6 @@
 """The simulated federation: bidders with data, who train, fail, cheat, and whose updates become the next model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 from bara.errors import TrainingError
 from bara.faults import point
 from bara.federations.bidding import Bidders
-from bara.federations.checkpoints import CheckpointStore, save
+from bara.federations.checkpoints import CheckpointStore, round_name, save
 from bara.federations.screening import refusals
 from bara.federations.simulator.aggregation import aggregate
 from bara.federations.simulator.conduct import Conduct
@@ -87,14 +87,19 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         """Go on from this model (a checkpoint's)."""
         self._state = np.array(state, np.float32)
 
-    def checkpoint(self, last: int) -> int:
+    def checkpoint(self, last: int, committed: Callable[[int], str | None] = lambda _: None) -> int:
         """Load the newest whole checkpoint that is not later than that round."""
-        found = self._checkpoints.newest(last)
-        self._restored = {number: checkpoint.state for number, checkpoint in found.items()}
-        if not found:
+        found = self._checkpoints.newest(last, committed)
+        if found is None:
             return 0
-        self.restore(self._restored[max(found)])
-        return max(found)
+        models = {round_name(found.own.round): found.own, **found.pieces}
+        self._restored = {int(name.removeprefix("round-")): model.state for name, model in models.items()}
+        self.restore(found.own.state)
+        return found.own.round
+
+    def sealed(self, round: int) -> str | None:  # noqa: A002 - a round is a round
+        """The digest of that round's checkpoint, where it has one."""
+        return self._checkpoints.digest(round)
 
     def replay(self, record: RoundRecord) -> None:
         """Pass a round up to the checkpoint: bidders learn, and the models kept beside the last are kept again."""
@@ -173,7 +178,8 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
     def _checkpoint(self, round: int) -> None:  # noqa: A002
         every = self._options.checkpoint_every
         if self._options.folder is not None and every and round % every == 0:
-            self._checkpoints.put(round, {number: {"state": state} for number, state in self._kept.states.items()})
+            models = {round_name(number): {"state": state} for number, state in self._kept.states.items()}
+            self._checkpoints.put(round, models.pop(round_name(round)), models)
             point("state saved")
 
 
