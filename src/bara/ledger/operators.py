@@ -88,9 +88,7 @@ def void(books: Books, round_number: int, reason: str) -> None:
         raise LedgerError(f"round {round_number} is to be void without a reason; required is one for the record")
     with _writing(books) as connection:
         run = books.chain.run
-        known = last_of(
-            connection, run, "awarded", "settled", *REFUSALS, column="kind", round_number=round_number
-        )
+        known = last_of(connection, run, "awarded", "settled", *REFUSALS, column="kind", round_number=round_number)
         if known != "awarded":
             state = "not promised" if known is None else f"{known} already"
             raise LedgerError(f"round {round_number} is {state}; required is an award that is stored and not settled")

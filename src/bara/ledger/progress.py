@@ -1,5 +1,6 @@
 """How far a run is, read in strides: what is new since a round; and one round in full."""
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -236,7 +237,8 @@ def read_books(place: Path | str, run: str | None = None, terms: Terms | None = 
         terms: Its key and its receipt, where they are at hand.
     """
     store = Store.read_only(place)
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(store.close)
         version = store.version()
         if version not in ((FIRST, HEAD) if store.engine.dialect.name == "sqlite" else (HEAD,)):
             raise LedgerError(
@@ -245,7 +247,5 @@ def read_books(place: Path | str, run: str | None = None, terms: Terms | None = 
         books = Books.find(store, run, terms)
         if books is None:
             raise LedgerError(f"the ledger {store.place} holds no run{f' {run!r}' if run else ''} yet")
-    except BaseException:
-        store.close()
-        raise
-    return books
+        stack.pop_all()
+        return books

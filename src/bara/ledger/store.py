@@ -211,12 +211,13 @@ def check_host(url: str) -> None:
     if parsed.get_backend_name() == "sqlite":
         return
     allowed = set(os.environ.get(HOSTS, "").replace(",", " ").split())
-    names = [] if parsed.query else [f"{parsed.host}:{parsed.port}", parsed.host]  # an option may name another host
-    names = [name for name in names if parsed.host and name and not name.endswith(":None")]
-    if not allowed.intersection([url, *names]):
+    names = [url]
+    if parsed.host and not parsed.query:  # an option may name another host
+        names = [*([f"{parsed.host}:{parsed.port}"] if parsed.port else []), parsed.host, url]
+    if not allowed.intersection(names):
         raise LedgerError(
             f"the folder keeps its books on a server that you have not named, {parsed.render_as_string()}; nothing "
-            f"was sent to it; if it is yours, say {HOSTS}={shlex.quote([*names, url][0])}"
+            f"was sent to it; if it is yours, say {HOSTS}={shlex.quote(names[0])}"
         )
 
 
