@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Self, final
 
-from bara.errors import ConfigError, LedgerError
+from bara.errors import ConfigError, LedgerError, NoBooksError
 from bara.experiments.config import FLOWER_APP, Config, flat
 from bara.experiments.results import Result, read_result
 from bara.faults import point
@@ -109,13 +109,14 @@ class RunFolder(contextlib.ExitStack):
 
     def read_books(self) -> Books:
         """The books, for reading only: nothing is made, changed or held, and no server asked that nobody has named."""
-        ledger = self.path / "ledger.db"
-        if self.config.ledger.url is None and not ledger.exists():
-            self._refuse_lost_books(str(ledger))
+        url = self.config.ledger.url
+        try:
+            books = read_stored(self.path, url, terms(self.config, needs_key=False))
+        except NoBooksError:
+            self._refuse_lost_books(url or str(self.path / "ledger.db"))
             raise LedgerError(
                 f"the run in {self.path} was stopped before its books were opened; `{self.resume_command}` opens them"
-            )
-        books = read_stored(self.path, self.config.ledger.url, terms(self.config, needs_key=False))
+            ) from None
         self.callback(books.store.close)
         return books
 

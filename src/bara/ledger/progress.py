@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bara.errors import LedgerError
+from bara.errors import LedgerError, NoBooksError
 from bara.ledger import _schema as schema
 from bara.ledger._reading import REFUSALS, asked_prices, by_round, is_paused, last_of, stored_page, topped_up
 from bara.ledger.books import Books, Terms
@@ -240,12 +240,12 @@ def read_books(place: Path | str, run: str | None = None, terms: Terms | None = 
     with contextlib.ExitStack() as stack:
         stack.callback(store.close)
         version = store.version()
-        if version not in ((FIRST, HEAD) if store.engine.dialect.name == "sqlite" else (HEAD,)):
+        if version not in (None, FIRST if store.engine.dialect.name == "sqlite" else HEAD, HEAD):
             raise LedgerError(
                 f"the ledger {store.place} is of schema {version}; required is {HEAD}, to which `bara resume` brings it"
             )
-        books = Books.find(store, run, terms)
+        books = None if version is None else Books.find(store, run, terms)
         if books is None:
-            raise LedgerError(f"the ledger {store.place} holds no run{f' {run!r}' if run else ''} yet")
+            raise NoBooksError(f"the ledger {store.place} holds no run{f' {run!r}' if run else ''} yet")
         stack.pop_all()
         return books

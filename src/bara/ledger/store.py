@@ -15,7 +15,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 
-from bara.errors import ConfigError, LedgerError, MissingExtraError
+from bara.errors import ConfigError, LedgerError, MissingExtraError, NoBooksError
 
 FIRST, HEAD = "0001", "0002"
 """The versions of the schema; to the newest every ledger is brought when it is opened for writing."""
@@ -77,7 +77,7 @@ class Store:
             if file.exists() and not file.is_file():  # a pipe would be waited for
                 raise LedgerError(f"{file} is no plain file, and so no ledger")
         if not path.exists():
-            raise LedgerError(f"there is no ledger {str(path)!r} yet")
+            raise NoBooksError(f"there is no ledger {str(path)!r} yet")
         engine = sa.create_engine(
             sa.URL.create("sqlite", database=str(path)),
             creator=lambda: _connect_read_only(path, patience),
