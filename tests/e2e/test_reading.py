@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -281,6 +282,22 @@ def test_who_runs_finds_plug_ins_there_after_everything_else(trap):
 # --- one broken run is one row --------------------------------------------------------------------
 
 
+@contextmanager
+def within(seconds):
+    """A hang is a failure, not a test that never ends."""
+
+    def hang(*_):
+        raise AssertionError(f"not within {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, hang)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def wrecked(whole, folder, damage):
     """A copy of a run with something wrong."""
     shutil.copytree(whole, folder)
@@ -359,9 +376,8 @@ def test_one_broken_run_is_one_row_and_the_others_are_shown(runs, tmp_path):
     for name, damage in WRECKS.items():
         wrecked(runs / "ended", tmp_path / "runs" / name, damage)
     visitor = visit(tmp_path / "runs")
-    before = signal.alarm(60)  # a hang is a failure, not a test that never ends
-    listed = {one["name"]: one for one in visitor.get("/index.json").json()["runs"]}
-    signal.alarm(before)
+    with within(60):
+        listed = {one["name"]: one for one in visitor.get("/index.json").json()["runs"]}
     names = {name.encode(errors="replace").decode() for name in WRECKS}
     assert {name for name, one in listed.items() if "error" in one} == names
     assert listed.keys() - names == {"whole", "lock is a pipe"}
@@ -376,9 +392,8 @@ def test_one_broken_run_is_one_row_and_the_others_are_shown(runs, tmp_path):
 @pytest.mark.parametrize("name", ["config is a pipe", "config has 2 GB", "ledger is a pipe", "index is a pipe"])
 def test_the_command_line_waits_for_no_pipe_either(runs, tmp_path, name):
     wrecked(runs / "ended", tmp_path / "run", WRECKS[name])
-    before = signal.alarm(60)
-    code, output = told("ledger", tmp_path / "run", "verify")
-    signal.alarm(before)
+    with within(60):
+        code, output = told("ledger", tmp_path / "run", "verify")
     assert code in (1, 2)
     assert re.search("no plain file|bytes, at most", output)
 
