@@ -25,10 +25,11 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default")
 
 ROOT = Path(__file__).parents[1]
 PERSONAL = re.compile(
-    r"BARA_(?!TEST_)|MLFLOW_|FLWR_|RAY_|PG[A-Z]|XDG_\w+_HOME|MPL|PYTHON(PATH|WARNINGS|IOENCODING|OPTIMIZE)"
+    r"BARA_(?!TEST_|LEDGER_HOSTS)|MLFLOW_|FLWR_|RAY_|PG[A-Z]|XDG_\w+_HOME|MPL|PYTHON(PATH|WARNINGS|IOENCODING|OPTIMIZE)"
     r"|NO_COLOR|FORCE_COLOR|CLICOLOR|PY_COLORS|TTY_|TERMINAL_WIDTH|NETRC|LC_|LANG"
 )
-"""Variables by which whoever runs the tests could change what they come to; BARA_TEST_* are there to be set."""
+"""Variables by which whoever runs the tests could change what they come to; BARA_TEST_* are there to be set, and
+BARA_LEDGER_HOSTS names the server that scripts/with_postgres.sh started."""
 
 
 @pytest.fixture(scope="session", autouse=True)

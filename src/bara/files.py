@@ -1,7 +1,9 @@
 """Files that are there as a whole: at any moment the old one or the new one, never half of one."""
 
 import contextlib
+import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -38,6 +40,17 @@ def write_whole(path: Path, parts: Iterable[str]) -> None:
             file.writelines(part.encode() for part in parts)
     except OSError as error:
         raise LedgerError(f"cannot write {path}: {error.strerror}; the run goes on with `bara resume`") from error
+
+
+def read_small(path: Path, most: int = 1 << 20) -> str:
+    """The text of a plain file of at most so many bytes, as strangers' folders are read: no pipe is waited for."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file", str(path))
+        if found.st_size > most:
+            raise OSError(errno.EFBIG, f"it has {found.st_size:,} bytes, at most {most:,} are read", str(path))
+        return file.read(most).decode()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -86,9 +86,14 @@ app.add_typer(
 )
 
 
+RUNNING = {"run", "resume", "compare", "audit", "plan"}
+"""The verbs that run plug-ins, which they also find in the folder where they are started; the others only open."""
+
+
 def main() -> None:
-    """The program `bara`; plug-ins by import path are also found in the folder it is started in."""
-    here = str(Path.cwd())
-    sys.path.append(here)  # last: what lies around there stands in for no package of ours
-    os.environ["PYTHONPATH"] = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])  # for workers
+    """The program `bara`."""
+    if next((word for word in sys.argv[1:] if not word.startswith("-")), None) in RUNNING:
+        sys.path.append(str(Path.cwd()))  # last: what lies around there stands in for no package of ours
+        # For workers, in the same order: they would put the folder first.
+        os.environ.update({"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"})
     app()

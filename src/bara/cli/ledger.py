@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ledger_app = typer.Typer(help="What each client was promised and paid; proof that the record is whole.")
 
 Client = Annotated[str | None, typer.Option(help="One client's own account, with nothing of the others' bids.")]
-Round = Annotated[int, typer.Argument(metavar="ROUND", help="Whose award.")]
+Round = Annotated[int, typer.Argument(metavar="ROUND", min=0, max=2**31 - 1, help="Whose award.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
 
@@ -32,17 +32,18 @@ def _open(context: typer.Context, folder: Folder) -> None:
 
 @contextlib.contextmanager
 def _books(context: typer.Context, debug: bool) -> Iterator["Books"]:
-    with _folder(context, debug) as (_, books):
-        yield books
+    """The books for reading: nothing in the folder is made or changed."""
+    with _folder(context, debug) as folder:
+        yield folder.read_books()
 
 
 @contextlib.contextmanager
-def _folder(context: typer.Context, debug: bool) -> Iterator[tuple["RunFolder", "Books"]]:
+def _folder(context: typer.Context, debug: bool) -> Iterator["RunFolder"]:
     with errors(debug):
         from bara.experiments.run_folder import RunFolder
 
         with RunFolder.find(context.obj) as folder:
-            yield folder, folder.open_books()
+            yield folder
 
 
 @ledger_app.command("statement", epilog=examples("bara ledger DIR statement --client client-03 --csv"))
@@ -124,20 +125,22 @@ def payouts_command(context: typer.Context, debug: Debug = False) -> None:
 @ledger_app.command("topup", epilog=examples("bara ledger DIR topup 250"))
 def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> None:
     """Add to the budget; the next round's offer is made with it."""
-    with _books(context, debug) as books:
+    with _folder(context, debug) as folder:
         from bara.ledger import operators
         from bara.ledger.statements import statement
         from bara.records import money, show_money
 
+        books = folder.open_books()
         operators.top_up(books, money(amount, what="the top-up"))
         typer.echo(f"the budget is {show_money(statement(books).budget)} now")
 
 
-def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments: int) -> None:
+def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments: object) -> None:
     """Do what an operator says, and say what makes the run go on."""
-    with _folder(context, debug) as (folder, books):
+    with _folder(context, debug) as folder:
         from bara.ledger import operators
 
+        books = folder.hold_books() if action == "void" else folder.open_books()
         getattr(operators, action)(books, *arguments)
         typer.echo(f"{done}: {folder.resume_command}")
 
@@ -164,6 +167,17 @@ def approve_command(context: typer.Context, round_number: Round, debug: Debug = 
 def decline_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
     """Refuse an award above ledger.approve_above: nobody trains, nobody is paid, `bara resume DIR` goes on."""
     _act(context, debug, "decline", f"round {round_number} is declined; go on with", round_number)
+
+
+@ledger_app.command("void", epilog=examples('bara ledger DIR void 12 --reason "training fails at each resume"'))
+def void_command(
+    context: typer.Context,
+    round_number: Round,
+    reason: Annotated[str, typer.Option(help="Why, for the record and for the statements of its winners.")],
+    debug: Debug = False,
+) -> None:
+    """Take back a promise that is never settled: nobody trains, nobody is paid, `bara resume DIR` goes on."""
+    _act(context, debug, "void", f"round {round_number} is void; go on with", round_number, reason)
 
 
 @ledger_app.command("sign", epilog=examples("bara ledger DIR sign --client client-03 > client-03.json"))

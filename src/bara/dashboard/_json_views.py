@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from bara.dashboard._presentation import shown, thin
+from bara.dashboard._presentation import compact, shown, thin
 from bara.dashboard._round_view import Json, round_json
 from bara.dashboard._run_index import RunIndex
 from bara.dashboard._run_view import RunView
@@ -33,6 +33,9 @@ CLIENTS = 24
 FAILURES = 20
 """Failures that are listed, newest first."""
 
+TOLD = 500
+"""Characters that are shown of why a run is not."""
+
 RECENT = 10
 
 
@@ -49,11 +52,13 @@ def index_json(index: RunIndex) -> Json:
 def _listed(index: RunIndex, name: str) -> Json:
     try:
         view = index.view(name)
+        with view.held():
+            values = [one.accuracy for one in view.rounds]
+            row = {"name": view.name, **_summary(view), "spark": [values[i] for i in thin(values, LISTED_POINTS)]}
+            compact(row)  # what is no JSON is this run's trouble, not that of the page
+            return row
     except (LedgerError, LookupError) as error:
-        return {"name": name, "run": shown(name), "error": shown(str(error))}
-    with view.lock:
-        values = [one.accuracy for one in view.rounds]
-        return {"name": view.name, **_summary(view), "spark": [values[i] for i in thin(values, LISTED_POINTS)]}
+        return {"name": name, "run": shown(name), "error": shown(str(error), TOLD)}
 
 
 def compare_json(views: Sequence[RunView]) -> Json:
@@ -62,9 +67,11 @@ def compare_json(views: Sequence[RunView]) -> Json:
 
 
 def _compared(view: RunView) -> Json:
-    with view.lock:
+    with view.held():
         kept = thin([one.accuracy for one in view.rounds], COMPARED_POINTS)
-        return {"name": view.name, **_summary(view), "rounds": _columns([view.rounds[i] for i in kept])}
+        row = {"name": view.name, **_summary(view), "rounds": _columns([view.rounds[i] for i in kept])}
+        compact(row)
+        return row
 
 
 def run_json(view: RunView, after: int = -1) -> Json:

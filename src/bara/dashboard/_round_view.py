@@ -92,7 +92,7 @@ def _bids(details: RoundDetails) -> list[Json]:
             "asked": None if line.asked is None else decimal_money(line.asked),
             "promised": decimal_money(line.promised),
             "paid": None if line.paid is None else decimal_money(line.paid),
-            "became": "training" if line.paid is None else "paid" if line.reason is None else shown(line.reason),
+            "became": shown(line.reason) if line.reason is not None else "training" if line.paid is None else "paid",
         }
         for line in details.winners
     ]

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -33,9 +33,6 @@ from bara.records import AwardedRound, Purse, RoundRecord, show_money
 _OPENED = ("retention", "approve_above")
 """Terms that are agreed when a run is opened and stay."""
 
-DECLINED = "declined by the operator"
-"""Why the winners of a declined award are void."""
-
 
 @dataclass(frozen=True)
 class Terms:
@@ -64,7 +61,7 @@ class Books:
         self.terms = terms
         self.chain = Chain(run, name, terms.key)
         self._promised: int | None = None  # the round whose promise is known to be stored
-        self._declined: Sequence[str] = ()  # whom an operator would not have in that round
+        self._refused: Mapping[str, str] = {}  # whom an operator would not have in that round, and why
 
     @classmethod
     def open(cls, store: Store, name: str, config: Mapping[str, Any], purse: Purse, terms: Terms | None = None) -> Self:
@@ -145,7 +142,7 @@ class Books:
         return -1 if found is None else int(found)
 
     def awarded(self) -> AwardedRound | None:
-        """The promise that is stored but not settled, if there is one; without winners where it was declined."""
+        """The promise that is stored but not settled, if there is one; without winners where it was refused."""
         number = self.last_round() + 1
         with self.store.read() as connection:
             page = stored_page(connection, self.chain.run, number, number)
@@ -153,7 +150,7 @@ class Books:
             return None
         stored = page[0][1]
         self._promised = number
-        self._declined = [client for client, _ in stored.promises] if stored.declined else ()
+        self._refused = {client: stored.refused for client, _ in stored.promises if stored.refused}
         return read_award(number, stored)
 
     def ended(self) -> str | None:
@@ -278,8 +275,8 @@ class Books:
 
     def _settle(self, record: RoundRecord, memories: Mapping[str, Any], checkpoint: str | None) -> None:
         run, number, purse, payments = self.chain.run, record.round, record.awarded.purse, record.payments
-        void = {**record.delivery.void, **dict.fromkeys(self._declined, DECLINED)}
-        winners = sorted([*record.awarded.award.clients, *self._declined])
+        void = {**record.delivery.void, **self._refused}
+        winners = sorted([*record.awarded.award.clients, *self._refused])
         rows = [(client, payments.get(client, 0), void.get(client)) for client in winners]
         paid = sum(payments.values())
         balance = (purse.total, purse.spent, paid, purse.spent + paid)
@@ -290,7 +287,7 @@ class Books:
             body = {**settlement_json(record), **memory, **({"checkpoint": checkpoint} if checkpoint else {})}
             self.chain.append(connection, Draft("settled", number, body, [rows, balance]))
             point("settling")
-        self._declined = ()
+        self._refused = {}
         point("settled")
 
     def _drop(self, connection: sa.Connection, number: int, memories: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from bara.errors import LedgerError
-from bara.ledger._reading import StoredRound, asked_prices, is_paused, last_of, stored_rounds, topped_up, waiting_round
+from bara.ledger._reading import (
+    ANSWERS,
+    StoredRound,
+    asked_prices,
+    is_paused,
+    last_of,
+    stored_rounds,
+    topped_up,
+    waiting_round,
+)
 from bara.ledger._verification import require_whole
 from bara.ledger.books import Books
 from bara.records import decimal_money, show_money
@@ -30,7 +39,7 @@ class Line:
         asked: Its price, in micro-units; None once bids are dropped.
         promised: What it was to be paid on delivery.
         paid: What it was paid; None while the round is not settled.
-        reason: Why it was not, where it was not.
+        reason: Why it was not, or will not be, where it is not.
         privacy: The privacy budget its delivery spent, where bids carry one.
     """
 
@@ -134,13 +143,14 @@ def statement(books: Books, *, needs_key: bool = False) -> Statement:
     """The whole account, of a record that is whole (`require_whole`)."""
     require_whole(books, needs_key=needs_key)
     clients: dict[str, ClientTotal] = {}
-    rounds = []
+    rounds, outstanding = [], 0
     with books.store.read() as connection:
         for number, stored in stored_rounds(connection, books.chain.run):
             here = list(round_lines(number, stored))
             for line in here:
                 clients.setdefault(line.client, ClientTotal(line.client)).add(line)
             rounds.append(_round_total(number, stored, here))
+            outstanding += sum(line.promised for line in here if line.paid is None and line.reason is None)
         added = topped_up(connection, books.chain.run)
         paused = is_paused(connection, books.chain.run)
         waiting = _unanswered(connection, books)
@@ -150,7 +160,7 @@ def statement(books: Books, *, needs_key: bool = False) -> Statement:
         books.purse.total,
         added,
         spent,
-        sum(total.promised for total in rounds if total.paid is None),
+        outstanding,
         books.ended(),
         paused,
         waiting,
@@ -161,7 +171,7 @@ def statement(books: Books, *, needs_key: bool = False) -> Statement:
 
 def _unanswered(connection: sa.Connection, books: Books) -> int | None:
     number = waiting_round(connection, books.chain.run, books.terms.approve_above)
-    if number is None or last_of(connection, books.chain.run, "approved", "declined", round_number=number) is not None:
+    if number is None or last_of(connection, books.chain.run, *ANSWERS, round_number=number) is not None:
         return None
     return number
 
@@ -182,7 +192,7 @@ def round_lines(number: int, stored: StoredRound) -> Iterator[Line]:
     asked = asked_prices(stored.redactable.get("bids")) or {}
     privacy: dict[str, Any] = (stored.promised or {}).get("privacy") or {}
     for client, amount in stored.promises:
-        got, reason = paid.get(client, (None, None))
+        got, reason = paid.get(client, (None, stored.refused))
         yield Line(number, client, asked.get(client), amount, got, reason, privacy.get(client))
 
 
