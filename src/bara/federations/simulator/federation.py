@@ -134,7 +134,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
                 )
             void |= {winners[i]: reason for i, reason in refused.items()}
             weights = self._weights(award, winners, updates)
-            state = aggregate(updates, [weight if i in kept else 0.0 for i, weight in enumerate(weights)])
+            state = aggregate(updates, [0.0 if i in refused else weight for i, weight in enumerate(weights)])
             delivered = {winners[i]: _evidence(updates, i) for i in kept}
         evaluation = self._evaluation(state)
         self._state = state
