@@ -25,6 +25,9 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(file.fileno())
         beside.replace(path)
+    except OSError as error:
+        error.filename = str(path)  # the name beside it is nobody's, and a write that fails names no file
+        raise
     finally:
         beside.unlink(missing_ok=True)
     if durable:
@@ -37,7 +40,7 @@ def write_whole(path: Path, parts: Iterable[str]) -> None:
         with replacing(path) as file:
             file.writelines(part.encode() for part in parts)
     except OSError as error:
-        raise LedgerError(f"cannot write {path}: {error.strerror}; the run goes on with `bara resume`") from error
+        raise LedgerError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _sync_folder(folder: Path) -> None:

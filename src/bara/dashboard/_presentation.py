@@ -1,12 +1,12 @@
 """What fits on a page: few points that look like many, and names that others chose, made fit to be shown."""
 
-import unicodedata
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bara.records import IntArray
+from bara.text import spelled
 
 MOST = 900
 """Points that a figure draws; more than that no screen can show."""
@@ -43,9 +43,4 @@ def shown(text: str) -> str:
     'x… (10,000 characters)'
     """
     start = text if len(text) <= LONGEST else text[:LONGEST]
-    plain = "".join(_spelled(c) if unicodedata.category(c)[0] == "C" else c for c in start)
-    return plain if start == text else f"{plain}… ({len(text):,} characters)"
-
-
-def _spelled(character: str) -> str:
-    return f"⟨U+{ord(character):04X}⟩"
+    return spelled(start) if start == text else f"{spelled(start)}… ({len(text):,} characters)"

@@ -100,7 +100,7 @@ def shipped(kind: str) -> dict[str, Traversable]:
 def read_toml(path: Path | Traversable) -> dict[str, Any]:
     """The tree a TOML file holds."""
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"there is no configuration {str(path)!r}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:

@@ -1,6 +1,5 @@
 """What a run came to, in the words that JSON, tables and reports share."""
 
-import csv
 import json
 import math
 from array import array
@@ -13,7 +12,9 @@ from typing import Any
 
 from bara.errors import ConfigError, InvalidRecordError
 from bara.federations.bidding import Bidders
+from bara.files import write_whole
 from bara.records import Belief, Purse, RoundRecord, decimal_money
+from bara.text import csv_text
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,4 @@ def by_setting(results: Sequence[Result]) -> dict[str | None, list[Result]]:
 
 def write_table(results: Sequence[Result], path: Path) -> None:
     """A CSV file with a line for each run."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        writer.writerows([getattr(result, column) for column in COLUMNS] for result in results)
+    write_whole(path, [csv_text(COLUMNS, ([getattr(result, column) for column in COLUMNS] for result in results))])

@@ -156,7 +156,7 @@ class RunFolder(contextlib.ExitStack):
     def _mark_opened(self, books: Books) -> None:
         """Note, before anybody is promised anything, where the books are and how they begin."""
         path, first = self.path / _OPENED, books.first_hash()
-        _, _, before = path.read_text().partition("\n") if path.exists() else ("", "", "")
+        _, _, before = path.read_text("utf-8").partition("\n") if path.exists() else ("", "", "")
         if before.strip() not in ("", first):
             raise LedgerError(
                 f"the books in {books.store.place} are not those that the run in {self.path} was opened with; put "
@@ -167,7 +167,7 @@ class RunFolder(contextlib.ExitStack):
     def _refuse_lost_books(self, store: Store) -> None:
         """Without its books a run that was opened would begin anew, and pay everybody again."""
         if (self.path / _OPENED).exists():
-            place = (self.path / _OPENED).read_text().partition("\n")[0]
+            place = (self.path / _OPENED).read_text("utf-8").partition("\n")[0]
             raise LedgerError(
                 f"the books of the run in {self.path} were opened in {place} and are not in {store.place}; required is "
                 "that they are put back, or that ledger.url in config.toml says where they are"

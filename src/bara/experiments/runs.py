@@ -2,7 +2,6 @@
 
 import contextlib
 import signal
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from types import FrameType
@@ -18,9 +17,13 @@ from bara.federations.bidding import Bidders
 from bara.protocols import Believer, Federation, requirements_of
 from bara.records import RoundRecord, decimal_money
 from bara.session import Session, Step
+from bara.text import note
 
 Observer = Callable[[Step], None]
-"""Is shown each round as awarded and as settled, after it is in the books."""
+"""Is shown each round as awarded and as settled, after it is in the books.
+
+One that raises stops the run there, with its books whole; what only shows progress should not raise (`bara.text.note`).
+"""
 
 
 @runtime_checkable
@@ -110,16 +113,18 @@ class Interruption(contextlib.AbstractContextManager["Interruption"]):
         self._before: Any = None
 
     def __enter__(self) -> Self:
-        """Listen."""
-        self._before = signal.signal(signal.SIGINT, self._ask)
+        """Until the first step nothing is begun that would have to be finished."""
         return self
 
     def __exit__(self, *_: object) -> None:
         """Let others listen again."""
-        signal.signal(signal.SIGINT, self._before)
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
 
     def observe(self, step: Step) -> None:
-        """Stop between rounds, if that was asked."""
+        """Listen from the first step on; stop between rounds, if that was asked."""
+        if self._before is None:
+            self._before = signal.signal(signal.SIGINT, self._ask)
         if self.asked and isinstance(step, RoundRecord):
             raise RunStoppedError(f"interrupted after round {step.round}")
 
@@ -127,4 +132,5 @@ class Interruption(contextlib.AbstractContextManager["Interruption"]):
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        sys.stderr.write("\nbara: this round is finished first; Ctrl-C again stops at once\n")
+        note("")
+        note("bara: this round is finished first; Ctrl-C again stops at once")

@@ -1,9 +1,7 @@
 """Who was promised and paid what, by client and by round, adding up to the micro-unit; as records, CSV and JSON."""
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -15,6 +13,7 @@ from bara.ledger._reading import StoredRound, asked_prices, is_paused, last_of, 
 from bara.ledger._verification import require_whole
 from bara.ledger.books import Books
 from bara.records import decimal_money, show_money
+from bara.text import csv_text
 
 _MONEY = frozenset({"asked", "promised", "paid", "returned", "opened_with", "topped_up", "spent", "outstanding"})
 """Names of amounts, which are micro-units here and decimals in what is exported."""
@@ -237,15 +236,6 @@ def payouts_csv(books: Books) -> str:
     paid = (total for total in statement(books, needs_key=True).clients if total.paid)
     rows = ((total.client, show_money(total.paid), total.won - total.void, books.name) for total in paid)
     return csv_text(("client", "amount", "rounds", "reference"), rows)
-
-
-def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table in CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def exact_values(record: Any, names: Iterable[str]) -> list[Any]:
