@@ -4,9 +4,15 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from bara.errors import LedgerError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+LARGEST = 2**28
+"""Bytes of the largest file that is read at once: a result of a million rounds."""
 
 
 @contextlib.contextmanager
@@ -32,6 +38,15 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         beside.unlink(missing_ok=True)
     if durable:
         _sync_folder(path.parent)
+
+
+def read_whole(path: "Path | Traversable") -> str:
+    """A file's text; of one without an end, like a device, no more than what nobody would have written."""
+    with path.open("rb") as file:
+        content: bytes = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ValueError(f"it has more than {LARGEST >> 20} MB")
+    return content.decode()
 
 
 def write_whole(path: Path, parts: Iterable[str]) -> None:

@@ -22,6 +22,10 @@ def spelled(text: str) -> str:
     return "".join(f"⟨U+{ord(one):04X}⟩" if unicodedata.category(one)[0] == "C" else one for one in text)
 
 
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+"""What neither a database nor the name of a file can hold: NUL, and halves of characters."""
+
+
 def note(line: str) -> None:
     """Write a line of progress to stderr; where it cannot be shown it is dropped, because nothing may fail by it."""
     with contextlib.suppress(Exception):  # a closed pipe, a full disk, no stderr at all, a write that Ctrl-C interrupts

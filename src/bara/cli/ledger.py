@@ -186,12 +186,13 @@ def receipt_command(
 ) -> None:
     """Check a signed receipt, as a client, against your own record."""
     with errors(debug):
+        from bara.files import read_whole
         from bara.ledger.signatures import check_client_receipt
         from bara.records import money, show_money
 
         try:
-            receipt = json.loads(file.read_text())
-        except (OSError, ValueError) as error:
+            receipt = json.loads(read_whole(file))
+        except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{file} is no receipt: {error}") from None
         check_client_receipt(receipt, public_key, None if paid is None else money(paid))
         say(f"the receipt is good: {receipt['client']} was paid {show_money(receipt['paid'])}")

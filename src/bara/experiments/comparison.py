@@ -18,7 +18,7 @@ from bara.experiments.config import Config
 from bara.experiments.factory import build_allocator, build_mechanism, check_engine
 from bara.experiments.results import Result, read_result, write_table
 from bara.experiments.runs import run
-from bara.files import replacing
+from bara.files import read_whole, replacing
 from bara.plugins import explain, nearest
 
 
@@ -75,7 +75,11 @@ class Comparison:
     @classmethod
     def find(cls, folder: Path) -> Self:
         """The one that a folder holds."""
-        return cls(**json.loads((folder / cls._FILE).read_text()))
+        try:
+            found = cls(**json.loads(read_whole(folder / cls._FILE)))
+            return replace(found, cells=[str(cell) for cell in found.cells])
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise ConfigError(f"{str(folder / cls._FILE)!r} is of no comparison: {error}") from None
 
     def keep(self, folder: Path) -> None:
         """Write it beside the results."""

@@ -15,7 +15,7 @@ from bara.experiments.results import Result, Summary
 from bara.experiments.run_folder import RunFolder
 from bara.federations.bidding import Bidders
 from bara.protocols import Believer, Federation, requirements_of
-from bara.records import RoundRecord, decimal_money
+from bara.records import RoundRecord, json_money
 from bara.session import Session, Step
 from bara.text import note
 
@@ -96,8 +96,8 @@ def _with_lying(config: Config, summary: Summary, result: Result) -> Result:
     honest = config.model_copy(update={"clients": config.clients.model_copy(update={"strategic": 0})})
     twin = Summary(summary.bidders)
     run(honest, lambda step: twin.tell(step) if isinstance(step, RoundRecord) else None)
-    earned = {"profit": decimal_money(summary.profit), "truthful_profit": decimal_money(twin.profit)}
-    return replace(result, lying={**earned, "gain": decimal_money(summary.profit - twin.profit)})
+    told, gain = twin.profit, summary.profit - twin.profit
+    return replace(result, lying=json_money(profit=summary.profit, truthful_profit=told, gain=gain))
 
 
 @final

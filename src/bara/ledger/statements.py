@@ -12,7 +12,7 @@ from bara.errors import LedgerError
 from bara.ledger._reading import StoredRound, asked_prices, is_paused, last_of, stored_rounds, topped_up, waiting_round
 from bara.ledger._verification import require_whole
 from bara.ledger.books import Books
-from bara.records import decimal_money, show_money
+from bara.records import json_money, show_money
 from bara.text import csv_text
 
 _MONEY = frozenset({"asked", "promised", "paid", "returned", "opened_with", "topped_up", "spent", "outstanding"})
@@ -199,26 +199,22 @@ def _round_total(number: int, stored: StoredRound, here: list[Line]) -> RoundTot
 
 
 def line_json(record: ClientTotal | RoundTotal | Line) -> dict[str, Any]:
-    """A line with amounts as decimal numbers."""
-    return _decimals(vars(record))
+    """A line with amounts as decimal numbers and, beside them, exactly."""
+    return _amounts(vars(record))
 
 
 def statement_json(account: Statement) -> dict[str, Any]:
     """The whole account."""
-    totals = {"budget": decimal_money(account.budget), "left": decimal_money(account.left)}
     records = {"clients": [*map(line_json, account.clients)], "rounds": [*map(line_json, account.rounds)]}
-    return {
-        **{key: value for key, value in _decimals(vars(account)).items() if key not in records},
-        **totals,
-        **records,
-    }
+    return {**_amounts(vars(account)), **json_money(budget=account.budget, left=account.left), **records}
 
 
 def export_json(books: Books) -> dict[str, Any]:
     """Every event and every promise with what became of it; bids and menus are left out."""
+    own = [line_json(line) for line in lines(books)]  # first: it sees to it that the record is whole
     with books.store.read() as connection:
         events = [{**vars(event), "body": json.loads(event.body)} for event in books.chain.events(connection)]
-    return {"run": books.name, "events": events, "lines": [line_json(line) for line in lines(books)]}
+    return {"run": books.name, "events": events, "lines": own}
 
 
 def table_csv(records: Iterable[ClientTotal | RoundTotal | Line]) -> str:
@@ -244,5 +240,6 @@ def exact_values(record: Any, names: Iterable[str]) -> list[Any]:
     return [show_money(value) if name in _MONEY and value is not None else value for name, value in values]
 
 
-def _decimals(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: decimal_money(v) if k in _MONEY and v is not None else v for k, v in values.items()}
+def _amounts(values: Mapping[str, Any]) -> dict[str, Any]:
+    shown = [json_money(**{key: value}) if key in _MONEY else {key: value} for key, value in values.items()]
+    return {key: value for one in shown for key, value in one.items()}

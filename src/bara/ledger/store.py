@@ -16,8 +16,11 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchM
 
 from bara.errors import ConfigError, LedgerError, MissingExtraError
 
-HEAD = "0002"
-"""The newest version of the schema, to which every ledger is brought when it is opened for writing."""
+VERSIONS = ("0001", "0002")
+"""Of the schema, from the first on."""
+
+HEAD = VERSIONS[-1]
+"""The newest, to which every ledger is brought when it is opened for writing."""
 
 WRITERS = 5_522_401
 """The number of the PostgreSQL lock that writers take turns with."""
@@ -160,7 +163,7 @@ class Store:
             if not sa.inspect(connection).has_table("alembic_version"):
                 return None
             version: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
-        if version is not None and version > HEAD:
+        if version not in (None, *VERSIONS):
             raise LedgerError(f"the ledger {self.place} is of schema {version}, this program knows {HEAD}; update it")
         return version
 
