@@ -6,9 +6,15 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from bara.errors import LedgerError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+LARGEST = 2**28
+"""Bytes of the largest file that is read at once: a result of a million rounds."""
 
 
 @contextlib.contextmanager
@@ -27,10 +33,22 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(file.fileno())
         beside.replace(path)
+    except OSError as error:
+        error.filename = str(path)  # the name beside it is nobody's, and a write that fails names no file
+        raise
     finally:
         beside.unlink(missing_ok=True)
     if durable:
         _sync_folder(path.parent)
+
+
+def read_whole(path: "Path | Traversable") -> str:
+    """A file's text; of one without an end, like a device, no more than what nobody would have written."""
+    with path.open("rb") as file:
+        content: bytes = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ValueError(f"it has more than {LARGEST >> 20} MB")
+    return content.decode()
 
 
 def write_whole(path: Path, parts: Iterable[str]) -> None:
@@ -39,7 +57,7 @@ def write_whole(path: Path, parts: Iterable[str]) -> None:
         with replacing(path) as file:
             file.writelines(part.encode() for part in parts)
     except OSError as error:
-        raise LedgerError(f"cannot write {path}: {error.strerror}; the run goes on with `bara resume`") from error
+        raise LedgerError(f"cannot write {path}: {error.strerror}") from error
 
 
 def read_small(path: Path, most: int = 1 << 20) -> str:

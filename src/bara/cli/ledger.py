@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bara.cli.options import AsJson, Debug, Folder, examples
-from bara.cli.output import errors, print_json, show
+from bara.cli.output import errors, print_json, say, show
 from bara.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def statement_command(
             if as_json:
                 print_json({**line_json(total), "rounds": [line_json(line) for line in own]})
             elif as_csv:
-                typer.echo(table_csv(own), nl=False)
+                say(table_csv(own), nl=False)
             else:
                 show(own_table(total, own))
             return
@@ -73,7 +73,7 @@ def statement_command(
         if as_json:
             print_json(statement_json(account))
         elif as_csv:
-            typer.echo(table_csv(account.rounds if rounds else account.clients), nl=False)
+            say(table_csv(account.rounds if rounds else account.clients), nl=False)
         else:
             show(statement_tables(account))
 
@@ -94,9 +94,9 @@ def verify_command(
             print_json({"ok": finding.ok, **vars(finding)})
         elif finding.ok:
             fits = ["the key fits"] * finding.keyed + ["the receipt fits"] * (receipt is not None)
-            typer.echo(f"the record is whole: {finding.events} events, head {', '.join([finding.head, *fits])}")
+            say(f"the record is whole: {finding.events} events, head {', '.join([finding.head, *fits])}")
         else:
-            typer.echo(f"the record is NOT whole: event {finding.wrong}: {finding.problem}")
+            say(f"the record is NOT whole: event {finding.wrong}: {finding.problem}")
         if not finding.ok:
             raise typer.Exit(1)
 
@@ -108,7 +108,7 @@ def export_command(context: typer.Context, as_csv: AsCsv = False, debug: Debug =
         from bara.ledger.statements import export_json, lines, table_csv
 
         if as_csv:
-            typer.echo(table_csv(lines(books)), nl=False)
+            say(table_csv(lines(books)), nl=False)
         else:
             print_json(export_json(books))
 
@@ -119,7 +119,7 @@ def payouts_command(context: typer.Context, debug: Debug = False) -> None:
     with _books(context, debug) as books:
         from bara.ledger.statements import payouts_csv
 
-        typer.echo(payouts_csv(books), nl=False)
+        say(payouts_csv(books), nl=False)
 
 
 @ledger_app.command("topup", epilog=examples("bara ledger DIR topup 250"))
@@ -132,7 +132,7 @@ def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> 
 
         books = folder.open_books()
         operators.top_up(books, money(amount, what="the top-up"))
-        typer.echo(f"the budget is {show_money(statement(books).budget)} now")
+        say(f"the budget is {show_money(statement(books).budget)} now")
 
 
 def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments: object) -> None:
@@ -142,7 +142,7 @@ def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments
 
         books = folder.hold_books() if action == "void" else folder.open_books()
         getattr(operators, action)(books, *arguments)
-        typer.echo(f"{done}: {folder.resume_command}")
+        say(f"{done}: {folder.resume_command}")
 
 
 @ledger_app.command("pause", epilog=examples("bara ledger DIR pause"))
@@ -187,7 +187,7 @@ def sign_command(context: typer.Context, client: Client = None, debug: Debug = F
         from bara.ledger.signatures import client_receipt, public_key
 
         if client is None:
-            typer.echo(public_key(books))
+            say(public_key(books))
         else:
             print_json(client_receipt(books, client))
 
@@ -200,12 +200,13 @@ def receipt_command(
 ) -> None:
     """Check a signed receipt, as a client, against your own record."""
     with errors(debug):
+        from bara.files import read_whole
         from bara.ledger.signatures import check_client_receipt
         from bara.records import money, show_money
 
         try:
-            receipt = json.loads(file.read_text())
-        except (OSError, ValueError) as error:
+            receipt = json.loads(read_whole(file))
+        except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{file} is no receipt: {error}") from None
         check_client_receipt(receipt, public_key, None if paid is None else money(paid))
-        typer.echo(f"the receipt is good: {receipt['client']} was paid {show_money(receipt['paid'])}")
+        say(f"the receipt is good: {receipt['client']} was paid {show_money(receipt['paid'])}")

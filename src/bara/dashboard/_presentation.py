@@ -1,7 +1,6 @@
 """What fits on a page: few points that look like many, and names that others chose, made fit to be shown."""
 
 import json
-import unicodedata
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bara.records import IntArray
+from bara.text import spelled
 
 MOST = 900
 """Points that a figure draws; more than that no screen can show."""
@@ -45,14 +45,9 @@ def shown(text: str, longest: int = LONGEST) -> str:
     'x… (10,000 characters)'
     """
     start = text[:longest]
-    plain = "".join(_spelled(c) if unicodedata.category(c)[0] == "C" else c for c in start)
-    return plain if start == text else f"{plain}… ({len(text):,} characters)"
+    return spelled(start) if start == text else f"{spelled(start)}… ({len(text):,} characters)"
 
 
 def compact(tree: Any) -> str:
     """A tree as JSON, which knows no NaN and no infinity."""
     return json.dumps(tree, separators=(",", ":"), allow_nan=False)
-
-
-def _spelled(character: str) -> str:
-    return f"⟨U+{ord(character):04X}⟩"

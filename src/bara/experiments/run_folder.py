@@ -1,6 +1,7 @@
 """The folder a run leaves behind: configuration, ledger, checkpoints and models, result, report."""
 
 import contextlib
+import errno
 import json
 import os
 import shlex
@@ -38,6 +39,7 @@ class RunFolder(contextlib.ExitStack):
 
     def __init__(self, path: Path, config: Config, *, is_new: bool) -> None:
         super().__init__()
+        _check_name(path, "the run's folder")
         self.path = path
         self.config = config
         self._is_new = is_new
@@ -256,6 +258,7 @@ def _with_whole_paths(config: Config) -> Config:
         changes["url"] = whole_url(config.ledger.url)
     if config.ledger.receipt is not None:
         path = Path(config.ledger.receipt).absolute()
+        _check_name(path, "ledger.receipt")
         if not path.parent.is_dir():
             raise ConfigError(f"ledger.receipt is {str(path)!r}; required is a file in a folder that is there")
         if path.exists():
@@ -265,6 +268,17 @@ def _with_whole_paths(config: Config) -> Config:
             )
         changes["receipt"] = str(path)
     return config.model_copy(update={"ledger": config.ledger.model_copy(update=changes)})
+
+
+def _check_name(path: Path, what: str) -> None:
+    """Refuse a name that books cannot hold, or that no file can have."""
+    try:
+        os.stat(str(path).encode())  # noqa: PTH116 - as UTF-8, which a name need not be
+    except (UnicodeEncodeError, ValueError):
+        raise ConfigError(f"{what} is {str(path)!r}; required is a name in UTF-8") from None
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            raise ConfigError(f"{what} is {str(path)!r}: {error.strerror}") from None
 
 
 def terms(config: Config, *, needs_key: bool = True) -> Terms:

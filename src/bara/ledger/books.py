@@ -15,7 +15,18 @@ import sqlalchemy as sa
 from bara.errors import LedgerError, RunStoppedError
 from bara.faults import point
 from bara.ledger import _schema as schema
-from bara.ledger._events import PAGE, START, Chain, Draft, Receipt, canonical, commitment, new_salt, store_redactable
+from bara.ledger._events import (
+    PAGE,
+    START,
+    Chain,
+    Draft,
+    Receipt,
+    canonical,
+    commitment,
+    new_salt,
+    read_body,
+    store_redactable,
+)
 from bara.ledger._reading import (
     award_json,
     bids_json,
@@ -92,7 +103,7 @@ class Books:
         if not chosen:
             return None
         books = cls(store, chosen[0].id, chosen[0].name, terms or Terms())
-        with contextlib.suppress(LedgerError, ValueError):  # an opening that cannot be read is for `verify` to find
+        with contextlib.suppress(LedgerError):  # an opening that cannot be read is for `verify` to find
             opened = {term: books.opening[term] for term in _OPENED if term in books.opening}
             books.terms = replace(books.terms, **opened)
         return books
@@ -106,7 +117,7 @@ class Books:
             body = last_of(connection, self.chain.run, "opened")
         if body is None:
             raise LedgerError(f"run {self.name!r} in {self.store.place} has no opening event; see `bara ledger verify`")
-        return json.loads(body)  # type: ignore[no-any-return]
+        return read_body(body)
 
     @property
     def keeps_bids(self) -> bool:
@@ -157,7 +168,7 @@ class Books:
         """Why the run ended, once it has."""
         with self.store.read() as connection:
             body = last_of(connection, self.chain.run, "closed")
-        return None if body is None else str(json.loads(body)["ended"])
+        return None if body is None else str(read_body(body).get("ended"))
 
     def memory(self, part: str) -> Any:
         """What was last stored as the knowledge of that part, or None."""

@@ -1,9 +1,7 @@
 """Who was promised and paid what, by client and by round, adding up to the micro-unit; as records, CSV and JSON."""
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -23,7 +21,8 @@ from bara.ledger._reading import (
 )
 from bara.ledger._verification import require_whole
 from bara.ledger.books import Books
-from bara.records import decimal_money, show_money
+from bara.records import json_money, show_money
+from bara.text import csv_text
 
 _MONEY = frozenset({"asked", "promised", "paid", "returned", "opened_with", "topped_up", "spent", "outstanding"})
 """Names of amounts, which are micro-units here and decimals in what is exported."""
@@ -210,26 +209,22 @@ def _round_total(number: int, stored: StoredRound, here: list[Line]) -> RoundTot
 
 
 def line_json(record: ClientTotal | RoundTotal | Line) -> dict[str, Any]:
-    """A line with amounts as decimal numbers."""
-    return _decimals(vars(record))
+    """A line with amounts as decimal numbers and, beside them, exactly."""
+    return _amounts(vars(record))
 
 
 def statement_json(account: Statement) -> dict[str, Any]:
     """The whole account."""
-    totals = {"budget": decimal_money(account.budget), "left": decimal_money(account.left)}
     records = {"clients": [*map(line_json, account.clients)], "rounds": [*map(line_json, account.rounds)]}
-    return {
-        **{key: value for key, value in _decimals(vars(account)).items() if key not in records},
-        **totals,
-        **records,
-    }
+    return {**_amounts(vars(account)), **json_money(budget=account.budget, left=account.left), **records}
 
 
 def export_json(books: Books) -> dict[str, Any]:
     """Every event and every promise with what became of it; bids and menus are left out."""
+    own = [line_json(line) for line in lines(books)]  # first: it sees to it that the record is whole
     with books.store.read() as connection:
         events = [{**vars(event), "body": json.loads(event.body)} for event in books.chain.events(connection)]
-    return {"run": books.name, "events": events, "lines": [line_json(line) for line in lines(books)]}
+    return {"run": books.name, "events": events, "lines": own}
 
 
 def table_csv(records: Iterable[ClientTotal | RoundTotal | Line]) -> str:
@@ -249,20 +244,12 @@ def payouts_csv(books: Books) -> str:
     return csv_text(("client", "amount", "rounds", "reference"), rows)
 
 
-def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table in CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(rows)
-    return text.getvalue()
-
-
 def exact_values(record: Any, names: Iterable[str]) -> list[Any]:
     """Some of a record's values, amounts as exact decimals, None where nothing is known."""
     values = ((name, getattr(record, name)) for name in names)
     return [show_money(value) if name in _MONEY and value is not None else value for name, value in values]
 
 
-def _decimals(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: decimal_money(v) if k in _MONEY and v is not None else v for k, v in values.items()}
+def _amounts(values: Mapping[str, Any]) -> dict[str, Any]:
+    shown = [json_money(**{key: value}) if key in _MONEY else {key: value} for key, value in values.items()]
+    return {key: value for one in shown for key, value in one.items()}

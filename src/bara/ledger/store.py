@@ -17,8 +17,11 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchM
 
 from bara.errors import ConfigError, LedgerError, MissingExtraError, NoBooksError
 
-FIRST, HEAD = "0001", "0002"
-"""The versions of the schema; to the newest every ledger is brought when it is opened for writing."""
+VERSIONS = ("0001", "0002")
+"""Of the schema, from the first on."""
+
+HEAD = VERSIONS[-1]
+"""The newest, to which every ledger is brought when it is opened for writing."""
 
 HOSTS = "BARA_LEDGER_HOSTS"
 """The environment variable in which an operator names the database servers that a run's folder may send readers to."""
@@ -174,7 +177,7 @@ class Store:
                 return None
             found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
         version = None if found is None else str(found)
-        if version is not None and version > HEAD:
+        if version not in (None, *VERSIONS):
             raise LedgerError(f"the ledger {self.place} is of schema {version}, this program knows {HEAD}; update it")
         return version
 

@@ -126,6 +126,12 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         if winners:
             updates = self._updates(round, winners)
             refused = refusals(self._state, list(updates.states), self._options.outliers)
+            losses = zip(updates.loss_before, updates.loss_after, strict=True)
+            refused |= {
+                i: "its loss is not finite"
+                for i, told in enumerate(losses)
+                if not np.isfinite([*filter(None, told)]).all()
+            }
             kept = [i for i in range(len(winners)) if i not in refused]
             if not kept:
                 raise TrainingError(
