@@ -95,6 +95,7 @@ def _answer(books: Books, round_number: int, answer: Literal["approved", "declin
 def _writing(books: Books) -> Iterator[sa.Connection]:
     """One commit by an operator, who may have mistyped the key, and a receipt for it."""
     books.check_key()
+    books.check_receipt()
     with books.store.write() as connection:
         yield connection
     books.write_receipt()
