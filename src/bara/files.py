@@ -31,6 +31,14 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         _sync_folder(path.parent)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, so that a power cut takes none of them away with what is in them."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        _sync_folder(path.parent)
+
+
 def write_whole(path: Path, parts: Iterable[str]) -> None:
     """Write a text, part by part, so that at any moment there is the old file or the new one, never half of one."""
     try:

@@ -113,6 +113,14 @@ def test_what_an_operator_says_to_a_copy_that_was_left_behind_is_refused_before_
         assert folder.open_books().receipt() == before
 
 
+@pytest.mark.parametrize("words", [["topup", "5"], ["pause"]])
+def test_what_an_operator_says_to_a_copy_does_not_stop_the_original(tmp_path, words):
+    begin(tmp_path / "run", f"ledger.receipt={tmp_path}/receipt.json")
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    assert bara("ledger", tmp_path / "copy", *words).exit_code == 0
+    assert resume(tmp_path / "run").rounds == 8
+
+
 def test_a_receipt_of_another_record_is_never_replaced(tmp_path):
     begin(tmp_path / "run", f"ledger.receipt={tmp_path}/receipt.json")
     stolen = (tmp_path / "receipt.json").read_text().replace('"head": "', '"head": "0')

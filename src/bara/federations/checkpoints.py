@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bara.errors import TrainingError
-from bara.files import replacing
+from bara.files import make_folder, replacing
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -104,7 +104,7 @@ class CheckpointStore:
         """Save what going on after a round needs: its own model last, with the rounds of the others it needs."""
         if self._folder is None:
             return
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder)
         for other in models.keys() - self._whole - {round}:
             save(self._path(other), models[other], other, durable=self._durable)
         save(self._path(round), models[round], round, {"needs": sorted(models)}, durable=self._durable)
