@@ -33,6 +33,7 @@ VERBS = sorted(
 
 WHICH = st.integers(0, 999)
 FAULTS = st.sampled_from(POINTS).flatmap(lambda name: st.integers(1, 3).map(lambda times: f"{name}@{times}"))
+PLAYED = st.sampled_from([True, True, False])
 DELAYS = st.integers(0, 700).map(lambda milliseconds: milliseconds / 1000)
 
 
@@ -125,11 +126,17 @@ def machine(scene):  # noqa: C901 - as many rules as there are things that happe
             }.get(what, lambda: self.world.delete(place, what))
             self.world.duel(place, place, first, None, after, disturb)
 
-        @rule(which=WHICH)
-        def is_copied(self, which):
-            if self._step("copied", which=which):
+        def _then(self, played, place):
+            """What was just done to a place is looked at, and mostly tried at once."""
+            self.world.check()
+            if played:
+                self.world.sit(place, "settled@2")
+
+        @rule(which=WHICH, played=PLAYED)
+        def is_copied(self, which, played):
+            if self._step("copied", which=which, played=played):
                 self.world.copy(self.world.pick(which))
-                self.world.check()
+                self._then(played, self.world.places[-1])
 
         @rule(which=WHICH)
         def is_moved(self, which):
@@ -137,17 +144,19 @@ def machine(scene):  # noqa: C901 - as many rules as there are things that happe
                 self.world.move(self.world.pick(which))
                 self.world.check()
 
-        @rule(backup=WHICH, which=WHICH)
-        def is_restored_from_a_backup(self, backup, which):
-            if self._step("restored", backup=backup, which=which):
-                self.world.restore(self.world.pick(backup), self.world.pick(which))
-                self.world.check()
+        @rule(backup=WHICH, which=WHICH, played=PLAYED)
+        def is_restored_from_a_backup(self, backup, which, played):
+            if self._step("restored", backup=backup, which=which, played=played):
+                place = self.world.pick(which)
+                self.world.restore(self.world.pick(backup), place)
+                self._then(played, place)
 
-        @rule(backup=WHICH, which=WHICH)
-        def has_an_older_state_put_into_its_file(self, backup, which):
-            if self._step("overwritten", backup=backup, which=which):
-                self.world.overwrite(self.world.pick(backup), self.world.pick(which))
-                self.world.check()
+        @rule(backup=WHICH, which=WHICH, played=PLAYED)
+        def has_an_older_state_put_into_its_file(self, backup, which, played):
+            if self._step("overwritten", backup=backup, which=which, played=played):
+                place = self.world.pick(which)
+                self.world.overwrite(self.world.pick(backup), place)
+                self._then(played, place)
 
         @rule(which=WHICH, what=st.sampled_from(FILES))
         def loses_a_file(self, which, what):
@@ -161,11 +170,12 @@ def machine(scene):  # noqa: C901 - as many rules as there are things that happe
                 self.world.mend(self.world.pick(which))
                 self.world.check()
 
-        @rule(which=WHICH)
-        def is_adopted(self, which):
-            if self._step("adopted", which=which):
-                self.world.operate(self.world.pick(which), "adopt")
-                self.world.check()
+        @rule(which=WHICH, played=PLAYED)
+        def is_adopted(self, which, played):
+            if self._step("adopted", which=which, played=played):
+                place = self.world.pick(which)
+                self.world.operate(place, "adopt")
+                self._then(played, place)
 
         @rule(which=WHICH, verb=st.sampled_from(VERBS))
         def is_operated(self, which, verb):

@@ -212,7 +212,7 @@ class World:
         """A place by any number; the owner's more often than the others'."""
         playable = [place for place in self.places if self.receipt or not place.retired]
         owners = [place for place in playable if place.record == self.owner]
-        order = [*owners * 3, *playable] or self.places
+        order = [*owners * 2, *playable] or self.places
         return order[number % len(order)]
 
     # --- what befalls it ------------------------------------------------------------------------
@@ -413,10 +413,12 @@ class World:
             if not self.receipt.exists():
                 self.receipt.write_text(self.saved_receipt)
             self.saved_receipt = None
+        own = place.path / "config.toml"
         others = [one.path / "config.toml" for one in self.places if (one.path / "config.toml").exists()]
-        if "configuration" in place.missing and others and place.path.exists():
-            shutil.copy(others[0], place.path / "config.toml")
+        if others and place.path.exists() and not own.exists():
+            shutil.copy(others[0], own)
             self.store.rewrite(place)
+        if own.exists():
             place.missing.discard("configuration")
 
     def operate(self, place, verb, *, idle=True):
