@@ -205,7 +205,7 @@ class Books:
             memories: Under `drop`, with a settlement: what allocator and mechanism have learned, by part.
             checkpoint: With a settlement: the digest of what the run would go on from.
         """
-        self._check_receipt()
+        self.check_receipt()
         if isinstance(step, RoundRecord):
             self._settle(step, memories, checkpoint)
             self.write_receipt()
@@ -246,12 +246,12 @@ class Books:
 
     def write_receipt(self) -> None:
         """Write the receipt to its second place, if it has one."""
-        self._check_receipt()
+        self.check_receipt()
         if self.terms.receipt is not None:
             self.receipt().write(self.terms.receipt)
             point("receipt written")
 
-    def _check_receipt(self) -> None:
+    def check_receipt(self) -> None:
         """Refuse to go on from a record that the receipt in the second place is not of, before anything is stored."""
         path = self.terms.receipt
         if path is None or not path.exists():

@@ -49,9 +49,7 @@ def check_place(books: Books) -> None:
     """Refuse to play a copy: the run goes on where it was opened, or where it was adopted since."""
     if books.ended() is not None:  # nothing more is paid, wherever it is shown
         return
-    with books.store.read() as connection:
-        adopted = last_of(connection, books.chain.run, "adopted")
-    place = json.loads(adopted)["place"] if adopted else books.opening.get("place")
+    place = _place(books)
     if place is None:  # opened by an earlier version: it belongs where it is first played again
         with books.store.write() as connection:
             books.chain.append(connection, Draft("adopted", None, {"place": books.store.identity()}))
@@ -60,6 +58,13 @@ def check_place(books: Books) -> None:
             f"run {books.name!r} belongs to {place}, and this is {books.store.identity()}: a copy, a moved folder or "
             "a restored backup; where it alone is to go on, say `bara ledger DIR adopt`"
         )
+
+
+def _place(books: Books) -> str | None:
+    """Where the run belongs; None for one that an earlier version opened."""
+    with books.store.read() as connection:
+        adopted = last_of(connection, books.chain.run, "adopted")
+    return json.loads(adopted)["place"] if adopted else books.opening.get("place")
 
 
 def adopt(books: Books) -> None:
@@ -110,11 +115,13 @@ def _answer(books: Books, round_number: int, answer: Literal["approved", "declin
 
 @contextlib.contextmanager
 def _writing(books: Books) -> Iterator[sa.Connection]:
-    """One commit by an operator, who may have mistyped the key, and a receipt for it."""
+    """One commit by an operator, who may have mistyped the key, and a receipt for it where the run belongs."""
     books.check_key()
+    books.check_receipt()
     with books.store.write() as connection:
         yield connection
-    books.write_receipt()
+    if _place(books) in {None, books.store.identity()}:  # what is said to a copy does not stop the original
+        books.write_receipt()
 
 
 def _refuse_ended(books: Books, connection: sa.Connection, what: str) -> None:

@@ -15,7 +15,7 @@ from bara.ledger import _schema as schema
 from bara.ledger._reading import REFUSALS, asked_prices, by_round, is_paused, last_of, stored_page, topped_up
 from bara.ledger.books import Books, Terms
 from bara.ledger.statements import ClientTotal, Line, round_lines
-from bara.ledger.store import HEAD, VERSIONS, Store
+from bara.ledger.store import HEAD, Store
 
 
 @dataclass(frozen=True)
@@ -240,11 +240,7 @@ def read_books(place: Path | str, run: str | None = None, terms: Terms | None = 
     with contextlib.ExitStack() as stack:
         stack.callback(store.close)
         version = store.version()
-        if (
-            version != HEAD
-            and version is not None
-            and not (version in VERSIONS and store.engine.dialect.name == "sqlite")
-        ):
+        if version not in (None, HEAD) and store.engine.dialect.name != "sqlite":
             raise LedgerError(
                 f"the ledger {store.place} is of schema {version}; required is {HEAD}, to which `bara resume` brings it"
             )

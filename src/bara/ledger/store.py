@@ -148,7 +148,7 @@ class Store:
             raise LedgerError(
                 f"the ledger {self.place} refuses this: {_words(error)}; nothing of it was stored"
             ) from error
-        except (DatabaseError, self._driver.Error) as error:
+        except (DatabaseError, self._driver.Error, UnicodeDecodeError) as error:  # SQLite quotes damaged bytes
             raise LedgerError(
                 f"cannot use the ledger {self.place}: {_words(error)}; this step is stored as a whole or not at all, "
                 "and a run goes on with `bara resume` when the cause is gone"
