@@ -42,7 +42,6 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         _sync_folder(path.parent)
 
 
-<<<<<<< HEAD
 def read_whole(path: "Path | Traversable") -> str:
     """A file's text; of one without an end, like a device, no more than what nobody would have written."""
     with path.open("rb") as file:
@@ -50,14 +49,14 @@ def read_whole(path: "Path | Traversable") -> str:
     if len(content) > LARGEST:
         raise ValueError(f"it has more than {LARGEST >> 20} MB")
     return content.decode()
-=======
+
+
 def make_folder(path: Path) -> None:
     """Make a folder, and those above it, so that a power cut takes none of them away with what is in them."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
         _sync_folder(path.parent)
->>>>>>> machine
 
 
 def write_whole(path: Path, parts: Iterable[str]) -> None:

@@ -15,13 +15,8 @@ from bara.errors import ConfigError, LedgerError, NoBooksError
 from bara.experiments.config import FLOWER_APP, Config, flat
 from bara.experiments.results import Result, read_result
 from bara.faults import point
-<<<<<<< HEAD
-from bara.files import read_small, write_whole
+from bara.files import make_folder, read_small, write_whole
 from bara.ledger import Books, Store, Terms, read_books, stored_receipt, verify
-=======
-from bara.files import make_folder, write_whole
-from bara.ledger import Books, Store, Terms, stored_receipt, verify
->>>>>>> machine
 from bara.ledger.locks import only_process, only_session
 from bara.ledger.operators import check_place, continue_run
 from bara.ledger.store import check_host, whole_url

@@ -143,8 +143,7 @@ class CheckpointStore:
         """Save what going on after a round needs: its own last, with the names and digests of the pieces."""
         if self._folder is None:
             return
-<<<<<<< HEAD
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder)
         for name in pieces.keys() - self._digests.keys():
             self._digests[name] = save(self._path(name), pieces[name], round, durable=self._durable)
         needs = {name: self._digests[name] for name in sorted(pieces)}
@@ -152,14 +151,6 @@ class CheckpointStore:
         self._digests[name] = save(self._path(name), own, round, {**extra, "needs": needs}, durable=self._durable)
         kept = {name, *pieces}
         for old in self._names() - kept - self._before:
-=======
-        make_folder(self._folder)
-        for other in models.keys() - self._whole - {round}:
-            save(self._path(other), models[other], other, durable=self._durable)
-        save(self._path(round), models[round], round, {"needs": sorted(models)}, durable=self._durable)
-        self._whole = self._before | models.keys()
-        for old in self._rounds() - self._whole:
->>>>>>> machine
             self._path(old).unlink()
             self._digests.pop(old, None)
         self._before = kept
