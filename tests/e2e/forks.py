@@ -11,6 +11,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +32,7 @@ SLOW = (
 )
 NEEDED = {
     "simulator": ("bara.experiments.simulation", "sklearn.datasets"),
-    "dashboard": ("bara.dashboard._pages", "starlette.testclient", "typer.testing"),
+    "dashboard": ("bara.dashboard._pages", "starlette.testclient"),
     "postgres": ("psycopg", "sqlalchemy.dialects.postgresql.psycopg"),
 }
 LONGEST = 120  # seconds; nothing here takes three
@@ -61,6 +62,18 @@ class Outcome:
         return self
 
 
+def program(words):
+    """`bara` with these words in this process; returns its exit code."""
+    from bara.cli import main  # noqa: PLC0415 - imported long before the fork
+
+    sys.argv = ["bara", *map(str, words)]
+    try:
+        main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
 class Child:
     """One running `bara`."""
 
@@ -82,14 +95,8 @@ class Child:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(LONGEST)  # a hang is a death by SIGALRM, which no test takes for an answer
             before()
-            from bara.cli import app  # noqa: PLC0415 - imported long before the fork
-
-            app(words)
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+            code = program(words)
         except BaseException:  # noqa: BLE001 - what the interpreter itself would do
-            import traceback  # noqa: PLC0415
-
             traceback.print_exc()
             code = 1
         finally:

@@ -26,7 +26,6 @@ from pathlib import Path
 
 import forks
 import tomli_w
-from typer.testing import CliRunner
 
 from bara.experiments.config import Config, _keys
 from bara.ledger._events import canonical, link
@@ -42,12 +41,15 @@ def limited():
 
 def plainly(words):
     """One command in this process: its exit code, what it printed, and the traceback it would have left."""
-    from bara.cli import app  # noqa: PLC0415 - in the child
-
-    done = CliRunner().invoke(app, [*map(str, words)])
-    broken = done.exception is not None and not isinstance(done.exception, SystemExit)
-    trace = "".join(traceback.format_exception(*done.exc_info)) if broken else ""
-    return {"code": done.exit_code, "words": done.output, "trace": trace}
+    trace, code = "", 1
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as file:
+        sys.stdout = sys.stderr = file
+        try:
+            code = forks.program(words)
+        except Exception:  # noqa: BLE001 - whatever it is, it is to be told
+            trace = traceback.format_exc()
+        file.seek(0)
+        return {"code": code, "words": file.read(), "trace": trace}
 
 
 def problem(answer):

@@ -28,7 +28,7 @@ from bara.ledger.store import Store
 PAGE, SECTOR = 4096, 512
 HEAD = struct.Struct("<cQQQ")
 SOURCE = Path(__file__).with_name("recorder.c")
-PROGRAM = "import sys, power_cuts; power_cuts.same_disk(); from bara.cli import app; app(sys.argv[1:])"
+PROGRAM = "import sys, forks, power_cuts; power_cuts.same_disk(); sys.exit(forks.program(sys.argv[1:]))"
 
 
 def same_disk():
