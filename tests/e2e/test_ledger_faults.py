@@ -298,7 +298,8 @@ def test_another_runs_receipt_is_not_written_over(tmp_path):
 def test_a_second_ctrl_c_stops_at_once_and_costs_nothing(tmp_path):
     """The fourth round waits for a file that comes only after the second interruption."""
     gated = ["federation.engine=hostile:Hostile", "clients.count=8", "budget.total=300", "budget.max_rounds=6"]
-    there = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent / "dashboard")}
+    path = os.pathsep.join([str(Path(__file__).parent.parent / "dashboard"), os.environ.get("PYTHONPATH", "")])
+    there = {**os.environ, "PYTHONPATH": path}
     gate = tmp_path / "gate"
     gate.touch()
     bara("run", "--out", tmp_path / "whole", changes=[*gated, f"federation.gate={gate}"], environment=there)
