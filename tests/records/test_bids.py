@@ -55,7 +55,10 @@ def test_one_price_a_client_is_required():
         Bids(("ann",), np.array([1, 2]))
 
 
-@given(st.dictionaries(st.text(min_size=1, max_size=5), st.integers(1, 100), max_size=20), st.randoms())
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=5)
+
+
+@given(st.dictionaries(NAMES, st.integers(1, 100), max_size=20), st.randoms())
 def test_property_the_order_of_arrival_leaves_no_trace(prices, random):
     arrived = list(prices)
     random.shuffle(arrived)
@@ -84,3 +87,9 @@ def test_what_the_caller_does_to_its_own_array_does_not_reach_the_record():
     bids = Bids(("ann", "bob"), prices)
     prices[0] = 1
     assert bids.prices.tolist() == [5, 6]
+
+
+@pytest.mark.parametrize("name", [7, None, b"ann", "half \ud800", "an\0n"])
+def test_a_name_that_no_ledger_can_hold_is_refused(name):
+    with pytest.raises(InvalidBidError, match=r"a client is named .*; required is a text"):
+        Bids.of({"ann": 1, name: 1})
