@@ -31,14 +31,6 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         _sync_folder(path.parent)
 
 
-def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, so that a power cut takes none of them away with what is in them."""
-    if not path.is_dir():
-        make_folder(path.parent)
-        path.mkdir(exist_ok=True)
-        _sync_folder(path.parent)
-
-
 def write_whole(path: Path, parts: Iterable[str]) -> None:
     """Write a text, part by part, so that at any moment there is the old file or the new one, never half of one."""
     try:
@@ -46,6 +38,14 @@ def write_whole(path: Path, parts: Iterable[str]) -> None:
             file.writelines(part.encode() for part in parts)
     except OSError as error:
         raise LedgerError(f"cannot write {path}: {error.strerror}; the run goes on with `bara resume`") from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, so that a power cut takes none of them away with what is in them."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:
