@@ -51,14 +51,6 @@ def read_whole(path: "Path | Traversable") -> str:
     return content.decode()
 
 
-def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, so that a power cut takes none of them away with what is in them."""
-    if not path.is_dir():
-        make_folder(path.parent)
-        path.mkdir(exist_ok=True)
-        _sync_folder(path.parent)
-
-
 def write_whole(path: Path, parts: Iterable[str]) -> None:
     """Write a text, part by part, so that at any moment there is the old file or the new one, never half of one."""
     try:
@@ -77,6 +69,14 @@ def read_small(path: Path, most: int = 1 << 20) -> str:
         if found.st_size > most:
             raise OSError(errno.EFBIG, f"it has {found.st_size:,} bytes, at most {most:,} are read", str(path))
         return file.read(most).decode()
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, so that a power cut takes none of them away with what is in them."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:
