@@ -34,7 +34,8 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
                 os.fsync(file.fileno())
         beside.replace(path)
     except OSError as error:
-        error.filename = str(path)  # the name beside it is nobody's, and a write that fails names no file
+        if error.errno is not None:
+            error.filename = str(path)  # the name beside it is nobody's, and a write that fails names no file
         raise
     finally:
         beside.unlink(missing_ok=True)
