@@ -61,7 +61,7 @@ class Saving(Strangers):
     """Saves a model that is large."""
 
     def train(self, round, award):
-        CheckpointStore(Path(), durable=True).put(round, {round: {"state": np.zeros(50_000)}})
+        CheckpointStore(Path(), durable=True).put(round, {"state": np.zeros(50_000)})
         return super().train(round, award)
 
 def slow():
@@ -218,7 +218,7 @@ def test_every_amount_in_json_stands_beside_its_exact_text(here):
     assert run == result(here / "one")
     for tree in (run, account, export):
         found = list(amounts(tree))
-        assert len(found) > 10
+        assert len(found) > 8
         assert all(float(exact) == number for exact, number in found)
 
 
