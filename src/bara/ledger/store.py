@@ -328,19 +328,16 @@ def _generation(folder: Path) -> int:
 
     (Of the ledger's own file it cannot be asked: closing it once more would let go of SQLite's locks.)
     """
-    try:
+    with contextlib.suppress(ImportError, OSError):
         import fcntl  # noqa: PLC0415 - not everywhere
 
         file = os.open(folder, os.O_RDONLY)
         try:
-            (found,) = struct.unpack(
-                "l", fcntl.ioctl(file, 0x80087601, bytes(struct.calcsize("l")))
-            )  # FS_IOC_GETVERSION
+            found = fcntl.ioctl(file, 0x80087601, bytes(struct.calcsize("l")))  # FS_IOC_GETVERSION
         finally:
             os.close(file)
-    except (ImportError, OSError):
-        return 0
-    return int(found) & 0xFFFFFFFF
+        return int(struct.unpack("l", found)[0]) & 0xFFFFFFFF
+    return 0
 
 
 def _words(error: Exception) -> str:
