@@ -101,18 +101,7 @@ def load(path: Path) -> Checkpoint:
     return Checkpoint(arrays, about["round"], about["extra"], told if isinstance(told, str) else None)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Restored:
-    """A checkpoint that is whole.
-
-    Attributes:
-        own: What was saved after its round.
-        pieces: What it needs beside that, by name.
-    """
-
-    own: Checkpoint
-    pieces: Mapping[str, Checkpoint]
+Restored = tuple[Checkpoint, Mapping[str, Checkpoint]]
 
 
 @final
@@ -138,7 +127,6 @@ class CheckpointStore:
         round: int,  # noqa: A002
         own: Arrays,
         pieces: Mapping[str, Arrays] = MappingProxyType({}),
-        extra: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """Save what going on after a round needs: its own last, with the names and digests of the pieces."""
         if self._folder is None:
@@ -148,7 +136,7 @@ class CheckpointStore:
             self._digests[name] = save(self._path(name), pieces[name], round, durable=self._durable)
         needs = {name: self._digests[name] for name in sorted(pieces)}
         name = round_name(round)
-        self._digests[name] = save(self._path(name), own, round, {**extra, "needs": needs}, durable=self._durable)
+        self._digests[name] = save(self._path(name), own, round, {"needs": needs}, durable=self._durable)
         kept = {name, *pieces}
         for old in self._names() - kept - self._before:
             self._path(old).unlink()
@@ -160,7 +148,7 @@ class CheckpointStore:
         return self._digests.get(round_name(round))
 
     def newest(self, last: int, committed: Callable[[int], str | None] | None = None) -> Restored | None:
-        """The newest whole checkpoint that is not later than round `last`, with all that it needs.
+        """The newest whole checkpoint that is not later than round `last`, and the pieces it needs, by name.
 
         Args:
             last: The round.
@@ -173,13 +161,12 @@ class CheckpointStore:
                 self._path(rounds.pop(later)).unlink()
         for number in sorted(rounds.keys() & range(last + 1), reverse=True):
             with suppress(TrainingError):
-                found = self._restored(rounds[number])
-                if committed is not None and committed(number) != found.own.digest:
+                own, pieces = self._restored(rounds[number])
+                if committed is not None and committed(number) != own.digest:
                     continue
-                self._digests = {name: one.digest for name, one in found.pieces.items()}
-                self._digests[rounds[number]] = found.own.digest
+                self._digests = {name: one.digest for name, one in {**pieces, rounds[number]: own}.items()}
                 self._before = set(self._digests)
-                return found
+                return own, pieces
         return None
 
     def _restored(self, name: str) -> Restored:
@@ -192,7 +179,7 @@ class CheckpointStore:
         pieces = {needed: load(self._path(needed)) for needed in needs}
         if any(needs[needed] != piece.digest for needed, piece in pieces.items()):
             raise TrainingError(f"{name} needs pieces that are not those it was saved with")
-        return Restored(own, pieces)
+        return own, pieces
 
     def _names(self) -> set[str]:
         return set() if self._folder is None else {path.stem for path in self._folder.glob("*.npz")}

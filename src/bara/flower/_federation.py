@@ -141,9 +141,10 @@ class FlowerFederation(contextlib.ExitStack):
         found = self._checkpoints.newest(last, committed)
         if found is None:
             return 0
-        self._last = found.own.round
-        self._model = self.result.arrays = _record(_of(_MODEL, found.own.arrays))
-        strategies.restore(self._strategy, _of(_STRATEGY, found.own.arrays))
+        own, _ = found
+        self._last = own.round
+        self._model = self.result.arrays = _record(_of(_MODEL, own.arrays))
+        strategies.restore(self._strategy, _of(_STRATEGY, own.arrays))
         return self._last
 
     def sealed(self, round: int) -> str | None:  # noqa: A002

@@ -92,10 +92,11 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         found = self._checkpoints.newest(last, committed)
         if found is None:
             return 0
-        models = {round_name(found.own.round): found.own, **found.pieces}
+        own, pieces = found
+        models = {round_name(own.round): own, **pieces}
         self._restored = {int(name.removeprefix("round-")): model.state for name, model in models.items()}
-        self.restore(found.own.state)
-        return found.own.round
+        self.restore(own.state)
+        return own.round
 
     def sealed(self, round: int) -> str | None:  # noqa: A002 - a round is a round
         """The digest of that round's checkpoint, where it has one."""
