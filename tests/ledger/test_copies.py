@@ -12,7 +12,7 @@ from bara.cli import app
 from bara.errors import LedgerError
 from bara.experiments import Config, run
 from bara.experiments.run_folder import RunFolder
-from bara.ledger import operators, verify
+from bara.ledger import Terms, operators, signatures, verify
 from bara.ledger.signatures import client_receipt
 from bara.ledger.statements import export_json, lines, own_statement, payouts_csv, statement
 from bara.records import RoundRecord
@@ -112,6 +112,21 @@ def test_what_an_operator_says_to_a_copy_that_was_left_behind_is_refused_before_
     assert re.search("is not of this record|not whole: event .* the receipt", refused.output)
     with RunFolder.find(tmp_path / "copy") as folder:
         assert folder.open_books().receipt() == before
+
+
+def test_what_is_signed_is_as_old_as_the_head_it_is_signed_with(open_books, play_into, monkeypatch):
+    books = open_books(terms=Terms(key=b"secret"))
+    winner = play_into(books, 9)[1].award.clients[0]
+    before = books.receipt().events
+
+    def go_on(*arguments):
+        found = own_statement(*arguments)
+        operators.pause(books)
+        return found
+
+    monkeypatch.setattr(signatures, "own_statement", go_on)
+    assert client_receipt(books, winner)["events"] == before
+    assert books.receipt().events == before + 1
 
 
 def test_nothing_is_added_to_a_record_that_is_not_whole(tmp_path):

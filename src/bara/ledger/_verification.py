@@ -64,9 +64,10 @@ def require_whole(books: Books, *, needs_key: bool = False) -> None:
         books: Whose record.
         needs_key: Refuse a chain with a key where that key is not at hand; otherwise all but the hashes is checked.
     """
+    receipt = stored_receipt(books)  # before the first look at a run that may go on
     if books.chain.key is not None:
         books.check_key()
-    finding = verify(books, stored_receipt(books), needs_key=needs_key)
+    finding = verify(books, receipt, needs_key=needs_key)
     if not finding.ok:
         raise LedgerError(
             f"the record of run {books.name!r} is not whole: event {finding.wrong}: {finding.problem}; nothing of it "

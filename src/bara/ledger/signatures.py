@@ -23,8 +23,8 @@ def public_key(books: Books) -> str:
 
 def client_receipt(books: Books, client: str) -> dict[str, Any]:
     """One client's own statement, the ledger's head, and a signature over both. Amounts are micro-units."""
-    total, own = own_statement(books, client)
-    head = books.receipt()
+    with books.store.read():
+        (total, own), head = own_statement(books, client), books.receipt()
     rounds = [
         {"round": line.round, "promised": line.promised, "paid": line.paid, "reason": line.reason} for line in own
     ]

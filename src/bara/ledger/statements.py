@@ -132,18 +132,18 @@ class Statement:
 
 def lines(books: Books, client: str | None = None) -> Iterator[Line]:
     """Every winner of every round, or one client's own rounds, in which nobody else's bid is seen."""
-    require_whole(books)
     with books.store.read() as connection:
+        require_whole(books)
         for number, stored in stored_rounds(connection, books.chain.run):
             yield from (line for line in round_lines(number, stored) if client in (None, line.client))
 
 
 def statement(books: Books, *, needs_key: bool = False) -> Statement:
     """The whole account, of a record that is whole (`require_whole`)."""
-    require_whole(books, needs_key=needs_key)
     clients: dict[str, ClientTotal] = {}
     rounds, outstanding = [], 0
     with books.store.read() as connection:
+        require_whole(books, needs_key=needs_key)
         for number, stored in stored_rounds(connection, books.chain.run):
             here = list(round_lines(number, stored))
             for line in here:
@@ -221,8 +221,8 @@ def statement_json(account: Statement) -> dict[str, Any]:
 
 def export_json(books: Books) -> dict[str, Any]:
     """Every event and every promise with what became of it; bids and menus are left out."""
-    own = [line_json(line) for line in lines(books)]  # first: it sees to it that the record is whole
     with books.store.read() as connection:
+        own = [line_json(line) for line in lines(books)]  # first: it sees to it that the record is whole
         events = [{**vars(event), "body": json.loads(event.body)} for event in books.chain.events(connection)]
     return {"run": books.name, "events": events, "lines": own}
 

@@ -6,6 +6,7 @@ import shlex
 import socket
 import sqlite3
 import struct
+import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -43,6 +44,7 @@ class Store:
         self._driver: Any = engine.dialect.loaded_dbapi
         self._file: list[int] | None = None  # which file it is, while it is written to
         self._unlocked: Path | None = None  # a file that is only read
+        self._looks = threading.local()
         self.place = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
 
     @classmethod
@@ -134,10 +136,15 @@ class Store:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """One consistent look."""
+        """One consistent look; one within another, in a thread, is the same: what is verified is what is shown."""
+        outer: sa.Connection | None = getattr(self._looks, "now", None)
+        if outer is not None and not outer.closed:
+            yield outer
+            return
         with self._at_rest(), self._clear_errors(), self.engine.begin() as connection:
             if self.engine.dialect.name == "postgresql":  # else each statement would see another moment
                 connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._looks.now = connection
             yield connection
 
     @contextlib.contextmanager
