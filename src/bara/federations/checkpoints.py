@@ -137,15 +137,15 @@ class CheckpointStore:
         self,
         round: int,  # noqa: A002
         own: Arrays,
-        pieces: Mapping[str, Arrays] = MappingProxyType({}),
+        pieces: Mapping[str, Callable[[], Arrays]] = MappingProxyType({}),
         extra: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """Save what going on after a round needs: its own last, with the names and digests of the pieces."""
+        """Save what going on after a round needs: new pieces first, its own last, with the digests of all."""
         if self._folder is None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         for name in pieces.keys() - self._digests.keys():
-            self._digests[name] = save(self._path(name), pieces[name], round, durable=self._durable)
+            self._digests[name] = save(self._path(name), pieces[name](), round, durable=self._durable)
         needs = {name: self._digests[name] for name in sorted(pieces)}
         name = round_name(round)
         self._digests[name] = save(self._path(name), own, round, {**extra, "needs": needs}, durable=self._durable)

@@ -68,16 +68,26 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What came of an award: who delivered, who did not and why, and the model afterwards."""
+    """What came of an award.
+
+    Attributes:
+        evaluation: The model afterwards.
+        delivered: Who delivered, and what the server saw of it.
+        void: Who did not, and why.
+        ages: How many updates of earlier rounds the model was made of, too, by their age in rounds.
+        forgotten: Whose remembered updates were let go before this round.
+    """
 
     evaluation: Evaluation
     delivered: Mapping[str, Evidence] = field(default_factory=dict)
     void: Mapping[str, str] = field(default_factory=dict)
+    ages: Mapping[int, int] = field(default_factory=dict)
+    forgotten: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Freeze the mappings."""
-        object.__setattr__(self, "delivered", MappingProxyType(dict(self.delivered)))
-        object.__setattr__(self, "void", MappingProxyType(dict(self.void)))
+        for name in ("delivered", "void", "ages"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     @classmethod
     def complete(cls, award: Award, evaluation: Evaluation) -> Self:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self, final
 
@@ -11,7 +12,8 @@ import numpy as np
 from bara.errors import TrainingError
 from bara.faults import point
 from bara.federations.bidding import Bidders
-from bara.federations.checkpoints import CheckpointStore, round_name, save
+from bara.federations.checkpoints import Arrays, CheckpointStore, round_name, save
+from bara.federations.memory import UpdateMemory, Variant
 from bara.federations.screening import refusals
 from bara.federations.simulator.aggregation import aggregate
 from bara.federations.simulator.conduct import Conduct
@@ -30,6 +32,8 @@ class ServerOptions:
         evidence: Measure each client's own loss before and after training, too.
         outliers: Refuse updates so many robust deviations farther from the others than is usual; None for all.
         same_held_out: Decide and report on one and the same held-out set, as the paper does.
+        memory: What becomes of the updates of clients who are not recruited this round (`bara.federations.memory`).
+        forget_after: Rounds without a bid after which a client's update is forgotten.
         average_last: Also keep the average of so many last models.
         checkpoint_every: Save a checkpoint every so many rounds; 0 for none. A resumed run trains again what came
             after the last one.
@@ -40,6 +44,8 @@ class ServerOptions:
     evidence: bool
     outliers: float | None
     same_held_out: bool
+    memory: Variant
+    forget_after: int
     average_last: int
     checkpoint_every: int
     folder: Path | None
@@ -66,6 +72,9 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         self._options = options
         self._state = engine.start()
         self._kept = KeptModels(options.average_last)
+        self._memory = None
+        if options.memory != "off":
+            self._memory = UpdateMemory(corrected=options.memory == "corrected", folder=options.folder)
         self._checkpoints = CheckpointStore(options.folder, durable=False)
         self._restored: Mapping[int, State] = {}
         self._index = {client: i for i, client in enumerate(bidders.clients)}
@@ -92,9 +101,12 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         found = self._checkpoints.newest(last, committed)
         if found is None:
             return 0
-        models = {round_name(found.own.round): found.own, **found.pieces}
-        self._restored = {int(name.removeprefix("round-")): model.state for name, model in models.items()}
+        models = {name: one.state for name, one in found.pieces.items() if name.startswith("round-")}
+        self._restored = {int(name.removeprefix("round-")): state for name, state in models.items()}
+        self._restored[found.own.round] = found.own.state
         self.restore(found.own.state)
+        if self._memory is not None:
+            self._memory.restore(found.own.arrays, found.own.extra["memory"], found.pieces)
         return found.own.round
 
     def sealed(self, round: int) -> str | None:  # noqa: A002 - a round is a round
@@ -118,6 +130,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
     def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
         """Train the winners, drop what did not arrive or cannot be used, aggregate, evaluate."""
         self.bidders.tell(round, award)
+        forgotten = self._forget_absent(round)
         void = self._conduct.absent(round, award.clients)
         # In the order of the clients, not of the auction: the sum is then the same whoever was cheapest.
         winners = sorted((client for client in award.clients if client not in void), key=self._index.__getitem__)
@@ -135,12 +148,21 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             void |= {winners[i]: reason for i, reason in refused.items()}
             weights = self._weights(award, winners, updates)
             state = aggregate(updates, [weight if i in kept else 0.0 for i, weight in enumerate(weights)])
+            if self._memory is not None:
+                fresh = {winners[i]: (updates.states[i], weights[i]) for i in kept}
+                self._remember(self._memory, round, fresh, state)
             delivered = {winners[i]: _evidence(updates, i) for i in kept}
         evaluation = self._evaluation(state)
         self._state = state
         self._kept.tell(round, state, evaluation.accuracy)
         self._checkpoint(round)
-        return Delivery(evaluation, delivered, void)
+        ages = self._memory.ages(round) if self._memory is not None and delivered else {}
+        return Delivery(evaluation, delivered, void, ages, forgotten)
+
+    def forget(self, client: str, round: int) -> None:  # noqa: A002
+        """Let go of what that client taught before that round."""
+        if self._memory is not None:
+            self._memory.forget(client, round - 1)
 
     def finish(self) -> dict[str, dict[str, float]]:
         """Evaluate and save what is kept beside the last model: the best on validation, the average of the last."""
@@ -154,6 +176,24 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
                 made_in = self._kept.best_round if name == "best" else last
                 save(self._options.folder / f"model-{name}.npz", state, made_in, {"model": name})
         return {name: {"accuracy": e.reported_accuracy, "loss": e.reported_loss or 0.0} for name, e in found.items()}
+
+    def _forget_absent(self, round: int) -> tuple[str, ...]:  # noqa: A002
+        if self._memory is None:
+            return ()
+        return self._memory.forget_absent(round, self.bidders.away(round), self._options.forget_after)
+
+    def _remember(
+        self,
+        memory: UpdateMemory,
+        round: int,  # noqa: A002
+        fresh: Mapping[str, tuple[State, float]],
+        state: State,
+    ) -> None:
+        """Put what everybody taught in the place of what the winners did; statistics (of batch norm) stay theirs."""
+        learned = self._engine.layout.learned
+        start = self._state[:learned]
+        memory.tell(round, {client: (sent[:learned] - start, weight) for client, (sent, weight) in fresh.items()})
+        state[:learned] = start + memory.mean()
 
     def _updates(self, round: int, winners: Sequence[str]) -> Updates:  # noqa: A002
         clients = [self._index[client] for client in winners]
@@ -178,8 +218,16 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
     def _checkpoint(self, round: int) -> None:  # noqa: A002
         every = self._options.checkpoint_every
         if self._options.folder is not None and every and round % every == 0:
-            models = {round_name(number): {"state": state} for number, state in self._kept.states.items()}
-            self._checkpoints.put(round, models.pop(round_name(round)), models)
+            pieces: dict[str, Callable[[], Arrays]] = {
+                round_name(number): partial(dict, state=state) for number, state in self._kept.states.items()
+            }
+            own, extra = {"state": self._state}, {}
+            if self._memory is not None:
+                arrays, extra["memory"] = self._memory.state()
+                own |= arrays
+                pieces |= self._memory.pieces()
+            del pieces[round_name(round)]
+            self._checkpoints.put(round, own, pieces, extra)
             point("state saved")
 
 
