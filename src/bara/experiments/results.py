@@ -5,15 +5,17 @@ import json
 import math
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
 from bara.errors import ConfigError, InvalidRecordError
 from bara.federations.bidding import Bidders
-from bara.records import Belief, Purse, RoundRecord, decimal_money
+from bara.federations.kept_models import taken_home
+from bara.records import Belief, Evaluation, Purse, RoundRecord, decimal_money
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,16 @@ class Result:
         rounds: How many rounds were played.
         ended: Why the run ended.
         accuracy_final: The accuracy of the final model.
+        accuracy_kept: The accuracy of the model that is kept: of the last, the average and the best that of the lowest
+            validation loss; the last where nothing else was kept or selected.
         accuracy_last10: The mean over the last ten rounds.
         accuracy_best: The best round's.
         payments: What each client was paid in all.
         history: The rounds: round, n, cost, accuracy, loss; and, where the allocator tells, `estimate` (the final
             accuracy it estimated from that round alone) and `forecast` (low, mean and high of its plan then).
         belief: What the allocator believed at the end, where it tells.
-        models: How good the models kept beside the final one are, where any are.
+        kept: Which model that is: `final`, `average` or `best`.
+        models: How good each of them is, where there are several.
         privacy: What privacy each client has spent (`bara.experiments.privacy_accounting`); None where none is traded.
         lying: What strategic bidding earned (see `bara.experiments.runs`), or None where nobody lies.
         setting: Which setting of a suite it was, or None outside of one.
@@ -53,11 +58,13 @@ class Result:
     rounds: int
     ended: str
     accuracy_final: float
+    accuracy_kept: float
     accuracy_last10: float
     accuracy_best: float
     payments: dict[str, float] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     belief: dict[str, Any] | None = None
+    kept: str = "final"
     models: dict[str, dict[str, float]] = field(default_factory=dict)
     lying: dict[str, float] | None = None
     privacy: dict[str, dict[str, float]] | None = None
@@ -100,28 +107,39 @@ class Summary:
         if self.bidders is not None:
             self._count_profit(record, self.bidders)
 
-    def result(self, ended: str, belief: Belief | None = None, **identity: Any) -> Result:
+    def result(
+        self,
+        ended: str,
+        belief: Belief | None = None,
+        models: Mapping[str, Evaluation] = MappingProxyType({}),
+        **identity: Any,
+    ) -> Result:
         """What the run came to.
 
         Args:
             ended: Why it ended.
             belief: What the allocator believes after the last round.
+            models: What may be taken home.
             **identity: The result's other fields.
         """
         if self._purse is None:
             raise InvalidRecordError("a run without a round has no result")
         self._believe(belief)
+        kept = taken_home(models) if models else "final"
         return Result(
             budget=decimal_money(self._purse.total),
             spent=decimal_money(self._purse.spent),
             rounds=self._purse.round - 1,
             ended=ended,
             accuracy_final=self._accuracy[-1],
+            accuracy_kept=models[kept].reported_accuracy if models else self._accuracy[-1],
             accuracy_last10=fmean(self._accuracy[1:][-10:] or self._accuracy),
             accuracy_best=max(self._accuracy),
             payments={client: decimal_money(paid) for client, paid in self._payments.most_common()},
             history=self._history(),
             belief=None if belief is None else asdict(belief),
+            kept=kept,
+            models={name: _scores(one) for name, one in models.items()},
             **identity,
         )
 
@@ -150,13 +168,17 @@ class Summary:
         self.profit += sum(paid[client] - costs[client] for client in bidders.strategic if client in paid)
 
 
+def _scores(evaluation: Evaluation) -> dict[str, float]:
+    return {"accuracy": evaluation.reported_accuracy, "loss": evaluation.reported_loss or 0.0}
+
+
 def _known(number: float) -> float | None:
     return None if math.isnan(number) else number
 
 
 COLUMNS = (
     *("setting", "allocator", "mechanism", "dataset", "seed"),
-    *("accuracy_final", "accuracy_last10", "accuracy_best", "spent", "rounds", "ended"),
+    *("accuracy_final", "accuracy_kept", "accuracy_last10", "accuracy_best", "spent", "rounds", "ended"),
 )
 """What a table of runs says of each."""
 
@@ -164,8 +186,9 @@ COLUMNS = (
 def read_result(path: Path) -> Result:
     """What a run left in that file."""
     try:
-        return Result(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError) as error:
+        tree = json.loads(path.read_text())
+        return Result(**{"accuracy_kept": tree["accuracy_final"], **tree})  # earlier versions selected nothing
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise ConfigError(f"{str(path)!r} holds no run's result: {error}") from None
 
 

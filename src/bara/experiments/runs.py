@@ -16,7 +16,7 @@ from bara.experiments.results import Result, Summary
 from bara.experiments.run_folder import RunFolder
 from bara.federations.bidding import Bidders
 from bara.protocols import Believer, Federation, requirements_of
-from bara.records import RoundRecord, decimal_money
+from bara.records import Evaluation, RoundRecord, decimal_money
 from bara.session import Session, Step
 
 Observer = Callable[[Step], None]
@@ -27,8 +27,8 @@ Observer = Callable[[Step], None]
 class Keeps(Protocol):
     """A federation that keeps models beside the final one."""
 
-    def finish(self) -> dict[str, dict[str, float]]:
-        """Save them, and say how good each is."""
+    def finish(self) -> dict[str, Evaluation]:
+        """Save them, and say how good each is; the last one is `final`."""
         ...
 
 

@@ -153,7 +153,7 @@ class FlowerFederation(contextlib.ExitStack):
     def replay(self, record: RoundRecord) -> None:
         """Nothing beside the checkpoint needs to be known again."""
 
-    def finish(self) -> dict[str, dict[str, float]]:
+    def finish(self) -> dict[str, Evaluation]:
         """Save the final model."""
         if self._options.folder is not None:
             save(self._options.folder / "model-final.npz", _numpy(self._model), self._last, {"model": "final"})

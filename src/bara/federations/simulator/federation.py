@@ -13,12 +13,12 @@ from bara.errors import TrainingError
 from bara.faults import point
 from bara.federations.bidding import Bidders
 from bara.federations.checkpoints import Arrays, CheckpointStore, round_name, save
+from bara.federations.kept_models import KeptModels, taken_home
 from bara.federations.memory import UpdateMemory, Variant
 from bara.federations.screening import refusals
 from bara.federations.simulator.aggregation import aggregate
 from bara.federations.simulator.conduct import Conduct
 from bara.federations.simulator.engine import Engine, State, Updates
-from bara.federations.simulator.kept_models import KeptModels
 from bara.protocols import Capabilities
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
 
@@ -117,7 +117,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         """Pass a round up to the checkpoint: bidders learn, and the models kept beside the last are kept again."""
         self.bidders.tell(record.round, record.awarded.award)
         if record.round in self._restored:
-            self._kept.tell(record.round, self._restored[record.round], record.evaluation.accuracy)
+            self._kept.tell(record.round, {"state": self._restored[record.round]}, record.evaluation.accuracy)
 
     def evaluate(self) -> Evaluation:
         """The model on the validation part, for decisions, and on the test part, for reports."""
@@ -154,7 +154,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             delivered = {winners[i]: _evidence(updates, i) for i in kept}
         evaluation = self._evaluation(state)
         self._state = state
-        self._kept.tell(round, state, evaluation.accuracy)
+        self._kept.tell(round, {"state": state}, evaluation.accuracy)
         self._checkpoint(round)
         ages = self._memory.ages(round) if self._memory is not None and delivered else {}
         return Delivery(evaluation, delivered, void, ages, forgotten)
@@ -164,18 +164,19 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         if self._memory is not None:
             self._memory.forget(client, round - 1)
 
-    def finish(self) -> dict[str, dict[str, float]]:
-        """Evaluate and save what is kept beside the last model: the best on validation, the average of the last."""
-        if self._kept.best_round < 0:
-            return {}
-        kept = {"best": self._kept.best, "average": self._kept.average}
-        found = {name: self._evaluation(state) for name, state in kept.items()}
-        if self._options.folder is not None:
-            last = max(self._kept.states)
-            for name, state in {"final": self._state, **kept}.items():
+    def finish(self) -> dict[str, Evaluation]:
+        """Evaluate what may be taken home, and save it."""
+        models = self._kept.by_name
+        found = {name: self._evaluation(model["state"]) for name, model in models.items()}
+        if models and self._options.folder is not None:
+            last = max(self._kept.by_round)
+            kept = taken_home(found)
+            for name, model in models.items():
                 made_in = self._kept.best_round if name == "best" else last
-                save(self._options.folder / f"model-{name}.npz", state, made_in, {"model": name})
-        return {name: {"accuracy": e.reported_accuracy, "loss": e.reported_loss or 0.0} for name, e in found.items()}
+                save(self._options.folder / f"model-{name}.npz", model, made_in, {"model": name})
+            made_in = self._kept.best_round if kept == "best" else last
+            save(self._options.folder / "model.npz", models[kept], made_in, {"model": kept})
+        return found
 
     def _forget_absent(self, round: int) -> tuple[str, ...]:  # noqa: A002
         if self._memory is None:
@@ -219,7 +220,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         every = self._options.checkpoint_every
         if self._options.folder is not None and every and round % every == 0:
             pieces: dict[str, Callable[[], Arrays]] = {
-                round_name(number): partial(dict, state=state) for number, state in self._kept.states.items()
+                round_name(number): partial(dict, model) for number, model in self._kept.by_round.items()
             }
             own, extra = {"state": self._state}, {}
             if self._memory is not None:
