@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,13 +45,22 @@ SHARE_OF_RAM = 0.25
 PREFIX = "updates-"
 
 
-@final
-@dataclass(eq=False)
-class _Row:
-    """A client's last update, less the correction at the time; so that one sum corrects all."""
+class Fresh(NamedTuple):
+    """An update that was accepted: the difference that training made, its weight, and what else to know of it."""
 
     update: Vector
     weight: float
+    note: str = ""
+
+
+@final
+@dataclass(eq=False)
+class _Row:
+    """A client's last update, less the correction at the time, so that one sum corrects all."""
+
+    update: Vector
+    weight: float
+    note: str
     round: int
 
 
@@ -74,21 +83,19 @@ class UpdateMemory:
         self._away: dict[str, int] = {}  # since which round a client has not bid
         self._forgotten: dict[str, int] = {}  # after which round
 
-    def __contains__(self, client: str) -> bool:
-        """Whether something is remembered of that client."""
-        return client in self._rows
+    @property
+    def clients(self) -> Collection[str]:
+        """Of whom something is remembered."""
+        return self._rows.keys()
 
-    def tell(self, round: int, fresh: Mapping[str, tuple[Vector, float]]) -> None:  # noqa: A002 - a round is a round
-        """Remember these updates, each with its weight, in the place of what was known of their clients."""
+    def tell(self, round: int, fresh: Mapping[str, Fresh]) -> None:  # noqa: A002 - a round is a round
+        """Remember these updates in the place of what was known of their clients."""
         if self._corrected:
-            self._correct({client: update for client, (update, _) in fresh.items() if client in self._rows})
-        for client, (update, weight) in fresh.items():
-            row = self._rows.get(client) or _Row(self._vector(len(update)), weight, round)
-            np.copyto(row.update, update)
+            self._correct({client: one.update for client, one in fresh.items() if client in self._rows})
+        for client, one in fresh.items():
+            self._put(round, client, one)
             if self._correction is not None:
-                row.update -= self._correction
-            row.weight, row.round = weight, round
-            self._rows[client] = row
+                self._rows[client].update -= self._correction
 
     def mean(self) -> Vector:
         """The mean of everything that is remembered, by weight; summed in the order of the clients' names."""
@@ -100,13 +107,13 @@ class UpdateMemory:
             mean += np.multiply(row.update, np.float32(row.weight / total), out=scaled)
         return mean
 
-    def remembered(self, round: int) -> Iterator[tuple[str, Vector, float]]:  # noqa: A002
-        """Clients without a fresh update this round: the update they are taken to have now, and its weight."""
+    def remembered(self, round: int) -> Iterator[tuple[str, Fresh]]:  # noqa: A002
+        """Clients without a fresh update this round, each with the update it is taken to have now."""
         for client in sorted(self._rows):
             row = self._rows[client]
             if row.round != round:
                 update = row.update if self._correction is None else row.update + self._correction
-                yield client, update, row.weight
+                yield client, Fresh(update, row.weight, row.note)
 
     def ages(self, round: int) -> dict[int, int]:  # noqa: A002
         """How many updates are how many rounds old, the fresh ones not among them."""
@@ -148,24 +155,22 @@ class UpdateMemory:
         self._away, self._forgotten = dict(extra["away"]), dict(extra["forgotten"])
         updates = {int(name.removeprefix(PREFIX)): one for name, one in pieces.items() if name.startswith(PREFIX)}
         for number, piece in sorted(updates.items()):
-            columns = (piece.arrays["clients"].tolist(), piece.arrays["updates"], piece.arrays["weights"].tolist())
-            for client, update, weight in zip(*columns, strict=True):
+            columns = (piece.arrays["updates"], piece.arrays["weights"].tolist(), piece.arrays["notes"].tolist())
+            for client, *one in zip(piece.arrays["clients"].tolist(), *columns, strict=True):
                 if number > self._forgotten.get(client, -1):
-                    row = self._rows.get(client) or _Row(self._vector(len(update)), weight, number)
-                    np.copyto(row.update, update)
-                    row.weight, row.round = weight, number
-                    self._rows[client] = row
+                    self._put(number, client, Fresh(*one))
 
     def _piece(self, number: int) -> Arrays:
         rows = {client: row for client, row in sorted(self._rows.items()) if row.round == number}
-        updates = np.stack([row.update for row in rows.values()])
-        return {
-            "clients": np.array([*rows]),
-            "updates": updates,
-            "weights": np.array([r.weight for r in rows.values()]),
-        }
+        columns = {f"{name}s": [getattr(row, name) for row in rows.values()] for name in Fresh._fields}
+        return {name: np.array(values) for name, values in {"clients": [*rows], **columns}.items()}
 
     # --- inside ----------------------------------------------------------------------------------
+
+    def _put(self, round: int, client: str, one: Fresh) -> None:  # noqa: A002
+        update = self._rows[client].update if client in self._rows else self._vector(len(one.update))
+        np.copyto(update, one.update)
+        self._rows[client] = _Row(update, one.weight, one.note, round)
 
     def _correct(self, back: Mapping[str, Vector]) -> None:
         """Learn from those who are back how far what is remembered of the others is off."""

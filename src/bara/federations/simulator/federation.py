@@ -14,7 +14,7 @@ from bara.faults import point
 from bara.federations.bidding import Bidders
 from bara.federations.checkpoints import Arrays, CheckpointStore, round_name, save
 from bara.federations.kept_models import KeptModels, taken_home
-from bara.federations.memory import UpdateMemory, Variant
+from bara.federations.memory import Fresh, UpdateMemory, Variant
 from bara.federations.screening import refusals
 from bara.federations.simulator.aggregation import aggregate
 from bara.federations.simulator.conduct import Conduct
@@ -149,8 +149,11 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             weights = self._weights(award, winners, updates)
             state = aggregate(updates, [weight if i in kept else 0.0 for i, weight in enumerate(weights)])
             if self._memory is not None:
-                fresh = {winners[i]: (updates.states[i], weights[i]) for i in kept}
-                self._remember(self._memory, round, fresh, state)
+                learned = self._engine.layout.learned  # statistics (of batch norm) stay the winners'
+                start = self._state[:learned]
+                changes = {winners[i]: Fresh(updates.states[i][:learned] - start, weights[i]) for i in kept}
+                self._memory.tell(round, changes)
+                state[:learned] = start + self._memory.mean()
             delivered = {winners[i]: _evidence(updates, i) for i in kept}
         evaluation = self._evaluation(state)
         self._state = state
@@ -182,19 +185,6 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         if self._memory is None:
             return ()
         return self._memory.forget_absent(round, self.bidders.away(round), self._options.forget_after)
-
-    def _remember(
-        self,
-        memory: UpdateMemory,
-        round: int,  # noqa: A002
-        fresh: Mapping[str, tuple[State, float]],
-        state: State,
-    ) -> None:
-        """Put what everybody taught in the place of what the winners did; statistics (of batch norm) stay theirs."""
-        learned = self._engine.layout.learned
-        start = self._state[:learned]
-        memory.tell(round, {client: (sent[:learned] - start, weight) for client, (sent, weight) in fresh.items()})
-        state[:learned] = start + memory.mean()
 
     def _updates(self, round: int, winners: Sequence[str]) -> Updates:  # noqa: A002
         clients = [self._index[client] for client in winners]
