@@ -11,6 +11,9 @@ from bara.federations.memory import Variant
 from bara.flower.identity import By
 from bara.plugins import check_options
 
+REMEMBERING = ("memory", "forget_after", "average_last")
+"""Keys of `training` that are the server's, whoever trains."""
+
 
 @final
 @dataclass(frozen=True)
@@ -79,3 +82,8 @@ def engine_options(whose: str, config: Config, *names: str, prefix: str = "feder
     known = {"strategy": str, **get_type_hints(ServerOptions)}
     check_options(whose, config.federation.options, {name: known[name] for name in names}, prefix=prefix)
     return config.federation.options
+
+
+def remembering(config: Config) -> dict[str, Any]:
+    """What a configuration says about the updates and models that are kept."""
+    return {name: getattr(config.training, name) for name in REMEMBERING}
