@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+MINUTES ?= 30
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-.PHONY: run test test-all docs kills lint bench format clean help
+.PHONY: run test test-all docs kills kills-postgres power-cuts thorough lint bench format clean help
 
 run: $(READY)  ## one federated training on embedded data; leaves a report to open
 	@$(BIN)/bara run
@@ -19,9 +20,20 @@ test-all: test  ## also what needs root and Debian packages: a PostgreSQL server
 docs: $(READY)  ## the documentation as a site, in site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-kills: $(READY)  ## the long kill test: 500 times SIGKILL, on the synthetic and on the simulated federation
-	$(BIN)/python tests/e2e/kill_many.py --kills 500
-	$(BIN)/python tests/e2e/kill_many.py --kills 500 --engine simulator
+kills: $(READY)  ## the long kill test: kills, copies, restored backups, operators, at random (MINUTES=30)
+	$(BIN)/python tests/e2e/machine.py --minutes $(MINUTES)
+
+kills-postgres: $(READY)  ## the same on a PostgreSQL server (root and Debian packages)
+	scripts/with_postgres.sh $(BIN)/python tests/e2e/machine.py --minutes $(MINUTES) --store postgres
+
+power-cuts: $(READY)  ## 200 power cuts that lose what was not synced, without and with models
+	$(BIN)/python tests/e2e/power_cuts.py --cuts 200
+	$(BIN)/python tests/e2e/power_cuts.py --cuts 50 --engine simulator
+
+thorough: $(READY)  ## junk in 2,000 configurations and 1,000 ledger files; 100,000 examples of every property
+	$(BIN)/python tests/e2e/fuzz.py configurations --cases 2000
+	$(BIN)/python tests/e2e/fuzz.py ledgers --cases 1000
+	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest tests/mechanisms tests/reference
 
 lint: $(READY)  ## formatting, style, types, rooms
 	$(BIN)/ruff format --check -q .
@@ -40,7 +52,7 @@ clean:  ## remove what set-up made
 	rm -rf $(VENV) .bench-venv site
 
 help:
-	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
 # torch first and exactly as pinned: anything that asks for "torch" alone would bring gigabytes of CUDA.
 $(READY): pyproject.toml constraints.txt

@@ -21,7 +21,7 @@ SPLIT = "bara.federations"
 """A room whose parts are drawn one by one: who trains is where most is to be told apart."""
 
 
-CELLAR = {f"bara.{name}" for name in ("plugins", "randomness", "files", "faults", "errors")}
+CELLAR = {f"bara.{name}" for name in ("plugins", "randomness", "text", "files", "faults", "errors")}
 """Rooms that everybody may import; drawn, their arrows would hide the others."""
 
 

@@ -35,6 +35,7 @@ as "$bin/pg_ctl" -D "$data" -l "$home/log" -w start >/dev/null
 cd "$OLDPWD"
 
 export BARA_TEST_POSTGRES="postgresql+psycopg://bara@127.0.0.1:$port/postgres"
+export BARA_LEDGER_HOSTS="127.0.0.1:$port" # what a run's folder may send readers to
 export BARA_TEST_POSTGRES_DATA=$data
 export BARA_TEST_PG_CTL=$bin/pg_ctl
 "$@"

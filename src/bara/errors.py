@@ -53,5 +53,9 @@ class LedgerError(BaraError, RuntimeError):
     """A ledger that cannot be read or written, or whose record is not whole; nothing half-done is left behind."""
 
 
+class NoBooksError(LedgerError):
+    """A place where a run's books are not, or not yet."""
+
+
 class RunStoppedError(BaraError, RuntimeError):
     """A run that stopped between rounds with its books closed, and how to go on."""

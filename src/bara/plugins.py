@@ -4,8 +4,10 @@ import difflib
 import importlib
 import inspect
 import math
+import operator
 import re
 import tomllib
+import traceback
 from collections.abc import Callable, Collection, Mapping
 from importlib.metadata import entry_points
 from types import NoneType, UnionType
@@ -17,6 +19,10 @@ T = TypeVar("T")
 
 _EXTRAS = {"torch": "sim", "sklearn": "sim", "pooch": "sim", "dp_accounting": "sim", "flwr": "flower", "ray": "flower"}
 _EXTRAS |= {"starlette": "dashboard", "uvicorn": "dashboard", "tensorboard": "tensorboard", "mlflow": "mlflow"}
+
+
+_imported: set[str] = set()
+"""The packages that parts were imported from, ours and others'."""
 
 
 def nearest(name: str, known: list[str]) -> str:
@@ -42,6 +48,7 @@ def parse_call(text: str, what: str) -> tuple[str, tuple[float, ...]]:
 def import_path(path: str) -> Any:
     """What `package.module:Name` stands for."""
     module_name, _, attribute = path.partition(":")
+    _imported.add(module_name.partition(".")[0])
     try:
         module = importlib.import_module(module_name)
     except BaraError:
@@ -54,9 +61,37 @@ def import_path(path: str) -> Any:
             ) from error
         raise UnknownNameError(f"cannot import {module_name!r} (of {path!r}): {error}") from error
     try:
-        return getattr(module, attribute)
+        return operator.attrgetter(attribute)(module)
     except AttributeError:
         raise UnknownNameError(f"module {module_name!r} has no {attribute!r} (of {path!r})") from None
+
+
+def explain(error: BaseException) -> str:
+    """An error in one line: what went wrong and, where a plug-in's code took part in it, which and where."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror and not isinstance(error, BaraError):
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    elif not isinstance(error, BaraError):
+        text = f"{type(error).__name__}: {error}"
+    place = _place_in_plugin(error)
+    return " ".join(text.split("\n")) + (f" (in the plug-in {place})" if place else "")
+
+
+def _place_in_plugin(error: BaseException | None) -> str | None:
+    """The innermost line of a plug-in that an error, or what it was raised from, has passed."""
+    found = None
+    while error is not None and found is None:
+        for frame, line in traceback.walk_tb(error.__traceback__):
+            module, code = str(frame.f_globals.get("__name__")), frame.f_code
+            if module.partition(".")[0] in _imported - {"bara"}:
+                found = f"{module}:{code.co_qualname.partition('.')[0]}, {code.co_filename}:{line}"
+        error = error.__cause__
+    return found
+
+
+def is_fault(error: BaseException) -> bool:
+    """Whether an error is neither one that we raise on purpose, nor the system's, nor a plug-in's: it is our own."""
+    return not isinstance(error, BaraError | OSError) and _place_in_plugin(error) is None
 
 
 def parse_spec(spec: str) -> dict[str, Any]:
@@ -114,7 +149,7 @@ class Registry(Generic[T]):
             return import_path(self._paths[name])  # type: ignore[no-any-return]
         for point in entry_points(group=f"bara.{self.kind}s"):
             if point.name == name:
-                return point.load()  # type: ignore[no-any-return]
+                return import_path(f"{point.module}:{point.attr}")  # type: ignore[no-any-return]
         raise UnknownNameError(f"no {self.kind} is named {name!r}; {nearest(name, self.names())}")
 
     def build(self, name: str, options: Mapping[str, Any] | None = None, **context: Any) -> T:

@@ -84,6 +84,8 @@ def test_a_second_process_on_one_run_is_refused_and_a_dead_one_does_not_block(tm
         wait_for_round(folder, 2, process)
         refused = bara("resume", folder, code=1)
         assert f"is being run by process {process.pid}" in refused.stderr
+        refused = bara("ledger", folder, "void", 1, "--reason", "why not", code=1)
+        assert f"is being run by process {process.pid}" in refused.stderr
         assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
     bara("ledger", folder, "pause")
     paused = settled(folder)
@@ -189,6 +191,17 @@ def test_an_operator_answers_what_waits_and_the_run_says_how(tmp_path):
     assert [entry["n"] > 0 for entry in result(folder)["history"]] == [False, False, True]
 
 
+def test_an_operator_takes_back_what_was_promised_before_a_kill(stopped):
+    folder, _ = stopped
+    done = bara("ledger", folder, "void", 4, "--reason", "the machine is gone")
+    assert done.stdout == f"round 4 is void; go on with: bara resume {folder}\n"
+    bara("resume", folder)
+    assert not any(paid for number, _, paid in settled(folder) if number == 4)
+    assert result(folder)["history"][4]["n"] == 0
+    assert "round 4 is settled already" in bara("ledger", folder, "void", 4, "--reason", "again", code=1).stderr
+    assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
+
+
 def zero(path):
     """A checkpoint whose weights somebody set to zero, whole in itself."""
     found = load(path)
@@ -285,7 +298,8 @@ def test_another_runs_receipt_is_not_written_over(tmp_path):
 def test_a_second_ctrl_c_stops_at_once_and_costs_nothing(tmp_path):
     """The fourth round waits for a file that comes only after the second interruption."""
     gated = ["federation.engine=hostile:Hostile", "clients.count=8", "budget.total=300", "budget.max_rounds=6"]
-    there = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent / "dashboard")}
+    path = os.pathsep.join([str(Path(__file__).parent.parent / "dashboard"), os.environ.get("PYTHONPATH", "")])
+    there = {**os.environ, "PYTHONPATH": path}
     gate = tmp_path / "gate"
     gate.touch()
     bara("run", "--out", tmp_path / "whole", changes=[*gated, f"federation.gate={gate}"], environment=there)

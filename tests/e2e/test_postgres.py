@@ -94,7 +94,8 @@ def test_two_folders_cannot_run_one_run(tmp_path, url):
         copy = tmp_path / "two" / folder.name
         copy.mkdir(parents=True)
         (copy / "config.toml").write_bytes((folder / "config.toml").read_bytes())
-        assert "is being run by another process" in bara("resume", copy, code=1).stderr
+        for words in (["resume", copy], ["ledger", copy, "void", "1", "--reason", "it is mine"]):
+            assert "is being run by another process" in bara(*words, code=1).stderr
 
 
 def test_an_operator_may_top_up_while_the_run_goes_on(tmp_path, url):

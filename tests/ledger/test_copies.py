@@ -99,6 +99,28 @@ def test_two_copies_with_one_receipt_stop_each_other(tmp_path):
     resume(tmp_path / "copy")
 
 
+@pytest.mark.parametrize("words", [["topup", "5"], ["pause"], ["adopt"]])
+def test_what_an_operator_says_to_a_copy_that_was_left_behind_is_refused_before_it_is_stored(tmp_path, words):
+    begin(tmp_path / "run", f"ledger.receipt={tmp_path}/receipt.json")
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    resume(tmp_path / "run")
+    with RunFolder.find(tmp_path / "copy") as folder:
+        before = folder.open_books().receipt()
+    refused = bara("ledger", tmp_path / "copy", *words)
+    assert refused.exit_code == 1
+    assert "is not of this record" in refused.output
+    with RunFolder.find(tmp_path / "copy") as folder:
+        assert folder.open_books().receipt() == before
+
+
+@pytest.mark.parametrize("words", [["topup", "5"], ["pause"]])
+def test_what_an_operator_says_to_a_copy_does_not_stop_the_original(tmp_path, words):
+    begin(tmp_path / "run", f"ledger.receipt={tmp_path}/receipt.json")
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    assert bara("ledger", tmp_path / "copy", *words).exit_code == 0
+    assert resume(tmp_path / "run").rounds == 8
+
+
 def test_a_receipt_of_another_record_is_never_replaced(tmp_path):
     begin(tmp_path / "run", f"ledger.receipt={tmp_path}/receipt.json")
     stolen = (tmp_path / "receipt.json").read_text().replace('"head": "', '"head": "0')

@@ -1,13 +1,17 @@
 import json
 import re
+import shutil
+import sqlite3
+from contextlib import closing
 
 import pytest
 
-from bara import Award, Bids, Market, Offer, Purse, RoundRecord
+from bara import Award, Bids, Delivery, Evaluation, Market, Offer, Purse, RoundRecord
 from bara.allocators import Fixed
 from bara.errors import ConfigError, LedgerError, RunStoppedError
 from bara.experiments import Config, run
 from bara.experiments.run_folder import RunFolder
+from bara.federations.synthetic import SyntheticFederation
 from bara.ledger import Books, Receipt, Terms, operators, verify
 from bara.ledger.progress import add_totals, closed_rounds, failures
 from bara.ledger.signatures import check_client_receipt, client_receipt, public_key
@@ -162,6 +166,108 @@ def test_a_round_below_the_limit_can_be_neither_approved_nor_declined(open_books
     for answer in (operators.approve, operators.decline):
         with pytest.raises(LedgerError, match="waits for no approval"):
             answer(books, 1)
+
+
+def crash_in(monkeypatch, number):
+    """Training in that round fails, at each resume."""
+    train = SyntheticFederation.train
+
+    def fail(self, round_number, award):
+        if round_number == number:
+            raise ZeroDivisionError
+        return train(self, round_number, award)
+
+    monkeypatch.setattr(SyntheticFederation, "train", fail)
+
+
+def void(path, round_number, reason="training fails at each resume"):
+    with RunFolder.find(path) as folder:
+        operators.void(folder.hold_books(), round_number, reason)
+
+
+@pytest.mark.parametrize("retention", ["keep", "drop"])
+def test_a_stuck_promise_is_taken_back_and_the_run_goes_on(tmp_path, monkeypatch, retention):
+    path, settings = tmp_path / "run", config(f"ledger.retention={retention}", f"ledger.receipt={tmp_path / 'receipt'}")
+    crash_in(monkeypatch, 3)
+    for again in (settings, None, None):
+        with pytest.raises(ZeroDivisionError):
+            sitting(path, again)
+    promised, before = look(path, lambda books: books.awarded().award), look(path, statement)
+    assert before.outstanding == promised.cost > 0
+    void(path, 3)
+    told = look(path, statement)
+    assert (told.outstanding, told.spent, told.left) == (0, before.spent, before.left)
+    assert look(path, lambda books: verify(books, Receipt.read(tmp_path / "receipt"))).ok
+    reason = "voided by the operator: training fails at each resume"
+    for _ in range(2):  # and shown again once it has ended, when the past is told anew
+        result = sitting(path)
+        assert (result.rounds, result.history[3]["n"]) == (10, 0)
+    after = look(path, lambda books: [line for line in lines(books) if line.round == 3])
+    assert {line.client: (line.paid, line.reason) for line in after} == dict.fromkeys(promised.clients, (0, reason))
+    record = look(path, lambda books: list(books.history())[3])
+    assert (record.awarded.award, record.paid, dict(record.delivery.void)) == (Award(), 0, {})
+    assert 3 not in {one.round for one in look(path, lambda books: failures(books, -1, 10))}
+    assert look(path, verify).ok
+    account = look(path, statement)
+    assert account.spent == round(result.spent * 1e6) > before.spent
+
+
+def test_only_an_open_promise_can_be_void_and_only_once(tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    crash_in(monkeypatch, 3)
+    with pytest.raises(ZeroDivisionError):
+        sitting(path, config())
+    for number, state in ((2, "settled already"), (4, "not promised"), (0, "settled already")):
+        with pytest.raises(LedgerError, match=f"round {number} is {state}; required is an award that is stored and"):
+            void(path, number)
+    with pytest.raises(LedgerError, match="required is one for the record"):
+        void(path, 3, "  ")
+    events = look(path, Books.receipt).events
+    void(path, 3)
+    assert look(path, Books.receipt).events == events + 1
+    with pytest.raises(LedgerError, match="round 3 is voided already"):
+        void(path, 3)
+    sitting(path)
+    with pytest.raises(LedgerError, match="round 3 is settled already"):
+        void(path, 3)
+
+
+def test_an_award_that_waits_for_approval_can_be_void_and_then_not_be_approved(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(RunStoppedError):
+        sitting(path, config("ledger.approve_above=0.5"))
+    void(path, 1)
+    assert look(path, statement).waiting is None
+    for answer in (operators.approve, operators.decline):
+        with pytest.raises(LedgerError, match="round 1 is voided already"):
+            look(path, lambda books: answer(books, 1))  # noqa: B023 - called at once
+    with pytest.raises(RunStoppedError, match="round 2 promises"):
+        sitting(path)
+
+
+def test_nothing_is_void_in_a_copy_or_in_a_record_that_is_not_whole(tmp_path, monkeypatch):
+    path, copy = tmp_path / "run", tmp_path / "copy"
+    crash_in(monkeypatch, 3)
+    with pytest.raises(ZeroDivisionError):
+        sitting(path, config())
+    shutil.copytree(path, copy)
+    with pytest.raises(LedgerError, match="bara ledger DIR adopt"):
+        void(copy, 3)
+    with closing(sqlite3.connect(path / "ledger.db")) as connection:
+        connection.execute("DROP TRIGGER promises_no_update")
+        connection.execute("UPDATE promises SET amount = amount + 1 WHERE round = 3")
+        connection.commit()
+    with pytest.raises(LedgerError, match="is not whole"):
+        void(path, 3)
+
+
+def test_a_voided_round_that_pays_somebody_all_the_same_is_found(open_books, play_into):
+    """A process that was not told goes on and pays: bare books hold no lock."""
+    books = open_books()
+    steps = play_into(books, steps=2)
+    operators.void(Books.find(books.store), 1, "it takes too long")
+    books.record(steps[1].settle(Delivery.complete(steps[1].award, Evaluation(0.5))))
+    assert "pays somebody, though the operator took its award back" in verify(books).problem
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from typer.testing import CliRunner
 
 from bara import Offer, RoundRecord
 from bara.allocators import Even
+from bara.cli import app
 from bara.errors import LedgerError
 from bara.experiments import Config, run
 from bara.experiments.run_folder import RunFolder
@@ -110,6 +112,49 @@ def test_an_allocator_that_learns_from_menus_resumes_though_they_are_dropped(tmp
         ],
     )
     assert resumed(tmp_path / "run", config, stop_after) == run(config)
+
+
+def left_by(folder):
+    """Every file of a run, byte for byte, but for its ledger: that is a database's business."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and "ledger.db" not in path.name}
+
+
+def plain(result):
+    """A result as JSON has it."""
+    return json.loads(json.dumps(result.to_json()))
+
+
+def printed(*words):
+    done = CliRunner().invoke(app, list(map(str, words)))
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.mark.parametrize("mechanism", ["bid-price-first", "fair"])
+@pytest.mark.parametrize("allocator", ["bara", "planner", "even"])
+@pytest.mark.parametrize("engine", ["synthetic", "simulator"])
+def test_a_run_that_has_ended_is_opened_again_and_again_and_stays_as_it_was(tmp_path, engine, allocator, mechanism):
+    changes = [f"federation.engine={engine}", f"allocator.name={allocator}", f"mechanism.name={mechanism}"]
+    changes += ["budget.total=60", "budget.max_rounds=10", "clients.count=8", "ledger.retention=drop"]
+    path, config = tmp_path / "run", Config.load(None, changes)
+    once = printed("run", "--out", path, "--json", *(word for change in changes for word in ("--set", change)))
+    files = left_by(path)
+    with RunFolder.find(path) as folder:
+        events = folder.open_books().receipt()
+    assert printed("resume", path, "--json") == once
+    with RunFolder.find(path) as folder:
+        assert plain(run(config, folder=folder)) == json.loads(once)
+        assert folder.open_books().receipt() == events
+    assert left_by(path) == files
+    assert plain(resumed(tmp_path / "paused", config, stop_after=6)) == json.loads(once)
+
+
+def test_a_report_leaves_the_result_of_a_run_whose_menus_are_dropped(tmp_path):
+    small = ("federation.engine=synthetic", "budget.total=60", "budget.max_rounds=10", "ledger.retention=drop")
+    printed("run", "--out", tmp_path / "run", *(word for change in small for word in ("--set", change)))
+    files = left_by(tmp_path / "run")
+    printed("report", tmp_path / "run")
+    assert left_by(tmp_path / "run").items() >= files.items()
 
 
 @pytest.mark.parametrize("cap", [[], ["ledger.client_cap=30"]])

@@ -75,7 +75,6 @@ class Planner:
         if record.round == 0:
             self._curve = LearningCurveBelief(self._clients, self._accuracy)
             return
-        self._learn_costs(record)
         if record.n and self._curve is not None:
             if self._curve.rounds >= FIRST_ROUNDS:
                 off = self._curve.surprise(record.n, self._accuracy)
@@ -83,7 +82,8 @@ class Planner:
                 self._expected = self._curve.expected(record.n, 1)
             self._curve.tell(record.n, self._accuracy)
         purse = record.purse_after
-        if purse.rounds_left:
+        if purse.rounds_left:  # otherwise the last plan stands, and with it the costs it was made with
+            self._learn_costs(record)
             offer, self._belief = self._decide(purse)
             self._planned = (purse, offer)
 

@@ -1,94 +1,43 @@
 """The command line: one module a verb, thin over the functions that Python users call.
 
-A verb imports what it needs when it runs, so that `--version`, `--help` and a mistyped option answer at once.
+A verb imports what it needs when it runs, so that `--version`, `--help` and a mistyped option answer at once; and what
+is here imports nothing yet, so that Ctrl-C is heard from the first moment on.
 """
 
+import contextlib
 import os
 import sys
-from pathlib import Path
-from typing import Annotated
 
-import typer
+from bara._lazy import lazily
 
-import bara
-from bara.cli.audit import audit_command
-from bara.cli.compare import compare_command
-from bara.cli.dashboard import dashboard_command
-from bara.cli.data import data_app
-from bara.cli.ledger import ledger_app, receipt_command
-from bara.cli.options import examples
-from bara.cli.paper import paper_command
-from bara.cli.plan import plan_command
-from bara.cli.report import report_command
-from bara.cli.run import resume_command, run_command
-
-app = typer.Typer(
-    help="Decides, round by round, how much of a federation's money to spend on which participants.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
+__getattr__, __dir__ = lazily(__name__, {"app": "verbs"})
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"bara {bara.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    pass
-
-
-for _name, _verb, *_lines in (
-    ("run", run_command, "bara run", "bara run --set allocator.name=even --set budget.total=600"),
-    ("resume", resume_command, "bara resume runs/20260101-120000-000-digits-bara"),
-    ("audit", audit_command, "bara audit bid-price-first", "bara audit my_package:MyMechanism --trials 20000"),
-    (
-        "compare",
-        compare_command,
-        "bara compare --allocators even,even:carry_over=true,planner --seeds 5",
-        "bara compare --suite report --out results/report",
-    ),
-    (
-        "paper",
-        paper_command,
-        "bara paper fig1",
-        "bara paper all --seeds 5 --out paper",
-        "bara paper all --data digits",
-    ),
-    (
-        "plan",
-        plan_command,
-        "bara plan experiment.toml --past runs --budgets 500,1000,2000",
-        "bara plan --past runs --reach 0.85 --confidence 0.9 --allocators planner",
-    ),
-    ("report", report_command, "bara report runs/20260101-120000-000-digits-planner", "bara report results"),
-    ("dashboard", dashboard_command, "bara dashboard runs", "bara dashboard runs --host 0.0.0.0 --port 8000"),
-    ("receipt", receipt_command, "bara receipt client-03.json --public-key HEX --paid 12.5"),
-):
-    app.command(_name, epilog=examples(*_lines))(_verb)
-app.add_typer(
-    data_app, name="data", epilog=examples("bara data list", "bara data fetch mnist", "bara data show digits")
-)
-app.add_typer(
-    ledger_app,
-    name="ledger",
-    epilog=examples(
-        "bara ledger DIR statement", "bara ledger DIR verify --receipt FILE", "bara ledger DIR export --csv"
-    ),
-)
+RUNNING = {"run", "resume", "compare", "audit", "plan"}
+"""The verbs that run plug-ins, which they also find in the folder where they are started; the others only open."""
 
 
 def main() -> None:
-    """The program `bara`; plug-ins by import path are also found in the folder it is started in."""
-    here = str(Path.cwd())
-    sys.path.append(here)  # last: what lies around there stands in for no package of ours
-    os.environ["PYTHONPATH"] = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])  # for workers
-    app()
+    """The program `bara`."""
+    try:
+        from typer import Exit
+
+        from bara.cli.output import errors, standard_streams
+        from bara.cli.verbs import app
+
+        with standard_streams(), errors():
+            if next((word for word in sys.argv[1:] if not word.startswith("-")), None) in RUNNING:
+                _find_plugins_here()
+            app()
+    except KeyboardInterrupt:
+        sys.stderr.write("bara: interrupted\n")
+        sys.exit(130)
+    except Exit as ended:
+        sys.exit(ended.exit_code)
+
+
+def _find_plugins_here() -> None:
+    with contextlib.suppress(OSError):  # a folder that is gone holds none
+        sys.path.append(os.getcwd())  # noqa: PTH109 - pathlib is a tenth of the time until Ctrl-C is heard
+        # Last: what lies around there stands in for no package of ours. For workers, which would put it first, too.
+        os.environ.update({"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"})

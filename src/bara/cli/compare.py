@@ -49,6 +49,7 @@ def compare_command(
         from bara.experiments.comparison import Comparison, cells
         from bara.experiments.config import Config
         from bara.experiments.suites import Standings, settings
+        from bara.files import write_whole
         from bara.reports.html import comparison_report
         from bara.reports.terminal import comparison_table, suite_table
 
@@ -65,7 +66,7 @@ def compare_command(
         if out is not None and results:
             kept = Comparison(command_line(), "" if suite else experiment.to_toml(), [cell.key for cell in grid])
             kept.keep(out)
-            (out / "report.html").write_text(comparison_report(results, kept.config, kept.command))
+            write_whole(out / "report.html", [comparison_report(results, kept.config, kept.command)])
         standings = Standings.of_suite(chosen, results)
         if as_json:
             failed = [{key: value for key, value in vars(f).items() if value is not None} for f in failures]

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from bara.cli.options import Debug
-from bara.cli.output import errors
+from bara.cli.output import errors, say
+from bara.text import note
 
 TOKEN = "BARA_DASHBOARD_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -33,5 +34,5 @@ def dashboard_command(
         serve(
             folder,
             address(host, port, token or os.environ.get(TOKEN), allow_host),
-            lambda line: typer.echo(line, err=line[:4] != "http"),
+            lambda line: (say if line[:4] == "http" else note)(line),
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bara.cli.options import AsJson, Debug, examples
-from bara.cli.output import errors, print_json, progress_bar, show
+from bara.cli.output import errors, print_json, progress_bar, say, show
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -48,7 +48,7 @@ def data_fetch(name: DataName, path: DataPath = None, as_json: AsJson = False, d
         else:
             for f in fetched:
                 where = "embedded, nothing to fetch" if f.folder is None else f"in {f.folder}"
-                typer.echo(f"{f.name}: {where} ({len(f.downloaded)} downloaded, {len(f.kept)} already there)")
+                say(f"{f.name}: {where} ({len(f.downloaded)} downloaded, {len(f.kept)} already there)")
 
 
 def _update(progress: "Progress", tasks: "dict[str, TaskID]", file: str, done: int, total: int) -> None:
@@ -93,4 +93,4 @@ def data_show(
             held = datasets.counts(dataset.y_train, parts, dataset.classes).tolist()
             print_json({"dataset": name, "partition": partition, "clients": clients, "seed": seed, "labels": held})
         else:
-            typer.echo(datasets.picture(dataset.y_train, parts, dataset.classes))
+            say(datasets.picture(dataset.y_train, parts, dataset.classes))

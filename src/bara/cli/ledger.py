@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bara.cli.options import AsJson, Debug, Folder, examples
-from bara.cli.output import errors, print_json, show
+from bara.cli.output import errors, print_json, say, show
 from bara.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ledger_app = typer.Typer(help="What each client was promised and paid; proof that the record is whole.")
 
 Client = Annotated[str | None, typer.Option(help="One client's own account, with nothing of the others' bids.")]
-Round = Annotated[int, typer.Argument(metavar="ROUND", help="Whose award.")]
+Round = Annotated[int, typer.Argument(metavar="ROUND", min=0, max=2**31 - 1, help="Whose award.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
 
@@ -32,17 +32,18 @@ def _open(context: typer.Context, folder: Folder) -> None:
 
 @contextlib.contextmanager
 def _books(context: typer.Context, debug: bool) -> Iterator["Books"]:
-    with _folder(context, debug) as (_, books):
-        yield books
+    """The books for reading: nothing in the folder is made or changed."""
+    with _folder(context, debug) as folder:
+        yield folder.read_books()
 
 
 @contextlib.contextmanager
-def _folder(context: typer.Context, debug: bool) -> Iterator[tuple["RunFolder", "Books"]]:
+def _folder(context: typer.Context, debug: bool) -> Iterator["RunFolder"]:
     with errors(debug):
         from bara.experiments.run_folder import RunFolder
 
         with RunFolder.find(context.obj) as folder:
-            yield folder, folder.open_books()
+            yield folder
 
 
 @ledger_app.command("statement", epilog=examples("bara ledger DIR statement --client client-03 --csv"))
@@ -64,7 +65,7 @@ def statement_command(
             if as_json:
                 print_json({**line_json(total), "rounds": [line_json(line) for line in own]})
             elif as_csv:
-                typer.echo(table_csv(own), nl=False)
+                say(table_csv(own), nl=False)
             else:
                 show(own_table(total, own))
             return
@@ -72,7 +73,7 @@ def statement_command(
         if as_json:
             print_json(statement_json(account))
         elif as_csv:
-            typer.echo(table_csv(account.rounds if rounds else account.clients), nl=False)
+            say(table_csv(account.rounds if rounds else account.clients), nl=False)
         else:
             show(statement_tables(account))
 
@@ -93,9 +94,9 @@ def verify_command(
             print_json({"ok": finding.ok, **vars(finding)})
         elif finding.ok:
             fits = ["the key fits"] * finding.keyed + ["the receipt fits"] * (receipt is not None)
-            typer.echo(f"the record is whole: {finding.events} events, head {', '.join([finding.head, *fits])}")
+            say(f"the record is whole: {finding.events} events, head {', '.join([finding.head, *fits])}")
         else:
-            typer.echo(f"the record is NOT whole: event {finding.wrong}: {finding.problem}")
+            say(f"the record is NOT whole: event {finding.wrong}: {finding.problem}")
         if not finding.ok:
             raise typer.Exit(1)
 
@@ -107,7 +108,7 @@ def export_command(context: typer.Context, as_csv: AsCsv = False, debug: Debug =
         from bara.ledger.statements import export_json, lines, table_csv
 
         if as_csv:
-            typer.echo(table_csv(lines(books)), nl=False)
+            say(table_csv(lines(books)), nl=False)
         else:
             print_json(export_json(books))
 
@@ -118,28 +119,30 @@ def payouts_command(context: typer.Context, debug: Debug = False) -> None:
     with _books(context, debug) as books:
         from bara.ledger.statements import payouts_csv
 
-        typer.echo(payouts_csv(books), nl=False)
+        say(payouts_csv(books), nl=False)
 
 
 @ledger_app.command("topup", epilog=examples("bara ledger DIR topup 250"))
 def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> None:
     """Add to the budget; the next round's offer is made with it."""
-    with _books(context, debug) as books:
+    with _folder(context, debug) as folder:
         from bara.ledger import operators
         from bara.ledger.statements import statement
         from bara.records import money, show_money
 
+        books = folder.open_books()
         operators.top_up(books, money(amount, what="the top-up"))
-        typer.echo(f"the budget is {show_money(statement(books).budget)} now")
+        say(f"the budget is {show_money(statement(books).budget)} now")
 
 
-def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments: int) -> None:
+def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments: object) -> None:
     """Do what an operator says, and say what makes the run go on."""
-    with _folder(context, debug) as (folder, books):
+    with _folder(context, debug) as folder:
         from bara.ledger import operators
 
+        books = folder.hold_books() if action == "void" else folder.open_books()
         getattr(operators, action)(books, *arguments)
-        typer.echo(f"{done}: {folder.resume_command}")
+        say(f"{done}: {folder.resume_command}")
 
 
 @ledger_app.command("pause", epilog=examples("bara ledger DIR pause"))
@@ -166,6 +169,17 @@ def decline_command(context: typer.Context, round_number: Round, debug: Debug = 
     _act(context, debug, "decline", f"round {round_number} is declined; go on with", round_number)
 
 
+@ledger_app.command("void", epilog=examples('bara ledger DIR void 12 --reason "training fails at each resume"'))
+def void_command(
+    context: typer.Context,
+    round_number: Round,
+    reason: Annotated[str, typer.Option(help="Why, for the record and for the statements of its winners.")],
+    debug: Debug = False,
+) -> None:
+    """Take back a promise that is never settled: nobody trains, nobody is paid, `bara resume DIR` goes on."""
+    _act(context, debug, "void", f"round {round_number} is void; go on with", round_number, reason)
+
+
 @ledger_app.command("sign", epilog=examples("bara ledger DIR sign --client client-03 > client-03.json"))
 def sign_command(context: typer.Context, client: Client = None, debug: Debug = False) -> None:
     """Sign a client's receipt; without a client, print the public key that receipts are checked with."""
@@ -173,7 +187,7 @@ def sign_command(context: typer.Context, client: Client = None, debug: Debug = F
         from bara.ledger.signatures import client_receipt, public_key
 
         if client is None:
-            typer.echo(public_key(books))
+            say(public_key(books))
         else:
             print_json(client_receipt(books, client))
 
@@ -186,12 +200,13 @@ def receipt_command(
 ) -> None:
     """Check a signed receipt, as a client, against your own record."""
     with errors(debug):
+        from bara.files import read_whole
         from bara.ledger.signatures import check_client_receipt
         from bara.records import money, show_money
 
         try:
-            receipt = json.loads(file.read_text())
-        except (OSError, ValueError) as error:
+            receipt = json.loads(read_whole(file))
+        except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{file} is no receipt: {error}") from None
         check_client_receipt(receipt, public_key, None if paid is None else money(paid))
-        typer.echo(f"the receipt is good: {receipt['client']} was paid {show_money(receipt['paid'])}")
+        say(f"the receipt is good: {receipt['client']} was paid {show_money(receipt['paid'])}")

@@ -1,6 +1,9 @@
-"""How the verbs show their work and their errors."""
+"""How the verbs show their work and their errors: all that reaches a terminal passes here."""
 
+import contextlib
+import io
 import json
+import os
 import shlex
 import sys
 import traceback
@@ -12,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bara.errors import BaraError, ConfigError
+from bara.errors import ConfigError
+from bara.plugins import explain, is_fault
+from bara.text import note, spelled
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.progress import Progress
 
     from bara.experiments.comparison import Cell, Failure
@@ -27,28 +32,97 @@ def command_line() -> str:
     return shlex.join(["bara", *sys.argv[1:]])
 
 
+def say(text: str, *, nl: bool = True) -> None:
+    """Lines, with nothing in them that steers a terminal."""
+    _write("\n".join(map(spelled, text.split("\n"))) + "\n" * nl)
+
+
 def print_json(tree: Any) -> None:
     """One document."""
-    typer.echo(json.dumps(tree, indent=1))
+    say(json.dumps(tree, indent=1))
 
 
 def show(what: "RenderableType") -> None:
     """A table or a panel."""
     from rich.console import Console
 
-    Console().print(what)
+    console = Console()
+    with console.capture() as shown:
+        console.print(Spelled(what))
+    _write(shown.get())
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        error.filename = "standard output"
+        raise
+
+
+class Spelled:
+    """Something to be drawn, with nothing in its text that steers a terminal."""
+
+    def __init__(self, what: "RenderableType") -> None:
+        self._what = what
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
+        """What would be drawn, its text spelled out."""
+        for part in console.render(self._what, options):
+            yield part if part.control or part.text == "\n" else part._replace(text=spelled(part.text))
+
+
+class _Unfailing(io.TextIOWrapper):
+    """A stream for progress, which cannot fail what it tells of: what cannot be written is dropped."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            super().flush()
 
 
 @contextmanager
-def errors(debug: bool) -> Iterator[None]:
-    """One clear line: exit 2 for what was asked wrongly, 1 for work that failed."""
+def standard_streams() -> Iterator[None]:
+    """Streams that take every character, closed ones too; and a stderr that never fails."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed when we were started
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for as long as the program lives
+        getattr(sys, name).reconfigure(errors="backslashreplace")
+    sys.stderr = _Unfailing(sys.stderr.buffer, sys.stderr.encoding, "backslashreplace", line_buffering=True)
     try:
         yield
-    except BaraError as error:
-        if debug:
+    finally:
+        try:
+            sys.stdout.flush()
+        except OSError:  # reported where it was written; Python would write it once more, and fail again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def errors(debug: bool = False) -> Iterator[None]:
+    """One clear line: exit 2 for what was asked wrongly, 1 for work that failed; `--debug` shows the traceback, too."""
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except BrokenPipeError:  # whoever read has had enough
+        raise typer.Exit(141) from None
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - anything at all
+        if debug or "--debug" in sys.argv:
             traceback.print_exc()
-        typer.echo(f"bara: {error}", err=True)
-        raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None
+        if isinstance(error, KeyboardInterrupt):
+            line, code = "interrupted", 130
+        else:
+            line, code = explain(error), 2 if isinstance(error, ConfigError) else 1
+        if is_fault(error) and code != 130:
+            line = f"a fault of bara's own, which --debug shows in full, for a report: {line}"
+        note(f"bara: {'; '.join([line, *getattr(error, '__notes__', [])])}")
+        raise typer.Exit(code) from None
 
 
 @contextmanager
@@ -80,12 +154,12 @@ def run_grid(
             task = progress.add_task("running", total=len(grid), note="")
             for outcome in compare(grid, folder=out, jobs=jobs, backend=backend):
                 done.append(outcome)
-                progress.update(task, advance=1, note=label(outcome))
+                progress.update(task, advance=1, note=spelled(label(outcome)))
                 if progress.disable and not quiet:
                     end = outcome.error if isinstance(outcome, Failure) else per_cent(outcome.accuracy_final)
-                    typer.echo(f"{len(done)} of {len(grid)}: {label(outcome)}: {end}", err=True)
+                    note(f"{len(done)} of {len(grid)}: {label(outcome)}: {end}")
     except KeyboardInterrupt:
         kept = "nothing is kept without --out" if out is None else f"kept in {out}; the same command goes on from there"
-        typer.echo(f"stopped after {len(done)} of {len(grid)} runs: {kept}", err=True)
+        note(f"stopped after {len(done)} of {len(grid)} runs: {kept}")
         raise typer.Exit(130) from None
     return in_order(grid, done, out)

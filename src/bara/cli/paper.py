@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from bara.cli.options import AsJson, Changes, Debug, Jobs, listed
-from bara.cli.output import command_line, errors, print_json, run_grid, show
+from bara.cli.output import command_line, errors, print_json, run_grid, say, show
+from bara.text import note
 
 
 def paper_command(
@@ -45,11 +46,11 @@ def paper_command(
         grid = union(grids.values())
         todo = unfinished(grid, out / "runs")
         if not as_json:
-            typer.echo(f"{len(grid)} runs, {len(grid) - len(todo)} of them done", err=True)
+            note(f"{len(grid)} runs, {len(grid) - len(todo)} of them done")
             if todo:
                 minutes = sum(expected_seconds(todo, jobs).values()) / 60
                 about = f"about {minutes:,.0f} minutes" if minutes >= 2 else "less than two minutes"
-                typer.echo(f"the others take {about}", err=True)
+                note(f"the others take {about}")
         results, failures = run_grid(grid, out / "runs", jobs, quiet=as_json)
         shown = [analyse(one, results, datasets, size) for one in wanted]
         opened = publish(shown, out, command_line())
@@ -61,7 +62,7 @@ def paper_command(
             for one in shown:
                 show(exhibit_table(one))
             for failure in failures:
-                typer.echo(f"{label(failure)}: {failure.error}", err=True)
-            typer.echo(f"open {opened}")
+                note(f"{label(failure)}: {failure.error}")
+            say(f"open {opened}")
         if failures:
             raise typer.Exit(1)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bara.cli.options import AsJson, Changes, ConfigFile, Debug, Jobs, listed
-from bara.cli.output import errors, print_json, run_grid, show
+from bara.cli.output import errors, print_json, run_grid, say, show
 from bara.errors import ConfigError
 
 
@@ -60,7 +60,7 @@ def plan_command(
         if reach is not None:
             goal = f"{100 * reach:g} % with {100 * confidence:g} % confidence"
             most = f"more than {total * BUDGETS[-1]:,.0f}, or more rounds than {experiment.budget.max_rounds}"
-            typer.echo(f"{goal}: " + (f"{needed:,.0f}" if needed is not None else most))
+            say(f"{goal}: " + (f"{needed:,.0f}" if needed is not None else most))
 
 
 def _budgets(text: str, total: float) -> list[float]:

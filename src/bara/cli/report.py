@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from bara.cli.options import Debug
-from bara.cli.output import errors
+from bara.cli.output import errors, say
 
 
 def report_command(
@@ -18,6 +18,7 @@ def report_command(
         from bara.experiments.comparison import Comparison
         from bara.experiments.results import by_setting
         from bara.experiments.run_folder import RunFolder
+        from bara.files import write_whole
         from bara.reports.charts import comparison_charts, run_charts
         from bara.reports.html import comparison_report, run_report
 
@@ -31,9 +32,9 @@ def report_command(
                 result = found.result()
             page = run_report(result, found.config.to_toml(), found.command)
             charts, results = {"run": run_charts(result)}, [result]
-        (folder / "report.html").write_text(page)
+        write_whole(folder / "report.html", [page])
 
         from bara.reports import figures  # what drawing needs is an extra: the page comes first
 
         figures.save_all(charts, results, folder / "figures")
-        typer.echo(f"open {folder / 'report.html'}; figures and data are in {folder / 'figures'}")
+        say(f"open {folder / 'report.html'}; figures and data are in {folder / 'figures'}")

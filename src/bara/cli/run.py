@@ -1,6 +1,8 @@
 """The verbs `run` and `resume`: one federation under a budget, from its beginning or from where it stopped."""
 
+import contextlib
 import shlex
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bara.cli.options import AsJson, Changes, ConfigFile, Debug, Folder
-from bara.cli.output import errors, print_json, show
-from bara.errors import RunStoppedError
+from bara.cli.output import errors, print_json, say, show
+from bara.errors import BaraError, RunStoppedError, TrainingError
+from bara.text import note
 
 if TYPE_CHECKING:
     from bara.experiments.run_folder import RunFolder
@@ -38,13 +41,11 @@ def run_command(
 
         experiment = Config.load(config, changes)
         if show_config:
-            typer.echo(experiment.to_toml(), nl=False)
+            say(experiment.to_toml(), nl=False)
             return
         if experiment.federation.engine == "synthetic" and find_spec("torch") is None:
-            typer.echo(
-                "no torch here: a synthetic learning curve trains instead (pip install 'bara-fl[sim]')", err=True
-            )
-        with RunFolder.new(out, experiment) as folder:
+            note("no torch here: a synthetic learning curve trains instead (pip install 'bara-fl[sim]')")
+        with RunFolder.new(out, experiment) as folder, _hinted(folder):
             _play(folder, logs, as_json)
 
 
@@ -55,7 +56,20 @@ def resume_command(folder: Folder, logs: Logs = [], as_json: AsJson = False, deb
 
         with RunFolder.find(folder) as found:
             found.claim_books()  # first of all: another process may have the run, or the record not be whole
-            _play(found, logs, as_json)
+            with _hinted(found):
+                _play(found, logs, as_json)
+
+
+@contextlib.contextmanager
+def _hinted(folder: "RunFolder") -> Iterator[None]:
+    """An error that the run itself is not to blame for says how to go on, once there is something to go on with."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt) as error:
+        passes = not isinstance(error, BaraError) or isinstance(error, TrainingError)
+        if (passes or isinstance(error.__cause__, OSError)) and (folder.path / "config.toml").exists():
+            error.add_note(f"the books are whole; go on with: {folder.resume_command}")
+        raise
 
 
 def _play(folder: "RunFolder", logs: list[str], as_json: bool) -> None:
@@ -76,7 +90,7 @@ def _play(folder: "RunFolder", logs: list[str], as_json: bool) -> None:
                 result = run(config, watch, loggers.observe, interruption.observe, folder=folder, session=session)
         except RunStoppedError as stopped:
             why = str(stopped).replace("DIR", shlex.quote(str(folder.path)))
-            typer.echo(f"bara: {why}; the books are closed; go on with: {folder.resume_command}", err=True)
+            note(f"bara: {why}; the books are closed; go on with: {folder.resume_command}")
             raise typer.Exit(130 if interruption.asked else 1) from None
     places = folder.finish(result, run_report(result, config.to_toml(), folder.command))
     if as_json:
@@ -84,4 +98,4 @@ def _play(folder: "RunFolder", logs: list[str], as_json: bool) -> None:
     else:
         show(run_summary(result, places))
     if not result.payments:
-        typer.echo("nobody was ever recruited; a lone client needs a reserve price (mechanism.reserve)", err=True)
+        note("nobody was ever recruited; a lone client needs a reserve price (mechanism.reserve)")

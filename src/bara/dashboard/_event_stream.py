@@ -1,14 +1,13 @@
 """Server-sent events: one look at the ledger a second, however many watch, and one message for all of them."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from typing import Any, final
 
 from starlette.concurrency import run_in_threadpool
 
 from bara.dashboard._json_views import run_json
-from bara.dashboard._presentation import MOST
+from bara.dashboard._presentation import MOST, compact
 from bara.dashboard._run_view import RunView
 from bara.errors import LedgerError
 
@@ -39,7 +38,10 @@ class EventStream:
         try:
             while True:
                 news = self._news
-                message, after = await self._message(after)
+                try:
+                    message, after = await self._message(after)
+                except LedgerError:  # who asks again is told why
+                    return
                 yield message
                 if self._ended():
                     return
@@ -75,11 +77,11 @@ class EventStream:
         return await asyncio.shield(task)
 
     def _make(self, after: int) -> tuple[bytes, int]:
-        with self._view.lock:
+        with self._view.held():
             closed = self._view.rounds[-1].round if self._view.rounds else -1
             missed = closed - after
             news: dict[str, Any] = {"reload": True} if missed > MOST else run_json(self._view, after)
-        return f"id: {closed}\ndata: {json.dumps(news, separators=(',', ':'))}\n\n".encode(), closed
+            return f"id: {closed}\ndata: {compact(news)}\n\n".encode(), closed
 
 
 async def _within(news: asyncio.Event, seconds: float) -> bool:

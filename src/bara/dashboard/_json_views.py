@@ -1,4 +1,4 @@
-"""What pages show, as JSON: the list of runs, one run, several side by side; amounts are decimal numbers."""
+"""What pages show, as JSON: the list of runs, one run, several side by side; amounts as `json_money` has them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from bara.dashboard._presentation import shown, thin
+from bara.dashboard._presentation import compact, shown, thin
 from bara.dashboard._round_view import Json, round_json
 from bara.dashboard._run_index import RunIndex
 from bara.dashboard._run_view import RunView
@@ -16,7 +16,7 @@ from bara.errors import LedgerError
 from bara.experiments.run_folder import command_for
 from bara.ledger.progress import ClosedRound
 from bara.ledger.statements import ClientTotal, line_json
-from bara.records import decimal_money
+from bara.records import json_money
 
 LISTED = 200
 """Runs that are listed, newest first."""
@@ -32,6 +32,9 @@ CLIENTS = 24
 
 FAILURES = 20
 """Failures that are listed, newest first."""
+
+TOLD = 500
+"""Characters that are shown of why a run is not."""
 
 RECENT = 10
 
@@ -49,11 +52,13 @@ def index_json(index: RunIndex) -> Json:
 def _listed(index: RunIndex, name: str) -> Json:
     try:
         view = index.view(name)
+        with view.held():
+            values = [one.accuracy for one in view.rounds]
+            row = {"name": view.name, **_summary(view), "spark": [values[i] for i in thin(values, LISTED_POINTS)]}
+            compact(row)  # what is no JSON is this run's trouble, not that of the page
+            return row
     except (LedgerError, LookupError) as error:
-        return {"name": name, "run": shown(name), "error": shown(str(error))}
-    with view.lock:
-        values = [one.accuracy for one in view.rounds]
-        return {"name": view.name, **_summary(view), "spark": [values[i] for i in thin(values, LISTED_POINTS)]}
+        return {"name": name, "run": shown(name), "error": shown(str(error), TOLD)}
 
 
 def compare_json(views: Sequence[RunView]) -> Json:
@@ -62,9 +67,11 @@ def compare_json(views: Sequence[RunView]) -> Json:
 
 
 def _compared(view: RunView) -> Json:
-    with view.lock:
+    with view.held():
         kept = thin([one.accuracy for one in view.rounds], COMPARED_POINTS)
-        return {"name": view.name, **_summary(view), "rounds": _columns([view.rounds[i] for i in kept])}
+        row = {"name": view.name, **_summary(view), "rounds": _columns([view.rounds[i] for i in kept])}
+        compact(row)
+        return row
 
 
 def run_json(view: RunView, after: int = -1) -> Json:
@@ -124,9 +131,7 @@ def _glance(view: RunView) -> Json:
     played = rounds[-1].round if rounds else 0
     active = {client for one in rounds[-RECENT:] for client in one.delivered}
     return {
-        "budget": decimal_money(total),
-        "spent": decimal_money(spent),
-        "left": decimal_money(total - spent),
+        **json_money(budget=total, spent=spent, left=total - spent),
         "rounds": played,
         "max_rounds": view.max_rounds,
         "rounds_left": 0 if state is not None and state.ended is not None else view.max_rounds - played,
@@ -138,7 +143,7 @@ def _glance(view: RunView) -> Json:
         "active": len(active),
         "clients": view.config.get("clients", {}).get("count"),
         "bought": _bought(rounds),
-        "returned": decimal_money(sum(one.returned for one in view.failures)),
+        **json_money(returned=sum(one.returned for one in view.failures)),
         "failed": len(view.failures),
         "top_share": _top_share(view.totals, spent),
     }
@@ -152,7 +157,7 @@ def _bought(rounds: Sequence[ClosedRound], part: float = 0.1) -> Json | None:
     start = next(i for i, one in enumerate(rounds) if one.spent >= since)
     before, now = rounds[max(start - 4, 0) : start + 1], rounds[-5:]
     return {
-        "money": decimal_money(rounds[-1].spent - rounds[start].spent),
+        **json_money(money=rounds[-1].spent - rounds[start].spent),
         "rounds": rounds[-1].round - rounds[start].round,
         "points": 100 * (fmean(one.accuracy for one in now) - fmean(one.accuracy for one in before)),
     }
@@ -164,9 +169,11 @@ def _columns(rounds: Sequence[ClosedRound]) -> Json:
         "round": [one.round for one in rounds],
         "n": [len(one.delivered) for one in rounds],
         "void": [len(one.void) for one in rounds],
-        "cost": [decimal_money(one.paid) for one in rounds],
-        "spent": [decimal_money(one.spent) for one in rounds],
-        "left": [decimal_money(one.total - one.spent) for one in rounds],
+        **json_money(
+            cost=[one.paid for one in rounds],
+            spent=[one.spent for one in rounds],
+            left=[one.total - one.spent for one in rounds],
+        ),
         "accuracy": [one.accuracy for one in rounds],
         "loss": [one.loss for one in rounds],
     }
@@ -195,7 +202,7 @@ def _failures(view: RunView) -> Json:
                 "round": one.round,
                 "client": shown(one.client),
                 "reason": shown(one.reason),
-                "returned": decimal_money(one.returned),
+                **json_money(returned=one.returned),
             }
             for one in newest
         ],
@@ -239,5 +246,5 @@ def _sum(totals: Sequence[ClientTotal]) -> ClientTotal:
 
 
 def _total(one: ClientTotal, label: str) -> Json:
-    kept = {key: value for key, value in line_json(one).items() if key not in ("promised", "privacy")}
+    kept = {key: value for key, value in line_json(one).items() if not key.startswith(("promised", "privacy"))}
     return {**kept, "client": label}

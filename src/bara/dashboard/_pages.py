@@ -1,6 +1,6 @@
 """The addresses: pages, their twins in JSON, tables in CSV, and the news."""
 
-import json
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar, final
@@ -20,6 +20,7 @@ from starlette.staticfiles import StaticFiles
 from bara.dashboard._event_stream import INTERVAL, EventStream
 from bara.dashboard._guard import Guard, Rules
 from bara.dashboard._json_views import COMPARED, compare_json, index_json, run_json
+from bara.dashboard._presentation import compact
 from bara.dashboard._round_view import Json, round_json
 from bara.dashboard._run_index import RunIndex
 from bara.dashboard._run_view import RunView
@@ -28,6 +29,9 @@ from bara.errors import LedgerError
 from bara.ledger.progress import round_details
 
 ASSETS = Path(__file__).parent / "assets"
+
+LONGEST = 30.0
+"""Seconds that a run's page waits for its database."""
 
 T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
@@ -77,12 +81,12 @@ class Pages:
     async def run(self, request: Request) -> Response:
         """One run."""
         view = await self._view(request.path_params["name"])
-        return _json(await run_in_threadpool(_locked, view, run_json))
+        return await run_in_threadpool(_held, view, lambda one: _json(run_json(one)))
 
     async def round(self, request: Request) -> Response:
         """One round of it."""
         view = await self._view(request.path_params["name"])
-        return _json(await run_in_threadpool(_round, view, request.path_params["number"]))
+        return await run_in_threadpool(_round, view, request.path_params["number"])
 
     async def run_page(self, request: Request) -> Response:
         """The page of one run."""
@@ -95,7 +99,7 @@ class Pages:
         if make is None:
             raise HTTPException(404)
         view = await self._view(request.path_params["name"])
-        text = await run_in_threadpool(_locked, view, make)
+        text = await run_in_threadpool(_held, view, make)
         name = f'attachment; filename="{request.path_params["table"]}.csv"'
         return Response(text, media_type="text/csv", headers={"content-disposition": name})
 
@@ -109,10 +113,15 @@ class Pages:
         return StreamingResponse(stream.messages(_number(seen)), media_type="text/event-stream")
 
     async def _view(self, name: str) -> RunView:
+        """The run, once it is read; who waits for it keeps no thread from others."""
         try:
-            return await run_in_threadpool(self._index.view, name)
+            look = await run_in_threadpool(self._index.look, name)
         except LookupError:
             raise HTTPException(404, "There is no such run here.") from None
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(look), LONGEST)
+        except TimeoutError:
+            raise LedgerError(f"run {name!r} does not answer; ask again later") from None
 
 
 def make_app(index: RunIndex, rules: Rules, *, interval: float = INTERVAL) -> Starlette:
@@ -135,17 +144,17 @@ def make_app(index: RunIndex, rules: Rules, *, interval: float = INTERVAL) -> St
     )
 
 
-def _locked(view: RunView, make: Callable[[RunView], T]) -> T:
-    with view.lock:
+def _held(view: RunView, make: Callable[[RunView], T]) -> T:
+    with view.held():
         return make(view)
 
 
-def _round(view: RunView, number: int) -> Json:
-    details = round_details(view.books, min(number, 2**31 - 1))
-    if details is None:
-        raise HTTPException(404, "There is no such round.")
-    with view.lock:
-        return round_json(details, view.rounds)
+def _round(view: RunView, number: int) -> Response:
+    with view.held():
+        details = round_details(view.books, min(number, 2**31 - 1))
+        if details is not None:
+            return _json(round_json(details, view.rounds))
+    raise HTTPException(404, "There is no such round.")
 
 
 def _number(text: str) -> int:
@@ -167,7 +176,7 @@ def _file(name: str) -> Response:
 
 
 def _json(content: Json) -> Response:
-    return Response(json.dumps(content, separators=(",", ":"), allow_nan=False), media_type="application/json")
+    return Response(compact(content), media_type="application/json")
 
 
 async def _unreadable(_request: Request, error: Exception) -> Response:

@@ -1,12 +1,14 @@
 """What fits on a page: few points that look like many, and names that others chose, made fit to be shown."""
 
-import unicodedata
+import json
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bara.records import IntArray
+from bara.text import spelled
 
 MOST = 900
 """Points that a figure draws; more than that no screen can show."""
@@ -34,7 +36,7 @@ def thin(values: ArrayLike, most: int = MOST) -> IntArray:
     return np.unique([0, *lows, *highs, len(column) - 1])
 
 
-def shown(text: str) -> str:
+def shown(text: str, longest: int = LONGEST) -> str:
     r"""A name as text: characters that steer rather than show are spelled out, and the end of a long one is cut.
 
     >>> shown("north"), shown("a\u202eb")
@@ -42,10 +44,10 @@ def shown(text: str) -> str:
     >>> shown("x" * 10_000)[-22:]
     'x… (10,000 characters)'
     """
-    start = text if len(text) <= LONGEST else text[:LONGEST]
-    plain = "".join(_spelled(c) if unicodedata.category(c)[0] == "C" else c for c in start)
-    return plain if start == text else f"{plain}… ({len(text):,} characters)"
+    start = text[:longest]
+    return spelled(start) if start == text else f"{spelled(start)}… ({len(text):,} characters)"
 
 
-def _spelled(character: str) -> str:
-    return f"⟨U+{ord(character):04X}⟩"
+def compact(tree: Any) -> str:
+    """A tree as JSON, which knows no NaN and no infinity."""
+    return json.dumps(tree, separators=(",", ":"), allow_nan=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 from bara.dashboard._presentation import shown, thin
 from bara.ledger.progress import ClosedRound, RoundDetails
-from bara.records import MAX_MONEY, Offer, decimal_money
+from bara.records import MAX_MONEY, Offer, decimal_money, json_money
 
 Json = dict[str, Any]
 
@@ -23,8 +23,7 @@ def round_json(details: RoundDetails, rounds: Sequence[ClosedRound]) -> Json:
         "round": details.round,
         "settled": details.settled,
         "n": len(details.winners),
-        "cost": decimal_money(sum(line.promised for line in details.winners)),
-        "left": decimal_money(details.purse[0] - details.purse[2]),
+        **json_money(cost=sum(line.promised for line in details.winners), left=details.purse[0] - details.purse[2]),
         "menu": None if details.menu is None else _menu(details, details.menu),
         "belief": None if details.belief is None else _belief(details.belief),
         "path": _path_ahead(details, rounds),
@@ -38,8 +37,7 @@ def _menu(details: RoundDetails, costs: Sequence[int]) -> Json:
     kept = thin(costs, MENU)
     return {
         "n": [int(i) + 1 for i in kept],
-        "cost": [decimal_money(costs[i]) for i in kept],
-        "cap": [None if caps[i] >= MAX_MONEY else decimal_money(caps[i]) for i in kept],
+        **json_money(cost=[costs[i] for i in kept], cap=[None if caps[i] >= MAX_MONEY else caps[i] for i in kept]),
     }
 
 
@@ -51,7 +49,7 @@ def _belief(belief: Mapping[str, Any]) -> Json:
         "mean": belief.get("mean", []),
         "deviation": belief.get("deviation", []),
         "estimate": belief.get("estimate"),
-        "plan": None if plan is None else {**plan, "spend": decimal_money(plan["spend"])},
+        "plan": None if plan is None else {**plan, **json_money(spend=plan["spend"])},
     }
 
 
@@ -89,16 +87,14 @@ def _bids(details: RoundDetails) -> list[Json]:
     rows = [
         {
             "client": shown(line.client),
-            "asked": None if line.asked is None else decimal_money(line.asked),
-            "promised": decimal_money(line.promised),
-            "paid": None if line.paid is None else decimal_money(line.paid),
-            "became": "training" if line.paid is None else "paid" if line.reason is None else shown(line.reason),
+            **json_money(asked=line.asked, promised=line.promised, paid=line.paid),
+            "became": shown(line.reason) if line.reason is not None else "training" if line.paid is None else "paid",
         }
         for line in details.winners
     ]
     others = sorted((price, client) for client, price in (details.bids or {}).items() if client not in winners)
     rows += [
-        {"client": shown(client), "asked": decimal_money(price), "promised": None, "paid": None, "became": "not chosen"}
+        {"client": shown(client), **json_money(asked=price, promised=None, paid=None), "became": "not chosen"}
         for price, client in others[: BIDS - len(rows)]
     ]
     return rows

@@ -1,15 +1,18 @@
 """The runs below a folder. A request names one of those that were found; no path is ever made from a request."""
 
 import math
+import os
+import threading
 import time
-import tomllib
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import final
 
-from bara.dashboard._run_view import RunView
+from bara.dashboard._run_view import PATIENCE, RunView
 from bara.errors import ConfigError, LedgerError
-from bara.ledger import Books, read_books
+from bara.experiments.run_folder import read_stored, stored_config
+from bara.ledger import Books
 from bara.ledger.locks import is_held
 
 DEPTH = 3
@@ -36,8 +39,9 @@ class RunIndex:
             raise ConfigError(f"there is no folder {str(folder)!r}; required is a run's folder or one that holds runs")
         self._given = folder
         self.folder = folder.resolve()
-        self.single = (self.folder / "config.toml").is_file()
+        self.single = os.path.lexists(self.folder / "config.toml")
         self._views: dict[str, RunView] = {}
+        self._looks: dict[str, tuple[float, Future[RunView]]] = {}
         self._search: tuple[float, dict[str, Path]] = (-math.inf, {})
 
     def names(self) -> list[str]:
@@ -45,15 +49,36 @@ class RunIndex:
         return [name for name, _ in sorted(self._runs().items(), key=lambda one: (-_age(one[1]), one[0]))]
 
     def view(self, name: str) -> RunView:
-        """The run of that name, up to date; a `LedgerError` says why there is none to be seen."""
+        """The run of that name, up to date; a `LedgerError` says why there is none to be seen, or not yet."""
+        look = self.look(name)
+        try:
+            return look.result(max(self._looks[name][0] + PATIENCE - time.monotonic(), 0))
+        except TimeoutError:
+            raise LedgerError(f"run {name!r} does not answer, or takes long to read; it is shown once it is") from None
+
+    def look(self, name: str) -> "Future[RunView]":
+        """The look at that run that is under way, or a new one, in a thread that nobody else waits for if it hangs."""
         path = self._runs().get(name)
         if path is None:
             raise LookupError(name)
+        _, look = self._looks.get(name, (0.0, None))
+        if look is None or look.done():
+            look = Future[RunView]()
+            look.set_running_or_notify_cancel()
+            self._looks[name] = time.monotonic(), look
+            threading.Thread(target=self._take, args=(look, name, path), daemon=True).start()
+        return look
+
+    def _take(self, look: "Future[RunView]", name: str, path: Path) -> None:
         view = self._views.get(name) or self._views.setdefault(
             name, RunView(name, self._place(name), lambda: _books(path), lambda: is_held(path))
         )
-        view.refresh(FRESH)
-        return view
+        try:
+            view.refresh(FRESH)
+        except LedgerError as error:
+            look.set_exception(error)
+        else:
+            look.set_result(view)
 
     def _place(self, name: str) -> str:
         return str(self._given if self.single else self._given / name)
@@ -67,26 +92,41 @@ class RunIndex:
 
     def _found(self) -> Iterator[tuple[str, Path]]:
         if self.single:
-            yield self.folder.name, self.folder
+            yield _name(Path(self.folder.name)), self.folder
             return
-        patterns = ["/".join([*["*"] * depth, "config.toml"]) for depth in range(1, DEPTH + 1)]
-        for pattern in patterns:
-            for config in self.folder.glob(pattern):
-                if self._inside(config) and self._inside(config.parent / "ledger.db"):
-                    yield config.parent.relative_to(self.folder).as_posix(), config.parent
+        folders = [self.folder]
+        for _ in range(DEPTH):
+            folders = [one for folder in folders for one in _folders(folder) if self._inside(one)]
+            for path in folders:
+                config, ledger = path / "config.toml", path / "ledger.db"
+                if os.path.lexists(config) and self._inside(config) and self._inside(ledger):
+                    yield _name(path.relative_to(self.folder)), path
 
     def _inside(self, path: Path) -> bool:
-        """A link that leads out of the folder is not followed."""
-        return path.resolve().is_relative_to(self.folder)
+        """A link that leads out of the folder is not followed; one that leads nowhere is the run's own trouble."""
+        try:
+            return path.resolve().is_relative_to(self.folder)
+        except (OSError, RuntimeError):  # a loop
+            return True
+
+
+def _folders(folder: Path) -> list[Path]:
+    """Those in a folder; none where it cannot be looked into."""
+    try:
+        return [one for one in folder.iterdir() if os.path.isdir(one)]  # noqa: PTH112 - which never raises
+    except OSError:
+        return []
+
+
+def _name(path: Path) -> str:
+    """What a run is called in addresses and on pages: text, whatever bytes its folder is called."""
+    return path.as_posix().encode(errors="replace").decode()
 
 
 def _books(path: Path) -> Books:
     """The configuration is read for one key and otherwise left alone: the ledger knows what was run."""
-    try:
-        url = tomllib.loads((path / "config.toml").read_text()).get("ledger", {}).get("url")
-    except (OSError, ValueError, AttributeError) as error:
-        raise LedgerError(f"cannot read the configuration of {path.name!r}: {error}") from error
-    return read_books(path / "ledger.db") if url is None else read_books(str(url), path.resolve().name)
+    url = stored_config(path).get("ledger", {}).get("url")
+    return read_stored(path, None if url is None else str(url))
 
 
 def _age(path: Path) -> float:

@@ -1,12 +1,14 @@
 """A run as its page sees it: read once, then only what is new."""
 
+import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 from bara.dashboard._forecast import Extrapolation, Forecast, planned
+from bara.errors import BaraError, LedgerError
 from bara.ledger import Books
 from bara.ledger.progress import (
     ClosedRound,
@@ -20,6 +22,9 @@ from bara.ledger.progress import (
     state,
 )
 from bara.ledger.statements import ClientTotal
+
+PATIENCE = 3.0
+"""Seconds that a page of many runs waits for one of them."""
 
 
 @final
@@ -48,11 +53,25 @@ class RunView:
         self.name = name
         self.place = place
         self.alone = False
+        self.state: State | None = None
         self._held = held
-        self.lock = threading.RLock()
+        self._lock = threading.RLock()
         self._open = books
         self._looked = -math.inf
-        self._forget()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep it as it is meanwhile; a stranger's record may be wrong in any way, each is a `LedgerError`."""
+        if not self._lock.acquire(timeout=PATIENCE):
+            raise LedgerError(f"the database of run {self.name!r} does not answer")
+        try:
+            yield
+        except BaraError as error:
+            raise LedgerError(str(error)) from error
+        except Exception as error:
+            raise LedgerError(f"the record of run {self.name!r} cannot be read: {error!r}") from error
+        finally:
+            self._lock.release()
 
     def refresh(self, older_than: float = 0.0) -> bool:
         """Read what is new; whether there was anything.
@@ -60,12 +79,14 @@ class RunView:
         Args:
             older_than: Seconds; if the last look is more recent, it will do.
         """
-        with self.lock:
+        with self.held():
             if time.monotonic() - self._looked < older_than:
                 return False
             # Before the books: a process that ends in between has closed them.
             alone, before = self._held() is False, self.alone
             self.alone = alone
+            if self.state is None:
+                self._forget()
             found = state(self.books)
             if self.state is not None and found.head < self.state.head:  # another run has taken its place
                 self._forget()
@@ -92,7 +113,7 @@ class RunView:
 
     def _forget(self) -> None:
         self.books = self._open()
-        self.state: State | None = None
+        self.state = None
         self.rounds: list[ClosedRound] = []
         self.totals = dict[str, ClientTotal]()
         self.failures: list[FailedDelivery] = []

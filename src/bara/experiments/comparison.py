@@ -13,13 +13,13 @@ from typing import Any, ClassVar, Self
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
 from bara import __version__
-from bara.errors import BaraError, ConfigError, MissingExtraError
+from bara.errors import ConfigError, MissingExtraError
 from bara.experiments.config import Config
 from bara.experiments.factory import build_allocator, build_mechanism, check_engine
 from bara.experiments.results import Result, read_result, write_table
 from bara.experiments.runs import run
-from bara.files import replacing
-from bara.plugins import nearest
+from bara.files import read_whole, replacing
+from bara.plugins import explain, nearest
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,11 @@ class Comparison:
     @classmethod
     def find(cls, folder: Path) -> Self:
         """The one that a folder holds."""
-        return cls(**json.loads((folder / cls._FILE).read_text()))
+        try:
+            found = cls(**json.loads(read_whole(folder / cls._FILE)))
+            return replace(found, cells=[str(cell) for cell in found.cells])
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise ConfigError(f"{str(folder / cls._FILE)!r} is of no comparison: {error}") from None
 
     def keep(self, folder: Path) -> None:
         """Write it beside the results."""
@@ -192,8 +196,7 @@ def _play(play: Callable[[Config], Result], cell: Cell) -> tuple[Cell, Result | 
     try:
         return cell, play(cell.config)
     except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; the others go on
-        told = str(error) if isinstance(error, BaraError) else f"{type(error).__name__}: {error}"
-        return cell, Failure(cell.config.allocator.label, cell.config.seed, told)
+        return cell, Failure(cell.config.allocator.label, cell.config.seed, explain(error))
 
 
 def _stored(folder: Path | None, cell: Cell) -> Result | None:

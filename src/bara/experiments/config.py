@@ -22,8 +22,10 @@ from bara.experiments.sections import (
     Section,
     TrainingSection,
 )
+from bara.files import read_whole
 from bara.plugins import nearest, parse_spec, toml_value
 from bara.records import Purse
+from bara.text import UNSTORABLE
 
 FLOWER_APP = "flower-app"
 """What the configuration of a Flower app's run has for an engine: its nodes are reached from its own server alone."""
@@ -57,6 +59,9 @@ class Config(Section):
     @classmethod
     def parse(cls, tree: Mapping[str, Any]) -> Self:
         """Validate a tree of keys; an unknown one is an error that suggests the nearest."""
+        for key, value in flat(tree).items():
+            if isinstance(value, str) and UNSTORABLE.search(value):
+                raise ConfigError(f"{key} is {value!r}; required is text without NUL and halves of characters")
         try:
             config = cls.model_validate(tree)
             config.purse()
@@ -100,10 +105,10 @@ def shipped(kind: str) -> dict[str, Traversable]:
 def read_toml(path: Path | Traversable) -> dict[str, Any]:
     """The tree a TOML file holds."""
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(read_whole(path))
     except FileNotFoundError:
         raise ConfigError(f"there is no configuration {str(path)!r}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+    except (ValueError, RecursionError, OSError) as error:
         raise ConfigError(f"{path} is no TOML file: {error}") from None
 
 

@@ -1,6 +1,5 @@
 """What a run came to, in the words that JSON, tables and reports share."""
 
-import csv
 import json
 import math
 from array import array
@@ -15,12 +14,14 @@ from typing import Any
 from bara.errors import ConfigError, InvalidRecordError
 from bara.federations.bidding import Bidders
 from bara.federations.kept_models import taken_home
-from bara.records import Belief, Evaluation, Purse, RoundRecord, decimal_money
+from bara.files import read_whole, write_whole
+from bara.records import Belief, Evaluation, Purse, RoundRecord, json_money
+from bara.text import csv_text
 
 
 @dataclass(frozen=True)
 class Result:
-    """One finished run. Amounts are decimal numbers in the budget's unit.
+    """One finished run. Amounts are decimal numbers in the budget's unit, exact as text in what ends in `_exact`.
 
     Attributes:
         allocator: Which, with its options, as one writes it on the command line.
@@ -46,6 +47,9 @@ class Result:
         privacy: What privacy each client has spent (`bara.experiments.privacy_accounting`); None where none is traded.
         lying: What strategic bidding earned (see `bara.experiments.runs`), or None where nobody lies.
         setting: Which setting of a suite it was, or None outside of one.
+        budget_exact: The whole budget; None in results of earlier versions, as for the next two.
+        spent_exact: What was paid.
+        payments_exact: What each client was paid in all.
     """
 
     allocator: str
@@ -66,9 +70,12 @@ class Result:
     belief: dict[str, Any] | None = None
     kept: str = "final"
     models: dict[str, dict[str, float]] = field(default_factory=dict)
-    lying: dict[str, float] | None = None
+    lying: dict[str, Any] | None = None
     privacy: dict[str, dict[str, float]] | None = None
     setting: str | None = None
+    budget_exact: str | None = None
+    spent_exact: str | None = None
+    payments_exact: dict[str, str] | None = None
 
     def to_json(self, *, history: bool = True) -> dict[str, Any]:
         """A plain tree; without the rounds where they are not wanted."""
@@ -127,15 +134,15 @@ class Summary:
         self._believe(belief)
         kept = taken_home(models) if models else "final"
         return Result(
-            budget=decimal_money(self._purse.total),
-            spent=decimal_money(self._purse.spent),
+            **json_money(
+                budget=self._purse.total, spent=self._purse.spent, payments=dict(self._payments.most_common())
+            ),
             rounds=self._purse.round - 1,
             ended=ended,
             accuracy_final=self._accuracy[-1],
             accuracy_kept=models[kept].reported_accuracy if models else self._accuracy[-1],
             accuracy_last10=fmean(self._accuracy[1:][-10:] or self._accuracy),
             accuracy_best=max(self._accuracy),
-            payments={client: decimal_money(paid) for client, paid in self._payments.most_common()},
             history=self._history(),
             belief=None if belief is None else asdict(belief),
             kept=kept,
@@ -154,7 +161,7 @@ class Summary:
     def _history(self) -> list[dict[str, Any]]:
         columns = zip(self._n, self._paid, self._accuracy, self._loss, strict=True)
         rounds: list[dict[str, Any]] = [
-            {"round": number, "n": n, "cost": decimal_money(paid), "accuracy": accuracy, "loss": _known(loss)}
+            {"round": number, "n": n, **json_money(cost=paid), "accuracy": accuracy, "loss": _known(loss)}
             for number, (n, paid, accuracy, loss) in enumerate(columns)
         ]
         for entry, estimate, *forecast in zip(rounds, self._estimate, *self._forecast, strict=True):
@@ -186,10 +193,12 @@ COLUMNS = (
 def read_result(path: Path) -> Result:
     """What a run left in that file."""
     try:
-        tree = json.loads(path.read_text())
-        return Result(**{"accuracy_kept": tree["accuracy_final"], **tree})  # earlier versions selected nothing
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        tree = json.loads(read_whole(path))
+        result = Result(**{"accuracy_kept": tree["accuracy_final"], **tree})  # earlier versions selected nothing
+        fmean(entry["accuracy"] for entry in (*result.history, {"accuracy": result.accuracy_final}))
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
         raise ConfigError(f"{str(path)!r} holds no run's result: {error}") from None
+    return result
 
 
 def by_setting(results: Sequence[Result]) -> dict[str | None, list[Result]]:
@@ -202,7 +211,4 @@ def by_setting(results: Sequence[Result]) -> dict[str | None, list[Result]]:
 
 def write_table(results: Sequence[Result], path: Path) -> None:
     """A CSV file with a line for each run."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        writer.writerows([getattr(result, column) for column in COLUMNS] for result in results)
+    write_whole(path, [csv_text(COLUMNS, ([getattr(result, column) for column in COLUMNS] for result in results))])

@@ -1,23 +1,25 @@
 """The folder a run leaves behind: configuration, ledger, checkpoints and models, result, report."""
 
 import contextlib
+import errno
 import json
 import os
 import shlex
+import tomllib
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Self, final
+from typing import Any, Self, final
 
-from bara.errors import ConfigError, LedgerError
+from bara.errors import ConfigError, LedgerError, NoBooksError
 from bara.experiments.config import FLOWER_APP, Config, flat
 from bara.experiments.results import Result, read_result
 from bara.faults import point
-from bara.files import write_whole
-from bara.ledger import Books, Store, Terms, stored_receipt, verify
+from bara.files import make_folder, read_small, write_whole
+from bara.ledger import Books, Store, Terms, read_books, stored_receipt, verify
 from bara.ledger.locks import only_process, only_session
 from bara.ledger.operators import check_place, continue_run
-from bara.ledger.store import HEAD, whole_url
+from bara.ledger.store import check_host, whole_url
 from bara.records import money
 
 
@@ -37,6 +39,7 @@ class RunFolder(contextlib.ExitStack):
 
     def __init__(self, path: Path, config: Config, *, is_new: bool) -> None:
         super().__init__()
+        _check_name(path, "the run's folder")
         self.path = path
         self.config = config
         self._is_new = is_new
@@ -55,9 +58,9 @@ class RunFolder(contextlib.ExitStack):
     @classmethod
     def find(cls, path: Path) -> Self:
         """The folder of a run that was started."""
-        if not (path / "config.toml").is_file():
+        if not (path / "config.toml").exists():
             raise ConfigError(f"there is no run in {str(path)!r}: it has no config.toml")
-        return cls(path, Config.load(path / "config.toml"), is_new=False)
+        return cls(path, Config.parse(stored_config(path)), is_new=False)
 
     def claim_books(self) -> Books:
         """Take the run's lock and open its books, or go on with those of a run that was started; to play it."""
@@ -68,7 +71,7 @@ class RunFolder(contextlib.ExitStack):
     def _start(self) -> Books:
         """Make the folder, take its lock, open its books."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
         except OSError as error:
             raise ConfigError(f"cannot write to the folder {str(self.path)!r}: {error}") from None
         point("folder made")
@@ -87,11 +90,16 @@ class RunFolder(contextlib.ExitStack):
 
     def _resume(self) -> Books:
         """Take the lock, check the ledger from its first event on, and let a paused run continue."""
+        books = self._hold()
+        continue_run(books)
+        return books
+
+    def _hold(self) -> Books:
         self.enter_context(only_process(self.path))
         store = self._locked_store()
         books = self._books(store)
         if books is None:
-            self._refuse_lost_books(store)
+            self._refuse_lost_books(store.place)
             return self._open(store)
         finding = verify(books, stored_receipt(books))
         if not finding.ok:
@@ -99,20 +107,32 @@ class RunFolder(contextlib.ExitStack):
         _refuse_changes(self.config, Config.parse(books.opening["config"]))
         check_place(books)
         self._mark_opened(books)
-        continue_run(books)
+        return books
+
+    def read_books(self) -> Books:
+        """The books, for reading only: nothing is made, changed or held, and no server asked that nobody has named."""
+        url = self.config.ledger.url
+        try:
+            books = read_stored(self.path, url, terms(self.config, needs_key=False))
+        except NoBooksError:
+            self._refuse_lost_books(url or str(self.path / "ledger.db"))
+            raise LedgerError(
+                f"the run in {self.path} was stopped before its books were opened; `{self.resume_command}` opens them"
+            ) from None
+        self.callback(books.store.close)
         return books
 
     def open_books(self) -> Books:
-        """The books, for reading and for what an operator may do while the run goes on."""
-        writable = self.config.ledger.url is not None or os.access(self.path, os.W_OK)
-        store = self._store() if writable else self._readable()
-        books = self._books(store, needs_key=False)
-        if books is None:
-            self._refuse_lost_books(store)
-            raise LedgerError(
-                f"the run in {self.path} was stopped before its books were opened; `{self.resume_command}` opens them"
-            )
+        """The books, for what an operator may do while the run goes on."""
+        self.read_books()  # they are there, and where the operator says
+        books = self._books(self._store(), needs_key=False)
+        assert books is not None  # noqa: S101 - it was read a moment ago
         return books
+
+    def hold_books(self) -> Books:
+        """The books, for what an operator may do only while nobody plays the run: its lock is taken."""
+        self.read_books()
+        return self._hold()
 
     def finish(self, result: Result, report: str) -> dict[str, str]:
         """Write the result and the report; returns what is where."""
@@ -156,7 +176,7 @@ class RunFolder(contextlib.ExitStack):
     def _mark_opened(self, books: Books) -> None:
         """Note, before anybody is promised anything, where the books are and how they begin."""
         path, first = self.path / _OPENED, books.first_hash()
-        _, _, before = path.read_text().partition("\n") if path.exists() else ("", "", "")
+        _, _, before = self._opened().partition("\n")
         if before.strip() not in ("", first):
             raise LedgerError(
                 f"the books in {books.store.place} are not those that the run in {self.path} was opened with; put "
@@ -164,13 +184,21 @@ class RunFolder(contextlib.ExitStack):
             )
         write_whole(path, [f"{books.store.place}\n{first}\n"])
 
-    def _refuse_lost_books(self, store: Store) -> None:
+    def _opened(self) -> str:
+        """What the folder says of where its books were opened, and how they begin; nothing before that."""
+        try:
+            return read_small(self.path / _OPENED)
+        except FileNotFoundError:
+            return ""
+        except (OSError, ValueError) as error:
+            raise LedgerError(f"cannot read {self.path / _OPENED}: {error}") from None
+
+    def _refuse_lost_books(self, place: str | None) -> None:
         """Without its books a run that was opened would begin anew, and pay everybody again."""
-        if (self.path / _OPENED).exists():
-            place = (self.path / _OPENED).read_text().partition("\n")[0]
+        if opened := self._opened():
             raise LedgerError(
-                f"the books of the run in {self.path} were opened in {place} and are not in {store.place}; required is "
-                "that they are put back, or that ledger.url in config.toml says where they are"
+                f"the books of the run in {self.path} were opened in {opened.partition(chr(10))[0]} and are not in "
+                f"{place}; required is that they are put back, or that ledger.url in config.toml says where they are"
             )
 
     def _locked_store(self) -> Store:
@@ -184,17 +212,6 @@ class RunFolder(contextlib.ExitStack):
         self.callback(store.close)
         return store
 
-    def _readable(self) -> Store:
-        """The ledger in a folder that cannot be written to."""
-        store = Store.read_only(self.path / "ledger.db")
-        self.callback(store.close)
-        if (version := store.version()) != HEAD:
-            raise LedgerError(
-                f"the ledger of {self.path} is of schema {version}; required is {HEAD}, to which it is brought where "
-                "its folder can be written to"
-            )
-        return store
-
     def _books(self, store: Store, *, needs_key: bool = True) -> Books | None:
         own = self.config.ledger.url is None
         return Books.find(store, None if own else self.name, terms(self.config, needs_key=needs_key))
@@ -205,6 +222,22 @@ _OPENED = ".opened"
 
 _MAY_CHANGE = {"ledger.url", "ledger.receipt", "ledger.key", "data.path", "federation.workers"}
 """Where things are, and how many processes train: nothing of a run's result depends on them."""
+
+
+def stored_config(folder: Path) -> dict[str, Any]:
+    """What a run's folder says of itself, as keys that nobody has looked into yet."""
+    try:
+        return tomllib.loads(read_small(folder / "config.toml"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"cannot read the configuration of {folder.name!r}: {error}") from None
+
+
+def read_stored(folder: Path, url: str | None, terms: Terms | None = None) -> Books:
+    """The books of the run in a folder, for reading only, unless they are on a server that only the folder names."""
+    if url is None:
+        return read_books(folder / "ledger.db", terms=terms)
+    check_host(url)
+    return read_books(url, folder.resolve().name, terms)
 
 
 def _refuse_changes(now: Config, opened: Config) -> None:
@@ -225,6 +258,7 @@ def _with_whole_paths(config: Config) -> Config:
         changes["url"] = whole_url(config.ledger.url)
     if config.ledger.receipt is not None:
         path = Path(config.ledger.receipt).absolute()
+        _check_name(path, "ledger.receipt")
         if not path.parent.is_dir():
             raise ConfigError(f"ledger.receipt is {str(path)!r}; required is a file in a folder that is there")
         if path.exists():
@@ -234,6 +268,17 @@ def _with_whole_paths(config: Config) -> Config:
             )
         changes["receipt"] = str(path)
     return config.model_copy(update={"ledger": config.ledger.model_copy(update=changes)})
+
+
+def _check_name(path: Path, what: str) -> None:
+    """Refuse a name that books cannot hold, or that no file can have."""
+    try:
+        os.stat(str(path).encode())  # noqa: PTH116 - as UTF-8, which a name need not be
+    except (UnicodeEncodeError, ValueError):
+        raise ConfigError(f"{what} is {str(path)!r}; required is a name in UTF-8") from None
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            raise ConfigError(f"{what} is {str(path)!r}: {error.strerror}") from None
 
 
 def terms(config: Config, *, needs_key: bool = True) -> Terms:

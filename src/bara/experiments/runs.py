@@ -2,7 +2,6 @@
 
 import contextlib
 import signal
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from types import FrameType
@@ -16,11 +15,15 @@ from bara.experiments.results import Result, Summary
 from bara.experiments.run_folder import RunFolder
 from bara.federations.bidding import Bidders
 from bara.protocols import Believer, Federation, requirements_of
-from bara.records import Evaluation, RoundRecord, decimal_money
+from bara.records import Evaluation, RoundRecord, json_money
 from bara.session import Session, Step
+from bara.text import note
 
 Observer = Callable[[Step], None]
-"""Is shown each round as awarded and as settled, after it is in the books."""
+"""Is shown each round as awarded and as settled, after it is in the books.
+
+One that raises stops the run there, with its books whole; what only shows progress should not raise (`bara.text.note`).
+"""
 
 
 @runtime_checkable
@@ -93,8 +96,8 @@ def _with_lying(config: Config, summary: Summary, result: Result) -> Result:
     honest = config.model_copy(update={"clients": config.clients.model_copy(update={"strategic": 0})})
     twin = Summary(summary.bidders)
     run(honest, lambda step: twin.tell(step) if isinstance(step, RoundRecord) else None)
-    earned = {"profit": decimal_money(summary.profit), "truthful_profit": decimal_money(twin.profit)}
-    return replace(result, lying={**earned, "gain": decimal_money(summary.profit - twin.profit)})
+    told, gain = twin.profit, summary.profit - twin.profit
+    return replace(result, lying=json_money(profit=summary.profit, truthful_profit=told, gain=gain))
 
 
 @final
@@ -110,16 +113,18 @@ class Interruption(contextlib.AbstractContextManager["Interruption"]):
         self._before: Any = None
 
     def __enter__(self) -> Self:
-        """Listen."""
-        self._before = signal.signal(signal.SIGINT, self._ask)
+        """Until the first step nothing is begun that would have to be finished."""
         return self
 
     def __exit__(self, *_: object) -> None:
         """Let others listen again."""
-        signal.signal(signal.SIGINT, self._before)
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
 
     def observe(self, step: Step) -> None:
-        """Stop between rounds, if that was asked."""
+        """Listen from the first step on; stop between rounds, if that was asked."""
+        if self._before is None:
+            self._before = signal.signal(signal.SIGINT, self._ask)
         if self.asked and isinstance(step, RoundRecord):
             raise RunStoppedError(f"interrupted after round {step.round}")
 
@@ -127,4 +132,5 @@ class Interruption(contextlib.AbstractContextManager["Interruption"]):
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        sys.stderr.write("\nbara: this round is finished first; Ctrl-C again stops at once\n")
+        note("")
+        note("bara: this round is finished first; Ctrl-C again stops at once")

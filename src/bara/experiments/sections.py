@@ -55,7 +55,7 @@ class BudgetSection(Section):
 class ClientsSection(Section):
     """Who takes part, what it costs them, how they bid and behave."""
 
-    count: int = Field(20, ge=1, description="N, how many clients there are")
+    count: int = Field(20, ge=1, le=10_000_000, description="N, how many clients there are")
     bids: str = Field("uniform(0.5, 1.5)", description="where each round's costs come from")
     epsilon: str | None = Field(
         None, description="each client's privacy budget a round; uniform(0.1, 1) if the mechanism trades privacy"

@@ -130,8 +130,9 @@ class Bidders:
         """Let the strategic ones learn whether they won."""
         self._markups = self._markups_in(round)
         self._told = round
+        winners = set(award.clients) if self.strategic else ()
         for i, client in enumerate(self.strategic):
-            self._markups[i] = self._strategy.next_markup(self._markups[i], won=client in award.clients)
+            self._markups[i] = self._strategy.next_markup(self._markups[i], won=client in winners)
 
     def _markups_in(self, round: int) -> FloatArray:  # noqa: A002
         """What each multiplies its cost by; a federation is not asked to train in a round that all have lost."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bara.errors import TrainingError
-from bara.files import replacing
+from bara.files import make_folder, replacing
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -143,7 +143,7 @@ class CheckpointStore:
         """Save what going on after a round needs: new pieces first, its own last, with the digests of all."""
         if self._folder is None:
             return
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder)
         for name in pieces.keys() - self._digests.keys():
             self._digests[name] = save(self._path(name), pieces[name](), round, durable=self._durable)
         needs = {name: self._digests[name] for name in sorted(pieces)}

@@ -131,11 +131,11 @@ class SyntheticFederation:
         failed = rng.random(award.n) < self._failure_rate
         noise = rng.standard_normal()
         self.bidders.tell(round, award)
-        delivered = [client for client, out in zip(award.clients, failed, strict=True) if not out]
+        delivered = {client: Evidence() for client, out in zip(award.clients, failed, strict=True) if not out}
         if delivered:
             self._learn(len(delivered), noise)
         void = {client: "it did not answer" for client in award.clients if client not in delivered}
-        return Delivery(self.evaluate(), {client: Evidence() for client in delivered}, void)
+        return Delivery(self.evaluate(), delivered, void)
 
     def _learn(self, n: int, noise: float) -> None:
         c, N = self._curve, len(self.bidders.clients)

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import operator
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -13,7 +14,7 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from bara.errors import LedgerError
-from bara.files import write_whole
+from bara.files import read_small, write_whole
 from bara.ledger import _schema as schema
 from bara.ledger.store import insert
 
@@ -26,7 +27,12 @@ PAGE = 500
 Rows = list[Any]
 """The amounts that belong to an event: its hash covers them though they stand in tables of their own."""
 
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+_ENCODER = json.JSONEncoder(
+    sort_keys=True,
+    separators=(",", ":"),
+    ensure_ascii=False,
+    default=operator.methodcaller("tolist"),  # numpy's numbers and arrays, which a plug-in may believe or remember
+)
 
 
 def canonical(tree: Any) -> str:
@@ -36,6 +42,17 @@ def canonical(tree: Any) -> str:
     '{"a":[1,null],"b":0.1}'
     """
     return _ENCODER.encode(tree)
+
+
+def read_body(text: str) -> dict[str, Any]:
+    """An event's body, or any content that was stored as an object."""
+    try:
+        body = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LedgerError(f"an event cannot be read, see `bara ledger DIR verify`: {error}") from error
+    if not isinstance(body, dict):
+        raise LedgerError(f"an event holds {text[:40]!r}; required is an object, see `bara ledger DIR verify`")
+    return body
 
 
 def link(previous: str, content: str, key: bytes | None = None) -> str:
@@ -130,8 +147,11 @@ class Chain:
 
     def fits(self, event: Event, previous: str, rows: Rows) -> bool:
         """Whether the event's hash is that of its content, the hash before it, and its rows."""
-        made_of = content(self.name, event.number, event.kind, event.round, event.at, event.body, rows)
-        return link(previous, made_of, self.key) == event.hash
+        try:
+            made_of = content(self.name, event.number, event.kind, event.round, event.at, event.body, rows)
+            return link(previous, made_of, self.key) == event.hash
+        except (AttributeError, TypeError, ValueError):  # a BLOB, or text that is none: nothing that we have written
+            return False
 
     def events(self, connection: sa.Connection) -> Iterator[Event]:
         """Every event in order, some at a time."""
@@ -181,8 +201,8 @@ class Receipt:
     def read(cls, path: Path) -> Self:
         """Read a receipt back."""
         try:
-            receipt = cls(**json.loads(path.read_text()))
-        except (OSError, ValueError, TypeError) as error:
+            receipt = cls(**json.loads(read_small(path)))
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise LedgerError(f"{path} is no receipt: {error}") from error
         if not isinstance(receipt.events, int):
             raise LedgerError(f"{path} is no receipt: its events are {receipt.events!r}; required is a number")

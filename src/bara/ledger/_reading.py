@@ -30,6 +30,12 @@ from bara.records import (
 
 Json = dict[str, Any]
 
+REFUSALS = ("declined", "voided")
+"""The events by which an operator takes an award back."""
+
+ANSWERS = ("approved", *REFUSALS)
+"""What an operator may have said of an award."""
+
 
 @dataclass(frozen=True)
 class StoredRound:
@@ -41,7 +47,7 @@ class StoredRound:
         promises: (client, amount), best first.
         settlements: (client, paid, reason).
         redactable: What may be dropped (bids, menu) and is still there, by name.
-        declined: An operator would not have it: nobody trains and nobody is paid.
+        refused: Why an operator would not have it, where one would not: nobody trains and nobody is paid.
     """
 
     promised: Json | None
@@ -49,7 +55,7 @@ class StoredRound:
     promises: Sequence[tuple[str, int]]
     settlements: Sequence[tuple[str, int, str | None]]
     redactable: Mapping[str, Any]
-    declined: bool = False
+    refused: str | None = None
 
 
 def bids_json(bids: Bids) -> Json:
@@ -81,7 +87,7 @@ def settlement_json(record: RoundRecord) -> Json:
 
 
 def read_award(round_number: int, stored: StoredRound) -> AwardedRound:
-    """The promise as it was made; bids and menu are there unless they were dropped. Declined, it recruits nobody."""
+    """The promise as it was made; bids and menu are there unless they were dropped. Refused, it recruits nobody."""
     body = stored.promised or {}
     total, max_rounds, spent = body["purse"]
     return AwardedRound(
@@ -89,9 +95,9 @@ def read_award(round_number: int, stored: StoredRound) -> AwardedRound:
         Offer(**{**body["offer"], "table": _tuple(body["offer"].get("table"))}),
         _read_bids(stored.redactable.get("bids")),
         _read_costs(stored.redactable.get("menu")),
-        Award(fell_short=body["fell_short"]) if stored.declined else _award(body, stored.promises),
+        Award(fell_short=body["fell_short"]) if stored.refused else _award(body, stored.promises),
         _read_belief(body["belief"]),
-        None if stored.declined else body["privacy"],
+        None if stored.refused else body["privacy"],
     )
 
 
@@ -112,6 +118,11 @@ def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRe
 def asked_prices(bids: Json | None) -> dict[str, int] | None:
     """What each client asked, in micro-units, of bids in columns; None where they are dropped."""
     return None if bids is None else dict(zip(bids["clients"], bids["prices"], strict=True))
+
+
+def _refusal(kind: str, body: Json) -> str:
+    """Why the winners of an award that an operator took back are void."""
+    return ": ".join([f"{kind} by the operator", *([str(body["reason"])] if "reason" in body else [])])
 
 
 def _award(body: Json, promises: Sequence[tuple[str, int]]) -> Award:
@@ -171,7 +182,7 @@ def stored_page(connection: sa.Connection, run: int, first: int, last: int) -> l
             [(row.client, row.amount) for row in promises.get(number, ())],
             [(row.client, row.paid, row.reason) for row in settlements.get(number, ())],
             {row.part: json.loads(row.content) for row in redactable.get(number, ())},
-            "declined" in bodies,
+            next((_refusal(kind, bodies[kind]) for kind in REFUSALS if kind in bodies), None),
         )
         found.append((number, stored))
     return found

@@ -7,9 +7,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bara.errors import BaraError, LedgerError
+from bara.errors import LedgerError
 from bara.ledger import _schema as schema
 from bara.ledger._events import START, Event, Receipt, Rows, commitment
+from bara.ledger._reading import REFUSALS
 from bara.ledger.books import Books
 from bara.records import Offer
 
@@ -101,7 +102,7 @@ class _Walk:
             return Finding(self._done, self._done + 1, str(wrong), self._previous)
         except LedgerError:  # the database, not the record
             raise
-        except (BaraError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 - what is in the database may be anything
             return Finding(self._done, self._done + 1, f"it cannot be read: {error!r}", self._previous)
         return Finding(self._done, head=self._previous, keyed=self._books.chain.key is not None)
 
@@ -200,6 +201,7 @@ class _Sums:
         self._round = -1  # the last that is settled
         self._promised: dict[str, int] = {}
         self._open: int | None = None  # the round that is promised and not settled
+        self._refused: int | None = None  # the round whose award an operator took back
 
     def add(self, event: Event, rows: Rows) -> None:
         """Refuse an event whose amounts do not follow from those before it."""
@@ -211,6 +213,10 @@ class _Sums:
             self._promise(event, json.loads(event.body), dict(rows))
         elif event.kind == "settled":
             self._settle(event, *rows)
+        elif event.kind in REFUSALS:
+            if event.round != self._open:
+                raise _Wrong(f"round {event.round} is {event.kind}, but is not promised, or settled already")
+            self._refused = event.round
 
     def _promise(self, event: Event, body: dict[str, Any], promises: dict[str, int]) -> None:
         if event.round != self._round + 1 or self._open is not None:
@@ -232,6 +238,8 @@ class _Sums:
             raise _Wrong(f"round {event.round} settles with others than were promised")
         if any(amount not in (0, self._promised[client]) for client, amount in paid.items()):
             raise _Wrong(f"round {event.round} pays somebody something else than was promised")
+        if event.round == self._refused and any(paid.values()):
+            raise _Wrong(f"round {event.round} pays somebody, though the operator took its award back")
         total, before, cost, after = balance
         if before != self._spent or cost != sum(paid.values()) or not after == before + cost <= total <= self._budget:
             raise _Wrong(f"the balance of round {event.round} does not add up")
@@ -252,7 +260,7 @@ def _opening(books: Books) -> dict[str, Any]:
     """What the run was opened with; nothing where that event is gone or cannot be read, which the walk will find."""
     try:
         return books.opening
-    except (LedgerError, ValueError):
+    except LedgerError:
         return {}
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -15,7 +15,18 @@ import sqlalchemy as sa
 from bara.errors import LedgerError, RunStoppedError
 from bara.faults import point
 from bara.ledger import _schema as schema
-from bara.ledger._events import PAGE, START, Chain, Draft, Receipt, canonical, commitment, new_salt, store_redactable
+from bara.ledger._events import (
+    PAGE,
+    START,
+    Chain,
+    Draft,
+    Receipt,
+    canonical,
+    commitment,
+    new_salt,
+    read_body,
+    store_redactable,
+)
 from bara.ledger._reading import (
     award_json,
     bids_json,
@@ -32,9 +43,6 @@ from bara.records import AwardedRound, Purse, RoundRecord, show_money
 
 _OPENED = ("retention", "approve_above")
 """Terms that are agreed when a run is opened and stay."""
-
-DECLINED = "declined by the operator"
-"""Why the winners of a declined award are void."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,7 @@ class Books:
         self.terms = terms
         self.chain = Chain(run, name, terms.key)
         self._promised: int | None = None  # the round whose promise is known to be stored
-        self._declined: Sequence[str] = ()  # whom an operator would not have in that round
+        self._refused: Mapping[str, str] = {}  # whom an operator would not have in that round, and why
 
     @classmethod
     def open(cls, store: Store, name: str, config: Mapping[str, Any], purse: Purse, terms: Terms | None = None) -> Self:
@@ -95,7 +103,7 @@ class Books:
         if not chosen:
             return None
         books = cls(store, chosen[0].id, chosen[0].name, terms or Terms())
-        with contextlib.suppress(LedgerError, ValueError):  # an opening that cannot be read is for `verify` to find
+        with contextlib.suppress(LedgerError):  # an opening that cannot be read is for `verify` to find
             opened = {term: books.opening[term] for term in _OPENED if term in books.opening}
             books.terms = replace(books.terms, **opened)
         return books
@@ -109,7 +117,7 @@ class Books:
             body = last_of(connection, self.chain.run, "opened")
         if body is None:
             raise LedgerError(f"run {self.name!r} in {self.store.place} has no opening event; see `bara ledger verify`")
-        return json.loads(body)  # type: ignore[no-any-return]
+        return read_body(body)
 
     @property
     def keeps_bids(self) -> bool:
@@ -145,7 +153,7 @@ class Books:
         return -1 if found is None else int(found)
 
     def awarded(self) -> AwardedRound | None:
-        """The promise that is stored but not settled, if there is one; without winners where it was declined."""
+        """The promise that is stored but not settled, if there is one; without winners where it was refused."""
         number = self.last_round() + 1
         with self.store.read() as connection:
             page = stored_page(connection, self.chain.run, number, number)
@@ -153,14 +161,14 @@ class Books:
             return None
         stored = page[0][1]
         self._promised = number
-        self._declined = [client for client, _ in stored.promises] if stored.declined else ()
+        self._refused = {client: stored.refused for client, _ in stored.promises if stored.refused}
         return read_award(number, stored)
 
     def ended(self) -> str | None:
         """Why the run ended, once it has."""
         with self.store.read() as connection:
             body = last_of(connection, self.chain.run, "closed")
-        return None if body is None else str(json.loads(body)["ended"])
+        return None if body is None else str(read_body(body).get("ended"))
 
     def memory(self, part: str) -> Any:
         """What was last stored as the knowledge of that part, or None."""
@@ -197,7 +205,7 @@ class Books:
             memories: Under `drop`, with a settlement: what allocator and mechanism have learned, by part.
             checkpoint: With a settlement: the digest of what the run would go on from.
         """
-        self._check_receipt()
+        self.check_receipt()
         if isinstance(step, RoundRecord):
             self._settle(step, memories, checkpoint)
             self.write_receipt()
@@ -238,12 +246,12 @@ class Books:
 
     def write_receipt(self) -> None:
         """Write the receipt to its second place, if it has one."""
-        self._check_receipt()
+        self.check_receipt()
         if self.terms.receipt is not None:
             self.receipt().write(self.terms.receipt)
             point("receipt written")
 
-    def _check_receipt(self) -> None:
+    def check_receipt(self) -> None:
         """Refuse to go on from a record that the receipt in the second place is not of, before anything is stored."""
         path = self.terms.receipt
         if path is None or not path.exists():
@@ -278,8 +286,8 @@ class Books:
 
     def _settle(self, record: RoundRecord, memories: Mapping[str, Any], checkpoint: str | None) -> None:
         run, number, purse, payments = self.chain.run, record.round, record.awarded.purse, record.payments
-        void = {**record.delivery.void, **dict.fromkeys(self._declined, DECLINED)}
-        winners = sorted([*record.awarded.award.clients, *self._declined])
+        void = {**record.delivery.void, **self._refused}
+        winners = sorted([*record.awarded.award.clients, *self._refused])
         rows = [(client, payments.get(client, 0), void.get(client)) for client in winners]
         paid = sum(payments.values())
         balance = (purse.total, purse.spent, paid, purse.spent + paid)
@@ -290,7 +298,7 @@ class Books:
             body = {**settlement_json(record), **memory, **({"checkpoint": checkpoint} if checkpoint else {})}
             self.chain.append(connection, Draft("settled", number, body, [rows, balance]))
             point("settling")
-        self._declined = ()
+        self._refused = {}
         point("settled")
 
     def _drop(self, connection: sa.Connection, number: int, memories: Mapping[str, Any]) -> dict[str, Any]:

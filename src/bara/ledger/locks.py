@@ -59,7 +59,7 @@ def is_held(folder: Path) -> bool | None:
     closes the file.
     """
     try:
-        with (folder / ".lock").open() as file:
+        with open(os.open(folder / ".lock", os.O_RDONLY | os.O_NONBLOCK)) as file:  # noqa: PTH123 - no pipe is waited for
             fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

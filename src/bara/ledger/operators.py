@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from bara.errors import LedgerError
 from bara.ledger import _schema as schema
 from bara.ledger._events import Draft
-from bara.ledger._reading import is_paused, last_of, topped_up, waiting_round
+from bara.ledger._reading import ANSWERS, REFUSALS, is_paused, last_of, topped_up, waiting_round
 from bara.ledger.books import Books
 from bara.ledger.store import insert
 from bara.records import MAX_MONEY, show_money
@@ -49,9 +49,7 @@ def check_place(books: Books) -> None:
     """Refuse to play a copy: the run goes on where it was opened, or where it was adopted since."""
     if books.ended() is not None:  # nothing more is paid, wherever it is shown
         return
-    with books.store.read() as connection:
-        adopted = last_of(connection, books.chain.run, "adopted")
-    place = json.loads(adopted)["place"] if adopted else books.opening.get("place")
+    place = _place(books)
     if place is None:  # opened by an earlier version: it belongs where it is first played again
         with books.store.write() as connection:
             books.chain.append(connection, Draft("adopted", None, {"place": books.store.identity()}))
@@ -60,6 +58,13 @@ def check_place(books: Books) -> None:
             f"run {books.name!r} belongs to {place}, and this is {books.store.identity()}: a copy, a moved folder or "
             "a restored backup; where it alone is to go on, say `bara ledger DIR adopt`"
         )
+
+
+def _place(books: Books) -> str | None:
+    """Where the run belongs; None for one that an earlier version opened."""
+    with books.store.read() as connection:
+        adopted = last_of(connection, books.chain.run, "adopted")
+    return json.loads(adopted)["place"] if adopted else books.opening.get("place")
 
 
 def adopt(books: Books) -> None:
@@ -78,6 +83,23 @@ def decline(books: Books, round_number: int) -> None:
     _answer(books, round_number, "declined")
 
 
+def void(books: Books, round_number: int, reason: str) -> None:
+    """Take back a promise that is never settled, for example because training fails at each resume.
+
+    As when it is declined, nobody trains in that round, nobody is paid, and no client is held to have failed. Nobody
+    may play the run meanwhile (`RunFolder.hold_books`).
+    """
+    if not reason.strip():
+        raise LedgerError(f"round {round_number} is to be void without a reason; required is one for the record")
+    with _writing(books) as connection:
+        run = books.chain.run
+        known = last_of(connection, run, "awarded", "settled", *REFUSALS, column="kind", round_number=round_number)
+        if known != "awarded":
+            state = "not promised" if known is None else f"{known} already"
+            raise LedgerError(f"round {round_number} is {state}; required is an award that is stored and not settled")
+        books.chain.append(connection, Draft("voided", round_number, {"reason": reason.strip()}))
+
+
 def _answer(books: Books, round_number: int, answer: Literal["approved", "declined"]) -> None:
     with _writing(books) as connection:
         if waiting_round(connection, books.chain.run, books.terms.approve_above) != round_number:
@@ -85,7 +107,7 @@ def _answer(books: Books, round_number: int, answer: Literal["approved", "declin
                 f"round {round_number} waits for no approval; required is an award above ledger.approve_above that is "
                 "not settled"
             )
-        given = last_of(connection, books.chain.run, "approved", "declined", column="kind", round_number=round_number)
+        given = last_of(connection, books.chain.run, *ANSWERS, column="kind", round_number=round_number)
         if given is not None:
             raise LedgerError(f"round {round_number} is {given} already")
         books.chain.append(connection, Draft(answer, round_number))
@@ -93,11 +115,13 @@ def _answer(books: Books, round_number: int, answer: Literal["approved", "declin
 
 @contextlib.contextmanager
 def _writing(books: Books) -> Iterator[sa.Connection]:
-    """One commit by an operator, who may have mistyped the key, and a receipt for it."""
+    """One commit by an operator, who may have mistyped the key, and a receipt for it where the run belongs."""
     books.check_key()
+    books.check_receipt()
     with books.store.write() as connection:
         yield connection
-    books.write_receipt()
+    if _place(books) in {None, books.store.identity()}:  # what is said to a copy does not stop the original
+        books.write_receipt()
 
 
 def _refuse_ended(books: Books, connection: sa.Connection, what: str) -> None:

@@ -1,5 +1,6 @@
 """How far a run is, read in strides: what is new since a round; and one round in full."""
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,10 +10,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bara.errors import LedgerError
+from bara.errors import LedgerError, NoBooksError
 from bara.ledger import _schema as schema
-from bara.ledger._reading import asked_prices, by_round, is_paused, last_of, stored_page, topped_up
-from bara.ledger.books import DECLINED, Books
+from bara.ledger._reading import REFUSALS, asked_prices, by_round, is_paused, last_of, stored_page, topped_up
+from bara.ledger.books import Books, Terms
 from bara.ledger.statements import ClientTotal, Line, round_lines
 from bara.ledger.store import HEAD, Store
 
@@ -128,13 +129,14 @@ def closed_rounds(books: Books, after: int, until: int) -> list[ClosedRound]:
 
 
 def failures(books: Books, after: int, until: int) -> list[FailedDelivery]:
-    """Who did not deliver in these rounds, and why; where an operator declined an award, nobody failed."""
-    table, promises = schema.settlements, schema.promises
+    """Who did not deliver in these rounds, and why; where an operator refused an award, nobody failed."""
+    table, promises, events = schema.settlements, schema.promises, schema.events
+    refused = sa.select(events.c.round).where(events.c.run == books.chain.run, events.c.kind.in_(REFUSALS))
     query = (
         sa.select(table.c.round, table.c.client, table.c.reason, promises.c.amount)
         .join(promises, _SAME_PROMISE)
         .where(table.c.run == books.chain.run, table.c.round.between(after + 1, until))
-        .where(table.c.reason.is_not(None), table.c.reason != DECLINED)
+        .where(table.c.reason.is_not(None), table.c.round.not_in(refused.where(events.c.round.is_not(None))))
         .order_by(table.c.round, table.c.client)
     )
     with books.store.read() as connection:
@@ -226,22 +228,24 @@ def _asked(connection: sa.Connection, books: Books, closed: Sequence[ClosedRound
     return asked
 
 
-def read_books(place: Path | str, run: str | None = None) -> Books:
+def read_books(place: Path | str, run: str | None = None, terms: Terms | None = None) -> Books:
     """A run's books for reading only, while it goes on or afterwards; nothing is made, brought up to date or held.
 
     Args:
         place: The ledger's file, or the URL of its database.
         run: The run's name in a database that it shares; None for the only run of a file.
+        terms: Its key and its receipt, where they are at hand.
     """
-    if isinstance(place, Path) and not place.is_file():
-        raise LedgerError(f"there is no ledger {str(place)!r} yet")
     store = Store.read_only(place)
-    version = store.version()
-    if version != HEAD:
-        raise LedgerError(
-            f"the ledger {store.place} is of schema {version}; required is {HEAD}, to which `bara ledger DIR` brings it"
-        )
-    books = Books.find(store, run)
-    if books is None:
-        raise LedgerError(f"the ledger {store.place} holds no run{f' {run!r}' if run else ''} yet")
-    return books
+    with contextlib.ExitStack() as stack:
+        stack.callback(store.close)
+        version = store.version()
+        if version not in (None, HEAD) and store.engine.dialect.name != "sqlite":
+            raise LedgerError(
+                f"the ledger {store.place} is of schema {version}; required is {HEAD}, to which `bara resume` brings it"
+            )
+        books = None if version is None else Books.find(store, run, terms)
+        if books is None:
+            raise NoBooksError(f"the ledger {store.place} holds no run{f' {run!r}' if run else ''} yet")
+        stack.pop_all()
+        return books

@@ -1,9 +1,7 @@
 """Who was promised and paid what, by client and by round, adding up to the micro-unit; as records, CSV and JSON."""
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -11,10 +9,20 @@ from typing import Any
 import sqlalchemy as sa
 
 from bara.errors import LedgerError
-from bara.ledger._reading import StoredRound, asked_prices, is_paused, last_of, stored_rounds, topped_up, waiting_round
+from bara.ledger._reading import (
+    ANSWERS,
+    StoredRound,
+    asked_prices,
+    is_paused,
+    last_of,
+    stored_rounds,
+    topped_up,
+    waiting_round,
+)
 from bara.ledger._verification import require_whole
 from bara.ledger.books import Books
-from bara.records import decimal_money, show_money
+from bara.records import json_money, show_money
+from bara.text import csv_text
 
 _MONEY = frozenset({"asked", "promised", "paid", "returned", "opened_with", "topped_up", "spent", "outstanding"})
 """Names of amounts, which are micro-units here and decimals in what is exported."""
@@ -30,7 +38,7 @@ class Line:
         asked: Its price, in micro-units; None once bids are dropped.
         promised: What it was to be paid on delivery.
         paid: What it was paid; None while the round is not settled.
-        reason: Why it was not, where it was not.
+        reason: Why it was not, or will not be, where it is not.
         privacy: The privacy budget its delivery spent, where bids carry one.
     """
 
@@ -134,13 +142,14 @@ def statement(books: Books, *, needs_key: bool = False) -> Statement:
     """The whole account, of a record that is whole (`require_whole`)."""
     require_whole(books, needs_key=needs_key)
     clients: dict[str, ClientTotal] = {}
-    rounds = []
+    rounds, outstanding = [], 0
     with books.store.read() as connection:
         for number, stored in stored_rounds(connection, books.chain.run):
             here = list(round_lines(number, stored))
             for line in here:
                 clients.setdefault(line.client, ClientTotal(line.client)).add(line)
             rounds.append(_round_total(number, stored, here))
+            outstanding += sum(line.promised for line in here if line.paid is None and line.reason is None)
         added = topped_up(connection, books.chain.run)
         paused = is_paused(connection, books.chain.run)
         waiting = _unanswered(connection, books)
@@ -150,7 +159,7 @@ def statement(books: Books, *, needs_key: bool = False) -> Statement:
         books.purse.total,
         added,
         spent,
-        sum(total.promised for total in rounds if total.paid is None),
+        outstanding,
         books.ended(),
         paused,
         waiting,
@@ -161,7 +170,7 @@ def statement(books: Books, *, needs_key: bool = False) -> Statement:
 
 def _unanswered(connection: sa.Connection, books: Books) -> int | None:
     number = waiting_round(connection, books.chain.run, books.terms.approve_above)
-    if number is None or last_of(connection, books.chain.run, "approved", "declined", round_number=number) is not None:
+    if number is None or last_of(connection, books.chain.run, *ANSWERS, round_number=number) is not None:
         return None
     return number
 
@@ -182,7 +191,7 @@ def round_lines(number: int, stored: StoredRound) -> Iterator[Line]:
     asked = asked_prices(stored.redactable.get("bids")) or {}
     privacy: dict[str, Any] = (stored.promised or {}).get("privacy") or {}
     for client, amount in stored.promises:
-        got, reason = paid.get(client, (None, None))
+        got, reason = paid.get(client, (None, stored.refused))
         yield Line(number, client, asked.get(client), amount, got, reason, privacy.get(client))
 
 
@@ -200,26 +209,22 @@ def _round_total(number: int, stored: StoredRound, here: list[Line]) -> RoundTot
 
 
 def line_json(record: ClientTotal | RoundTotal | Line) -> dict[str, Any]:
-    """A line with amounts as decimal numbers."""
-    return _decimals(vars(record))
+    """A line with amounts as decimal numbers and, beside them, exactly."""
+    return _amounts(vars(record))
 
 
 def statement_json(account: Statement) -> dict[str, Any]:
     """The whole account."""
-    totals = {"budget": decimal_money(account.budget), "left": decimal_money(account.left)}
     records = {"clients": [*map(line_json, account.clients)], "rounds": [*map(line_json, account.rounds)]}
-    return {
-        **{key: value for key, value in _decimals(vars(account)).items() if key not in records},
-        **totals,
-        **records,
-    }
+    return {**_amounts(vars(account)), **json_money(budget=account.budget, left=account.left), **records}
 
 
 def export_json(books: Books) -> dict[str, Any]:
     """Every event and every promise with what became of it; bids and menus are left out."""
+    own = [line_json(line) for line in lines(books)]  # first: it sees to it that the record is whole
     with books.store.read() as connection:
         events = [{**vars(event), "body": json.loads(event.body)} for event in books.chain.events(connection)]
-    return {"run": books.name, "events": events, "lines": [line_json(line) for line in lines(books)]}
+    return {"run": books.name, "events": events, "lines": own}
 
 
 def table_csv(records: Iterable[ClientTotal | RoundTotal | Line]) -> str:
@@ -239,20 +244,12 @@ def payouts_csv(books: Books) -> str:
     return csv_text(("client", "amount", "rounds", "reference"), rows)
 
 
-def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table in CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(rows)
-    return text.getvalue()
-
-
 def exact_values(record: Any, names: Iterable[str]) -> list[Any]:
     """Some of a record's values, amounts as exact decimals, None where nothing is known."""
     values = ((name, getattr(record, name)) for name in names)
     return [show_money(value) if name in _MONEY and value is not None else value for name, value in values]
 
 
-def _decimals(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: decimal_money(v) if k in _MONEY and v is not None else v for k, v in values.items()}
+def _amounts(values: Mapping[str, Any]) -> dict[str, Any]:
+    shown = [json_money(**{key: value}) if key in _MONEY else {key: value} for key, value in values.items()]
+    return {key: value for one in shown for key, value in one.items()}

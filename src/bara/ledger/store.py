@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import socket
 import sqlite3
 import struct
@@ -14,10 +15,16 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 
-from bara.errors import ConfigError, LedgerError, MissingExtraError
+from bara.errors import ConfigError, LedgerError, MissingExtraError, NoBooksError
 
-HEAD = "0002"
-"""The newest version of the schema, to which every ledger is brought when it is opened for writing."""
+VERSIONS = ("0001", "0002")
+"""Of the schema, from the first on."""
+
+HEAD = VERSIONS[-1]
+"""The newest, to which every ledger is brought when it is opened for writing."""
+
+HOSTS = "BARA_LEDGER_HOSTS"
+"""The environment variable in which an operator names the database servers that a run's folder may send readers to."""
 
 WRITERS = 5_522_401
 """The number of the PostgreSQL lock that writers take turns with."""
@@ -64,11 +71,20 @@ class Store:
         """Open a SQLite file or a database's URL for reading only: nothing is migrated, locked, written or left behind.
 
         On SQLite a connection is made for each look and let go at once, so that a run that ends can fold its log in.
+        A first schema is read as it is.
         """
-        if not isinstance(place, Path):
-            return cls(_engine(place, patience))
+        path = _file_of(place)
+        if path is None:
+            return cls(_engine(str(place), patience))
+        for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+            if file.exists() and not file.is_file():  # a pipe would be waited for
+                raise LedgerError(f"{file} is no plain file, and so no ledger")
+        if not path.exists():
+            raise NoBooksError(f"there is no ledger {str(path)!r} yet")
         engine = sa.create_engine(
-            f"sqlite:///{place}", creator=lambda: _connect_read_only(place, patience), poolclass=sa.NullPool
+            sa.URL.create("sqlite", database=str(path)),
+            creator=lambda: _connect_read_only(path, patience),
+            poolclass=sa.NullPool,
         )
         sa.event.listen(engine, "begin", _begin_sqlite)
         return cls(engine)
@@ -132,7 +148,7 @@ class Store:
             raise LedgerError(
                 f"the ledger {self.place} refuses this: {_words(error)}; nothing of it was stored"
             ) from error
-        except (DatabaseError, self._driver.Error) as error:
+        except (DatabaseError, self._driver.Error, UnicodeDecodeError) as error:  # SQLite quotes damaged bytes
             raise LedgerError(
                 f"cannot use the ledger {self.place}: {_words(error)}; this step is stored as a whole or not at all, "
                 "and a run goes on with `bara resume` when the cause is gone"
@@ -159,8 +175,9 @@ class Store:
         with self.read() as connection:
             if not sa.inspect(connection).has_table("alembic_version"):
                 return None
-            version: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
-        if version is not None and version > HEAD:
+            found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+        version = None if found is None else str(found)
+        if version not in (None, *VERSIONS):
             raise LedgerError(f"the ledger {self.place} is of schema {version}, this program knows {HEAD}; update it")
         return version
 
@@ -186,6 +203,33 @@ def whole_url(url: str) -> str:
     if parsed.get_backend_name() != "sqlite" or file == ":memory:" or file.startswith("file:"):
         return url
     return parsed.set(database=str(Path(file).absolute())).render_as_string(hide_password=False)
+
+
+def check_host(url: str) -> None:
+    """Refuse a database server that nobody but a run's folder names: it would be sent the operator's password.
+
+    Servers on this machine are no exception: another of its users may have started them.
+    """
+    parsed = _parsed(url)
+    if parsed.get_backend_name() == "sqlite":
+        return
+    allowed = set(os.environ.get(HOSTS, "").replace(",", " ").split())
+    names = [url]
+    if parsed.host and not parsed.query:  # an option may name another host
+        names = [*([f"{parsed.host}:{parsed.port}"] if parsed.port else []), parsed.host, url]
+    if not allowed.intersection(names):
+        raise LedgerError(
+            f"the folder keeps its books on a server that you have not named, {parsed.render_as_string()}; nothing "
+            f"was sent to it; if it is yours, say {HOSTS}={shlex.quote(names[0])}"
+        )
+
+
+def _file_of(place: Path | str) -> Path | None:
+    """The file of a SQLite database; None for a server's."""
+    if isinstance(place, Path):
+        return place
+    parsed = _parsed(place)
+    return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
 
 
 def _parsed(url: str) -> sa.URL:
@@ -223,9 +267,34 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 
 
 def _connect_read_only(path: Path, patience: float) -> sqlite3.Connection:
-    # Where no log lies beside the file nobody writes, and a plain read-only connection would make one and leave it.
-    how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
-    return sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, timeout=patience, isolation_level=None)
+    try:
+        return _look_at(path, patience)
+    except sqlite3.OperationalError:  # a run that ends in this instant takes its log away: what is there now?
+        return _look_at(path, patience)
+
+
+def _look_at(path: Path, patience: float) -> sqlite3.Connection:
+    """A connection that makes and changes no file, which a plain read-only one would do to the log and its index."""
+    log, index = (path.with_name(path.name + end).exists() for end in ("-wal", "-shm"))
+    # Without a log nobody writes; a log without its index is a dead run's, and is indexed in memory.
+    how = "immutable=1" if not log else "mode=ro&readonly_shm=1" if index else "mode=ro&vfs=unix-none"
+    connection = sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, timeout=patience, isolation_level=None)
+    try:
+        if log and not index:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        for table, columns in _SINCE_THE_FIRST.items():
+            if table not in there:
+                connection.execute(f"CREATE TEMP TABLE {table} ({columns})")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+_SINCE_THE_FIRST = {"top_ups": "run, number, amount", "memories": "run, part, round, salt, content"}
+"""Tables that a ledger of the first schema does not have; who reads it sees them empty."""
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

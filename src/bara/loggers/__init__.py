@@ -5,14 +5,14 @@ which money moves, goes on.
 """
 
 import contextlib
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, final, runtime_checkable
 
 from bara.errors import BaraError, ConfigError
-from bara.plugins import Registry
+from bara.plugins import Registry, explain
 from bara.records import AwardedRound, RoundRecord, decimal_money
+from bara.text import note
 
 
 @runtime_checkable
@@ -84,7 +84,7 @@ class Loggers(contextlib.AbstractContextManager["Loggers"]):
         except Exception as error:  # noqa: BLE001 - a server that is away, a full disk: anything
             with contextlib.suppress(Exception):
                 self._loggers.pop(spec).close(finished=False)
-            sys.stderr.write(f"bara: the logger {spec!r} failed and is told nothing more: {error}\n")
+            note(f"bara: the logger {spec!r} failed and is told nothing more: {explain(error)}")
 
 
 def parse_log(spec: str) -> tuple[str, str | None]:

@@ -6,7 +6,7 @@ convert to and from decimals without loss.
 
 from bara.records.bids import Bids, FloatArray, IntArray
 from bara.records.menus import Menu
-from bara.records.money import MAX_MONEY, MICRO, decimal_money, money, show_money
+from bara.records.money import MAX_MONEY, MICRO, decimal_money, json_money, money, show_money
 from bara.records.offers import Award, Offer, Purse, Shortfall
 from bara.records.rounds import AwardedRound, Belief, Delivery, Evaluation, Evidence, Plan, RoundRecord
 
@@ -29,6 +29,7 @@ __all__ = [
     "RoundRecord",
     "Shortfall",
     "decimal_money",
+    "json_money",
     "money",
     "show_money",
 ]

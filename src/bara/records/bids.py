@@ -11,8 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bara.errors import InvalidBidError
+from bara.errors import BaraError, InvalidBidError
 from bara.records.money import MAX_MONEY, money, show_money
+from bara.text import UNSTORABLE
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -45,6 +46,7 @@ class Bids:
     def __post_init__(self) -> None:
         """Check every bid, then put the record into the order of the clients' names."""
         clients = tuple(self.clients)
+        check_names(clients, InvalidBidError)
         prices = np.asarray(self.prices)
         if prices.shape != (len(clients),):
             raise InvalidBidError(f"{prices.size} prices for {len(clients)} clients; required is one price a client")
@@ -121,6 +123,13 @@ class Bids:
             self.prices[keep],
             {k: v[keep] for k, v in self.columns.items()},
         )
+
+
+def check_names(clients: Sequence[object], error: type[BaraError]) -> None:
+    """Refuse names that no ledger can hold."""
+    for client in clients:
+        if not isinstance(client, str) or UNSTORABLE.search(client):
+            raise error(f"a client is named {client!r}; required is a text, without NUL or halves of characters")
 
 
 def _as_float(value: object) -> float:

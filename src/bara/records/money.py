@@ -1,8 +1,10 @@
 """Money: whole micro-units, exact from and to decimals."""
 
 import operator
+from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -63,3 +65,28 @@ def show_money(micros: int) -> str:
 def decimal_money(micros: int) -> float:
     """An amount as the decimal number that JSON, tables and figures show."""
     return int(micros) / MICRO
+
+
+def json_money(**amounts: Any) -> dict[str, Any]:
+    """Amounts as JSON says them: the decimal number that people read and, in `NAME_exact`, the exact decimal as text.
+
+    A float holds micro-units up to nine billion units, and no reader of JSON is bound to keep even that; text stays.
+
+    Args:
+        **amounts: Each in micro-units, or None where it is not known, or several in a list or by name.
+
+    >>> json_money(paid=1_500_000, asked=[2_000_001, None])
+    {'paid': 1.5, 'paid_exact': '1.50', 'asked': [2.000001, None], 'asked_exact': ['2.000001', None]}
+    """
+    found = {}
+    for name, value in amounts.items():
+        found[name], found[f"{name}_exact"] = _each(decimal_money, value), _each(show_money, value)
+    return found
+
+
+def _each(show: Callable[[int], Any], value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: show(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [None if one is None else show(one) for one in value]
+    return None if value is None else show(value)

@@ -8,7 +8,7 @@ from typing import Literal, Self
 import numpy as np
 
 from bara.errors import BaraError, InvalidOfferError, InvalidRecordError, OverspentError
-from bara.records.bids import IntArray
+from bara.records.bids import IntArray, check_names
 from bara.records.money import MAX_MONEY, money, show_money
 
 Shortfall = Literal["shrink", "stop"]
@@ -45,8 +45,8 @@ class Purse:
             raise InvalidRecordError(f"the budget is {self.total}; required is at most {MAX_MONEY} micro-units")
         if self.total <= 0:
             raise InvalidRecordError(f"the budget is {show_money(self.total)}; required is more than zero")
-        if self.max_rounds < 1:
-            raise InvalidRecordError(f"the deadline is {self.max_rounds} rounds; required is at least one")
+        if not 1 <= self.max_rounds < 2**31:  # what a database's whole number holds
+            raise InvalidRecordError(f"the deadline is {self.max_rounds} rounds; required is from 1 to {2**31 - 1}")
         if not 0 <= self.spent <= self.total:
             raise OverspentError(
                 f"{show_money(self.spent)} spent of {show_money(self.total)}; required is between zero and the budget"
@@ -177,6 +177,7 @@ class Award:
                 for c, p in zip(self.clients, self.payments, strict=True)
             )
             object.__setattr__(self, "payments", payments)
+        check_names(self.clients, InvalidRecordError)
         if len(set(self.clients)) != len(self.clients):
             raise InvalidRecordError(f"the winners {list(self.clients)} hold one twice; each can win once")
         if min(self.payments, default=1) <= 0:

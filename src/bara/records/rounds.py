@@ -6,11 +6,14 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Self
 
+import numpy as np
+
 from bara.errors import InvalidRecordError, OverspentError
 from bara.records.bids import Bids, IntArray
 from bara.records.menus import Menu
 from bara.records.money import show_money
 from bara.records.offers import Award, Offer, Purse
+from bara.text import UNSTORABLE
 
 
 @dataclass(frozen=True)
@@ -31,14 +34,13 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         """Refuse what is no accuracy (a per cent figure, say) and a loss that is not finite."""
+        if self.accuracy is None:
+            raise InvalidRecordError("accuracy is None; required is a fraction in [0, 1]")
+        _make_finite(self, "accuracy", "loss", "test_accuracy", "test_loss")
         for name in ("accuracy", "test_accuracy"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
                 raise InvalidRecordError(f"{name} is {value}; required is a fraction in [0, 1]")
-        for name in ("loss", "test_loss"):
-            value = getattr(self, name)
-            if value is not None and not math.isfinite(value):
-                raise InvalidRecordError(f"{name} is {value}; required is a finite number")
 
     @property
     def reported_accuracy(self) -> float:
@@ -65,6 +67,10 @@ class Evidence:
     loss_before: float | None = None
     loss_after: float | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what is not finite: mechanisms learn from it, and one NaN would spoil all that they know."""
+        _make_finite(self, "samples", "loss_before", "loss_after")
+
 
 @dataclass(frozen=True)
 class Delivery:
@@ -85,9 +91,10 @@ class Delivery:
     forgotten: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Freeze the mappings."""
-        for name in ("delivered", "void", "ages"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        """Freeze the mappings; of a reason, which may be a stranger's, keep what a ledger can hold."""
+        reasons = {client: UNSTORABLE.sub("\ufffd", str(reason)) for client, reason in self.void.items()}
+        for name, value in {"delivered": self.delivered, "void": reasons, "ages": self.ages}.items():
+            object.__setattr__(self, name, MappingProxyType(dict(value)))
 
     @classmethod
     def complete(cls, award: Award, evaluation: Evaluation) -> Self:
@@ -238,6 +245,17 @@ class RoundRecord:
     def purse_after(self) -> Purse:
         """What is left for the next round."""
         return self.awarded.purse.after(self.paid)
+
+
+def _make_finite(record: object, *names: str) -> None:
+    """Keep numpy's numbers as Python's own; refuse what is no finite number, where it is known at all."""
+    for name in names:
+        value = getattr(record, name)
+        plain = value.item() if isinstance(value, np.generic) else value
+        number = isinstance(plain, int | float) and not isinstance(plain, bool)
+        if plain is not None and not (number and abs(plain) < math.inf):
+            raise InvalidRecordError(f"{name} is {value!r}; required is a finite number")
+        object.__setattr__(record, name, plain)
 
 
 def _privacy(bids: Bids, award: Award) -> dict[str, float] | None:

@@ -8,11 +8,12 @@ from bara.errors import MissingExtraError
 from bara.experiments.paper.analysis import ExhibitResult, Row
 from bara.experiments.paper.exhibits import DATASETS
 from bara.experiments.results import Result
+from bara.files import write_whole
 from bara.reports.charts import Chart, Line
+from bara.text import csv_text
 
 try:
     import pyarrow as pa
-    import pyarrow.csv
     import pyarrow.parquet
     from matplotlib import rc_context
     from matplotlib.axes import Axes
@@ -45,7 +46,7 @@ _LOOK: Any = {
 def save_rows(rows: Sequence[Row], stem: Path) -> None:
     """The data behind a figure."""
     table = pa.Table.from_pylist(list(rows))
-    pyarrow.csv.write_csv(table, stem.with_suffix(".csv"))
+    write_whole(stem.with_suffix(".csv"), [csv_text(table.column_names, map(dict.values, table.to_pylist()))])
     pyarrow.parquet.write_table(table, stem.with_suffix(".parquet"))
 
 

@@ -1,6 +1,5 @@
 """A run as it goes on, in the terminal: how far it is, what is left, whether it works, and what happens now."""
 
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from rich.text import Text
 
 from bara.records import AwardedRound, Purse, RoundRecord, decimal_money
 from bara.reports.terminal import per_cent, spark_line
+from bara.text import note, spelled
 
 RECENT = 10
 """Rounds from which pace and cost are taken."""
@@ -83,7 +83,7 @@ class RunScreen:
         grid.add_row("clients", n, Text(spark_line(self._clients), style="cyan"))
         grid.add_row("time left", duration(self.seconds_left), Text(self._now, style="dim"))
         hint = "[dim]Ctrl-C ends it after this round; bara resume goes on[/]"
-        return Panel(grid, title=Text(self._title), title_align="left", subtitle=hint, subtitle_align="right")
+        return Panel(grid, title=Text(spelled(self._title)), title_align="left", subtitle=hint, subtitle_align="right")
 
 
 def duration(seconds: float | None) -> str:
@@ -119,9 +119,9 @@ def _plain_lines(purse: Purse) -> Show:
     def show(step: AwardedRound | RoundRecord) -> None:
         if isinstance(step, RoundRecord) and step.round % every == 0:
             accuracy, spent = step.evaluation.reported_accuracy, decimal_money(step.purse_after.spent)
-            sys.stderr.write(
+            note(
                 f"round {step.round} of {purse.max_rounds}  accuracy {per_cent(accuracy)}  n {step.n}  "
-                f"spent {spent:,.2f}\n"
+                f"spent {spent:,.2f}"
             )
 
     return show

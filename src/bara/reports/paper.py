@@ -9,6 +9,7 @@ from pathlib import Path
 from bara.experiments.paper.analysis import ExhibitResult, Row
 from bara.experiments.paper.exhibits import DATASETS
 from bara.experiments.statistics import Estimate
+from bara.files import write_whole
 from bara.reports._rows import show_estimate, show_p
 from bara.reports.html import page, table
 
@@ -34,7 +35,7 @@ def publish(shown: Sequence[ExhibitResult], folder: Path, command: str) -> Path:
             figures.save_rows(one.rows, stem)
             if one.exhibit.name in TABLES:
                 head, *rows = table_rows(one)
-                stem.with_suffix(".md").write_text(markdown(one))
+                write_whole(stem.with_suffix(".md"), [markdown(one)])
                 body += table(head, rows)
             elif one.exhibit.name == "fig1":
                 figures.save_bars(one, stem)
@@ -46,7 +47,7 @@ def publish(shown: Sequence[ExhibitResult], folder: Path, command: str) -> Path:
             body += f"<p><b>{name}.</b> {escape(text)}</p>"
     _keep_scales(shown, folder / "scale.json")
     path = folder / "paper.html"
-    path.write_text(page("The paper, reproduced", body))
+    write_whole(path, [page("The paper, reproduced", body)])
     return path
 
 
@@ -113,5 +114,5 @@ def _paper(row: Row) -> str:
 
 def _inline(path: Path) -> str:
     """A figure within the page, without what stands before its first element."""
-    text = path.read_text()
+    text = path.read_text("utf-8")
     return text[text.index("<svg") :]

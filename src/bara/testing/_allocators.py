@@ -148,17 +148,21 @@ def check_beliefs_are_plain(make: MakeAllocator) -> None:
 
 @needs(Remembers, "memory() and restore()")
 def check_memory_stands_in_for_menus(make: MakeAllocator) -> None:
-    """One that remembers what menus taught it, told rounds without them, answers as the one that saw them."""
-    lived, rebuilt = make(8), make(8)
-    records = play(lived, _federation(8))
-    assert isinstance(lived, Remembers)
-    assert isinstance(rebuilt, Remembers)
-    rebuilt.restore(json.loads(json.dumps(lived.memory())))
-    for record in records:
-        rebuilt.tell(strip(record))
-    purse = records[-1].purse_after
-    assert rebuilt.ask(purse) == lived.ask(purse), "rebuilt from its memory, it answers otherwise"
-    assert rebuilt.memory() == lived.memory(), "rebuilt from its memory, it remembers otherwise"
+    """Told rounds without menus, one that remembers what they taught it answers and believes as if it saw them."""
+    for purse in (PURSE, replace(PURSE, max_rounds=8)):  # a short run is played to its deadline
+        lived, rebuilt = make(8), make(8)
+        records = play(lived, _federation(8), purse)
+        assert isinstance(lived, Remembers)
+        assert isinstance(rebuilt, Remembers)
+        rebuilt.restore(json.loads(json.dumps(lived.memory())))
+        for record in records:
+            rebuilt.tell(strip(record))
+        last = records[-1].purse_after
+        if last.rounds_left:
+            assert rebuilt.ask(last) == lived.ask(last), "rebuilt from its memory, it answers otherwise"
+        assert rebuilt.memory() == lived.memory(), "rebuilt from its memory, it remembers otherwise"
+        if isinstance(lived, Believer) and isinstance(rebuilt, Believer):
+            assert rebuilt.belief() == lived.belief(), "rebuilt from its memory, it believes otherwise"
 
 
 ALLOCATOR_CHECKS: tuple[Callable[[MakeAllocator], None], ...] = (

@@ -139,6 +139,12 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         if winners:
             updates = self._updates(round, winners)
             refused = refusals(self._state, list(updates.states), self._options.outliers)
+            losses = zip(updates.loss_before, updates.loss_after, strict=True)
+            refused |= {
+                i: "its loss is not finite"
+                for i, told in enumerate(losses)
+                if not np.isfinite([*filter(None, told)]).all()
+            }
             kept = [i for i in range(len(winners)) if i not in refused]
             if not kept:
                 raise TrainingError(
@@ -147,7 +153,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
                 )
             void |= {winners[i]: reason for i, reason in refused.items()}
             weights = self._weights(award, winners, updates)
-            state = aggregate(updates, [weight if i in kept else 0.0 for i, weight in enumerate(weights)])
+            state = aggregate(updates, [0.0 if i in refused else weight for i, weight in enumerate(weights)])
             if self._memory is not None:
                 learned = self._engine.layout.learned  # statistics (of batch norm) stay the winners'
                 start = self._state[:learned]

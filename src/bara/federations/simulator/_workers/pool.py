@@ -169,7 +169,7 @@ def _hear(worker: Worker, doing: str) -> Any:
     except (EOFError, ConnectionError) as error:
         raise TrainingError(f"{worker.fate()} while at {doing}; the round is lost, run it again") from error
     if isinstance(answer, TaskFailure):
-        raise TrainingError(f"a worker failed at {doing}:\n{answer.reason}")
+        raise TrainingError(f"a worker failed at {doing}: {answer.reason}") from RuntimeError(answer.traceback)
     return answer
 
 

@@ -68,9 +68,10 @@ class Tally:
 @final
 @dataclass(frozen=True)
 class TaskFailure:
-    """An answer that is none: what went wrong, as the worker saw it."""
+    """An answer that is none: what went wrong in a line, and as the worker saw it."""
 
     reason: str
+    traceback: str
 
 
 Task = Train | Evaluate

@@ -17,14 +17,15 @@ import torch
 
 from bara.federations.simulator._workers.tasks import Setup, Task, TaskFailure, TaskResult
 from bara.federations.simulator._workers.trainer import Trainer
+from bara.plugins import explain
 
 
 def serve(connection: Connection, memory: int) -> None:
     """Build the trainer from the first message, then do tasks for as long as there are any."""
     try:
         trainer = _trainer(connection.recv(), memory)
-    except Exception:  # noqa: BLE001 - whatever a user's module raises is the parent's to report
-        connection.send(TaskFailure(traceback.format_exc(limit=-3)))
+    except Exception as error:  # noqa: BLE001 - whatever a user's module raises is the parent's to report
+        connection.send(TaskFailure(explain(error), traceback.format_exc()))
         return
     connection.send(None)  # the trainer stands
     while True:
@@ -40,8 +41,8 @@ def _trainer(setup: Setup, memory: int) -> Trainer:
 def _attempt(trainer: Trainer, task: Task) -> TaskResult | TaskFailure:
     try:
         return trainer.do(task)
-    except Exception:  # noqa: BLE001 - as above
-        return TaskFailure(traceback.format_exc(limit=-3))
+    except Exception as error:  # noqa: BLE001 - as above
+        return TaskFailure(explain(error), traceback.format_exc())
 
 
 def _end_with_the_parent() -> None:

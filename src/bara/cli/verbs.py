@@ -1,0 +1,81 @@
+"""The application: every verb with its examples."""
+
+from typing import Annotated
+
+import typer
+
+import bara
+from bara.cli.audit import audit_command
+from bara.cli.compare import compare_command
+from bara.cli.dashboard import dashboard_command
+from bara.cli.data import data_app
+from bara.cli.ledger import ledger_app, receipt_command
+from bara.cli.options import Debug, examples
+from bara.cli.paper import paper_command
+from bara.cli.plan import plan_command
+from bara.cli.report import report_command
+from bara.cli.run import resume_command, run_command
+
+app = typer.Typer(
+    help="Decides, round by round, how much of a federation's money to spend on which participants.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bara {bara.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    pass
+
+
+for _name, _verb, *_lines in (
+    ("run", run_command, "bara run", "bara run --set allocator.name=even --set budget.total=600"),
+    ("resume", resume_command, "bara resume runs/20260101-120000-000-digits-bara"),
+    ("audit", audit_command, "bara audit bid-price-first", "bara audit my_package:MyMechanism --trials 20000"),
+    (
+        "compare",
+        compare_command,
+        "bara compare --allocators even,even:carry_over=true,planner --seeds 5",
+        "bara compare --suite report --out results/report",
+    ),
+    (
+        "paper",
+        paper_command,
+        "bara paper fig1",
+        "bara paper all --seeds 5 --out paper",
+        "bara paper all --data digits",
+    ),
+    (
+        "plan",
+        plan_command,
+        "bara plan experiment.toml --past runs --budgets 500,1000,2000",
+        "bara plan --past runs --reach 0.85 --confidence 0.9 --allocators planner",
+    ),
+    ("report", report_command, "bara report runs/20260101-120000-000-digits-planner", "bara report results"),
+    ("dashboard", dashboard_command, "bara dashboard runs", "bara dashboard runs --host 0.0.0.0 --port 8000"),
+    ("receipt", receipt_command, "bara receipt client-03.json --public-key HEX --paid 12.5"),
+):
+    app.command(_name, epilog=examples(*_lines))(_verb)
+app.add_typer(
+    data_app, name="data", epilog=examples("bara data list", "bara data fetch mnist", "bara data show digits")
+)
+app.add_typer(
+    ledger_app,
+    name="ledger",
+    epilog=examples(
+        "bara ledger DIR statement", "bara ledger DIR verify --receipt FILE", "bara ledger DIR export --csv"
+    ),
+)

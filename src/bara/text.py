@@ -1,0 +1,56 @@
+"""Text that others chose (names, reasons, messages), made fit for a terminal, for a line of progress and for tables."""
+
+import contextlib
+import csv
+import io
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+
+def spelled(text: str) -> str:
+    r"""The text with characters that steer rather than show (escapes, ends of lines, changes of direction) spelled out.
+
+    >>> spelled("north"), spelled("a\u202eb\x1b[2J")
+    ('north', 'a⟨U+202E⟩b⟨U+001B⟩[2J')
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(f"⟨U+{ord(one):04X}⟩" if unicodedata.category(one)[0] == "C" else one for one in text)
+
+
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+"""What neither a database nor the name of a file can hold: NUL, and halves of characters."""
+
+
+def note(line: str) -> None:
+    """Write a line of progress to stderr; where it cannot be shown it is dropped, because nothing may fail by it."""
+    with contextlib.suppress(Exception):  # a closed pipe, a full disk, no stderr at all, a write that Ctrl-C interrupts
+        sys.stderr.write(f"{spelled(line)}\n")
+        sys.stderr.flush()
+
+
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", re.IGNORECASE)
+
+
+def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table in CSV, in which no text steers a terminal or begins a formula."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows(map(_inert, row) for row in chain([names], rows))
+    return text.getvalue()
+
+
+def _inert(value: Any) -> Any:
+    r"""Text that a spreadsheet would take for a formula begins with an apostrophe; numbers, negative ones too, do not.
+
+    >>> _inert("=1+1"), _inert("-0.50"), _inert(-0.5), _inert("\tcmd")
+    ("'=1+1", '-0.50', -0.5, "'⟨U+0009⟩cmd")
+    """
+    if not isinstance(value, str):
+        return value
+    steers = value[:1] in {*"=+-@\t\r\n＝＋－＠"} and not _NUMBER.fullmatch(value)
+    return "'" * steers + spelled(value)

@@ -1,0 +1,45 @@
+"""A run that is killed, copied, moved, restored, cut off and operated at random pays nobody twice and loses nothing.
+
+Each for a moment here; `make kills`, `make power-cuts` and `make thorough` are the long versions.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def play(script, *options):
+    command = [sys.executable, Path(__file__).with_name(script), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode == 0, done.stderr[-5000:]
+    return done.stdout
+
+
+def test_nobody_is_paid_twice_whatever_befalls_a_run():
+    told = play("machine.py", "--minutes", "0.8")
+    assert "nobody was paid twice, nothing was lost" in told
+    assert "kills" in told
+    assert "results identical" in told
+
+
+def test_a_run_with_models_ends_with_the_same_ones_whatever_befalls_it():
+    assert "kills" in play("machine.py", "--minutes", "0.2", "--engine", "simulator")
+
+
+@pytest.mark.debian
+def test_nobody_is_paid_twice_on_postgresql():
+    told = play("machine.py", "--minutes", "1", "--store", "postgres")
+    assert "kills" in told
+    assert "results identical" in told
+
+
+@pytest.mark.parametrize("engine", ["synthetic", "simulator"])
+def test_a_power_cut_loses_nothing_that_was_acknowledged(engine):
+    assert "5  resumed to the same result" in play("power_cuts.py", "--cuts", "5", "--engine", engine)
+
+
+@pytest.mark.parametrize(("what", "cases"), [("configurations", 60), ("ledgers", 20)])
+def test_junk_is_answered_with_one_clear_line(what, cases):
+    assert ": 0 things went wrong" in play("fuzz.py", what, "--cases", str(cases))
