@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -93,7 +93,8 @@ class Delivery:
     def __post_init__(self) -> None:
         """Freeze the mappings; of a reason, which may be a stranger's, keep what a ledger can hold."""
         reasons = {client: UNSTORABLE.sub("\ufffd", str(reason)) for client, reason in self.void.items()}
-        for name, value in {"delivered": self.delivered, "void": reasons, "ages": self.ages}.items():
+        frozen: dict[str, Mapping[Any, Any]] = {"delivered": self.delivered, "void": reasons, "ages": self.ages}
+        for name, value in frozen.items():
             object.__setattr__(self, name, MappingProxyType(dict(value)))
 
     @classmethod
