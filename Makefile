@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 MINUTES ?= 30
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-.PHONY: run test test-all docs kills kills-postgres power-cuts thorough lint bench format clean help
+.PHONY: run test test-all docs kills kills-postgres power-cuts thorough lint bench format lock audit clean help
 
 run: $(READY)  ## one federated training on embedded data; leaves a report to open
 	@$(BIN)/bara run
@@ -48,8 +48,17 @@ format: $(READY)  ## put the code into shape
 	$(BIN)/ruff format -q .
 	$(BIN)/ruff check -q --fix .
 
+lock: $(READY)  ## write requirements.lock anew: every release of constraints.txt with the hashes of its files
+	$(BIN)/uv pip compile -q --extra dev --generate-hashes --no-annotate --no-emit-package torch \
+		--custom-compile-command "make lock" -c constraints.txt -o requirements.lock pyproject.toml
+
+audit:  ## known holes in what is pinned; asks pip-audit's service, and says so where it does not answer
+	@test -x .audit-venv/bin/pip-audit || ($(PYTHON) -m venv .audit-venv && \
+		.audit-venv/bin/python -m pip --disable-pip-version-check -qq install pip-audit)
+	@$(PYTHON) scripts/audit.py .audit-venv/bin/pip-audit
+
 clean:  ## remove what set-up made
-	rm -rf $(VENV) .bench-venv site
+	rm -rf $(VENV) .bench-venv .audit-venv site
 
 help:
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16

@@ -92,6 +92,7 @@ class Child:
             for stream in (1, 2):
                 os.dup2(os.open(self._log, os.O_WRONLY | os.O_APPEND), stream)
             sys.stdout, sys.stderr = (os.fdopen(stream, "w", buffering=1) for stream in (1, 2))
+            sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr  # kept open, whoever wraps them
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(LONGEST)  # a hang is a death by SIGALRM, which no test takes for an answer
             before()

@@ -189,7 +189,7 @@ class World:
         self.changes = [*(SIMULATOR if engine == "simulator" else SYNTHETIC), *COMMON]
         self.changes += [f"ledger.retention={retention}"]
         self.receipt = home / "receipt.json" if receipt else None
-        self._extra = [f"ledger.receipt={self.receipt}"] * receipt + ["ledger.approve_above=2.4"] * approve
+        self._extra = [f"ledger.receipt={self.receipt}"] * receipt + ["ledger.approve_above=4.4"] * approve
         self.saved_receipt = None
         self.acts, self.receipted = {}, {}
         self.tainted = False

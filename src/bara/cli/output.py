@@ -32,9 +32,20 @@ def command_line() -> str:
     return shlex.join(["bara", *sys.argv[1:]])
 
 
+@contextmanager
+def _standard_output() -> Iterator[None]:
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        error.filename = "standard output"
+        raise
+
+
+@_standard_output()
 def say(text: str, *, nl: bool = True) -> None:
     """Lines, with nothing in them that steers a terminal."""
-    _write("\n".join(map(spelled, text.split("\n"))) + "\n" * nl)
+    sys.stdout.write("\n".join(map(spelled, text.split("\n"))) + "\n" * nl)
 
 
 def print_json(tree: Any) -> None:
@@ -42,6 +53,7 @@ def print_json(tree: Any) -> None:
     say(json.dumps(tree, indent=1))
 
 
+@_standard_output()
 def show(what: "RenderableType") -> None:
     """A table or a panel."""
     from rich.console import Console
@@ -49,16 +61,7 @@ def show(what: "RenderableType") -> None:
     console = Console()
     with console.capture() as shown:
         console.print(Spelled(what))
-    _write(shown.get())
-
-
-def _write(text: str) -> None:
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError as error:
-        error.filename = "standard output"
-        raise
+    sys.stdout.write(shown.get())
 
 
 class Spelled:

@@ -39,7 +39,6 @@ class RunFolder(contextlib.ExitStack):
 
     def __init__(self, path: Path, config: Config, *, is_new: bool) -> None:
         super().__init__()
-        _check_name(path, "the run's folder")
         self.path = path
         self.config = config
         self._is_new = is_new
@@ -50,6 +49,7 @@ class RunFolder(contextlib.ExitStack):
         """A folder that is not there yet or is empty; None for a new one below `runs/`. Nothing is written yet."""
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
         path = path or Path("runs") / f"{stamp}-{config.dataset}-{config.allocator.name.rpartition(':')[2]}"
+        _check_name(path, "the run's folder")
         if path.exists() and (not path.is_dir() or any(not one.name.startswith(".") for one in path.iterdir())):
             raise ConfigError(f"{str(path)!r} is there already; required is a new or empty folder for --out")
         terms(config)
@@ -58,6 +58,7 @@ class RunFolder(contextlib.ExitStack):
     @classmethod
     def find(cls, path: Path) -> Self:
         """The folder of a run that was started."""
+        _check_name(path, "the run's folder")
         if not (path / "config.toml").exists():
             raise ConfigError(f"there is no run in {str(path)!r}: it has no config.toml")
         return cls(path, Config.parse(stored_config(path)), is_new=False)

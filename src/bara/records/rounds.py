@@ -1,6 +1,6 @@
 """What a round taught: evaluations, deliveries, the allocator's belief, and the record that joins them."""
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -34,13 +34,10 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         """Refuse what is no accuracy (a per cent figure, say) and a loss that is not finite."""
+        _check(self, _FRACTION, "accuracy", "test_accuracy")
+        _check(self, _FINITE, "loss", "test_loss")
         if self.accuracy is None:
             raise InvalidRecordError("accuracy is None; required is a fraction in [0, 1]")
-        _make_finite(self, "accuracy", "loss", "test_accuracy", "test_loss")
-        for name in ("accuracy", "test_accuracy"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
-                raise InvalidRecordError(f"{name} is {value}; required is a fraction in [0, 1]")
 
     @property
     def reported_accuracy(self) -> float:
@@ -69,7 +66,7 @@ class Evidence:
 
     def __post_init__(self) -> None:
         """Refuse what is not finite: mechanisms learn from it, and one NaN would spoil all that they know."""
-        _make_finite(self, "samples", "loss_before", "loss_after")
+        _check(self, _FINITE, "samples", "loss_before", "loss_after")
 
 
 @dataclass(frozen=True)
@@ -248,14 +245,19 @@ class RoundRecord:
         return self.awarded.purse.after(self.paid)
 
 
-def _make_finite(record: object, *names: str) -> None:
-    """Keep numpy's numbers as Python's own; refuse what is no finite number, where it is known at all."""
+_FINITE = (-sys.float_info.max, sys.float_info.max, "a finite number")
+_FRACTION = (0, 1, "a fraction in [0, 1]")
+
+
+def _check(record: object, required: tuple[float, float, str], *names: str) -> None:
+    """Keep numpy's numbers as Python's own; refuse what is no such number, where it is known at all."""
+    low, high, words = required
     for name in names:
         value = getattr(record, name)
         plain = value.item() if isinstance(value, np.generic) else value
         number = isinstance(plain, int | float) and not isinstance(plain, bool)
-        if plain is not None and not (number and abs(plain) < math.inf):
-            raise InvalidRecordError(f"{name} is {value!r}; required is a finite number")
+        if plain is not None and not (number and low <= plain <= high):
+            raise InvalidRecordError(f"{name} is {value}; required is {words}")
         object.__setattr__(record, name, plain)
 
 
