@@ -39,8 +39,10 @@ class Result:
         accuracy_last10: The mean over the last ten rounds.
         accuracy_best: The best round's.
         payments: What each client was paid in all.
-        history: The rounds: round, n, cost, accuracy, loss; and, where the allocator tells, `estimate` (the final
-            accuracy it estimated from that round alone) and `forecast` (low, mean and high of its plan then).
+        history: The rounds: round, n, cost, accuracy, loss; where updates are remembered, `remembered`, how many of
+            earlier rounds the model was made of, and their mean `age` in rounds; and, where the allocator tells,
+            `estimate` (the final accuracy it estimated from that round alone) and `forecast` (low, mean and high of its
+            plan then).
         belief: What the allocator believed at the end, where it tells.
         kept: Which model that is: `final`, `average` or `best`.
         models: How good each of them is, where there are several.
@@ -97,6 +99,7 @@ class Summary:
         self._payments: Counter[str] = Counter()
         self._n, self._paid = array("q"), array("q")
         self._accuracy, self._loss = array("d"), array("d")
+        self._remembered, self._age = array("q"), array("d")
         self._estimate = array("d")
         self._forecast = array("d"), array("d"), array("d")
         self._purse: Purse | None = None
@@ -106,6 +109,9 @@ class Summary:
         self._payments.update(record.payments)
         self._n.append(record.n)
         self._paid.append(record.paid)
+        ages = record.delivery.ages
+        self._remembered.append(sum(ages.values()))
+        self._age.append(sum(age * count for age, count in ages.items()) / max(self._remembered[-1], 1))
         self._accuracy.append(record.evaluation.reported_accuracy)
         self._loss.append(math.nan if record.evaluation.reported_loss is None else record.evaluation.reported_loss)
         self._purse = record.purse_after
@@ -164,6 +170,8 @@ class Summary:
             {"round": number, "n": n, **json_money(cost=paid), "accuracy": accuracy, "loss": _known(loss)}
             for number, (n, paid, accuracy, loss) in enumerate(columns)
         ]
+        for entry, remembered, age in zip(rounds, self._remembered, self._age, strict=True):
+            entry.update({"remembered": remembered, "age": age} if remembered else {})
         for entry, estimate, *forecast in zip(rounds, self._estimate, *self._forecast, strict=True):
             entry.update({"estimate": estimate} if math.isfinite(estimate) else {})
             entry.update({"forecast": forecast} if math.isfinite(forecast[0]) else {})
