@@ -34,8 +34,6 @@ class Result:
         rounds: How many rounds were played.
         ended: Why the run ended.
         accuracy_final: The accuracy of the final model.
-        accuracy_kept: The accuracy of the model that is kept: of the last, the average and the best that of the lowest
-            validation loss; the last where nothing else was kept or selected.
         accuracy_last10: The mean over the last ten rounds.
         accuracy_best: The best round's.
         payments: What each client was paid in all.
@@ -44,7 +42,8 @@ class Result:
             `estimate` (the final accuracy it estimated from that round alone) and `forecast` (low, mean and high of its
             plan then).
         belief: What the allocator believed at the end, where it tells.
-        kept: Which model that is: `final`, `average` or `best`.
+        kept: Which model is taken home, by its validation loss: `final`, `average` or `best`.
+        accuracy_kept: Its accuracy; unless given, that of the final model.
         models: How good each of them is, where there are several.
         privacy: What privacy each client has spent (`bara.experiments.privacy_accounting`); None where none is traded.
         lying: What strategic bidding earned (see `bara.experiments.runs`), or None where nobody lies.
@@ -64,13 +63,13 @@ class Result:
     rounds: int
     ended: str
     accuracy_final: float
-    accuracy_kept: float
     accuracy_last10: float
     accuracy_best: float
     payments: dict[str, float] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     belief: dict[str, Any] | None = None
     kept: str = "final"
+    accuracy_kept: float = math.nan
     models: dict[str, dict[str, float]] = field(default_factory=dict)
     lying: dict[str, Any] | None = None
     privacy: dict[str, dict[str, float]] | None = None
@@ -78,6 +77,11 @@ class Result:
     budget_exact: str | None = None
     spent_exact: str | None = None
     payments_exact: dict[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        """Where nothing was selected, the final model is kept."""
+        if math.isnan(self.accuracy_kept):
+            object.__setattr__(self, "accuracy_kept", self.accuracy_final)
 
     def to_json(self, *, history: bool = True) -> dict[str, Any]:
         """A plain tree; without the rounds where they are not wanted."""
@@ -146,7 +150,7 @@ class Summary:
             rounds=self._purse.round - 1,
             ended=ended,
             accuracy_final=self._accuracy[-1],
-            accuracy_kept=models[kept].reported_accuracy if models else self._accuracy[-1],
+            accuracy_kept=models[kept].reported_accuracy if models else math.nan,
             accuracy_last10=fmean(self._accuracy[1:][-10:] or self._accuracy),
             accuracy_best=max(self._accuracy),
             history=self._history(),
@@ -201,8 +205,7 @@ COLUMNS = (
 def read_result(path: Path) -> Result:
     """What a run left in that file."""
     try:
-        tree = json.loads(read_whole(path))
-        result = Result(**{"accuracy_kept": tree["accuracy_final"], **tree})  # earlier versions selected nothing
+        result = Result(**json.loads(read_whole(path)))
         fmean(entry["accuracy"] for entry in (*result.history, {"accuracy": result.accuracy_final}))
     except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
         raise ConfigError(f"{str(path)!r} holds no run's result: {error}") from None
