@@ -6,15 +6,15 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from bara.errors import LedgerError
 
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
-LARGEST = 2**28
+LARGEST = 1 << 28
 """Bytes of the largest file that is read at once: a result of a million rounds."""
+
+SMALL = 1 << 20
+"""Bytes of the largest that needs no more: a configuration, a receipt."""
 
 
 @contextlib.contextmanager
@@ -34,28 +34,12 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
                 os.fsync(file.fileno())
         beside.replace(path)
     except OSError as error:
-        error.filename = str(path)  # the name beside it is nobody's, and a write that fails names no file
+        if error.strerror:  # the name beside it is nobody's, and a write that fails names no file
+            error.filename = str(path)
         raise
     finally:
         beside.unlink(missing_ok=True)
     if durable:
-        _sync_folder(path.parent)
-
-
-def read_whole(path: "Path | Traversable") -> str:
-    """A file's text; of one without an end, like a device, no more than what nobody would have written."""
-    with path.open("rb") as file:
-        content: bytes = file.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise ValueError(f"it has more than {LARGEST >> 20} MB")
-    return content.decode()
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, so that a power cut takes none of them away with what is in them."""
-    if not path.is_dir():
-        make_folder(path.parent)
-        path.mkdir(exist_ok=True)
         _sync_folder(path.parent)
 
 
@@ -68,15 +52,29 @@ def write_whole(path: Path, parts: Iterable[str]) -> None:
         raise LedgerError(f"cannot write {path}: {error.strerror}") from error
 
 
-def read_small(path: Path, most: int = 1 << 20) -> str:
-    """The text of a plain file of at most so many bytes, as strangers' folders are read: no pipe is waited for."""
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
+def read_whole(path: Path, most: int = LARGEST, *, plain: bool = True) -> str:
+    """A file's text; of one without an end, like a device, no more than what nobody would have written.
+
+    Args:
+        path: Which.
+        most: Bytes; more are refused.
+        plain: Refuse what is no plain file, as in a stranger's folder; a pipe that the user names is waited for.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK * plain), "rb") as file:
+        if plain and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is no plain file", str(path))
-        if found.st_size > most:
-            raise OSError(errno.EFBIG, f"it has {found.st_size:,} bytes, at most {most:,} are read", str(path))
-        return file.read(most).decode()
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
+    return content.decode()
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, so that a power cut takes none of them away with what is in them."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -52,7 +52,10 @@ def test_a_dashboard_answers_at_the_address_it_prints_and_the_names_it_was_given
         Address(hosts=["*.example"]).rules()
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "https://localhost.evil"])
+@pytest.mark.parametrize(
+    "origin",
+    ["http://evil.example", "null", "http://localhost:1", "https://localhost.evil", "http://[", "http://[]:", ""],
+)
 def test_a_foreign_origin_is_refused(make_run, visit, origin):
     make_run()
     assert visit().get("/index.json", headers={"origin": origin}).status_code == 403

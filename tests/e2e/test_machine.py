@@ -35,11 +35,10 @@ def test_nobody_is_paid_twice_on_postgresql():
     assert "results identical" in told
 
 
-@pytest.mark.parametrize("engine", ["synthetic", "simulator"])
-def test_a_power_cut_loses_nothing_that_was_acknowledged(engine):
-    assert "5  resumed to the same result" in play("power_cuts.py", "--cuts", "5", "--engine", engine)
+def test_a_power_cut_loses_nothing_that_was_acknowledged():
+    assert "nothing acknowledged was lost" in play("power_cuts.py", "--cuts", "8")
 
 
-@pytest.mark.parametrize(("what", "cases"), [("configurations", 60), ("ledgers", 20)])
+@pytest.mark.parametrize(("what", "cases"), [("configurations", 50), ("ledgers", 15)])
 def test_junk_is_answered_with_one_clear_line(what, cases):
     assert ": 0 things went wrong" in play("fuzz.py", what, "--cases", str(cases))

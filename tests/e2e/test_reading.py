@@ -24,7 +24,10 @@ from bara.dashboard._guard import Rules
 from bara.dashboard._pages import make_app
 from bara.dashboard._run_index import RunIndex
 from bara.errors import ConfigError, LedgerError
+from bara.ledger import Books, Store, verify
+from bara.ledger.progress import read_books
 from bara.ledger.store import HOSTS, check_host
+from bara.records import Purse
 
 SMALL = ["federation.engine=synthetic", "allocator.name=even", "clients.count=6", "budget.max_rounds=4"]
 READING = [["statement"], ["statement", "--csv"], ["verify"], ["export"], ["export", "--csv"], ["payouts"]]
@@ -117,6 +120,29 @@ def check(folder):
     said = read_all(Path(folder))
     assert {answer if isinstance(answer, int) else answer[0] for answer in said.values()} == {0, 200}, said
     assert everything(Path(folder)) == before
+
+
+def test_what_is_read_while_a_run_goes_on_where_none_was_is_refused(runs, tmp_path):
+    """Without a log nobody writes, and nothing is locked: until somebody resumes the run."""
+    shutil.copy(runs / "ended" / "ledger.db", tmp_path)
+    books = read_books(tmp_path / "ledger.db")
+
+    def go_on():
+        with books.store.read():
+            store = Store.in_file(tmp_path / "ledger.db")
+            Books.open(store, "another", {}, Purse.of(1, 1))
+            store.close()
+
+    with pytest.raises(LedgerError, match="while it was read; ask again"):
+        go_on()
+    assert verify(books).ok
+
+
+@pytest.mark.parametrize("name", ["what?", "50%20 #1", "a&b=c;d"])
+def test_whatever_a_folder_is_called_its_books_are_in_it(tmp_path, name):
+    bara("run", "--out", tmp_path / name, changes=SMALL)
+    assert told("ledger", tmp_path / name, "verify")[0] == 0
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_an_operator_makes_no_books_where_there_are_none(tmp_path):
@@ -395,7 +421,14 @@ def test_the_command_line_waits_for_no_pipe_either(runs, tmp_path, name):
     with within(60):
         code, output = told("ledger", tmp_path / "run", "verify")
     assert code in (1, 2)
-    assert re.search("no plain file|bytes, at most", output)
+    assert re.search("no plain file|more than [0-9,]+ bytes", output)
+
+
+def test_the_report_of_a_comparison_waits_for_no_pipe_either(tmp_path):
+    (tmp_path / "comparison.json").write_text('{"command": "", "config": "", "cells": ["pipe"]}')
+    os.mkfifo(tmp_path / "pipe.json")
+    with within(30):
+        assert told("report", tmp_path)[0] == 0  # a result that is not there; what waits is interrupted, and fails
 
 
 def test_a_database_that_hangs_is_one_row_and_waited_for_once(runs, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """A run pays once, however many copies of it there are; books that vanish stop it; nothing unverified leaves it."""
 
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -108,9 +109,20 @@ def test_what_an_operator_says_to_a_copy_that_was_left_behind_is_refused_before_
         before = folder.open_books().receipt()
     refused = bara("ledger", tmp_path / "copy", *words)
     assert refused.exit_code == 1
-    assert "is not of this record" in refused.output
+    assert re.search("is not of this record|not whole: event .* the receipt", refused.output)
     with RunFolder.find(tmp_path / "copy") as folder:
         assert folder.open_books().receipt() == before
+
+
+def test_nothing_is_added_to_a_record_that_is_not_whole(tmp_path):
+    begin(tmp_path / "run")
+    with closing(sqlite3.connect(tmp_path / "run" / "ledger.db")) as connection:
+        connection.execute("DROP TRIGGER promises_no_update")
+        connection.execute("UPDATE promises SET amount = amount + 1")
+        connection.commit()
+        refused = bara("ledger", tmp_path / "run", "topup", "5")
+        assert (refused.exit_code, "is not whole" in refused.output) == (1, True)
+        assert connection.execute("SELECT count(*) FROM top_ups").fetchone() == (0,)
 
 
 @pytest.mark.parametrize("words", [["topup", "5"], ["pause"]])

@@ -220,8 +220,10 @@ def test_only_an_open_promise_can_be_void_and_only_once(tmp_path, monkeypatch):
     for number, state in ((2, "settled already"), (4, "not promised"), (0, "settled already")):
         with pytest.raises(LedgerError, match=f"round {number} is {state}; required is an award that is stored and"):
             void(path, number)
-    with pytest.raises(LedgerError, match="required is one for the record"):
+    with pytest.raises(LedgerError, match="required is a reason"):
         void(path, 3, "  ")
+    with pytest.raises(LedgerError, match="required is a reason"):
+        void(path, 3, "what a terminal in another encoding says: \udcff")
     events = look(path, Books.receipt).events
     void(path, 3)
     assert look(path, Books.receipt).events == events + 1

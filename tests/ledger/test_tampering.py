@@ -9,8 +9,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from bara.errors import LedgerError
+from bara.errors import BaraError, LedgerError
 from bara.ledger import Books, Receipt, Store, Terms, operators, verify
+from bara.ledger.statements import export_json, payouts_csv, statement
 
 NUMBERS = itertools.count()
 TABLES = {
@@ -61,8 +62,8 @@ def _change(connection, statements):
         connection.execute(f"DROP TRIGGER {name}")
     connection.execute("PRAGMA ignore_check_constraints = ON")
     changed = 0
-    for statement, values in statements:
-        changed += connection.execute(statement, values).rowcount
+    for words, values in statements:
+        changed += connection.execute(words, values).rowcount
     connection.commit()
     return changed
 
@@ -99,6 +100,34 @@ def test_property_any_changed_value_is_found(written, data):
         hypothesis.reject()
     assert changed == 1
     assert not check(copy, terms).ok
+
+
+JUNK = [b"\xff\0", b"[]", "[]", "null", "7", '{"a":' + "[" * 100_000, "", "junk", -1, 2**63 - 1, 1.5, "\x1b"]
+
+
+@hypothesis.settings(suppress_health_check=list(hypothesis.HealthCheck), max_examples=25)
+@hypothesis.given(data=st.data())
+def test_property_junk_in_any_column_is_found_and_shown_to_nobody(written, data):
+    path, _, terms = written
+    table = data.draw(st.sampled_from(sorted(TABLES)))
+    column = data.draw(st.sampled_from(TABLES[table]))
+    junk = data.draw(st.sampled_from(JUNK))
+    try:
+        copy, changed = attack(path, (f"UPDATE {table} SET {column} = ?", (junk,)))  # noqa: S608
+    except sqlite3.IntegrityError:  # a key that is there already
+        hypothesis.reject()
+    hypothesis.assume(changed)
+    store = Store.in_file(copy)
+    try:
+        books = Books.find(store, terms=terms)
+        assert not verify(books).ok
+        for read in (statement, export_json, payouts_csv):
+            with pytest.raises(LedgerError):
+                read(books)
+    except BaraError:
+        pass
+    finally:
+        store.close()
 
 
 @hypothesis.settings(suppress_health_check=list(hypothesis.HealthCheck), max_examples=30)

@@ -87,3 +87,9 @@ def test_what_the_caller_does_to_its_own_array_does_not_reach_the_record():
     bids = Bids(("ann", "bob"), prices)
     prices[0] = 1
     assert bids.prices.tolist() == [5, 6]
+
+
+@pytest.mark.parametrize("name", [7, None, b"ann", "half \ud800", "an\0n"])
+def test_a_name_that_no_ledger_can_hold_is_refused(name):
+    with pytest.raises(InvalidBidError, match=r"a client is named .*; required is a text"):
+        Bids.of({"ann": 1, name: 1})

@@ -45,7 +45,8 @@ def test_a_purse_never_goes_below_zero():
 
 
 @pytest.mark.parametrize(
-    ("total", "rounds", "message"), [(0, 5, "budget is 0.00"), (-1, 5, "budget"), (5, 0, "deadline is 0")]
+    ("total", "rounds", "message"),
+    [(0, 5, "budget is 0.00"), (-1, 5, "budget"), (5, 0, "deadline is 0"), (5, 2**63, "to 2147483647")],
 )
 def test_an_empty_purse_or_deadline_is_refused(total, rounds, message):
     with pytest.raises(InvalidRecordError, match=message):
@@ -57,6 +58,10 @@ def test_an_award_that_contradicts_itself_is_refused():
         Award(("ann", "bob"), (1,))
     with pytest.raises(InvalidRecordError, match=r"client 'ann' is awarded 0.00"):
         Award(("ann",), (0,))
+    with pytest.raises(InvalidRecordError, match="payment of 'ann' is True; required is a whole number"):
+        Award(("ann",), (True,))
+    with pytest.raises(InvalidRecordError, match="a client is named 7"):
+        Award((7,), (1,))
     with pytest.raises(InvalidRecordError, match="1 winners but 2 weights"):
         Award(("ann",), (1,), weights=(0.5, 0.5))
 

@@ -1,3 +1,6 @@
+from functools import partial
+
+import numpy as np
 import pytest
 
 from bara import Award, AwardedRound, Bids, Delivery, Evaluation, Evidence, Offer, Purse, RoundRecord
@@ -63,3 +66,30 @@ def test_a_promise_that_the_purse_cannot_keep_is_refused_before_anyone_trains():
 
 def test_what_was_spent_before_stays_spent():
     assert RoundRecord.initial(Purse(20, 5, spent=15), Evaluation(0.1)).purse_after.left == 5
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int64])
+def test_numpys_numbers_are_kept_as_pythons_own(kind):
+    evaluation, evidence = Evaluation(kind(1), kind(2)), Evidence(kind(3), kind(4), kind(5))
+    kept = [*vars(evaluation).values(), *vars(evidence).values()]
+    assert {type(value) for value in kept if value is not None} <= {int, float}
+    assert evaluation == Evaluation(1, 2)
+    assert evidence == Evidence(3, 4, 5)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float32("nan"), True, "0.5", np.zeros(2), 10**400])
+def test_what_is_no_finite_number_is_no_evidence_and_no_evaluation(value):
+    for make in (partial(Evaluation, 0.5), Evidence, partial(Evidence, 1), partial(Evidence, 1, 1.0)):
+        with pytest.raises(InvalidRecordError, match="required is a finite number"):
+            make(value)
+    with pytest.raises(InvalidRecordError, match="required is a fraction"):
+        Evaluation(value)
+
+
+def test_a_round_without_an_accuracy_is_refused():
+    with pytest.raises(InvalidRecordError, match="accuracy is None"):
+        Evaluation(None)
+
+
+def test_a_reason_that_no_ledger_can_hold_is_kept_as_far_as_it_can_be():
+    assert Delivery(Evaluation(0.5), void={"ann": "half \ud800 and \0"}).void == {"ann": "half \ufffd and \ufffd"}

@@ -131,8 +131,10 @@ def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> 
         from bara.records import money, show_money
 
         books = folder.open_books()
-        operators.top_up(books, money(amount, what="the top-up"))
-        say(f"the budget is {show_money(statement(books).budget)} now")
+        added = money(amount, what="the top-up")
+        before = statement(books).budget  # of a record that is whole: to another nothing is added
+        operators.top_up(books, added)
+        say(f"the budget is {show_money(before + added)} now")
 
 
 def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments: object) -> None:
@@ -213,7 +215,7 @@ def receipt_command(
         from bara.records import money, show_money
 
         try:
-            receipt = json.loads(read_whole(file))
+            receipt = json.loads(read_whole(file, plain=False))
         except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{file} is no receipt: {error}") from None
         check_client_receipt(receipt, public_key, None if paid is None else money(paid))

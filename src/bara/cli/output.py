@@ -38,14 +38,18 @@ def _standard_output() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except OSError as error:
-        error.filename = "standard output"
+        error.filename = "standard output" if error.errno else None
         raise
 
 
 @_standard_output()
 def say(text: str, *, nl: bool = True) -> None:
     """Lines, with nothing in them that steers a terminal."""
-    sys.stdout.write("\n".join(map(spelled, text.split("\n"))) + "\n" * nl)
+    sys.stdout.write(_lines(text) + "\n" * nl)
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(spelled, text.split("\n")))
 
 
 def print_json(tree: Any) -> None:
@@ -73,7 +77,7 @@ class Spelled:
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
         """What would be drawn, its text spelled out."""
         for part in console.render(self._what, options):
-            yield part if part.control or part.text == "\n" else part._replace(text=spelled(part.text))
+            yield part if part.control else part._replace(text=_lines(part.text))
 
 
 class _Unfailing(io.TextIOWrapper):

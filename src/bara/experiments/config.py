@@ -2,8 +2,6 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Self
 
@@ -92,20 +90,19 @@ class Config(Section):
         return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
 
 
-def shipped(kind: str) -> dict[str, Traversable]:
+def shipped(kind: str) -> dict[str, Path]:
     """The TOML files that come with bara, `presets` (the paper's experiments) or `suites`, by name.
 
     >>> shipped("presets")["figures-digits"].name
     'figures-digits.toml'
     """
-    found = {entry.name.removesuffix(".toml"): entry for entry in files("bara.experiments").joinpath(kind).iterdir()}
-    return dict(sorted(found.items()))
+    return {path.stem: path for path in sorted((Path(__file__).parent / kind).glob("*.toml"))}
 
 
-def read_toml(path: Path | Traversable) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
     """The tree a TOML file holds."""
     try:
-        return tomllib.loads(read_whole(path))
+        return tomllib.loads(read_whole(path, plain=False))
     except FileNotFoundError:
         raise ConfigError(f"there is no configuration {str(path)!r}") from None
     except (ValueError, RecursionError, OSError) as error:

@@ -15,7 +15,7 @@ from bara.errors import ConfigError, LedgerError, NoBooksError
 from bara.experiments.config import FLOWER_APP, Config, flat
 from bara.experiments.results import Result, read_result
 from bara.faults import point
-from bara.files import make_folder, read_small, write_whole
+from bara.files import SMALL, make_folder, read_whole, write_whole
 from bara.ledger import Books, Store, Terms, read_books, stored_receipt, verify
 from bara.ledger.locks import only_process, only_session
 from bara.ledger.operators import check_place, continue_run
@@ -188,7 +188,7 @@ class RunFolder(contextlib.ExitStack):
     def _opened(self) -> str:
         """What the folder says of where its books were opened, and how they begin; nothing before that."""
         try:
-            return read_small(self.path / _OPENED)
+            return read_whole(self.path / _OPENED, SMALL)
         except FileNotFoundError:
             return ""
         except (OSError, ValueError) as error:
@@ -228,7 +228,7 @@ _MAY_CHANGE = {"ledger.url", "ledger.receipt", "ledger.key", "data.path", "feder
 def stored_config(folder: Path) -> dict[str, Any]:
     """What a run's folder says of itself, as keys that nobody has looked into yet."""
     try:
-        return tomllib.loads(read_small(folder / "config.toml"))
+        return tomllib.loads(read_whole(folder / "config.toml", SMALL))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"cannot read the configuration of {folder.name!r}: {error}") from None
 

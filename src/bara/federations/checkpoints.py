@@ -159,13 +159,13 @@ class CheckpointStore:
         """What the ledger commits to: the digest of a round's checkpoint; None where it has none."""
         return self._digests.get(round_name(round))
 
-    def newest(self, last: int, committed: Callable[[int], str | None] = lambda _: None) -> Restored | None:
+    def newest(self, last: int, committed: Callable[[int], str | None] | None = None) -> Restored | None:
         """The newest whole checkpoint that is not later than round `last`, with all that it needs.
 
         Args:
             last: The round.
-            committed: The digest that the ledger holds of a round's checkpoint; another one is none. None where the
-                ledger holds none, as that of an earlier version.
+            committed: The digest that the ledger holds of a round's checkpoint; one with another is none, and so is
+                one with a digest of which the ledger holds none: of a round that was taken back, or planted.
         """
         rounds = {int(name.removeprefix("round-")): name for name in self._names() if name.startswith("round-")}
         if not self._durable:  # what can be made again: a later one may be of rounds that a restored ledger has not
@@ -173,18 +173,20 @@ class CheckpointStore:
                 self._path(rounds.pop(later)).unlink()
         for number in sorted(rounds.keys() & range(last + 1), reverse=True):
             with suppress(TrainingError):
-                found = self._restored(rounds[number], committed(number))
+                found = self._restored(rounds[number])
+                if committed is not None and committed(number) != found.own.digest:
+                    continue
                 self._digests = {name: one.digest for name, one in found.pieces.items()}
                 self._digests[rounds[number]] = found.own.digest
                 self._before = set(self._digests)
                 return found
         return None
 
-    def _restored(self, name: str, committed: str | None) -> Restored:
+    def _restored(self, name: str) -> Restored:
         own = load(self._path(name))
         needs = own.extra.get("needs", None if "state" in own.arrays else {})
-        if needs is None or committed not in (None, own.digest):
-            raise TrainingError(f"{name} is no checkpoint of its own, or not the one that the ledger commits to")
+        if needs is None:
+            raise TrainingError(f"{name} is no checkpoint of its own")
         if isinstance(needs, list):  # format 1 says the rounds, its own among them
             needs = dict.fromkeys(map(round_name, {*needs} - {own.round}))
         pieces = {needed: load(self._path(needed)) for needed in needs}

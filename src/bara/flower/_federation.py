@@ -160,7 +160,7 @@ class FlowerFederation(contextlib.ExitStack):
 
     # --- resume and the end ----------------------------------------------------------------------
 
-    def checkpoint(self, last: int, committed: Callable[[int], str | None] = lambda _: None) -> int:
+    def checkpoint(self, last: int, committed: Callable[[int], str | None]) -> int:
         """Load the newest whole checkpoint that is not later than that round."""
         found = self._checkpoints.newest(last, committed)
         if found is None:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from bara.errors import LedgerError
-from bara.files import read_small, write_whole
+from bara.files import SMALL, read_whole, write_whole
 from bara.ledger import _schema as schema
 from bara.ledger.store import insert
 
@@ -201,7 +201,7 @@ class Receipt:
     def read(cls, path: Path) -> Self:
         """Read a receipt back."""
         try:
-            receipt = cls(**json.loads(read_small(path)))
+            receipt = cls(**json.loads(read_whole(path, SMALL)))
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise LedgerError(f"{path} is no receipt: {error}") from error
         if not isinstance(receipt.events, int):

@@ -14,6 +14,7 @@ from bara.ledger._reading import ANSWERS, REFUSALS, is_paused, last_of, topped_u
 from bara.ledger.books import Books
 from bara.ledger.store import insert
 from bara.records import MAX_MONEY, show_money
+from bara.text import UNSTORABLE
 
 
 def top_up(books: Books, amount: int) -> None:
@@ -89,8 +90,8 @@ def void(books: Books, round_number: int, reason: str) -> None:
     As when it is declined, nobody trains in that round, nobody is paid, and no client is held to have failed. Nobody
     may play the run meanwhile (`RunFolder.hold_books`).
     """
-    if not reason.strip():
-        raise LedgerError(f"round {round_number} is to be void without a reason; required is one for the record")
+    if not reason.strip() or UNSTORABLE.search(reason):
+        raise LedgerError(f"round {round_number} is to be void for {reason!r}; required is a reason for the record")
     with _writing(books) as connection:
         run = books.chain.run
         known = last_of(connection, run, "awarded", "settled", *REFUSALS, column="kind", round_number=round_number)

@@ -42,10 +42,11 @@ class Store:
         self.engine = engine
         self._driver: Any = engine.dialect.loaded_dbapi
         self._file: tuple[int, int] | None = None  # which file it is, while it is written to
+        self._unlocked: Path | None = None  # a file that is only read
         self.place = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
 
     @classmethod
-    def open(cls, url: str, *, patience: float = 5.0) -> Self:
+    def open(cls, url: str | sa.URL, *, patience: float = 5.0) -> Self:
         """Open a database and bring its schema up to date.
 
         Args:
@@ -64,7 +65,7 @@ class Store:
     @classmethod
     def in_file(cls, path: Path, *, patience: float = 5.0) -> Self:
         """Open a SQLite file."""
-        return cls.open(f"sqlite:///{path}", patience=patience)
+        return cls.open(_file_url(path), patience=patience)
 
     @classmethod
     def read_only(cls, place: Path | str, *, patience: float = 2.0) -> Self:
@@ -76,18 +77,18 @@ class Store:
         path = _file_of(place)
         if path is None:
             return cls(_engine(str(place), patience))
-        for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+        for file in (_beside(path, end) for end in ("", "-wal", "-shm", "-journal")):
             if file.exists() and not file.is_file():  # a pipe would be waited for
                 raise LedgerError(f"{file} is no plain file, and so no ledger")
         if not path.exists():
             raise NoBooksError(f"there is no ledger {str(path)!r} yet")
         engine = sa.create_engine(
-            sa.URL.create("sqlite", database=str(path)),
-            creator=lambda: _connect_read_only(path, patience),
-            poolclass=sa.NullPool,
+            _file_url(path), creator=lambda: _connect_read_only(path, patience), poolclass=sa.NullPool
         )
         sa.event.listen(engine, "begin", _begin_sqlite)
-        return cls(engine)
+        store = cls(engine)
+        store._unlocked = path
+        return store
 
     def close(self) -> None:
         """Let go of it; SQLite folds its write-ahead log into the file."""
@@ -135,10 +136,21 @@ class Store:
     @contextlib.contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """One consistent look."""
-        with self._clear_errors(), self.engine.begin() as connection:
+        with self._at_rest(), self._clear_errors(), self.engine.begin() as connection:
             if self.engine.dialect.name == "postgresql":  # else each statement would see another moment
                 connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield connection
+
+    @contextlib.contextmanager
+    def _at_rest(self) -> Iterator[None]:
+        """Refuse what was read of a file without a log, which no lock protects, if a run went on in it meanwhile."""
+        path = self._unlocked
+        before = None if path is None or _beside(path, "-wal").exists() else _written(path)
+        try:
+            yield
+        finally:
+            if path is not None and before is not None and _written(path) != before:
+                raise LedgerError(f"a run went on in the ledger {path} while it was read; ask again")
 
     @contextlib.contextmanager
     def _clear_errors(self) -> Iterator[None]:
@@ -224,6 +236,24 @@ def check_host(url: str) -> None:
         )
 
 
+def _file_url(path: Path) -> sa.URL:
+    """Made of its parts: in a text, `?` and `%` of a folder's name would be the URL's own."""
+    return sa.URL.create("sqlite", database=str(path))
+
+
+def _beside(path: Path, end: str) -> Path:
+    return path.with_name(path.name + end)
+
+
+def _written(path: Path) -> tuple[int, int] | None:
+    """When a file was last written to, and its size; None where it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
 def _file_of(place: Path | str) -> Path | None:
     """The file of a SQLite database; None for a server's."""
     if isinstance(place, Path):
@@ -232,14 +262,14 @@ def _file_of(place: Path | str) -> Path | None:
     return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
 
 
-def _parsed(url: str) -> sa.URL:
+def _parsed(url: str | sa.URL) -> sa.URL:
     try:
         return sa.make_url(url)
     except ArgumentError as error:
         raise ConfigError(f"ledger.url is {url!r}, which is no database: {error}") from error
 
 
-def _engine(url: str, patience: float) -> sa.Engine:
+def _engine(url: str | sa.URL, patience: float) -> sa.Engine:
     parsed = _parsed(url)
     try:
         if parsed.password is not None:
@@ -275,7 +305,7 @@ def _connect_read_only(path: Path, patience: float) -> sqlite3.Connection:
 
 def _look_at(path: Path, patience: float) -> sqlite3.Connection:
     """A connection that makes and changes no file, which a plain read-only one would do to the log and its index."""
-    log, index = (path.with_name(path.name + end).exists() for end in ("-wal", "-shm"))
+    log, index = _beside(path, "-wal").exists(), _beside(path, "-shm").exists()
     # Without a log nobody writes; a log without its index is a dead run's, and is indexed in memory.
     how = "immutable=1" if not log else "mode=ro&readonly_shm=1" if index else "mode=ro&vfs=unix-none"
     connection = sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, timeout=patience, isolation_level=None)

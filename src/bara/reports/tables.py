@@ -11,6 +11,7 @@ from bara.datasets import Availability, Report
 from bara.ledger.statements import ClientTotal, Line, RoundTotal, Statement
 from bara.mechanisms.audit import Finding
 from bara.records import show_money
+from bara.text import spelled
 
 
 def statement_tables(account: Statement) -> RenderableType:
@@ -19,8 +20,8 @@ def statement_tables(account: Statement) -> RenderableType:
     clients = _table("client", "won", "void", "asked", "promised", "paid", *["privacy"] * private)
     for c in account.clients:
         amounts = (_amount(c.asked), _amount(c.promised), _amount(c.paid))
-        clients.add_row(Text(c.client), str(c.won), str(c.void), *amounts, *[_epsilon(c.privacy)] * private)
-    return Group(Text(f"run {account.run}", style="bold"), clients, _rounds(account.rounds), _totals(account))
+        clients.add_row(plain(c.client), str(c.won), str(c.void), *amounts, *[_epsilon(c.privacy)] * private)
+    return Group(Text(f"run {spelled(account.run)}", style="bold"), clients, _rounds(account.rounds), _totals(account))
 
 
 def own_table(total: ClientTotal, own: Sequence[Line]) -> RenderableType:
@@ -28,8 +29,8 @@ def own_table(total: ClientTotal, own: Sequence[Line]) -> RenderableType:
     table = _table("round", "asked", "promised", "paid", "why not")
     for line in own:
         paid = "not settled" if line.paid is None else show_money(line.paid)
-        table.add_row(str(line.round), _amount(line.asked), _amount(line.promised), paid, Text(line.reason or ""))
-    words = f"{total.client}: {total.won} rounds won, {total.void} void, paid {show_money(total.paid)}"
+        table.add_row(str(line.round), _amount(line.asked), _amount(line.promised), paid, plain(line.reason or ""))
+    words = f"{spelled(total.client)}: {total.won} rounds won, {total.void} void, paid {show_money(total.paid)}"
     if total.privacy is not None:
         words += f", privacy spent {_epsilon(total.privacy)}"
     return Group(Text(words, style="bold"), table)
@@ -56,7 +57,7 @@ def _totals(account: Statement) -> Text:
 
 def _standing(account: Statement) -> str:
     if account.ended:
-        return f"ended: {account.ended}"
+        return f"ended: {spelled(account.ended)}"
     if account.waiting is not None:
         return f"round {account.waiting} waits for approval"
     return "paused" if account.paused else "not ended"
@@ -116,5 +117,5 @@ def verification(report: Report) -> RenderableType:
 
 
 def plain(text: str) -> str:
-    """Names come from users; none of it is markup."""
-    return text.replace("[", r"\[")
+    """Names come from users; none of it is markup, and nothing in it steers."""
+    return spelled(text).replace("[", r"\[")

@@ -96,7 +96,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         """Go on from this model (a checkpoint's)."""
         self._state = np.array(state, np.float32)
 
-    def checkpoint(self, last: int, committed: Callable[[int], str | None] = lambda _: None) -> int:
+    def checkpoint(self, last: int, committed: Callable[[int], str | None]) -> int:
         """Load the newest whole checkpoint that is not later than that round."""
         found = self._checkpoints.newest(last, committed)
         if found is None:
