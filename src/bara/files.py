@@ -1,7 +1,6 @@
 """Files that are there as a whole: at any moment the old one or the new one, never half of one."""
 
 import contextlib
-import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -62,10 +61,10 @@ def read_whole(path: Path, most: int = LARGEST, *, plain: bool = True) -> str:
     """
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK * plain), "rb") as file:
         if plain and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is no plain file", str(path))
+            raise ValueError("it is no plain file")
         content = file.read(most + 1)
     if len(content) > most:
-        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
+        raise ValueError(f"it has more than {most >> 20} MB")
     return content.decode()
 
 

@@ -61,7 +61,7 @@ class Saving(Strangers):
     """Saves a model that is large."""
 
     def train(self, round, award):
-        CheckpointStore(Path(), durable=True).put(round, {round: {"state": np.zeros(50_000)}})
+        CheckpointStore(Path(), durable=True).put(round, {"state": np.zeros(50_000)})
         return super().train(round, award)
 
 def slow():

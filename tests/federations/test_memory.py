@@ -127,7 +127,8 @@ def test_a_restored_memory_goes_on_bit_for_bit(tmp_path, monkeypatch, every, sha
             store.put(number, {"state": np.zeros(1), **arrays}, whole.pieces(), {"memory": extra})
     found = CheckpointStore(tmp_path, durable=False).newest(9)
     again = UpdateMemory(corrected=True, folder=tmp_path)
-    again.restore(found.own.arrays, found.own.extra["memory"], found.pieces)
+    own, pieces = found
+    again.restore(own.arrays, own.extra["memory"], pieces)
     for number, fresh in chapters[9:]:
         for memory in (whole, again):
             memory.tell(number, fresh)

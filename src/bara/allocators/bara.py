@@ -87,10 +87,7 @@ class Reading:
                 raise ConfigError(f"allocator 'bara' has {name} = {getattr(self, name)!r}, which is out of range")
 
 
-PRESETS = {
-    "default": Reading(),
-    "paper": Reading(exploration_share=1.0, normalise=False, clip=False),
-}
+PRESETS = {"default": Reading(), "paper": Reading(exploration_share=1.0, normalise=False, clip=False)}
 """Named readings: ours, and the text to the letter."""
 
 

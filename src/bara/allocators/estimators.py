@@ -93,10 +93,7 @@ class CurveEstimator:
 
 ESTIMATORS: Registry[Estimator] = Registry(
     "estimator",
-    {
-        "newton": "bara.allocators.estimators:NewtonEstimator",
-        "curve": "bara.allocators.estimators:CurveEstimator",
-    },
+    {"newton": "bara.allocators.estimators:NewtonEstimator", "curve": "bara.allocators.estimators:CurveEstimator"},
     Estimator,
 )
 """Every estimator by name; others by import path or by the entry-point group `bara.estimators`."""

@@ -122,11 +122,10 @@ def errors(debug: bool = False) -> Iterator[None]:
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - anything at all
         if debug or "--debug" in sys.argv:
             traceback.print_exc()
+        line, code = explain(error), 2 if isinstance(error, ConfigError) else 1
         if isinstance(error, KeyboardInterrupt):
             line, code = "interrupted", 130
-        else:
-            line, code = explain(error), 2 if isinstance(error, ConfigError) else 1
-        if is_fault(error) and code != 130:
+        elif is_fault(error):
             line = f"a fault of bara's own, which --debug shows in full, for a report: {line}"
         note(f"bara: {'; '.join([line, *getattr(error, '__notes__', [])])}")
         raise typer.Exit(code) from None

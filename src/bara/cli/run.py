@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from bara.experiments.run_folder import RunFolder
 
 Logs = Annotated[
-    list[str],
-    typer.Option("--log", metavar="LOGGER[:PLACE]", help="tensorboard:DIR or mlflow:URI; may be repeated."),
+    list[str], typer.Option("--log", metavar="LOGGER[:PLACE]", help="tensorboard:DIR or mlflow:URI; may be repeated.")
 ]
 
 

@@ -51,13 +51,7 @@ for _name, _verb, *_lines in (
         "bara compare --allocators even,even:carry_over=true,planner --seeds 5",
         "bara compare --suite report --out results/report",
     ),
-    (
-        "paper",
-        paper_command,
-        "bara paper fig1",
-        "bara paper all --seeds 5 --out paper",
-        "bara paper all --data digits",
-    ),
+    ("paper", paper_command, "bara paper fig1", "bara paper all --seeds 5 --out paper", "bara paper all --data digits"),
     (
         "plan",
         plan_command,

@@ -138,9 +138,7 @@ def make_app(index: RunIndex, rules: Rules, *, interval: float = INTERVAL) -> St
         Middleware(GZipMiddleware, minimum_size=2000),
     ]
     return Starlette(
-        routes=Pages(index, interval).routes(),
-        middleware=middleware,
-        exception_handlers={LedgerError: _unreadable},
+        routes=Pages(index, interval).routes(), middleware=middleware, exception_handlers={LedgerError: _unreadable}
     )
 
 

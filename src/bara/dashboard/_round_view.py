@@ -32,8 +32,7 @@ def round_json(details: RoundDetails, rounds: Sequence[ClosedRound]) -> Json:
 
 
 def _menu(details: RoundDetails, costs: Sequence[int]) -> Json:
-    offer = Offer(**{**details.offer, "table": tuple(table) if (table := details.offer.get("table")) else None})
-    caps = offer.vector(len(costs)).tolist()
+    caps = Offer(**details.offer).vector(len(costs)).tolist()
     kept = thin(costs, MENU)
     return {
         "n": [int(i) + 1 for i in kept],

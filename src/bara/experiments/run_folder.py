@@ -66,7 +66,8 @@ class RunFolder(contextlib.ExitStack):
     def claim_books(self) -> Books:
         """Take the run's lock and open its books, or go on with those of a run that was started; to play it."""
         if self._claimed is None:
-            self._claimed = self._start() if self._is_new else self._resume()
+            self._claimed = self._start() if self._is_new else self._hold()
+            continue_run(self._claimed)
         return self._claimed
 
     def _start(self) -> Books:
@@ -89,13 +90,8 @@ class RunFolder(contextlib.ExitStack):
             )
         return self._open(store)
 
-    def _resume(self) -> Books:
-        """Take the lock, check the ledger from its first event on, and let a paused run continue."""
-        books = self._hold()
-        continue_run(books)
-        return books
-
     def _hold(self) -> Books:
+        """Take the lock, and check the ledger from its first event on."""
         self.enter_context(only_process(self.path))
         store = self._locked_store()
         books = self._books(store)

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from types import FrameType
-from typing import Any, Protocol, Self, final, runtime_checkable
+from typing import Any, Protocol, final, runtime_checkable
 
 from bara.errors import RunStoppedError
 from bara.experiments.config import Config
@@ -112,17 +112,13 @@ class Interruption(contextlib.AbstractContextManager["Interruption"]):
         self.asked = False
         self._before: Any = None
 
-    def __enter__(self) -> Self:
-        """Until the first step nothing is begun that would have to be finished."""
-        return self
-
     def __exit__(self, *_: object) -> None:
         """Let others listen again."""
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
 
     def observe(self, step: Step) -> None:
-        """Listen from the first step on; stop between rounds, if that was asked."""
+        """Listen from the first step on, before which there is nothing to finish; stop between rounds, if asked."""
         if self._before is None:
             self._before = signal.signal(signal.SIGINT, self._ask)
         if self.asked and isinstance(step, RoundRecord):

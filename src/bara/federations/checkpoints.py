@@ -24,6 +24,7 @@ from bara.files import make_folder, replacing
 Arrays = Mapping[str, NDArray[Any]]
 
 FORMAT = 2
+_ROUND = "round-"
 
 _READ = (zipfile.BadZipFile, zlib.error, OSError, ValueError, KeyError, EOFError, NotImplementedError)
 """What numpy raises for a file that is not what it was."""
@@ -101,18 +102,7 @@ def load(path: Path) -> Checkpoint:
     return Checkpoint(arrays, about["round"], about["extra"], told if isinstance(told, str) else None)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Restored:
-    """A checkpoint that is whole.
-
-    Attributes:
-        own: What was saved after its round.
-        pieces: What it needs beside that, by name.
-    """
-
-    own: Checkpoint
-    pieces: Mapping[str, Checkpoint]
+Restored = tuple[Checkpoint, Mapping[str, Checkpoint]]
 
 
 @final
@@ -160,26 +150,25 @@ class CheckpointStore:
         return self._digests.get(round_name(round))
 
     def newest(self, last: int, committed: Callable[[int], str | None] | None = None) -> Restored | None:
-        """The newest whole checkpoint that is not later than round `last`, with all that it needs.
+        """The newest whole checkpoint that is not later than round `last`, and the pieces it needs, by name.
 
         Args:
             last: The round.
             committed: The digest that the ledger holds of a round's checkpoint; one with another is none, and so is
                 one with a digest of which the ledger holds none: of a round that was taken back, or planted.
         """
-        rounds = {int(name.removeprefix("round-")): name for name in self._names() if name.startswith("round-")}
+        rounds = {int(name.removeprefix(_ROUND)): name for name in self._names() if name.startswith(_ROUND)}
         if not self._durable:  # what can be made again: a later one may be of rounds that a restored ledger has not
             for later in rounds.keys() - range(last + 1):
                 self._path(rounds.pop(later)).unlink()
         for number in sorted(rounds.keys() & range(last + 1), reverse=True):
             with suppress(TrainingError):
-                found = self._restored(rounds[number])
-                if committed is not None and committed(number) != found.own.digest:
+                own, pieces = self._restored(rounds[number])
+                if committed is not None and committed(number) != own.digest:
                     continue
-                self._digests = {name: one.digest for name, one in found.pieces.items()}
-                self._digests[rounds[number]] = found.own.digest
+                self._digests = {name: one.digest for name, one in {**pieces, rounds[number]: own}.items()}
                 self._before = set(self._digests)
-                return found
+                return own, pieces
         return None
 
     def _restored(self, name: str) -> Restored:
@@ -192,7 +181,7 @@ class CheckpointStore:
         pieces = {needed: load(self._path(needed)) for needed in needs}
         if any(needs[needed] != piece.digest for needed, piece in pieces.items()):
             raise TrainingError(f"{name} needs pieces that are not those it was saved with")
-        return Restored(own, pieces)
+        return own, pieces
 
     def _names(self) -> set[str]:
         return set() if self._folder is None else {path.stem for path in self._folder.glob("*.npz")}
@@ -202,9 +191,15 @@ class CheckpointStore:
         return self._folder / f"{name}.npz"
 
 
+def by_round(own: Checkpoint, pieces: Mapping[str, Checkpoint]) -> dict[int, Checkpoint]:
+    """The checkpoints of rounds among what was restored, its own included."""
+    others = {int(name[len(_ROUND) :]): piece for name, piece in pieces.items() if name.startswith(_ROUND)}
+    return {**others, own.round: own}
+
+
 def round_name(round: int) -> str:  # noqa: A002
     """What a round's checkpoint is called, which later ones may need as a piece."""
-    return f"round-{round}"
+    return f"{_ROUND}{round}"
 
 
 def _digest(about: Mapping[str, Any], arrays: Arrays) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bara.errors import ConfigError, TrainingError
 from bara.faults import point
-from bara.federations.checkpoints import Arrays, CheckpointStore, round_name, save
+from bara.federations.checkpoints import Arrays, CheckpointStore, by_round, round_name, save
 from bara.federations.kept_models import KeptModels, taken_home
 from bara.flower import _strategies as strategies
 from bara.flower._bid_collection import BidCollection
@@ -165,15 +165,13 @@ class FlowerFederation(contextlib.ExitStack):
         found = self._checkpoints.newest(last, committed)
         if found is None:
             return 0
-        self._last = found.own.round
-        self._model = self.result.arrays = _record(_of(_MODEL, found.own.arrays))
-        strategies.restore(self._strategy, _of(_STRATEGY, found.own.arrays))
-        models = {name: one for name, one in found.pieces.items() if name.startswith("round-")}
-        for one in (*models.values(), found.own):
-            self._restored[one.round] = _of(_MODEL, one.arrays)
+        own, pieces = found
+        self._last = own.round
+        self._model = self.result.arrays = _record(_of(_MODEL, own.arrays))
+        strategies.restore(self._strategy, _of(_STRATEGY, own.arrays))
+        self._restored = {number: _of(_MODEL, one.arrays) for number, one in by_round(own, pieces).items()}
         if self._memory is not None:
-            remembered = _of(_MEMORY, found.own.arrays)
-            self._memory.updates.restore(remembered, found.own.extra["memory"], found.pieces)
+            self._memory.updates.restore(_of(_MEMORY, own.arrays), own.extra["memory"], pieces)
         return self._last
 
     def sealed(self, round: int) -> str | None:  # noqa: A002

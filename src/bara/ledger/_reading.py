@@ -92,7 +92,7 @@ def read_award(round_number: int, stored: StoredRound) -> AwardedRound:
     total, max_rounds, spent = body["purse"]
     return AwardedRound(
         Purse(total, max_rounds, spent, round_number),
-        Offer(**{**body["offer"], "table": _tuple(body["offer"].get("table"))}),
+        Offer(**body["offer"]),
         _read_bids(stored.redactable.get("bids")),
         _read_costs(stored.redactable.get("menu")),
         Award(fell_short=body["fell_short"]) if stored.refused else _award(body, stored.promises),

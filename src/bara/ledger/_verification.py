@@ -224,9 +224,8 @@ class _Sums:
         total, _, spent = body["purse"]
         if spent != self._spent or total > self._budget:
             raise _Wrong(f"it begins with {spent} spent of {total}; there are {self._spent} of {self._budget}")
-        offer = Offer(**{**body["offer"], "table": body["offer"].get("table") and tuple(body["offer"]["table"])})
         cost = sum(promises.values())
-        if cost > min(offer.cap(len(promises)), total - spent):
+        if cost > min(Offer(**body["offer"]).cap(len(promises)), total - spent):
             raise _Wrong(f"round {event.round} promises {cost}, more than its offer or what is left of the budget")
         self._promised, self._open = promises, event.round
 

@@ -284,9 +284,7 @@ class Books:
             insert(connection, schema.promises, rows)
             body = {**award_json(awarded), "menu": digests["menu"]}
             self.chain.append(
-                connection,
-                Draft("bids", number, {"bids": digests["bids"]}),
-                Draft("awarded", number, body, promises),
+                connection, Draft("bids", number, {"bids": digests["bids"]}), Draft("awarded", number, body, promises)
             )
             point("promising")
         self._promised = number

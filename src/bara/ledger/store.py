@@ -41,7 +41,7 @@ class Store:
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         self._driver: Any = engine.dialect.loaded_dbapi
-        self._file: tuple[int, int] | None = None  # which file it is, while it is written to
+        self._file: list[int] | None = None  # which file it is, while it is written to
         self._unlocked: Path | None = None  # a file that is only read
         self.place = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
 
@@ -74,17 +74,16 @@ class Store:
         On SQLite a connection is made for each look and let go at once, so that a run that ends can fold its log in.
         A first schema is read as it is.
         """
-        path = _file_of(place)
-        if path is None:
-            return cls(_engine(str(place), patience))
+        url = _file_url(place) if isinstance(place, Path) else _parsed(place)
+        if url.get_backend_name() != "sqlite":
+            return cls(_engine(url, patience))
+        path = Path(url.database or "")
         for file in (_beside(path, end) for end in ("", "-wal", "-shm", "-journal")):
             if file.exists() and not file.is_file():  # a pipe would be waited for
                 raise LedgerError(f"{file} is no plain file, and so no ledger")
         if not path.exists():
             raise NoBooksError(f"there is no ledger {str(path)!r} yet")
-        engine = sa.create_engine(
-            _file_url(path), creator=lambda: _connect_read_only(path, patience), poolclass=sa.NullPool
-        )
+        engine = sa.create_engine(url, creator=lambda: _connect_read_only(path, patience), poolclass=sa.NullPool)
         sa.event.listen(engine, "begin", _begin_sqlite)
         store = cls(engine)
         store._unlocked = path
@@ -145,11 +144,11 @@ class Store:
     def _at_rest(self) -> Iterator[None]:
         """Refuse what was read of a file without a log, which no lock protects, if a run went on in it meanwhile."""
         path = self._unlocked
-        before = None if path is None or _beside(path, "-wal").exists() else _written(path)
+        before = None if path is None or _beside(path, "-wal").exists() else _file_number(path, "mtime_ns", "size")
         try:
             yield
         finally:
-            if path is not None and before is not None and _written(path) != before:
+            if before is not None and _file_number(path, "mtime_ns", "size") != before:
                 raise LedgerError(f"a run went on in the ledger {path} while it was read; ask again")
 
     @contextlib.contextmanager
@@ -245,23 +244,6 @@ def _beside(path: Path, end: str) -> Path:
     return path.with_name(path.name + end)
 
 
-def _written(path: Path) -> tuple[int, int] | None:
-    """When a file was last written to, and its size; None where it is not there."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
-
-
-def _file_of(place: Path | str) -> Path | None:
-    """The file of a SQLite database; None for a server's."""
-    if isinstance(place, Path):
-        return place
-    parsed = _parsed(place)
-    return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
-
-
 def _parsed(url: str | sa.URL) -> sa.URL:
     try:
         return sa.make_url(url)
@@ -332,12 +314,13 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.connection.cursor().execute("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
-def _file_number(place: str | None) -> tuple[int, int] | None:
+def _file_number(place: Path | str | None, *what: str) -> list[int] | None:
+    """What tells a file from others, or other things of it; None where it is not there."""
     try:
         found = os.stat(place or "")  # noqa: PTH116 - the text is at hand
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return [getattr(found, f"st_{name}") for name in what or ("dev", "ino")]
 
 
 def _generation(folder: Path) -> int:
@@ -345,19 +328,16 @@ def _generation(folder: Path) -> int:
 
     (Of the ledger's own file it cannot be asked: closing it once more would let go of SQLite's locks.)
     """
-    try:
+    with contextlib.suppress(ImportError, OSError):
         import fcntl  # noqa: PLC0415 - not everywhere
 
         file = os.open(folder, os.O_RDONLY)
         try:
-            (found,) = struct.unpack(
-                "l", fcntl.ioctl(file, 0x80087601, bytes(struct.calcsize("l")))
-            )  # FS_IOC_GETVERSION
+            found = fcntl.ioctl(file, 0x80087601, bytes(struct.calcsize("l")))  # FS_IOC_GETVERSION
         finally:
             os.close(file)
-    except (ImportError, OSError):
-        return 0
-    return int(found) & 0xFFFFFFFF
+        return int(struct.unpack("l", found)[0]) & 0xFFFFFFFF
+    return 0
 
 
 def _words(error: Exception) -> str:

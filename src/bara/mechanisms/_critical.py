@@ -38,10 +38,7 @@ def reserve_price(reserve: float | str | None) -> int | None:
 
 
 def critical_menu(
-    bids: Bids,
-    quality: FloatArray | None = None,
-    reserve: int | None = None,
-    admitted: NDArray[np.bool_] | None = None,
+    bids: Bids, quality: FloatArray | None = None, reserve: int | None = None, admitted: NDArray[np.bool_] | None = None
 ) -> Menu:
     """The menu of the critical-payment auction.
 

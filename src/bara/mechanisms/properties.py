@@ -55,10 +55,7 @@ def individually_rational(mechanism: Mechanism, case: Case) -> CounterExample | 
 def budget_feasible(mechanism: Mechanism, case: Case) -> CounterExample | None:
     """The award costs no more than the offer's cap for its n, and no more than the purse holds."""
     award = _award(mechanism, case)
-    for name, most in (
-        ("its cap", case.offer.cap(award.n) if award.n else 0),
-        ("the purse", case.purse.left),
-    ):
+    for name, most in (("its cap", case.offer.cap(award.n) if award.n else 0), ("the purse", case.purse.left)):
         if award.cost > most:
             return CounterExample(
                 f"{award.n} clients are paid {show_money(award.cost)}, {name} is {show_money(most)}; {_tell(case)}"

@@ -119,9 +119,7 @@ class Bids:
         if len(keep) == len(self.clients):
             return self
         return Bids(
-            tuple(self.clients[i] for i in keep),
-            self.prices[keep],
-            {k: v[keep] for k, v in self.columns.items()},
+            tuple(self.clients[i] for i in keep), self.prices[keep], {k: v[keep] for k, v in self.columns.items()}
         )
 
 

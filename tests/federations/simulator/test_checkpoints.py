@@ -81,9 +81,10 @@ def put(store, own, *others):
 
 
 def rounds(found):
-    assert all(np.array_equal(piece.state, STATE + int(name[6:])) for name, piece in found.pieces.items())
-    assert np.array_equal(found.own.state, STATE + found.own.round)
-    return [*sorted(int(name[6:]) for name in found.pieces), found.own.round]
+    own, pieces = found
+    assert all(np.array_equal(piece.state, STATE + int(name[6:])) for name, piece in pieces.items())
+    assert np.array_equal(own.state, STATE + own.round)
+    return [*sorted(int(name[6:]) for name in pieces), own.round]
 
 
 def files(folder):
@@ -146,8 +147,8 @@ def test_nor_is_one_of_a_round_that_was_taken_back_after_it_was_saved(tmp_path):
 @pytest.mark.parametrize(("run", "last", "needs"), [("simulator", 4, [1, 2, 3, 4]), ("flower", 3, [3])])
 def test_checkpoints_of_an_earlier_version_are_found(run, last, needs):
     """The simulator's say what they need; Flower's did not, and stand alone."""
-    found = CheckpointStore(OLD / run, durable=True).newest(last, {}.get)  # their ledgers commit to none
-    assert [*sorted(int(name[6:]) for name in found.pieces), found.own.round] == needs
+    own, pieces = CheckpointStore(OLD / run, durable=True).newest(last, {}.get)  # their ledgers commit to none
+    assert [*sorted(int(name[6:]) for name in pieces), own.round] == needs
 
 
 def test_without_a_folder_nothing_is_kept():

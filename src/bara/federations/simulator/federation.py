@@ -12,7 +12,7 @@ import numpy as np
 from bara.errors import TrainingError
 from bara.faults import point
 from bara.federations.bidding import Bidders
-from bara.federations.checkpoints import Arrays, CheckpointStore, round_name, save
+from bara.federations.checkpoints import Arrays, CheckpointStore, by_round, round_name, save
 from bara.federations.kept_models import KeptModels, taken_home
 from bara.federations.memory import Fresh, UpdateMemory, Variant
 from bara.federations.screening import refusals
@@ -101,13 +101,12 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         found = self._checkpoints.newest(last, committed)
         if found is None:
             return 0
-        models = {name: one.state for name, one in found.pieces.items() if name.startswith("round-")}
-        self._restored = {int(name.removeprefix("round-")): state for name, state in models.items()}
-        self._restored[found.own.round] = found.own.state
-        self.restore(found.own.state)
+        own, pieces = found
+        self._restored = {number: model.state for number, model in by_round(own, pieces).items()}
+        self.restore(own.state)
         if self._memory is not None:
-            self._memory.restore(found.own.arrays, found.own.extra["memory"], found.pieces)
-        return found.own.round
+            self._memory.restore(own.arrays, own.extra["memory"], pieces)
+        return own.round
 
     def sealed(self, round: int) -> str | None:  # noqa: A002 - a round is a round
         """The digest of that round's checkpoint, where it has one."""

@@ -25,12 +25,7 @@ def mlp(shape: Shape, classes: int) -> nn.Module:
     """Two hidden layers of 200 with ReLU (784-200-200-10 on MNIST); takes samples of any shape."""
     features = int(torch.Size(shape).numel())
     return nn.Sequential(
-        nn.Flatten(),
-        nn.Linear(features, 200),
-        nn.ReLU(),
-        nn.Linear(200, 200),
-        nn.ReLU(),
-        nn.Linear(200, classes),
+        nn.Flatten(), nn.Linear(features, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, classes)
     )
 
 

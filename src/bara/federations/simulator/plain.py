@@ -12,12 +12,7 @@ from bara.federations.simulator.training import Training
 
 
 def client_update(
-    module: nn.Module,
-    start: Tensor,
-    samples: Samples,
-    part: Tensor,
-    training: Training,
-    turn: tuple[int, int, int],
+    module: nn.Module, start: Tensor, samples: Samples, part: Tensor, training: Training, turn: tuple[int, int, int]
 ) -> Tensor:
     """What one client sends back; `turn` is (seed, round, client)."""
     layout = Layout.of(module)
@@ -56,10 +51,7 @@ def _one_step(module: nn.Module, samples: Samples, part: Tensor, training: Train
 
 def _epochs(module: nn.Module, samples: Samples, part: Tensor, training: Training, turn: tuple[int, int, int]) -> None:
     optimizer = torch.optim.SGD(
-        module.parameters(),
-        lr=training.learning_rate,
-        momentum=training.momentum,
-        weight_decay=training.weight_decay,
+        module.parameters(), lr=training.learning_rate, momentum=training.momentum, weight_decay=training.weight_decay
     )
     received = [parameter.detach().clone() for parameter in module.parameters()]
     for order in orders(part, *turn, training.local_epochs):
