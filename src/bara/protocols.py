@@ -208,3 +208,12 @@ class Resumable(Protocol):
     def replay(self, record: RoundRecord) -> None:
         """Pass a settled round, up to the loaded checkpoint, without training."""
         ...
+
+
+@runtime_checkable
+class Forgets(Protocol):
+    """A federation that remembers updates of earlier rounds, and can let go of a client's."""
+
+    def forget(self, client: str, round: int) -> None:  # noqa: A002 - a round is a round
+        """Let go of what that client taught before that round."""
+        ...

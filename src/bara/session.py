@@ -16,7 +16,7 @@ from bara.ledger import Books
 from bara.ledger.operators import check_place
 from bara.ledger.retention import Redacted
 from bara.market import Market
-from bara.protocols import Allocator, Federation, Mechanism, Remembers, Resumable, capabilities_of, check_fit
+from bara.protocols import Allocator, Federation, Forgets, Mechanism, Remembers, Resumable, capabilities_of, check_fit
 from bara.records import AwardedRound, Purse, RoundRecord
 
 Step = AwardedRound | RoundRecord
@@ -97,13 +97,24 @@ class Session:
     ) -> Iterator[RoundRecord]:
         """The settled rounds, which everybody is told again; the federation is brought to where the last left it."""
         known = resumable.checkpoint(books.last_round(), books.committed_checkpoint) if resumable else 0
+        forgotten = [(client, before) for client, before in books.forgotten() if before > known]
         for record in books.history():
             _tell(learners, record)
             if resumable and record.awarded.award.n and record.round <= known:
                 resumable.replay(record)
             elif record.awarded.award.n:
+                forgotten = self._forget(forgotten, record.round)
                 self._train_again(record)
             yield record
+        self._forget(forgotten, books.last_round() + 1)
+
+    def _forget(self, clients: list[tuple[str, int]], round: int) -> list[tuple[str, int]]:  # noqa: A002
+        """Let the federation forget whom an operator had forgotten before that round; returns the later ones."""
+        if isinstance(self.federation, Forgets):
+            for client, before in clients:
+                if before <= round:
+                    self.federation.forget(client, before)
+        return [one for one in clients if one[1] > round]
 
     def _train_again(self, record: RoundRecord) -> None:
         if not capabilities_of(self.federation).repeatable:

@@ -1,6 +1,7 @@
 import pytest
 
 from bara import Award, Bids, Delivery, Evaluation, Offer, Purse
+from bara.experiments import Config, run
 from bara.experiments.privacy_accounting import DELTA, PrivacyAccount
 from bara.experiments.results import Result
 from bara.records import AwardedRound
@@ -27,6 +28,16 @@ def privacy_spent(records):
 
 def test_one_round_costs_its_epsilon():
     assert privacy_spent(rounds(1))["ann"]["epsilon"] == pytest.approx(0.5, rel=1e-3)
+
+
+def test_an_update_that_is_remembered_costs_nothing_more():
+    """It is sent once, however many models are made of it: what is spent follows from the deliveries alone."""
+    small = ["federation.engine=simulator", "data.train_samples=300", "clients.count=6", "mechanism.name=fl-market"]
+    plain = [*small, "allocator.name=even", "budget.max_rounds=6", "budget.total=6", "clients.epsilon=uniform(1, 5)"]
+    results = [run(Config.load(None, [*plain, f"training.memory={memory}"])) for memory in ("off", "corrected")]
+    assert any(entry.get("remembered") for entry in results[1].history)
+    assert results[0].privacy == results[1].privacy
+    assert results[0].payments == results[1].payments
 
 
 def test_many_rounds_cost_less_than_their_sum_at_a_small_delta():

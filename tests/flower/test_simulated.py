@@ -52,6 +52,7 @@ def assert_the_same(*changes):
     assert (simulator[0].spent, simulator[0].ended) == (flower[0].spent, flower[0].ended)
     assert np.allclose(simulator[2], flower[2], rtol=1e-4, atol=1e-5)
     assert simulator[0].accuracy_final == pytest.approx(flower[0].accuracy_final, abs=0.02)
+    assert simulator[0].accuracy_kept == pytest.approx(flower[0].accuracy_kept, abs=0.02)
 
 
 @pytest.mark.parametrize("allocator", ["even", "increasing", "decreasing", "random", "fixed"])
@@ -72,6 +73,8 @@ def test_menus_awards_payments_and_model_are_those_of_the_simulator(allocator):
         ["mechanism.name=fl-market", "clients.epsilon=uniform(10, 100)"],
         ["mechanism.name=quality", "mechanism.quality=samples", "clients.partition=quantity(1.0)"],
         ["data.held_out=same", "training.outliers=6"],
+        ["training.memory=plain", "clients.failure_rate=0.3", "budget.total=20"],
+        ["training.memory=corrected", "clients.absence_rate=0.3", "training.forget_after=2", "budget.total=20"],
     ],
     ids=lambda changes: changes[0],
 )

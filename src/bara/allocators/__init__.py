@@ -16,6 +16,8 @@ ALLOCATORS: Registry[Allocator] = Registry(
         "random": "bara.allocators.baselines:RandomN",
         "fixed": "bara.allocators.baselines:Fixed",
         "finale": "bara.allocators.finale:Finale",
+        "overture": "bara.allocators.finale:Overture",
+        "pacing": "bara.allocators.pacing:Pacing",
         "isp": "bara.allocators.isp:Isp",
         "planner": "bara.allocators.planner:Planner",
     },

@@ -1,4 +1,4 @@
-"""Even allocation with a finale: the last rounds get several shares each."""
+"""Even allocation, except that the last rounds (a finale) or the first (an overture) get several shares each."""
 
 import math
 from dataclasses import dataclass
@@ -25,23 +25,36 @@ class Finale:
 
     def __post_init__(self) -> None:
         """Refuse a finale that is none."""
+        name = type(self).__name__.lower()
         if self.shares < 1 or (self.rounds is not None and self.rounds < 0):
             raise ConfigError(
-                f"allocator 'finale' has rounds = {self.rounds} and shares = {self.shares}; required are rounds of at "
+                f"allocator '{name}' has rounds = {self.rounds} and shares = {self.shares}; required are rounds of at "
                 "least 0 and shares of at least 1"
             )
         if not 0 <= self.part <= 1:
-            raise ConfigError(f"allocator 'finale' has part = {self.part}; required is a part from 0 to 1")
+            raise ConfigError(f"allocator '{name}' has part = {self.part}; required is a part from 0 to 1")
 
     def ask(self, purse: Purse) -> Offer:
         """This round's shares of what is left."""
         if not purse.rounds_left:
             return Offer.stop()
         length = max(math.floor(self.part * purse.max_rounds + 1e-9), 1) if self.rounds is None else self.rounds
-        final = min(purse.rounds_left, length)
-        shares_left = purse.rounds_left - final + final * self.shares
-        mine = self.shares if purse.rounds_left <= length else 1
+        first, last = self._heavy(length, purse.max_rounds)
+        heavy = max(last - max(first, purse.round) + 1, 0)  # of the rounds that are left
+        shares_left = purse.rounds_left - heavy + heavy * self.shares
+        mine = self.shares if first <= purse.round <= last else 1
         return Offer.spend(purse.left * mine // shares_left)
 
     def tell(self, record: RoundRecord) -> None:
         """It learns nothing."""
+
+    def _heavy(self, length: int, max_rounds: int) -> tuple[int, int]:
+        """The first and the last of the rounds that get several shares."""
+        return max_rounds - length + 1, max_rounds
+
+
+class Overture(Finale):
+    """The same with the first rounds: what is bought early is worked with longest, above all where it is remembered."""
+
+    def _heavy(self, length: int, max_rounds: int) -> tuple[int, int]:  # noqa: ARG002
+        return 1, length

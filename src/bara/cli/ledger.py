@@ -142,7 +142,7 @@ def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments
     with _folder(context, debug) as folder:
         from bara.ledger import operators
 
-        books = folder.hold_books() if action == "void" else folder.open_books()
+        books = folder.hold_books() if action in ("void", "forget") else folder.open_books()
         getattr(operators, action)(books, *arguments)
         say(f"{done}: {folder.resume_command}")
 
@@ -180,6 +180,14 @@ def void_command(
 ) -> None:
     """Take back a promise that is never settled: nobody trains, nobody is paid, `bara resume DIR` goes on."""
     _act(context, debug, "void", f"round {round_number} is void; go on with", round_number, reason)
+
+
+@ledger_app.command("forget", epilog=examples("bara ledger DIR forget client-03"))
+def forget_command(
+    context: typer.Context, client: Annotated[str, typer.Argument(help="Whose update.")], debug: Debug = False
+) -> None:
+    """Let go of the update that is remembered of a client, from the next round on; `bara resume DIR` goes on."""
+    _act(context, debug, "forget", f"{client} is forgotten; go on with", client)
 
 
 @ledger_app.command("sign", epilog=examples("bara ledger DIR sign --client client-03 > client-03.json"))

@@ -4,16 +4,18 @@ import json
 import math
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
 from bara.errors import ConfigError, InvalidRecordError
 from bara.federations.bidding import Bidders
+from bara.federations.kept_models import taken_home
 from bara.files import read_whole, write_whole
-from bara.records import Belief, Purse, RoundRecord, json_money
+from bara.records import Belief, Evaluation, Purse, RoundRecord, json_money
 from bara.text import csv_text
 
 
@@ -35,10 +37,14 @@ class Result:
         accuracy_last10: The mean over the last ten rounds.
         accuracy_best: The best round's.
         payments: What each client was paid in all.
-        history: The rounds: round, n, cost, accuracy, loss; and, where the allocator tells, `estimate` (the final
-            accuracy it estimated from that round alone) and `forecast` (low, mean and high of its plan then).
+        history: The rounds: round, n, cost, accuracy, loss; where updates are remembered, `remembered`, how many of
+            earlier rounds the model was made of, and their mean `age` in rounds; and, where the allocator tells,
+            `estimate` (the final accuracy it estimated from that round alone) and `forecast` (low, mean and high of its
+            plan then).
         belief: What the allocator believed at the end, where it tells.
-        models: How good the models kept beside the final one are, where any are.
+        kept: Which model is taken home, by its validation loss: `final`, `average` or `best`.
+        accuracy_kept: Its accuracy; unless given, that of the final model.
+        models: How good each of them is, where there are several.
         privacy: What privacy each client has spent (`bara.experiments.privacy_accounting`); None where none is traded.
         lying: What strategic bidding earned (see `bara.experiments.runs`), or None where nobody lies.
         setting: Which setting of a suite it was, or None outside of one.
@@ -62,6 +68,8 @@ class Result:
     payments: dict[str, float] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     belief: dict[str, Any] | None = None
+    kept: str = "final"
+    accuracy_kept: float = math.nan
     models: dict[str, dict[str, float]] = field(default_factory=dict)
     lying: dict[str, Any] | None = None
     privacy: dict[str, dict[str, float]] | None = None
@@ -69,6 +77,11 @@ class Result:
     budget_exact: str | None = None
     spent_exact: str | None = None
     payments_exact: dict[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        """Where nothing was selected, the final model is kept."""
+        if math.isnan(self.accuracy_kept):
+            object.__setattr__(self, "accuracy_kept", self.accuracy_final)
 
     def to_json(self, *, history: bool = True) -> dict[str, Any]:
         """A plain tree; without the rounds where they are not wanted."""
@@ -90,6 +103,7 @@ class Summary:
         self._payments: Counter[str] = Counter()
         self._n, self._paid = array("q"), array("q")
         self._accuracy, self._loss = array("d"), array("d")
+        self._remembered, self._age = array("q"), array("d")
         self._estimate = array("d")
         self._forecast = array("d"), array("d"), array("d")
         self._purse: Purse | None = None
@@ -99,6 +113,9 @@ class Summary:
         self._payments.update(record.payments)
         self._n.append(record.n)
         self._paid.append(record.paid)
+        ages = record.delivery.ages
+        self._remembered.append(sum(ages.values()))
+        self._age.append(sum(age * count for age, count in ages.items()) / max(self._remembered[-1], 1))
         self._accuracy.append(record.evaluation.reported_accuracy)
         self._loss.append(math.nan if record.evaluation.reported_loss is None else record.evaluation.reported_loss)
         self._purse = record.purse_after
@@ -107,17 +124,25 @@ class Summary:
         if self.bidders is not None:
             self._count_profit(record, self.bidders)
 
-    def result(self, ended: str, belief: Belief | None = None, **identity: Any) -> Result:
+    def result(
+        self,
+        ended: str,
+        belief: Belief | None = None,
+        models: Mapping[str, Evaluation] = MappingProxyType({}),
+        **identity: Any,
+    ) -> Result:
         """What the run came to.
 
         Args:
             ended: Why it ended.
             belief: What the allocator believes after the last round.
+            models: What may be taken home.
             **identity: The result's other fields.
         """
         if self._purse is None:
             raise InvalidRecordError("a run without a round has no result")
         self._believe(belief)
+        kept = taken_home(models) if models else "final"
         return Result(
             **json_money(
                 budget=self._purse.total, spent=self._purse.spent, payments=dict(self._payments.most_common())
@@ -125,10 +150,13 @@ class Summary:
             rounds=self._purse.round - 1,
             ended=ended,
             accuracy_final=self._accuracy[-1],
+            accuracy_kept=models[kept].reported_accuracy if models else math.nan,
             accuracy_last10=fmean(self._accuracy[1:][-10:] or self._accuracy),
             accuracy_best=max(self._accuracy),
             history=self._history(),
             belief=None if belief is None else asdict(belief),
+            kept=kept,
+            models={name: _scores(one) for name, one in models.items()},
             **identity,
         )
 
@@ -146,6 +174,8 @@ class Summary:
             {"round": number, "n": n, **json_money(cost=paid), "accuracy": accuracy, "loss": _known(loss)}
             for number, (n, paid, accuracy, loss) in enumerate(columns)
         ]
+        for entry, remembered, age in zip(rounds, self._remembered, self._age, strict=True):
+            entry.update({"remembered": remembered, "age": age} if remembered else {})
         for entry, estimate, *forecast in zip(rounds, self._estimate, *self._forecast, strict=True):
             entry.update({"estimate": estimate} if math.isfinite(estimate) else {})
             entry.update({"forecast": forecast} if math.isfinite(forecast[0]) else {})
@@ -157,13 +187,17 @@ class Summary:
         self.profit += sum(paid[client] - costs[client] for client in bidders.strategic if client in paid)
 
 
+def _scores(evaluation: Evaluation) -> dict[str, float]:
+    return {"accuracy": evaluation.reported_accuracy, "loss": evaluation.reported_loss or 0.0}
+
+
 def _known(number: float) -> float | None:
     return None if math.isnan(number) else number
 
 
 COLUMNS = (
     *("setting", "allocator", "mechanism", "dataset", "seed"),
-    *("accuracy_final", "accuracy_last10", "accuracy_best", "spent", "rounds", "ended"),
+    *("accuracy_final", "accuracy_kept", "accuracy_last10", "accuracy_best", "spent", "rounds", "ended"),
 )
 """What a table of runs says of each."""
 

@@ -15,7 +15,7 @@ from bara.experiments.results import Result, Summary
 from bara.experiments.run_folder import RunFolder
 from bara.federations.bidding import Bidders
 from bara.protocols import Believer, Federation, requirements_of
-from bara.records import RoundRecord, json_money
+from bara.records import Evaluation, RoundRecord, json_money
 from bara.session import Session, Step
 from bara.text import note
 
@@ -30,8 +30,8 @@ One that raises stops the run there, with its books whole; what only shows progr
 class Keeps(Protocol):
     """A federation that keeps models beside the final one."""
 
-    def finish(self) -> dict[str, dict[str, float]]:
-        """Save them, and say how good each is."""
+    def finish(self) -> dict[str, Evaluation]:
+        """Save them, and say how good each is; the last one is `final`."""
         ...
 
 

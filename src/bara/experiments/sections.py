@@ -9,6 +9,7 @@ from bara.datasets import parse as parse_partition
 from bara.errors import ConfigError, InvalidMoneyError
 from bara.federations.bidding import Strategy
 from bara.federations.costs import MIXED, Distribution, valuations
+from bara.federations.memory import Variant
 from bara.records import money
 
 
@@ -129,6 +130,11 @@ class TrainingSection(Section):
         ge=0,
         description="refuse updates so many robust deviations off; 0 for none, unless the mechanism has its own",
     )
+    memory: Variant = Field(
+        "off",
+        description="updates of clients not recruited: off (forgotten), plain (kept), corrected (kept up to date)",
+    )
+    forget_after: int = Field(50, ge=1, description="rounds without a bid after which a client's update is forgotten")
     average_last: int = Field(10, ge=1, description="also keep the average of so many last models")
     checkpoint_every: int = Field(1, ge=0, description="save a checkpoint every so many rounds; 0 for none")
 

@@ -120,6 +120,8 @@ def _options(config: Config, requirements: Requirements, folder: Path | None) ->
         evidence=config.training.evidence or requirements.evidence,
         outliers=config.training.outliers or requirements.outliers,
         same_held_out=config.data.held_out == "same",
+        memory=config.training.memory,
+        forget_after=config.training.forget_after,
         average_last=config.training.average_last,
         checkpoint_every=config.training.checkpoint_every,
         folder=folder,

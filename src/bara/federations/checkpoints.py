@@ -24,6 +24,7 @@ from bara.files import make_folder, replacing
 Arrays = Mapping[str, NDArray[Any]]
 
 FORMAT = 2
+_ROUND = "round-"
 
 _READ = (zipfile.BadZipFile, zlib.error, OSError, ValueError, KeyError, EOFError, NotImplementedError)
 """What numpy raises for a file that is not what it was."""
@@ -126,17 +127,18 @@ class CheckpointStore:
         self,
         round: int,  # noqa: A002
         own: Arrays,
-        pieces: Mapping[str, Arrays] = MappingProxyType({}),
+        pieces: Mapping[str, Callable[[], Arrays]] = MappingProxyType({}),
+        extra: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """Save what going on after a round needs: its own last, with the names and digests of the pieces."""
+        """Save what going on after a round needs: new pieces first, its own last, with the digests of all."""
         if self._folder is None:
             return
         make_folder(self._folder)
         for name in pieces.keys() - self._digests.keys():
-            self._digests[name] = save(self._path(name), pieces[name], round, durable=self._durable)
+            self._digests[name] = save(self._path(name), pieces[name](), round, durable=self._durable)
         needs = {name: self._digests[name] for name in sorted(pieces)}
         name = round_name(round)
-        self._digests[name] = save(self._path(name), own, round, {"needs": needs}, durable=self._durable)
+        self._digests[name] = save(self._path(name), own, round, {**extra, "needs": needs}, durable=self._durable)
         kept = {name, *pieces}
         for old in self._names() - kept - self._before:
             self._path(old).unlink()
@@ -155,7 +157,7 @@ class CheckpointStore:
             committed: The digest that the ledger holds of a round's checkpoint; one with another is none, and so is
                 one with a digest of which the ledger holds none: of a round that was taken back, or planted.
         """
-        rounds = {int(name.removeprefix("round-")): name for name in self._names() if name.startswith("round-")}
+        rounds = {int(name.removeprefix(_ROUND)): name for name in self._names() if name.startswith(_ROUND)}
         if not self._durable:  # what can be made again: a later one may be of rounds that a restored ledger has not
             for later in rounds.keys() - range(last + 1):
                 self._path(rounds.pop(later)).unlink()
@@ -189,9 +191,15 @@ class CheckpointStore:
         return self._folder / f"{name}.npz"
 
 
+def by_round(own: Checkpoint, pieces: Mapping[str, Checkpoint]) -> dict[int, Checkpoint]:
+    """The checkpoints of rounds among what was restored, its own included."""
+    others = {int(name[len(_ROUND) :]): piece for name, piece in pieces.items() if name.startswith(_ROUND)}
+    return {**others, own.round: own}
+
+
 def round_name(round: int) -> str:  # noqa: A002
     """What a round's checkpoint is called, which later ones may need as a piece."""
-    return f"round-{round}"
+    return f"{_ROUND}{round}"
 
 
 def _digest(about: Mapping[str, Any], arrays: Arrays) -> str:

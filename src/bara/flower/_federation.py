@@ -7,21 +7,23 @@ works, because it is wrapped, not subclassed.
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
 
-from flwr.app import Array, ArrayRecord, ConfigRecord
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 from numpy.typing import NDArray
 
 from bara.errors import ConfigError, TrainingError
 from bara.faults import point
-from bara.federations.checkpoints import CheckpointStore, save
+from bara.federations.checkpoints import Arrays, CheckpointStore, by_round, round_name, save
+from bara.federations.kept_models import KeptModels, taken_home
 from bara.flower import _strategies as strategies
 from bara.flower._bid_collection import BidCollection
 from bara.flower._evaluation import EvaluateFunction, Evaluator
 from bara.flower._exchange import RestrictedGrid, ask
+from bara.flower._memory import RememberedReplies
 from bara.flower._options import ServerOptions
 from bara.flower._updates import Update, UpdateValidator
 from bara.protocols import Capabilities
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
 Orders = Callable[[int, Award], ConfigRecord]
 """What a round's training messages carry beside the model."""
 
-_MODEL, _STRATEGY = "model/", "strategy/"
-"""How a checkpoint tells the model's arrays from what the strategy has learned."""
+_MODEL, _STRATEGY, _MEMORY = "model/", "strategy/", "memory/"
+"""How a checkpoint tells the model's arrays from what the strategy has learned and what is remembered."""
 
 log = logging.getLogger("flwr")
 
@@ -70,6 +72,8 @@ class FlowerFederation(contextlib.ExitStack):
         super().__init__()
         self.result = Result()
         """What Flower's own loop would have returned."""
+        self.kept: ArrayRecord = model
+        """The model to take home, once the run has ended."""
         self.bidders: Bidders | None = None
         """The clients as bidders, where they are simulated."""
         self.capabilities = capabilities or strategies.capabilities(
@@ -86,6 +90,15 @@ class FlowerFederation(contextlib.ExitStack):
         self._checkpoints = CheckpointStore(self._options.folder, durable=True)
         self._last = 0  # the round the model is from
         self.result.arrays = model
+        self._selects = False  # whether evaluations tell what decides apart from what is reported
+        self._kept = KeptModels(self._options.average_last)
+        self._restored: dict[int, dict[str, NDArray[Any]]] = {}
+        self._present: tuple[int, frozenset[str]] = (0, frozenset())  # a round, and who has bid in it
+        self._memory: RememberedReplies | None = None
+        if self._options.memory != "off":
+            strategies.check_memory(strategy)
+            key, folder = strategies.metric_key(strategy), self._options.folder
+            self._memory = RememberedReplies(self._options.memory, _numpy(model), key, folder)
         strategies.let_winners_in(strategy)
 
     @cached_property
@@ -114,10 +127,13 @@ class FlowerFederation(contextlib.ExitStack):
 
     def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
         """The sealed bids of every node that answered in time."""
-        return self._bids.bids(round)
+        bids = self._bids.bids(round)
+        self._present = round, frozenset(bids.clients)
+        return bids
 
     def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
         """Train the winners, drop what did not arrive or cannot be used, let the strategy aggregate, evaluate."""
+        forgotten = self._forget_absent(round)
         updates, void = self._updates(round, award)
         delivered, refused = self._evidence(round, updates)
         model = self._aggregated(round, award, {client: updates[client] for client in delivered})
@@ -128,11 +144,19 @@ class FlowerFederation(contextlib.ExitStack):
         evaluation = self._evaluation(round, model)
         self._model = self.result.arrays = model
         self._last = round
+        self._selects = evaluation.test_accuracy is not None
+        self._kept.tell(round, _numpy(model), evaluation.accuracy)
         self._save(round)
         point("state saved")
         for client, reason in void.items():
             log.warning("round %d: %s is not paid: %s", round, client, reason)
-        return Delivery(evaluation, delivered, void)
+        ages = self._memory.updates.ages(round) if self._memory and delivered else {}
+        return Delivery(evaluation, delivered, void, ages, forgotten)
+
+    def forget(self, client: str, round: int) -> None:  # noqa: A002
+        """Let go of what that client taught before that round."""
+        if self._memory is not None:
+            self._memory.updates.forget(client, round - 1)
 
     # --- resume and the end ----------------------------------------------------------------------
 
@@ -141,10 +165,13 @@ class FlowerFederation(contextlib.ExitStack):
         found = self._checkpoints.newest(last, committed)
         if found is None:
             return 0
-        own, _ = found
+        own, pieces = found
         self._last = own.round
         self._model = self.result.arrays = _record(_of(_MODEL, own.arrays))
         strategies.restore(self._strategy, _of(_STRATEGY, own.arrays))
+        self._restored = {number: _of(_MODEL, one.arrays) for number, one in by_round(own, pieces).items()}
+        if self._memory is not None:
+            self._memory.updates.restore(_of(_MEMORY, own.arrays), own.extra["memory"], pieces)
         return self._last
 
     def sealed(self, round: int) -> str | None:  # noqa: A002
@@ -152,17 +179,44 @@ class FlowerFederation(contextlib.ExitStack):
         return self._checkpoints.digest(round)
 
     def replay(self, record: RoundRecord) -> None:
-        """Nothing beside the checkpoint needs to be known again."""
+        """Pass a round up to the checkpoint: the models kept beside the last are kept again."""
+        if record.round in self._restored:
+            self._selects = record.evaluation.test_accuracy is not None
+            self._kept.tell(record.round, self._restored[record.round], record.evaluation.accuracy)
 
-    def finish(self) -> dict[str, dict[str, float]]:
-        """Save the final model."""
+    def finish(self) -> dict[str, Evaluation]:
+        """Evaluate what may be taken home, where decisions are made on other data than are reported, and save it."""
+        models = self._kept.by_name
+        found: dict[str, Evaluation] = {}
+        if models and self._selects:  # the final model comes last, so that Flower's result tells of that one
+            found = {name: self._evaluation(self._last, _record(models[name])) for name in reversed(models)}
+        kept = taken_home({name: found[name] for name in models}) if found else "final"
+        self.kept = _record(models[kept]) if models else self._model
         if self._options.folder is not None:
             save(self._options.folder / "model-final.npz", _numpy(self._model), self._last, {"model": "final"})
-        return {}
+            save(self._options.folder / "model.npz", _numpy(self.kept), self._last, {"model": kept})
+        return found
 
     def _save(self, round: int) -> None:  # noqa: A002
-        memory = strategies.memory(self._strategy)
-        self._checkpoints.put(round, _named(_MODEL, _numpy(self._model)) | _named(_STRATEGY, memory))
+        own = _named(_MODEL, _numpy(self._model)) | _named(_STRATEGY, strategies.memory(self._strategy))
+        pieces: dict[str, Callable[[], Arrays]] = {
+            round_name(number): partial(_named, _MODEL, model) for number, model in self._kept.by_round.items()
+        }
+        extra: dict[str, Any] = {}
+        if self._memory is not None:
+            remembered, extra["memory"] = self._memory.updates.state()
+            own |= _named(_MEMORY, remembered)
+            pieces |= self._memory.updates.pieces()
+        pieces.pop(round_name(round), None)
+        self._checkpoints.put(round, own, pieces, extra)
+
+    def _forget_absent(self, round: int) -> tuple[str, ...]:  # noqa: A002
+        """Let go of those who are long gone; who has bid in a round that a stored promise goes on with is not known."""
+        asked, present = self._present
+        if self._memory is None or asked != round:
+            return ()
+        absent = [client for client in self._memory.updates.clients if client not in present]
+        return self._memory.updates.forget_absent(round, absent, self._options.forget_after)
 
     # --- training --------------------------------------------------------------------------------
 
@@ -200,13 +254,19 @@ class FlowerFederation(contextlib.ExitStack):
         if award.weights is not None:
             self._weigh(award, updates)
         try:
-            model, metrics = self._strategy.aggregate_train(round, [update.message for update in updates.values()])
+            model, metrics = self._strategy.aggregate_train(round, self._replies(round, updates))
         except Exception as error:
             name = type(self._strategy).__name__
             raise TrainingError(f"round {round}: {name} could not aggregate (nobody is paid): {error}") from error
         if metrics is not None:
             self.result.train_metrics_clientapp[round] = metrics
         return model
+
+    def _replies(self, round: int, updates: Mapping[str, Update]) -> list[Message]:  # noqa: A002
+        """What the strategy is handed: this round's replies, with a memory also those of everybody remembered."""
+        if self._memory is None:
+            return [update.message for update in updates.values()]
+        return self._memory.replies(round, _numpy(self._model), updates)
 
     def _weigh(self, award: Award, updates: Mapping[str, Update]) -> None:
         """Put the mechanism's weights where the strategy reads its own."""

@@ -7,8 +7,12 @@ from typing import Any, Literal, final, get_type_hints
 
 from bara.errors import ConfigError
 from bara.experiments.config import Config
+from bara.federations.memory import Variant
 from bara.flower.identity import By
 from bara.plugins import check_options
+
+REMEMBERING = ("memory", "forget_after", "average_last")
+"""Keys of `training` that are the server's, whoever trains."""
 
 
 @final
@@ -29,6 +33,9 @@ class ServerOptions:
         outliers: Refuse updates so many robust deviations farther from the others than is usual; None for none.
         same_shapes: Refuse updates that are not shaped as the model; not so for trees, which grow.
         accuracy: The metric that decisions are made on; `loss`, `test-accuracy` and `test-loss` are read beside it.
+        memory: What becomes of the updates of clients who are not recruited this round (`bara.federations.memory`).
+        forget_after: Rounds without a bid after which a client's update is forgotten.
+        average_last: How many of the last models are averaged into one that may be taken home.
         known_by: What clients are known by.
         folder: Where checkpoints and the model go; None to keep none.
     """
@@ -43,6 +50,9 @@ class ServerOptions:
     outliers: float | None = None
     same_shapes: bool = True
     accuracy: str = "accuracy"
+    memory: Variant = "off"
+    forget_after: int = 50
+    average_last: int = 10
     known_by: By = "key"
     folder: Path | None = None
 
@@ -60,6 +70,11 @@ class ServerOptions:
                 "federation.same_shapes is false, and the mechanism refuses updates far from the others'; required is "
                 "true, or a mechanism that does not (fair: mechanism.outliers = 0)"
             )
+        if self.memory != "off" and not self.same_shapes:
+            raise ConfigError(
+                "training.memory adds updates of different rounds, which must be of one shape: federation.same_shapes "
+                'must be true with it, or training.memory = "off"'
+            )
 
 
 def engine_options(whose: str, config: Config, *names: str, prefix: str = "federation.") -> dict[str, Any]:
@@ -67,3 +82,8 @@ def engine_options(whose: str, config: Config, *names: str, prefix: str = "feder
     known = {"strategy": str, **get_type_hints(ServerOptions)}
     check_options(whose, config.federation.options, {name: known[name] for name in names}, prefix=prefix)
     return config.federation.options
+
+
+def remembering(config: Config) -> dict[str, Any]:
+    """What a configuration says about the updates and models that are kept."""
+    return {name: getattr(config.training, name) for name in REMEMBERING}

@@ -15,10 +15,10 @@ from bara.experiments.config import FLOWER_APP, Config
 from bara.experiments.factory import build_allocator, build_mechanism
 from bara.experiments.run_folder import RunFolder
 from bara.experiments.runs import run
-from bara.experiments.sections import ClientsSection
+from bara.experiments.sections import ClientsSection, DataSection, TrainingSection
 from bara.flower._evaluation import EvaluateFunction
 from bara.flower._federation import FlowerFederation
-from bara.flower._options import ServerOptions, engine_options
+from bara.flower._options import REMEMBERING, ServerOptions, engine_options, remembering
 from bara.flower._strategies import capabilities
 from bara.flower.identity import known_by
 from bara.plugins import check_options
@@ -94,7 +94,7 @@ def settings(app: Mapping[str, Any], num_rounds: int | None = None, timeout: flo
     """The tree of bara's keys in an app's configuration, which Flower holds flat and hyphenated.
 
     >>> settings({"lr": 0.1, "bara.budget.total": 30, "bara.budget.max-rounds": 5})
-    {'budget': {'total': 30, 'max_rounds': 5}, 'federation': {'engine': 'flower-app'}}
+    {'budget': {'total': 30, 'max_rounds': 5}, 'training': {'memory': 'off'}, 'federation': {'engine': 'flower-app'}}
     """
     tree: dict[str, Any] = {}
     for key, value in app.items():
@@ -106,6 +106,7 @@ def settings(app: Mapping[str, Any], num_rounds: int | None = None, timeout: flo
             branch[last] = value
     if num_rounds is not None:
         _section(tree, "budget").setdefault("max_rounds", num_rounds)
+    _section(tree, "training").setdefault("memory", "off")  # an app's own aggregation, unless it says otherwise
     federation = _section(tree, "federation")
     if federation.setdefault("engine", FLOWER_APP) != FLOWER_APP:
         raise ConfigError("bara.federation.engine is set in a Flower app; required is none: the app is the engine")
@@ -165,12 +166,16 @@ def _options(config: Config, requirements: Requirements, grid: Grid, folder: Pat
         outliers=requirements.outliers,
         known_by=known_by(grid),
         folder=folder,
+        **remembering(config),
     )
 
 
 def _refuse_what_the_app_decides(config: Config) -> None:
     """A key that would be ignored is an error, not a surprise."""
-    changed = [name for name in ("data", "training") if getattr(config, name) != getattr(Config(), name)]
+    training = TrainingSection(**{name: getattr(config.training, name) for name in REMEMBERING})
+    changed = [
+        name for name, plain in (("data", DataSection()), ("training", training)) if getattr(config, name) != plain
+    ]
     plain = ClientsSection(count=config.clients.count)
     changed += [f"clients.{key}" for key, value in config.clients if value != getattr(plain, key)]
     if changed:

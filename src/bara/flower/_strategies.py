@@ -9,6 +9,7 @@ from flwr.app import Array, ArrayRecord
 from flwr.serverapp.strategy import FedAdagrad, FedAdam, FedAvg, FedAvgM, FedYogi, Strategy
 from numpy.typing import NDArray
 
+from bara.errors import ConfigError
 from bara.plugins import Registry
 from bara.protocols import Capabilities
 
@@ -22,6 +23,25 @@ _WEIGHTED_MEANS = (FedAvg, FedAvgM, FedAdagrad, FedAdam, FedYogi)
 
 _EVERYBODY = {"fraction_train": 1.0, "min_train_nodes": 1, "min_available_nodes": 1}
 """Who takes part is the auction's decision: every winner, however few."""
+
+
+_NO_MEMORY = {
+    "DifferentialPrivacy": "whose noise is for the clients of one round",
+    "FedXgb": "which adds trees, not updates",
+    "QFedAvg": "which weighs updates by this round's losses",
+}
+"""Flower's strategies, by how their names begin, that cannot be handed remembered updates, and why."""
+
+
+def check_memory(strategy: Strategy) -> None:
+    """Refuse to remember updates for a strategy that would make something wrong of them."""
+    for layer in layers(strategy):
+        for kind in type(layer).__mro__:
+            why = next((why for name, why in _NO_MEMORY.items() if kind.__name__.startswith(name)), None)
+            if why is not None:
+                raise ConfigError(
+                    f'training.memory cannot be used with {type(layer).__name__}, {why}; use training.memory = "off"'
+                )
 
 
 def layers(strategy: Strategy) -> Iterator[Strategy]:

@@ -27,7 +27,7 @@ from bara.federations.simulator.conduct import Conduct
 from bara.flower._bid_messages import Bid
 from bara.flower._bidders import answer_bids
 from bara.flower._federation import FlowerFederation
-from bara.flower._options import ServerOptions, engine_options
+from bara.flower._options import ServerOptions, engine_options, remembering
 from bara.flower._ray_simulation import Simulation
 from bara.flower._strategies import STRATEGIES, capabilities
 from bara.protocols import Requirements
@@ -118,6 +118,11 @@ def simulated(config: Config, requirements: Requirements, folder: Path | None = 
     evidence = config.training.evidence or requirements.evidence
     make = partial(silos, config.to_toml(), requirements)
     mine = make()
+    if config.training.memory != "off" and mine.engine.layout.learned < mine.engine.layout.size:
+        raise ConfigError(
+            "training.memory adds updates of several rounds, which batch norm's statistics are not; use the simulator, "
+            "which keeps them apart, or another training.model"
+        )
     simulation = Simulation(client_app(make), config.clients.count, config.federation.workers)
     federation = FlowerFederation(
         simulation.start,
@@ -133,6 +138,7 @@ def simulated(config: Config, requirements: Requirements, folder: Path | None = 
             outliers=config.training.outliers or requirements.outliers,
             known_by="partition",
             folder=folder,
+            **remembering(config),
         ),
         capabilities=capabilities(strategy, protects=True, measures=True, repeatable=True),
         orders=partial(mine.orders, evidence=evidence),
@@ -156,6 +162,5 @@ def _refuse_what_flower_has_not(config: Config) -> None:
     """A key that would be ignored is an error, not a surprise."""
     if config.clients.strategic and config.clients.strategy.startswith("learner"):
         raise ConfigError("clients.strategy is a learner, which the nodes on Flower are not; use the simulator")
-    for key in ("average_last", "checkpoint_every"):
-        if getattr(config.training, key) != getattr(TrainingSection(), key):
-            raise ConfigError(f"training.{key} is set, but the run on Flower keeps every round's model, and only that")
+    if config.training.checkpoint_every != TrainingSection().checkpoint_every:
+        raise ConfigError("training.checkpoint_every is set, but the run on Flower keeps every round's model")

@@ -81,7 +81,9 @@ def settlement_json(record: RoundRecord) -> Json:
     evidence = {client: _sparse(vars(e)) for client, e in record.delivery.delivered.items()}
     # A delivery keeps the order in which clients were named; a record that is read back must keep it too.
     order = {"delivered": list(evidence), "void": list(record.delivery.void)}
-    return {"evaluation": _sparse(vars(record.evaluation)), "evidence": evidence, **order}
+    memory = {"ages": {str(age): n for age, n in record.delivery.ages.items()}, "forgotten": record.delivery.forgotten}
+    remembered = {key: value for key, value in memory.items() if value}
+    return {"evaluation": _sparse(vars(record.evaluation)), "evidence": evidence, **order, **remembered}
 
 
 def read_award(round_number: int, stored: StoredRound) -> AwardedRound:
@@ -108,7 +110,9 @@ def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRe
     reasons = {client: reason or "" for client, _, reason in stored.settlements}
     delivered = {client: Evidence(**body["evidence"][client]) for client in body["delivered"]}
     void = {client: reasons[client] for client in body["void"]}
-    return read_award(round_number, stored).settle(Delivery(evaluation, delivered, void))
+    ages = {int(age): count for age, count in body.get("ages", {}).items()}
+    delivery = Delivery(evaluation, delivered, void, ages, tuple(body.get("forgotten", ())))
+    return read_award(round_number, stored).settle(delivery)
 
 
 def asked_prices(bids: Json | None) -> dict[str, int] | None:

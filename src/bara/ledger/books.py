@@ -170,6 +170,14 @@ class Books:
             body = last_of(connection, self.chain.run, "closed")
         return None if body is None else str(read_body(body).get("ended"))
 
+    def forgotten(self) -> list[tuple[str, int]]:
+        """Whom an operator had forgotten, each with the round before which it was."""
+        table = schema.events
+        query = sa.select(table.c.body).where(table.c.run == self.chain.run, table.c.kind == "forgotten")
+        with self.store.read() as connection:
+            bodies = [json.loads(body) for body in connection.scalars(query.order_by(table.c.number))]
+        return [(body["client"], body["round"]) for body in bodies]
+
     def memory(self, part: str) -> Any:
         """What was last stored as the knowledge of that part, or None."""
         table = schema.memories

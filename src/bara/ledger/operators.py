@@ -101,6 +101,23 @@ def void(books: Books, round_number: int, reason: str) -> None:
         books.chain.append(connection, Draft("voided", round_number, {"reason": reason.strip()}))
 
 
+def forget(books: Books, client: str) -> None:
+    """Let go of what a client taught: the model is no longer made of its remembered update, from the next round on.
+
+    Nobody may play the run meanwhile (`RunFolder.hold_books`).
+    """
+    with _writing(books) as connection:
+        _refuse_ended(books, connection, "made to forget anybody")
+        table = schema.settlements
+        paid = sa.select(table.c.round).where(
+            table.c.run == books.chain.run, table.c.client == client, table.c.paid > 0
+        )
+        if connection.scalar(paid.limit(1)) is None:
+            raise LedgerError(f"client {client!r} was never paid in run {books.name!r}: nothing is remembered of it")
+        body = {"client": client, "round": books.last_round() + 1}
+        books.chain.append(connection, Draft("forgotten", None, body))
+
+
 def _answer(books: Books, round_number: int, answer: Literal["approved", "declined"]) -> None:
     with _writing(books) as connection:
         if waiting_round(connection, books.chain.run, books.terms.approve_above) != round_number:

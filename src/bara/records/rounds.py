@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -71,17 +71,28 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What came of an award: who delivered, who did not and why, and the model afterwards."""
+    """What came of an award.
+
+    Attributes:
+        evaluation: The model afterwards.
+        delivered: Who delivered, and what the server saw of it.
+        void: Who did not, and why.
+        ages: How many updates of earlier rounds the model was made of, too, by their age in rounds.
+        forgotten: Whose remembered updates were let go before this round.
+    """
 
     evaluation: Evaluation
     delivered: Mapping[str, Evidence] = field(default_factory=dict)
     void: Mapping[str, str] = field(default_factory=dict)
+    ages: Mapping[int, int] = field(default_factory=dict)
+    forgotten: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Freeze the mappings; of a reason, which may be a stranger's, keep what a ledger can hold."""
         reasons = {client: UNSTORABLE.sub("\ufffd", str(reason)) for client, reason in self.void.items()}
-        object.__setattr__(self, "delivered", MappingProxyType(dict(self.delivered)))
-        object.__setattr__(self, "void", MappingProxyType(reasons))
+        frozen: dict[str, Mapping[Any, Any]] = {"delivered": self.delivered, "void": reasons, "ages": self.ages}
+        for name, value in frozen.items():
+            object.__setattr__(self, name, MappingProxyType(dict(value)))
 
     @classmethod
     def complete(cls, award: Award, evaluation: Evaluation) -> Self:

@@ -119,11 +119,13 @@ def repeat(command: str, config_toml: str) -> str:
 def run_report(result: Result, config_toml: str, command: str) -> str:
     """The whole page of one run."""
     facts = {
+        f"accuracy of the kept model ({result.kept})": f"{100 * result.accuracy_kept:.1f} %",
         "final accuracy": f"{100 * result.accuracy_final:.1f} %",
         "best round": f"{100 * result.accuracy_best:.1f} %",
         "mean of the last ten": f"{100 * result.accuracy_last10:.1f} %",
         "spent": f"{result.spent:,.2f} of {result.budget:,.2f}",
         "rounds": f"{result.rounds}",
+        **_remembered(result),
     }
     shown = "".join(f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>" for name, value in facts.items())
     return page(
@@ -144,6 +146,14 @@ def comparison_report(results: Sequence[Result], config_toml: str, command: str)
     note = "Accuracy in per cent: mean ± half of the 95 % interval; differences are paired by seed, p after Holm."
     title = f"{len(dict.fromkeys(result.allocator for result in results))} allocators, {len(results)} runs"
     return page(title, f"<p>{note}</p>{body}{repeat(command, config_toml)}")
+
+
+def _remembered(result: Result) -> dict[str, str]:
+    """What the last model was made of, where updates are remembered."""
+    last = result.history[-1]
+    if "remembered" not in last:
+        return {}
+    return {"updates in the last round": f"{last['n']} fresh, {last['remembered']} of {last['age']:.1f} rounds ago"}
 
 
 def _payments(result: Result) -> str:

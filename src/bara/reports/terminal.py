@@ -41,14 +41,19 @@ def per_cent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
+KEPT = {"final": "final", "average": "kept: the average of the last models", "best": "kept: the best on validation"}
+"""What is said of the model that is taken home."""
+
+
 def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
     """A finished run: what was reached, what it cost, who was paid, and where to read on."""
     accuracies = [entry["accuracy"] for entry in result.history]
     clients = [float(entry["n"]) for entry in result.history[1:]]
     facts = Table.grid(padding=(0, 2))
-    facts.add_row(
-        "accuracy", f"[bold]{per_cent(result.accuracy_final)}[/] final, {per_cent(result.accuracy_best)} best"
-    )
+    kept = f"[bold]{per_cent(result.accuracy_kept)}[/] {KEPT[result.kept]}"
+    others = {"final": result.accuracy_final, "best": result.accuracy_best}
+    beside = [f"{per_cent(value)} {name}" for name, value in others.items() if name != result.kept]
+    facts.add_row("accuracy", ", ".join([kept, *beside]))
     facts.add_row("", Text(spark_line(accuracies), style="green"))
     facts.add_row("clients a round", Text(spark_line(clients), style="cyan"))
     facts.add_row("spent", f"{result.spent:,.2f} of {result.budget:,.2f} in {result.rounds} rounds ({result.ended})")

@@ -76,7 +76,7 @@ def test_a_save_that_fails_leaves_the_old_checkpoint(tmp_path, monkeypatch):
 
 
 def put(store, own, *others):
-    pieces = {f"round-{number}": {"state": STATE + number} for number in others}
+    pieces = {f"round-{number}": lambda number=number: {"state": STATE + number} for number in others}
     store.put(own, {"state": STATE + own}, pieces)
 
 

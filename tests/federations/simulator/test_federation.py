@@ -192,12 +192,15 @@ def test_checkpoints_and_models_are_saved_and_read_back(tmp_path):
     config = Config.load(None, [*SHORT, "training.checkpoint_every=2"])
     result = run(config, session=assemble(config, tmp_path))
     assert load(tmp_path / "checkpoints/round-4.npz").round == 4
-    assert {path.name for path in tmp_path.glob("model-*.npz")} == {
+    assert {path.name for path in tmp_path.glob("model*.npz")} == {
+        "model.npz",
         "model-final.npz",
         "model-best.npz",
         "model-average.npz",
     }
-    assert set(result.models) == {"best", "average"}
+    assert set(result.models) == {"final", "best", "average"}
+    assert result.accuracy_kept == result.models[result.kept]["accuracy"]
+    assert load(tmp_path / "model.npz").extra == {"model": result.kept}
     assert load(tmp_path / "model-final.npz").round == load(tmp_path / "model-average.npz").round == 5
 
 

@@ -9,7 +9,6 @@ if find_spec("torch") is None:
 
 from bara.federations.simulator.aggregation import aggregate
 from bara.federations.simulator.engine import Data, Engine, Score, Updates
-from bara.federations.simulator.kept_models import KeptModels
 from bara.federations.simulator.training import Training
 
-__all__ = ["Data", "Engine", "KeptModels", "Score", "Training", "Updates", "aggregate"]
+__all__ = ["Data", "Engine", "Score", "Training", "Updates", "aggregate"]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self, final
 
@@ -11,12 +12,13 @@ import numpy as np
 from bara.errors import TrainingError
 from bara.faults import point
 from bara.federations.bidding import Bidders
-from bara.federations.checkpoints import CheckpointStore, round_name, save
+from bara.federations.checkpoints import Arrays, CheckpointStore, by_round, round_name, save
+from bara.federations.kept_models import KeptModels, taken_home
+from bara.federations.memory import Fresh, UpdateMemory, Variant
 from bara.federations.screening import refusals
 from bara.federations.simulator.aggregation import aggregate
 from bara.federations.simulator.conduct import Conduct
 from bara.federations.simulator.engine import Engine, State, Updates
-from bara.federations.simulator.kept_models import KeptModels
 from bara.protocols import Capabilities
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
 
@@ -30,6 +32,8 @@ class ServerOptions:
         evidence: Measure each client's own loss before and after training, too.
         outliers: Refuse updates so many robust deviations farther from the others than is usual; None for all.
         same_held_out: Decide and report on one and the same held-out set, as the paper does.
+        memory: What becomes of the updates of clients who are not recruited this round (`bara.federations.memory`).
+        forget_after: Rounds without a bid after which a client's update is forgotten.
         average_last: Also keep the average of so many last models.
         checkpoint_every: Save a checkpoint every so many rounds; 0 for none. A resumed run trains again what came
             after the last one.
@@ -40,6 +44,8 @@ class ServerOptions:
     evidence: bool
     outliers: float | None
     same_held_out: bool
+    memory: Variant
+    forget_after: int
     average_last: int
     checkpoint_every: int
     folder: Path | None
@@ -66,6 +72,9 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         self._options = options
         self._state = engine.start()
         self._kept = KeptModels(options.average_last)
+        self._memory = None
+        if options.memory != "off":
+            self._memory = UpdateMemory(corrected=options.memory == "corrected", folder=options.folder)
         self._checkpoints = CheckpointStore(options.folder, durable=False)
         self._restored: Mapping[int, State] = {}
         self._index = {client: i for i, client in enumerate(bidders.clients)}
@@ -93,9 +102,10 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         if found is None:
             return 0
         own, pieces = found
-        models = {round_name(own.round): own, **pieces}
-        self._restored = {int(name.removeprefix("round-")): model.state for name, model in models.items()}
+        self._restored = {number: model.state for number, model in by_round(own, pieces).items()}
         self.restore(own.state)
+        if self._memory is not None:
+            self._memory.restore(own.arrays, own.extra["memory"], pieces)
         return own.round
 
     def sealed(self, round: int) -> str | None:  # noqa: A002 - a round is a round
@@ -106,7 +116,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         """Pass a round up to the checkpoint: bidders learn, and the models kept beside the last are kept again."""
         self.bidders.tell(record.round, record.awarded.award)
         if record.round in self._restored:
-            self._kept.tell(record.round, self._restored[record.round], record.evaluation.accuracy)
+            self._kept.tell(record.round, {"state": self._restored[record.round]}, record.evaluation.accuracy)
 
     def evaluate(self) -> Evaluation:
         """The model on the validation part, for decisions, and on the test part, for reports."""
@@ -119,6 +129,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
     def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
         """Train the winners, drop what did not arrive or cannot be used, aggregate, evaluate."""
         self.bidders.tell(round, award)
+        forgotten = self._forget_absent(round)
         void = self._conduct.absent(round, award.clients)
         # In the order of the clients, not of the auction: the sum is then the same whoever was cheapest.
         winners = sorted((client for client in award.clients if client not in void), key=self._index.__getitem__)
@@ -142,25 +153,43 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             void |= {winners[i]: reason for i, reason in refused.items()}
             weights = self._weights(award, winners, updates)
             state = aggregate(updates, [0.0 if i in refused else weight for i, weight in enumerate(weights)])
+            if self._memory is not None:
+                learned = self._engine.layout.learned  # statistics (of batch norm) stay the winners'
+                start = self._state[:learned]
+                changes = {winners[i]: Fresh(updates.states[i][:learned] - start, weights[i]) for i in kept}
+                self._memory.tell(round, changes)
+                state[:learned] = start + self._memory.mean()
             delivered = {winners[i]: _evidence(updates, i) for i in kept}
         evaluation = self._evaluation(state)
         self._state = state
-        self._kept.tell(round, state, evaluation.accuracy)
+        self._kept.tell(round, {"state": state}, evaluation.accuracy)
         self._checkpoint(round)
-        return Delivery(evaluation, delivered, void)
+        ages = self._memory.ages(round) if self._memory is not None and delivered else {}
+        return Delivery(evaluation, delivered, void, ages, forgotten)
 
-    def finish(self) -> dict[str, dict[str, float]]:
-        """Evaluate and save what is kept beside the last model: the best on validation, the average of the last."""
-        if self._kept.best_round < 0:
-            return {}
-        kept = {"best": self._kept.best, "average": self._kept.average}
-        found = {name: self._evaluation(state) for name, state in kept.items()}
-        if self._options.folder is not None:
-            last = max(self._kept.states)
-            for name, state in {"final": self._state, **kept}.items():
+    def forget(self, client: str, round: int) -> None:  # noqa: A002
+        """Let go of what that client taught before that round."""
+        if self._memory is not None:
+            self._memory.forget(client, round - 1)
+
+    def finish(self) -> dict[str, Evaluation]:
+        """Evaluate what may be taken home, and save it."""
+        models = self._kept.by_name
+        found = {name: self._evaluation(model["state"]) for name, model in models.items()}
+        if models and self._options.folder is not None:
+            last = max(self._kept.by_round)
+            kept = taken_home(found)
+            for name, model in models.items():
                 made_in = self._kept.best_round if name == "best" else last
-                save(self._options.folder / f"model-{name}.npz", state, made_in, {"model": name})
-        return {name: {"accuracy": e.reported_accuracy, "loss": e.reported_loss or 0.0} for name, e in found.items()}
+                save(self._options.folder / f"model-{name}.npz", model, made_in, {"model": name})
+            made_in = self._kept.best_round if kept == "best" else last
+            save(self._options.folder / "model.npz", models[kept], made_in, {"model": kept})
+        return found
+
+    def _forget_absent(self, round: int) -> tuple[str, ...]:  # noqa: A002
+        if self._memory is None:
+            return ()
+        return self._memory.forget_absent(round, self.bidders.away(round), self._options.forget_after)
 
     def _updates(self, round: int, winners: Sequence[str]) -> Updates:  # noqa: A002
         clients = [self._index[client] for client in winners]
@@ -185,8 +214,16 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
     def _checkpoint(self, round: int) -> None:  # noqa: A002
         every = self._options.checkpoint_every
         if self._options.folder is not None and every and round % every == 0:
-            models = {round_name(number): {"state": state} for number, state in self._kept.states.items()}
-            self._checkpoints.put(round, models.pop(round_name(round)), models)
+            pieces: dict[str, Callable[[], Arrays]] = {
+                round_name(number): partial(dict, model) for number, model in self._kept.by_round.items()
+            }
+            own, extra = {"state": self._state}, {}
+            if self._memory is not None:
+                arrays, extra["memory"] = self._memory.state()
+                own |= arrays
+                pieces |= self._memory.pieces()
+            del pieces[round_name(round)]
+            self._checkpoints.put(round, own, pieces, extra)
             point("state saved")
 
 

@@ -1,0 +1,89 @@
+"""What Flower's strategies are handed where updates are remembered: a reply for everybody who was ever paid.
+
+A remembered client's reply holds the model as it is now plus the update that the client is taken to have
+(`bara.federations.memory`), with the weight and the metrics of when it was accepted. So any strategy that makes the
+next model of replies alone has a memory, without knowing. Statistics that are counted and not learned (batch norm's)
+and whole numbers come from this round's winners alone: a remembered reply repeats their mean.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, Message, MessageType, MetricRecord, RecordDict
+from numpy.typing import NDArray
+
+from bara.federations.memory import Fresh, UpdateMemory, Variant, Vector
+from bara.flower._updates import Update
+
+Arrays = Mapping[str, NDArray[Any]]
+
+COUNTED = ("running_mean", "running_var", "moving_mean", "moving_variance")
+"""How torch and Keras end the names of batch norm's statistics."""
+
+
+@final
+class RememberedReplies:
+    """Remembers what was accepted, and replies for those who are not recruited.
+
+    Args:
+        variant: How updates are remembered.
+        model: The model's arrays, whose names and shapes stay.
+        weighed_by: The metric that holds an update's weight; None for equal weights.
+        folder: Where what does not fit in RAM goes.
+    """
+
+    def __init__(self, variant: Variant, model: Arrays, weighed_by: str | None, folder: Path | None) -> None:
+        self.updates = UpdateMemory(corrected=variant == "corrected", folder=folder)
+        self._shapes = {name: (array.shape, array.dtype) for name, array in sorted(model.items())}
+        self._weighed_by = weighed_by
+
+    @cached_property
+    def _learned(self) -> list[str]:
+        return [name for name, (_, kind) in self._shapes.items() if kind.kind == "f" and not name.endswith(COUNTED)]
+
+    def replies(self, round: int, model: Arrays, updates: Mapping[str, Update]) -> list[Message]:  # noqa: A002
+        """This round's replies and those of everybody who is remembered, in the order of the clients' names."""
+        start = self._flat(model)
+        fresh = {client: self._fresh(update, start) for client, update in updates.items()}
+        self.updates.tell(round, fresh)
+        counted = self._mean_of_counted(list(updates.values()), [one.weight for one in fresh.values()])
+        messages = {client: update.message for client, update in updates.items()}
+        names = next(iter(updates.values())).message.content
+        records = (next(iter(names.array_records)), next(iter(names.metric_records)))
+        for client, one in self.updates.remembered(round):
+            arrays = {**self._arrays(start + one.update), **counted}
+            content = RecordDict()
+            content[records[0]] = ArrayRecord({name: Array(arrays[name]) for name in model})
+            content[records[1]] = MetricRecord(json.loads(one.note))
+            messages[client] = Message(content, dst_node_id=0, message_type=MessageType.TRAIN)
+        return [messages[client] for client in sorted(messages)]
+
+    def _fresh(self, update: Update, start: Vector) -> Fresh:
+        weight = 1.0 if self._weighed_by is None else float(update.metrics[self._weighed_by])  # type: ignore[arg-type]
+        return Fresh(self._flat(update.arrays) - start, weight, json.dumps(dict(update.metrics)))
+
+    def _flat(self, arrays: Arrays) -> Vector:
+        parts = [np.asarray(arrays[name], np.float32).reshape(-1) for name in self._learned]
+        return np.concatenate(parts) if parts else np.empty(0, np.float32)
+
+    def _arrays(self, flat: Vector) -> dict[str, NDArray[Any]]:
+        found, at = {}, 0
+        for name in self._learned:
+            shape, kind = self._shapes[name]
+            found[name] = flat[at : at + prod(shape)].reshape(shape).astype(kind)
+            at += prod(shape)
+        return found
+
+    def _mean_of_counted(self, updates: Sequence[Update], weights: Sequence[float]) -> dict[str, NDArray[Any]]:
+        """What is not learned: the mean of this round's; of whole numbers the first one's."""
+        found = {}
+        for name in self._shapes.keys() - set(self._learned):
+            arrays = [update.arrays[name] for update in updates]
+            whole = arrays[0].dtype.kind != "f"
+            found[name] = arrays[0] if whole else np.average(arrays, axis=0, weights=weights).astype(arrays[0].dtype)
+        return found

@@ -1,0 +1,97 @@
+"""The simulated federation with a memory."""
+
+import numpy as np
+import pytest
+from torch import nn
+
+from bara.experiments.config import Config
+from bara.experiments.factory import assemble
+from bara.federations.bidding import client_names
+from bara.records import Award
+
+SMALL = [
+    "federation.engine=simulator",
+    "federation.workers=1",
+    "data.train_samples=300",
+    "data.evaluation_samples=100",
+    "clients.count=6",
+]
+EVERYBODY = client_names(6)
+
+
+@pytest.fixture
+def make():
+    """Federations that are closed when the test ends."""
+    made = []
+
+    def one(*changes):
+        made.append(assemble(Config.load(None, [*SMALL, *changes])).federation)
+        return made[-1]
+
+    yield one
+    for federation in made:
+        federation.__exit__()
+
+
+def award(*clients):
+    return Award(clients, (1,) * len(clients))
+
+
+@pytest.mark.parametrize("memory", ["plain", "corrected"])
+@pytest.mark.parametrize("algorithm", ["fedsgd", "fedavg"])
+def test_where_everybody_is_recruited_there_is_nothing_to_remember(make, memory, algorithm):
+    ways = [make(f"training.memory={way}", f"training.algorithm={algorithm}") for way in ("off", memory)]
+    for number in (1, 2, 3):
+        deliveries = [one.train(number, award(*EVERYBODY)) for one in ways]
+        assert not deliveries[1].ages
+    assert np.allclose(ways[0].state, ways[1].state, atol=1e-6)
+
+
+def test_the_next_model_is_made_of_everybodys_last_update(make):
+    plain, remembering = make(), make("training.memory=plain")
+    start = plain.state
+    moved = {}
+    for client in EVERYBODY[:2]:  # what each alone makes of the initial model
+        plain.restore(start)
+        plain.train(1, award(client))
+        moved[client] = plain.state - start
+    remembering.train(1, award(*EVERYBODY[:2]))
+    middle = remembering.state
+    plain.restore(middle)
+    plain.train(2, award(EVERYBODY[2]))
+    moved[EVERYBODY[2]] = plain.state - middle
+    delivery = remembering.train(2, award(EVERYBODY[2]))
+    samples = dict(zip(remembering.bidders.clients, remembering.bidders.bids(1).columns["samples"], strict=True))
+    weights = [samples[client] for client in moved]
+    expected = middle + np.average(list(moved.values()), axis=0, weights=weights)
+    assert np.allclose(remembering.state, expected, atol=1e-6)
+    assert dict(delivery.ages) == {1: 2}
+
+
+def test_an_update_that_was_refused_is_not_remembered(make):
+    federation = make("training.memory=plain", "clients.failure_rate=0.5", "seed=3")
+    delivered, ages = set(), {}
+    for number in range(1, 9):
+        told = federation.train(number, award(*EVERYBODY))
+        delivered |= told.delivered.keys()
+        ages = told.ages or ages
+        assert not told.delivered or sum(told.ages.values()) + len(told.delivered) == len(delivered)
+    assert ages
+
+
+def normalised(_shape, classes):
+    return nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, classes))
+
+
+def test_statistics_of_batch_norm_are_those_of_the_winners(make):
+    model = f"training.model={__name__}:{normalised.__name__}"
+    plain, remembering = make(model), make(model, "training.memory=plain")
+    for federation in (plain, remembering):
+        federation.train(1, award(*EVERYBODY[:3]))
+    remembering.restore(plain.state)  # the same model from here on
+    for federation in (plain, remembering):
+        federation.train(2, award(*EVERYBODY[3:]))
+    learned = 64 * 2 + 64 * 10 + 10
+    assert learned < len(plain.state)
+    assert np.array_equal(plain.state[learned:], remembering.state[learned:])
+    assert not np.array_equal(plain.state[:learned], remembering.state[:learned])
