@@ -27,6 +27,7 @@ from bara.dashboard._run_view import RunView
 from bara.dashboard._tables import TABLES
 from bara.errors import LedgerError
 from bara.ledger.progress import round_details
+from bara.text import spelled
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -178,4 +179,4 @@ def _json(content: Json) -> Response:
 
 
 async def _unreadable(_request: Request, error: Exception) -> Response:
-    return PlainTextResponse(f"{error}\n", 503)
+    return PlainTextResponse(f"{spelled(str(error))}\n", 503)
