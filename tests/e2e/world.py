@@ -372,8 +372,9 @@ class World:
         ways.get(what, self._delete_file)(place, what)
         self.figures["deleted"] += 1
 
-    @staticmethod
-    def _delete_file(place, what):
+    def _delete_file(self, place, what):
+        if what == ".opened" and "books" in place.missing and not self._receipt_knows():
+            return  # then it is a configuration, not a run
         remove(place.path / what)
         if what == "config.toml":
             place.missing.add("configuration")
@@ -384,9 +385,12 @@ class World:
             self.saved_receipt = self.receipt.read_text()
             self.receipt.unlink()
 
+    def _receipt_knows(self):
+        return bool(self.receipt) and not self.saved_receipt
+
     def _delete_books(self, place, what):
-        nobody_knows = what == "everything" and (not self.receipt or self.saved_receipt)
-        if nobody_knows or isinstance(self.store, Postgres):
+        nothing_left = what == "everything" or not (place.path / ".opened").exists()
+        if (nothing_left and not self._receipt_knows()) or isinstance(self.store, Postgres):
             return
         self._keep_a_backup(place)
         for path in [*place.path.glob("ledger.db*"), *[place.path / ".opened"] * (what == "everything")]:
