@@ -10,13 +10,23 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import cast, final
 
-from bara.errors import LedgerError
+from bara.errors import ConfigError, LedgerError
 from bara.faults import point
 from bara.ledger import Books
 from bara.ledger.operators import check_place
 from bara.ledger.retention import Redacted
 from bara.market import Market
-from bara.protocols import Allocator, Federation, Forgets, Mechanism, Remembers, Resumable, capabilities_of, check_fit
+from bara.protocols import (
+    Allocator,
+    Federation,
+    Forgets,
+    Mechanism,
+    Remembers,
+    Resumable,
+    capabilities_of,
+    check_fit,
+    name_of,
+)
 from bara.records import AwardedRound, Purse, RoundRecord
 
 Step = AwardedRound | RoundRecord
@@ -79,7 +89,7 @@ class Session:
         for part, one in remembering.items():
             if (memory := books.memory(part)) is not None:
                 one.restore(memory)
-        resumable = self.federation if isinstance(self.federation, Resumable) else None
+        resumable = _resumable(self.federation)
         market = Market(allocator, mechanism, self.federation, books.purse, books.before_round)
         market.ended = books.ended()
         for step in self._played(market, self._replayed(books, resumable, learners), books.awarded()):
@@ -127,6 +137,17 @@ class Session:
                 f"round {record.round}, trained again, comes to another result than the ledger has; the data and the "
                 "kind of machine must be the same, or there must be a checkpoint"
             )
+
+
+def _resumable(federation: Federation) -> Resumable | None:
+    """The federation, if it keeps checkpoints; half of a protocol would let silos train again unpaid."""
+    if isinstance(federation, Resumable):
+        return federation
+    if hasattr(federation, "checkpoint"):
+        raise ConfigError(
+            f"{name_of(federation)} has `checkpoint`, but not all of `bara.protocols.Resumable`; add `sealed`, `replay`"
+        )
+    return None
 
 
 def _tell(learners: tuple[Learner, ...], step: Step) -> None:

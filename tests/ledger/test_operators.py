@@ -512,3 +512,13 @@ def test_privacy_spent_is_counted_where_bids_carry_it(open_books, make_federatio
     spent = {total.client: total.privacy for total in statement(books).clients}
     won = {total.client: total.won for total in statement(books).clients}
     assert spent["client-1"] == 0.25 * won["client-1"]
+
+
+def test_half_of_a_checkpoint_is_refused_before_silos_train_again_unpaid(open_books):
+    class Silos(SyntheticFederation):
+        def checkpoint(self, last):
+            return last
+
+    silos = Silos.__new__(Silos)
+    with pytest.raises(ConfigError, match="Silos has `checkpoint`, but not all of"):
+        list(Session(Fixed(1), bid_price_first(), silos).rounds(open_books()))
