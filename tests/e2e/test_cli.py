@@ -58,12 +58,13 @@ def test_json_is_one_document_with_the_documented_keys_and_nothing_else(bara):
         "spent",
         "rounds",
         "accuracy_final",
+        "accuracy_kept",
         "accuracy_last10",
         "accuracy_best",
         "payments",
         "history",
     }
-    assert set(tree["history"][0]) == {"round", "n", "cost", "accuracy", "loss"}
+    assert set(tree["history"][0]) == {"round", "n", "cost", "cost_exact", "accuracy", "loss"}
 
 
 def test_compare_prints_a_table_and_json(bara):

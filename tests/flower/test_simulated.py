@@ -110,7 +110,7 @@ def test_the_contract_of_every_federation(check):
         (["federation.stratgy=FedAvg"], "unknown key 'federation.stratgy'; did you mean 'strategy'"),
         (["federation.bid_seconds=soon"], "has federation.bid_seconds = 'soon'; required is float"),
         (["clients.strategic=1", "clients.strategy=learner(0.1)"], "clients.strategy is a learner"),
-        (["training.average_last=3"], "training.average_last is set, but"),
+        (["training.checkpoint_every=3"], "training.checkpoint_every is set, but"),
     ],
 )
 @pytest.mark.usefixtures("without_ray")

