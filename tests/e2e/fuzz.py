@@ -255,9 +255,9 @@ def make_ledgers(home):
 
 
 def rows(folder):
-    """Every row of the record, or None where it cannot be read."""
+    """Every row of the record, or None where it cannot be read; SQLite checks less of a schema that is only read."""
     try:
-        with closing(sqlite3.connect(folder / "ledger.db")) as connection:
+        with closing(sqlite3.connect(f"file:{folder / 'ledger.db'}?immutable=1", uri=True)) as connection:
             return [[repr(sorted(map(repr, connection.execute(f"SELECT * FROM {t}"))))] for t in TABLES]  # noqa: S608
     except (sqlite3.Error, UnicodeError):
         return None
