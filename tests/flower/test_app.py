@@ -52,8 +52,10 @@ def test_an_app_runs_under_a_budget_and_leaves_the_same_folder_as_bara_run(tmp_p
     assert result.evaluate_metrics_serverapp.keys() == {0, 1, 2, 3}
     told = json.loads((tmp_path / "run" / "result.json").read_text())
     assert (told["rounds"], told["spent"], told["budget"]) == (3, 36.0, 40.0)
-    assert sorted(p.name for p in (tmp_path / "run").iterdir() if p.suffix != ".lock")[-5:] == [
+    assert sorted(p.name for p in (tmp_path / "run").iterdir() if p.suffix != ".lock")[-7:] == [
         "ledger.db",
+        "model-average.npz",
+        "model-best.npz",
         "model-final.npz",
         "model.npz",
         "report.html",

@@ -11,6 +11,7 @@ from bara.experiments.config import FLOWER_APP, Config
 from bara.experiments.sections import ClientsSection
 from bara.federations.bidding import Bidders, Strategy
 from bara.federations.costs import Distribution, PrivacyCosts, valuations
+from bara.federations.server_state import Keeping
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.client_cap import ClientCap
@@ -68,6 +69,15 @@ def build_federation(
     if requirements is None:
         requirements = requirements_of(build_mechanism(config))
     return FEDERATIONS.build(config.federation.engine, config=config, folder=folder, requirements=requirements)
+
+
+KEPT = ("memory", "forget_after", "average_last")
+"""Keys of `training` that are the server's own, whoever trains."""
+
+
+def keeping(config: Config, folder: Path | None) -> Keeping:
+    """What a configuration has a server keep, and where."""
+    return Keeping(**{name: getattr(config.training, name) for name in KEPT}, folder=folder)
 
 
 def check_engine(config: Config) -> None:

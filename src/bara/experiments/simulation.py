@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bara.datasets import Dataset, flip_labels, held_out, load, partition, subset
 from bara.errors import ConfigError
 from bara.experiments.config import Config
-from bara.experiments.factory import bidders, epsilons
+from bara.experiments.factory import bidders, epsilons, keeping
 from bara.federations.bidding import client_names
 from bara.federations.simulator import Data, Engine, Training
 from bara.federations.simulator.conduct import Conduct, Role, cast_roles
@@ -120,9 +120,6 @@ def _options(config: Config, requirements: Requirements, folder: Path | None) ->
         evidence=config.training.evidence or requirements.evidence,
         outliers=config.training.outliers or requirements.outliers,
         same_held_out=config.data.held_out == "same",
-        memory=config.training.memory,
-        forget_after=config.training.forget_after,
-        average_last=config.training.average_last,
+        keeping=keeping(config, folder),
         checkpoint_every=config.training.checkpoint_every,
-        folder=folder,
     )

@@ -77,7 +77,6 @@ class UpdateMemory:
         self._corrected = corrected
         self._folder = folder
         self._rows: dict[str, _Row] = {}
-        self._held = 0
         self._correction: Vector | None = None
         self._evidence = (0.0, 0.0)  # of lam: the regression's numerator and denominator
         self._away: dict[str, int] = {}  # since which round a client has not bid
@@ -89,9 +88,10 @@ class UpdateMemory:
         return self._rows.keys()
 
     def tell(self, round: int, fresh: Mapping[str, Fresh]) -> None:  # noqa: A002 - a round is a round
-        """Remember these updates in the place of what was known of their clients."""
+        """Remember these updates in place of what was known of their clients; a copy made before stays as it was."""
         if self._corrected:
             self._correct({client: one.update for client, one in fresh.items() if client in self._rows})
+        self._rows = dict(self._rows)
         for client, one in fresh.items():
             self._put(round, client, one)
             if self._correction is not None:
@@ -124,8 +124,7 @@ class UpdateMemory:
 
     def forget(self, client: str, round: int) -> None:  # noqa: A002
         """Let go of what that client taught up to that round."""
-        if row := self._rows.pop(client, None):
-            self._held -= row.update.nbytes
+        if self._rows.pop(client, None) is not None:
             self._forgotten[client] = round
 
     def forget_absent(self, round: int, absent: Collection[str], after: int) -> tuple[str, ...]:  # noqa: A002
@@ -168,7 +167,8 @@ class UpdateMemory:
     # --- inside ----------------------------------------------------------------------------------
 
     def _put(self, round: int, client: str, one: Fresh) -> None:  # noqa: A002
-        update = self._rows[client].update if client in self._rows else self._vector(len(one.update))
+        self._rows.pop(client, None)
+        update = self._vector(len(one.update))
         np.copyto(update, one.update)
         self._rows[client] = _Row(update, one.weight, one.note, round)
 
@@ -197,8 +197,7 @@ class UpdateMemory:
 
     def _vector(self, size: int) -> Vector:
         """Room for one more update: in RAM, or, beyond its share, in an unnamed file."""
-        self._held += 4 * size
-        if self._held <= SHARE_OF_RAM * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        if 4 * size * (len(self._rows) + 1) <= SHARE_OF_RAM * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
             return np.empty(size, np.float32)
         with tempfile.TemporaryFile(dir=self._folder) as file:
             file.truncate(4 * size)

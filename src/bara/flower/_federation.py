@@ -7,18 +7,17 @@ works, because it is wrapped, not subclassed.
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message
+from flwr.app import Array, ArrayRecord, ConfigRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 from numpy.typing import NDArray
 
 from bara.errors import ConfigError, TrainingError
-from bara.faults import point
-from bara.federations.checkpoints import Arrays, CheckpointStore, by_round, round_name, save
-from bara.federations.kept_models import KeptModels, taken_home
+from bara.federations.checkpoints import Arrays
+from bara.federations.server_state import ServerState, named, part
 from bara.flower import _strategies as strategies
 from bara.flower._bid_collection import BidCollection
 from bara.flower._evaluation import EvaluateFunction, Evaluator
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 Orders = Callable[[int, Award], ConfigRecord]
 """What a round's training messages carry beside the model."""
 
-_MODEL, _STRATEGY, _MEMORY = "model/", "strategy/", "memory/"
-"""How a checkpoint tells the model's arrays from what the strategy has learned and what is remembered."""
+_MODEL, _STRATEGY = "model/", "strategy/"
+"""How a checkpoint tells the model's arrays from what the strategy has learned."""
 
 log = logging.getLogger("flwr")
 
@@ -86,24 +85,22 @@ class FlowerFederation(contextlib.ExitStack):
         self._evaluate_config = evaluate_config or ConfigRecord()
         self._options = options or ServerOptions()
         self._orders = orders
-        # Durable, because what silos have trained cannot be made again.
-        self._checkpoints = CheckpointStore(self._options.folder, durable=True)
         self._last = 0  # the round the model is from
         self.result.arrays = model
-        self._selects = False  # whether evaluations tell what decides apart from what is reported
-        self._kept = KeptModels(self._options.average_last)
-        self._restored: dict[int, dict[str, NDArray[Any]]] = {}
+        # Durable, because what silos have trained cannot be made again.
+        self._kept = ServerState(self._options.keeping, durable=True, prefix=_MODEL)
         self._present: tuple[int, frozenset[str]] = (0, frozenset())  # a round, and who has bid in it
-        self._memory: RememberedReplies | None = None
-        if self._options.memory != "off":
+        if self._kept.memory is not None:
             strategies.check_memory(strategy)
-            key, folder = strategies.metric_key(strategy), self._options.folder
-            self._memory = RememberedReplies(self._options.memory, _numpy(model), key, folder)
         strategies.let_winners_in(strategy)
 
     @cached_property
     def _grid(self) -> Grid:
         return self._connect()
+
+    @cached_property
+    def _remembered(self) -> RememberedReplies:
+        return RememberedReplies(_numpy(self._model), strategies.metric_key(self._strategy))
 
     @cached_property
     def _bids(self) -> BidCollection:
@@ -122,7 +119,7 @@ class FlowerFederation(contextlib.ExitStack):
 
     def evaluate(self) -> Evaluation:
         """The initial model, which is kept: a strategy's may be drawn anew when the server starts again."""
-        self._save(0)
+        self._kept.save(0, self._saved())
         return self._evaluation(0, self._model)
 
     def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
@@ -144,79 +141,52 @@ class FlowerFederation(contextlib.ExitStack):
         evaluation = self._evaluation(round, model)
         self._model = self.result.arrays = model
         self._last = round
-        self._selects = evaluation.test_accuracy is not None
-        self._kept.tell(round, _numpy(model), evaluation.accuracy)
-        self._save(round)
-        point("state saved")
+        self._kept.tell(round, _numpy(model), evaluation)
+        self._kept.save(round, self._saved())
         for client, reason in void.items():
             log.warning("round %d: %s is not paid: %s", round, client, reason)
-        ages = self._memory.updates.ages(round) if self._memory and delivered else {}
-        return Delivery(evaluation, delivered, void, ages, forgotten)
+        return Delivery(evaluation, delivered, void, self._kept.ages(round) if delivered else {}, forgotten)
 
     def forget(self, client: str, round: int) -> None:  # noqa: A002
         """Let go of what that client taught before that round."""
-        if self._memory is not None:
-            self._memory.updates.forget(client, round - 1)
+        self._kept.forget(client, round)
 
     # --- resume and the end ----------------------------------------------------------------------
 
     def checkpoint(self, last: int, committed: Callable[[int], str | None]) -> int:
         """Load the newest whole checkpoint that is not later than that round."""
-        found = self._checkpoints.newest(last, committed)
+        found = self._kept.restore(last, committed)
         if found is None:
             return 0
-        own, pieces = found
-        self._last = own.round
-        self._model = self.result.arrays = _record(_of(_MODEL, own.arrays))
-        strategies.restore(self._strategy, _of(_STRATEGY, own.arrays))
-        self._restored = {number: _of(_MODEL, one.arrays) for number, one in by_round(own, pieces).items()}
-        if self._memory is not None:
-            self._memory.updates.restore(_of(_MEMORY, own.arrays), own.extra["memory"], pieces)
+        self._last = found.round
+        self._model = self.result.arrays = _record(self._kept.model(found))
+        strategies.restore(self._strategy, part(_STRATEGY, found.arrays))
         return self._last
 
     def sealed(self, round: int) -> str | None:  # noqa: A002
         """The digest of that round's checkpoint, where it has one."""
-        return self._checkpoints.digest(round)
+        return self._kept.sealed(round)
 
     def replay(self, record: RoundRecord) -> None:
         """Pass a round up to the checkpoint: the models kept beside the last are kept again."""
-        if record.round in self._restored:
-            self._selects = record.evaluation.test_accuracy is not None
-            self._kept.tell(record.round, self._restored[record.round], record.evaluation.accuracy)
+        self._kept.replay(record)
 
     def finish(self) -> dict[str, Evaluation]:
         """Evaluate what may be taken home, where decisions are made on other data than are reported, and save it."""
-        models = self._kept.by_name
-        found: dict[str, Evaluation] = {}
-        if models and self._selects:  # the final model comes last, so that Flower's result tells of that one
-            found = {name: self._evaluation(self._last, _record(models[name])) for name in reversed(models)}
-        kept = taken_home({name: found[name] for name in models}) if found else "final"
-        self.kept = _record(models[kept]) if models else self._model
-        if self._options.folder is not None:
-            save(self._options.folder / "model-final.npz", _numpy(self._model), self._last, {"model": "final"})
-            save(self._options.folder / "model.npz", _numpy(self.kept), self._last, {"model": kept})
+        evaluate = (lambda model: self._evaluation(self._last, _record(model))) if self._kept.selects else None
+        found, model = self._kept.finish(evaluate)
+        self.kept = _record(model) if model else self._model
         return found
 
-    def _save(self, round: int) -> None:  # noqa: A002
-        own = _named(_MODEL, _numpy(self._model)) | _named(_STRATEGY, strategies.memory(self._strategy))
-        pieces: dict[str, Callable[[], Arrays]] = {
-            round_name(number): partial(_named, _MODEL, model) for number, model in self._kept.by_round.items()
-        }
-        extra: dict[str, Any] = {}
-        if self._memory is not None:
-            remembered, extra["memory"] = self._memory.updates.state()
-            own |= _named(_MEMORY, remembered)
-            pieces |= self._memory.updates.pieces()
-        pieces.pop(round_name(round), None)
-        self._checkpoints.put(round, own, pieces, extra)
+    def _saved(self) -> Arrays:
+        return {**named(_MODEL, _numpy(self._model)), **named(_STRATEGY, strategies.memory(self._strategy))}
 
     def _forget_absent(self, round: int) -> tuple[str, ...]:  # noqa: A002
         """Let go of those who are long gone; who has bid in a round that a stored promise goes on with is not known."""
         asked, present = self._present
-        if self._memory is None or asked != round:
+        if self._kept.memory is None or asked != round:
             return ()
-        absent = [client for client in self._memory.updates.clients if client not in present]
-        return self._memory.updates.forget_absent(round, absent, self._options.forget_after)
+        return self._kept.forget_absent(round, [one for one in self._kept.memory.clients if one not in present])
 
     # --- training --------------------------------------------------------------------------------
 
@@ -253,20 +223,19 @@ class FlowerFederation(contextlib.ExitStack):
             return None
         if award.weights is not None:
             self._weigh(award, updates)
+        memory, replies = self._kept.memory, [update.message for update in updates.values()]
+        if memory is not None:
+            memory, replies = self._remembered.beside(memory, round, _numpy(self._model), updates)
         try:
-            model, metrics = self._strategy.aggregate_train(round, self._replies(round, updates))
+            model, metrics = self._strategy.aggregate_train(round, replies)
         except Exception as error:
             name = type(self._strategy).__name__
             raise TrainingError(f"round {round}: {name} could not aggregate (nobody is paid): {error}") from error
         if metrics is not None:
             self.result.train_metrics_clientapp[round] = metrics
+        if model is not None:  # what the strategy did not take is not paid, and not remembered
+            self._kept.memory = memory
         return model
-
-    def _replies(self, round: int, updates: Mapping[str, Update]) -> list[Message]:  # noqa: A002
-        """What the strategy is handed: this round's replies, with a memory also those of everybody remembered."""
-        if self._memory is None:
-            return [update.message for update in updates.values()]
-        return self._memory.replies(round, _numpy(self._model), updates)
 
     def _weigh(self, award: Award, updates: Mapping[str, Update]) -> None:
         """Put the mechanism's weights where the strategy reads its own."""
@@ -305,14 +274,6 @@ class FlowerFederation(contextlib.ExitStack):
 
 def _numpy(record: ArrayRecord) -> dict[str, NDArray[Any]]:
     return {name: array.numpy() for name, array in record.items()}
-
-
-def _named(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {f"{prefix}{name}": array for name, array in arrays.items()}
-
-
-def _of(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _record(arrays: Mapping[str, NDArray[Any]]) -> ArrayRecord:

@@ -8,16 +8,16 @@ and whole numbers come from this round's winners alone: a remembered reply repea
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from math import prod
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, Message, MessageType, MetricRecord, RecordDict
 from numpy.typing import NDArray
 
-from bara.federations.memory import Fresh, UpdateMemory, Variant, Vector
+from bara.federations.memory import Fresh, UpdateMemory, Vector
 from bara.flower._updates import Update
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -28,17 +28,14 @@ COUNTED = ("running_mean", "running_var", "moving_mean", "moving_variance")
 
 @final
 class RememberedReplies:
-    """Remembers what was accepted, and replies for those who are not recruited.
+    """Replies for those who are not recruited, of what is remembered of them.
 
     Args:
-        variant: How updates are remembered.
         model: The model's arrays, whose names and shapes stay.
         weighed_by: The metric that holds an update's weight; None for equal weights.
-        folder: Where what does not fit in RAM goes.
     """
 
-    def __init__(self, variant: Variant, model: Arrays, weighed_by: str | None, folder: Path | None) -> None:
-        self.updates = UpdateMemory(corrected=variant == "corrected", folder=folder)
+    def __init__(self, model: Arrays, weighed_by: str | None) -> None:
         self._shapes = {name: (array.shape, array.dtype) for name, array in sorted(model.items())}
         self._weighed_by = weighed_by
 
@@ -46,22 +43,29 @@ class RememberedReplies:
     def _learned(self) -> list[str]:
         return [name for name, (_, kind) in self._shapes.items() if kind.kind == "f" and not name.endswith(COUNTED)]
 
-    def replies(self, round: int, model: Arrays, updates: Mapping[str, Update]) -> list[Message]:  # noqa: A002
-        """This round's replies and those of everybody who is remembered, in the order of the clients' names."""
+    def beside(
+        self,
+        memory: UpdateMemory,
+        round: int,  # noqa: A002 - a round is a round
+        model: Arrays,
+        updates: Mapping[str, Update],
+    ) -> tuple[UpdateMemory, list[Message]]:
+        """The memory with these updates; their replies and those of everybody it has, in the order of the names."""
         start = self._flat(model)
         fresh = {client: self._fresh(update, start) for client, update in updates.items()}
-        self.updates.tell(round, fresh)
+        after = copy(memory)
+        after.tell(round, fresh)
         counted = self._mean_of_counted(list(updates.values()), [one.weight for one in fresh.values()])
         messages = {client: update.message for client, update in updates.items()}
         names = next(iter(updates.values())).message.content
         records = (next(iter(names.array_records)), next(iter(names.metric_records)))
-        for client, one in self.updates.remembered(round):
+        for client, one in after.remembered(round):
             arrays = {**self._arrays(start + one.update), **counted}
             content = RecordDict()
             content[records[0]] = ArrayRecord({name: Array(arrays[name]) for name in model})
             content[records[1]] = MetricRecord(json.loads(one.note))
             messages[client] = Message(content, dst_node_id=0, message_type=MessageType.TRAIN)
-        return [messages[client] for client in sorted(messages)]
+        return after, [messages[client] for client in sorted(messages)]
 
     def _fresh(self, update: Update, start: Vector) -> Fresh:
         weight = 1.0 if self._weighed_by is None else float(update.metrics[self._weighed_by])  # type: ignore[arg-type]

@@ -1,18 +1,14 @@
 """How a server on Flower goes about its work."""
 
 import math
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, Literal, final, get_type_hints
 
 from bara.errors import ConfigError
 from bara.experiments.config import Config
-from bara.federations.memory import Variant
+from bara.federations.server_state import Keeping
 from bara.flower.identity import By
 from bara.plugins import check_options
-
-REMEMBERING = ("memory", "forget_after", "average_last")
-"""Keys of `training` that are the server's, whoever trains."""
 
 
 @final
@@ -33,11 +29,8 @@ class ServerOptions:
         outliers: Refuse updates so many robust deviations farther from the others than is usual; None for none.
         same_shapes: Refuse updates that are not shaped as the model; not so for trees, which grow.
         accuracy: The metric that decisions are made on; `loss`, `test-accuracy` and `test-loss` are read beside it.
-        memory: What becomes of the updates of clients who are not recruited this round (`bara.federations.memory`).
-        forget_after: Rounds without a bid after which a client's update is forgotten.
-        average_last: How many of the last models are averaged into one that may be taken home.
         known_by: What clients are known by.
-        folder: Where checkpoints and the model go; None to keep none.
+        keeping: What it keeps from round to round.
     """
 
     bid_seconds: float = 60.0
@@ -50,11 +43,8 @@ class ServerOptions:
     outliers: float | None = None
     same_shapes: bool = True
     accuracy: str = "accuracy"
-    memory: Variant = "off"
-    forget_after: int = 50
-    average_last: int = 10
     known_by: By = "key"
-    folder: Path | None = None
+    keeping: Keeping = field(default_factory=Keeping)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be waited for, or compared."""
@@ -70,7 +60,7 @@ class ServerOptions:
                 "federation.same_shapes is false, and the mechanism refuses updates far from the others'; required is "
                 "true, or a mechanism that does not (fair: mechanism.outliers = 0)"
             )
-        if self.memory != "off" and not self.same_shapes:
+        if self.keeping.memory != "off" and not self.same_shapes:
             raise ConfigError(
                 "training.memory adds updates of different rounds, which must be of one shape: federation.same_shapes "
                 'must be true with it, or training.memory = "off"'
@@ -82,8 +72,3 @@ def engine_options(whose: str, config: Config, *names: str, prefix: str = "feder
     known = {"strategy": str, **get_type_hints(ServerOptions)}
     check_options(whose, config.federation.options, {name: known[name] for name in names}, prefix=prefix)
     return config.federation.options
-
-
-def remembering(config: Config) -> dict[str, Any]:
-    """What a configuration says about the updates and models that are kept."""
-    return {name: getattr(config.training, name) for name in REMEMBERING}

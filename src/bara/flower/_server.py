@@ -12,13 +12,13 @@ from flwr.serverapp.strategy import Result, Strategy
 
 from bara.errors import ConfigError
 from bara.experiments.config import FLOWER_APP, Config
-from bara.experiments.factory import build_allocator, build_mechanism
+from bara.experiments.factory import KEPT, build_allocator, build_mechanism, keeping
 from bara.experiments.run_folder import RunFolder
 from bara.experiments.runs import run
 from bara.experiments.sections import ClientsSection, DataSection, TrainingSection
 from bara.flower._evaluation import EvaluateFunction
 from bara.flower._federation import FlowerFederation
-from bara.flower._options import REMEMBERING, ServerOptions, engine_options, remembering
+from bara.flower._options import ServerOptions, engine_options
 from bara.flower._strategies import capabilities
 from bara.flower.identity import known_by
 from bara.plugins import check_options
@@ -165,14 +165,13 @@ def _options(config: Config, requirements: Requirements, grid: Grid, folder: Pat
         columns=requirements.columns,
         outliers=requirements.outliers,
         known_by=known_by(grid),
-        folder=folder,
-        **remembering(config),
+        keeping=keeping(config, folder),
     )
 
 
 def _refuse_what_the_app_decides(config: Config) -> None:
     """A key that would be ignored is an error, not a surprise."""
-    training = TrainingSection(**{name: getattr(config.training, name) for name in REMEMBERING})
+    training = TrainingSection(**{name: getattr(config.training, name) for name in KEPT})
     changed = [
         name for name, plain in (("data", DataSection()), ("training", training)) if getattr(config, name) != plain
     ]

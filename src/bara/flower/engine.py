@@ -18,7 +18,7 @@ from flwr.clientapp import ClientApp
 
 from bara.errors import ConfigError
 from bara.experiments.config import Config
-from bara.experiments.factory import bidders
+from bara.experiments.factory import bidders, keeping
 from bara.experiments.sections import TrainingSection
 from bara.experiments.simulation import build_engine, conduct
 from bara.federations.bidding import Bidders
@@ -27,7 +27,7 @@ from bara.federations.simulator.conduct import Conduct
 from bara.flower._bid_messages import Bid
 from bara.flower._bidders import answer_bids
 from bara.flower._federation import FlowerFederation
-from bara.flower._options import ServerOptions, engine_options, remembering
+from bara.flower._options import ServerOptions, engine_options
 from bara.flower._ray_simulation import Simulation
 from bara.flower._strategies import STRATEGIES, capabilities
 from bara.protocols import Requirements
@@ -137,8 +137,7 @@ def simulated(config: Config, requirements: Requirements, folder: Path | None = 
             columns=requirements.columns,
             outliers=config.training.outliers or requirements.outliers,
             known_by="partition",
-            folder=folder,
-            **remembering(config),
+            keeping=keeping(config, folder),
         ),
         capabilities=capabilities(strategy, protects=True, measures=True, repeatable=True),
         orders=partial(mine.orders, evidence=evidence),

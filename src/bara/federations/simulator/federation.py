@@ -1,21 +1,17 @@
 """The simulated federation: bidders with data, who train, fail, cheat, and whose updates become the next model."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Self, final
 
 import numpy as np
 
 from bara.errors import TrainingError
-from bara.faults import point
 from bara.federations.bidding import Bidders
-from bara.federations.checkpoints import Arrays, CheckpointStore, by_round, round_name, save
-from bara.federations.kept_models import KeptModels, taken_home
-from bara.federations.memory import Fresh, UpdateMemory, Variant
+from bara.federations.memory import Fresh
 from bara.federations.screening import refusals
+from bara.federations.server_state import Keeping, ServerState
 from bara.federations.simulator.aggregation import aggregate
 from bara.federations.simulator.conduct import Conduct
 from bara.federations.simulator.engine import Engine, State, Updates
@@ -32,23 +28,17 @@ class ServerOptions:
         evidence: Measure each client's own loss before and after training, too.
         outliers: Refuse updates so many robust deviations farther from the others than is usual; None for all.
         same_held_out: Decide and report on one and the same held-out set, as the paper does.
-        memory: What becomes of the updates of clients who are not recruited this round (`bara.federations.memory`).
-        forget_after: Rounds without a bid after which a client's update is forgotten.
-        average_last: Also keep the average of so many last models.
+        keeping: What it keeps from round to round.
         checkpoint_every: Save a checkpoint every so many rounds; 0 for none. A resumed run trains again what came
             after the last one.
-        folder: Where checkpoints and models go; None to keep none.
     """
 
     weigh_by_samples: bool
     evidence: bool
     outliers: float | None
     same_held_out: bool
-    memory: Variant
-    forget_after: int
-    average_last: int
+    keeping: Keeping
     checkpoint_every: int
-    folder: Path | None
 
 
 @final
@@ -71,12 +61,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         self._conduct = conduct
         self._options = options
         self._state = engine.start()
-        self._kept = KeptModels(options.average_last)
-        self._memory = None
-        if options.memory != "off":
-            self._memory = UpdateMemory(corrected=options.memory == "corrected", folder=options.folder)
-        self._checkpoints = CheckpointStore(options.folder, durable=False)
-        self._restored: Mapping[int, State] = {}
+        self._kept = ServerState(options.keeping, durable=False)
         self._index = {client: i for i, client in enumerate(bidders.clients)}
 
     def __enter__(self) -> Self:
@@ -98,25 +83,20 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
 
     def checkpoint(self, last: int, committed: Callable[[int], str | None]) -> int:
         """Load the newest whole checkpoint that is not later than that round."""
-        found = self._checkpoints.newest(last, committed)
+        found = self._kept.restore(last, committed)
         if found is None:
             return 0
-        own, pieces = found
-        self._restored = {number: model.state for number, model in by_round(own, pieces).items()}
-        self.restore(own.state)
-        if self._memory is not None:
-            self._memory.restore(own.arrays, own.extra["memory"], pieces)
-        return own.round
+        self.restore(found.state)
+        return found.round
 
     def sealed(self, round: int) -> str | None:  # noqa: A002 - a round is a round
         """The digest of that round's checkpoint, where it has one."""
-        return self._checkpoints.digest(round)
+        return self._kept.sealed(round)
 
     def replay(self, record: RoundRecord) -> None:
         """Pass a round up to the checkpoint: bidders learn, and the models kept beside the last are kept again."""
         self.bidders.tell(record.round, record.awarded.award)
-        if record.round in self._restored:
-            self._kept.tell(record.round, {"state": self._restored[record.round]}, record.evaluation.accuracy)
+        self._kept.replay(record)
 
     def evaluate(self) -> Evaluation:
         """The model on the validation part, for decisions, and on the test part, for reports."""
@@ -129,7 +109,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
     def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
         """Train the winners, drop what did not arrive or cannot be used, aggregate, evaluate."""
         self.bidders.tell(round, award)
-        forgotten = self._forget_absent(round)
+        forgotten = self._kept.forget_absent(round, self.bidders.away(round))
         void = self._conduct.absent(round, award.clients)
         # In the order of the clients, not of the auction: the sum is then the same whoever was cheapest.
         winners = sorted((client for client in award.clients if client not in void), key=self._index.__getitem__)
@@ -153,43 +133,28 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             void |= {winners[i]: reason for i, reason in refused.items()}
             weights = self._weights(award, winners, updates)
             state = aggregate(updates, [0.0 if i in refused else weight for i, weight in enumerate(weights)])
-            if self._memory is not None:
+            if self._kept.memory is not None:
                 learned = self._engine.layout.learned  # statistics (of batch norm) stay the winners'
                 start = self._state[:learned]
                 changes = {winners[i]: Fresh(updates.states[i][:learned] - start, weights[i]) for i in kept}
-                self._memory.tell(round, changes)
-                state[:learned] = start + self._memory.mean()
+                self._kept.memory.tell(round, changes)
+                state[:learned] = start + self._kept.memory.mean()
             delivered = {winners[i]: _evidence(updates, i) for i in kept}
         evaluation = self._evaluation(state)
         self._state = state
-        self._kept.tell(round, {"state": state}, evaluation.accuracy)
-        self._checkpoint(round)
-        ages = self._memory.ages(round) if self._memory is not None and delivered else {}
-        return Delivery(evaluation, delivered, void, ages, forgotten)
+        self._kept.tell(round, {"state": state}, evaluation)
+        every = self._options.checkpoint_every
+        if every and round % every == 0:
+            self._kept.save(round, {"state": state})
+        return Delivery(evaluation, delivered, void, self._kept.ages(round) if delivered else {}, forgotten)
 
     def forget(self, client: str, round: int) -> None:  # noqa: A002
         """Let go of what that client taught before that round."""
-        if self._memory is not None:
-            self._memory.forget(client, round - 1)
+        self._kept.forget(client, round)
 
     def finish(self) -> dict[str, Evaluation]:
         """Evaluate what may be taken home, and save it."""
-        models = self._kept.by_name
-        found = {name: self._evaluation(model["state"]) for name, model in models.items()}
-        if models and self._options.folder is not None:
-            last = max(self._kept.by_round)
-            kept = taken_home(found)
-            for name, model in models.items():
-                made_in = self._kept.best_round if name == "best" else last
-                save(self._options.folder / f"model-{name}.npz", model, made_in, {"model": name})
-            made_in = self._kept.best_round if kept == "best" else last
-            save(self._options.folder / "model.npz", models[kept], made_in, {"model": kept})
-        return found
-
-    def _forget_absent(self, round: int) -> tuple[str, ...]:  # noqa: A002
-        if self._memory is None:
-            return ()
-        return self._memory.forget_absent(round, self.bidders.away(round), self._options.forget_after)
+        return self._kept.finish(lambda model: self._evaluation(model["state"]))[0]
 
     def _updates(self, round: int, winners: Sequence[str]) -> Updates:  # noqa: A002
         clients = [self._index[client] for client in winners]
@@ -210,21 +175,6 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             return Evaluation(test.accuracy, test.loss)
         validation = self._engine.evaluate(state, "validation")
         return Evaluation(validation.accuracy, validation.loss, test.accuracy, test.loss)
-
-    def _checkpoint(self, round: int) -> None:  # noqa: A002
-        every = self._options.checkpoint_every
-        if self._options.folder is not None and every and round % every == 0:
-            pieces: dict[str, Callable[[], Arrays]] = {
-                round_name(number): partial(dict, model) for number, model in self._kept.by_round.items()
-            }
-            own, extra = {"state": self._state}, {}
-            if self._memory is not None:
-                arrays, extra["memory"] = self._memory.state()
-                own |= arrays
-                pieces |= self._memory.pieces()
-            del pieces[round_name(round)]
-            self._checkpoints.put(round, own, pieces, extra)
-            point("state saved")
 
 
 def _evidence(updates: Updates, i: int) -> Evidence:
