@@ -19,7 +19,7 @@ runs, shown = SUITE["runs"], SUITE["shown"]
 def lines():
     """One row an allocator, the best first."""
     suite, played = settings("report"), list(runs())
-    standings = Standings(suite, played)
+    standings = Standings(suite, played, "accuracy_final")
     baseline, seeds = standings.baseline, len({run.seed for run in played})
     yield f"| {len(standings.settings)} of {len(suite)} settings, {seeds} paired seeds | final accuracy, % "
     yield "| less `even` | of `even`'s error removed | less the best rival of each setting |\n|---|---|---|---|---|\n"

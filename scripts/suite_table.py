@@ -23,7 +23,8 @@ def runs(name="suite-report"):
     """Every run of the file, its numbers as numbers."""
     with (RESULTS / f"{name}.csv").open(newline="") as file:
         for row in csv.DictReader(file):
-            yield SimpleNamespace(**row | {name: kind(row[name]) for name, kind in NUMBERS.items()})
+            numbers = {name: kind(row[name]) for name, kind in NUMBERS.items()}
+            yield SimpleNamespace(**row | numbers, name=row["allocator"])
 
 
 def shown(value, *, signed=False):
@@ -44,7 +45,7 @@ def head(*cells):
 
 def report():
     """Settings down, allocators across; then where each stands."""
-    standings = Standings(settings("report"), list(runs()))
+    standings = Standings(settings("report"), list(runs()), "accuracy_final")
     names = standings.allocators
     yield head("", *(f"`{name}`" for name in names))
     for setting in standings.settings:
@@ -65,8 +66,8 @@ def unlimited():
     played = [run for run in runs() if run.allocator in {"even", "finale", "planner"}]
     everybody = list(runs("unlimited"))
     for run in everybody:
-        run.allocator = EVERYBODY
-    standings = Standings(settings("report"), played + everybody)
+        run.allocator = run.name = EVERYBODY
+    standings = Standings(settings("report"), played + everybody, "accuracy_final")
     names = ("even", "finale", "planner", EVERYBODY)
     yield head(
         "final accuracy, %", *(f"`{name}`" for name in names[:3]), EVERYBODY, "times the money", "less `planner`"

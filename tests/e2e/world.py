@@ -32,7 +32,7 @@ from acks import acknowledged
 from forks import Child, call, remove
 
 SYNTHETIC = ["federation.engine=synthetic"]
-SIMULATOR = ["federation.engine=simulator", "data.train_samples=300", "training.memory=corrected"]
+SIMULATOR = ["federation.engine=simulator", "data.train_samples=300", "training.memory=extrapolated"]
 COMMON = [
     "budget.total=90",
     "budget.max_rounds=25",

@@ -1,7 +1,9 @@
+from pathlib import Path
+
 import pytest
 
 from bara.errors import ConfigError
-from bara.experiments.config import Config
+from bara.experiments.config import Config, shipped
 from bara.plugins import parse_spec
 
 
@@ -85,3 +87,30 @@ def test_reading_a_configuration_imports_nothing_that_it_names(tmp_path, monkeyp
         None, [*names, "federation.engine=planted:E", "training.model=planted:N", "data.name=planted:d"]
     )
     assert config.clients.valuation == "planted:v"
+
+
+@pytest.mark.parametrize(
+    ("changes", "memory"),
+    [
+        ([], "extrapolated"),
+        (["federation.engine=flower"], "extrapolated"),
+        (["training.memory=off"], "off"),
+        (["training.memory=plain"], "plain"),
+        (["data.held_out=same"], "off"),
+        (["federation.engine=synthetic"], "off"),
+        (["federation.engine=package.module:federation"], "off"),
+    ],
+)
+def test_a_new_experiment_has_a_memory_where_it_can_learn_from_validation_data(changes, memory):
+    assert Config.load(None, ["federation.engine=simulator", *changes]).training.memory == memory
+
+
+def test_stored_configurations_and_the_papers_presets_have_none_unless_they_say_so():
+    assert Config.parse({}).training.memory == "off"
+    for name in shipped("presets"):
+        assert Config.load(Path(name)).training.memory == "off"
+
+
+def test_a_step_is_not_learned_from_what_is_reported():
+    with pytest.raises(ConfigError, match="learns from validation data"):
+        Config.load(None, ["training.memory=extrapolated", "data.held_out=same"])

@@ -34,7 +34,7 @@ def test_an_update_that_is_remembered_costs_nothing_more():
     """It is sent once, however many models are made of it: what is spent follows from the deliveries alone."""
     small = ["federation.engine=simulator", "data.train_samples=300", "clients.count=6", "mechanism.name=fl-market"]
     plain = [*small, "allocator.name=even", "budget.max_rounds=6", "budget.total=6", "clients.epsilon=uniform(1, 5)"]
-    results = [run(Config.load(None, [*plain, f"training.memory={memory}"])) for memory in ("off", "corrected")]
+    results = [run(Config.load(None, [*plain, f"training.memory={memory}"])) for memory in ("off", "extrapolated")]
     assert any(entry.get("remembered") for entry in results[1].history)
     assert results[0].privacy == results[1].privacy
     assert results[0].payments == results[1].payments

@@ -55,7 +55,7 @@ def test_more_roles_than_clients_are_refused():
 
 
 def test_a_configuration_of_an_earlier_version_says_its_precision_and_is_read():
-    assert Config.load(None, ["training.precision=float32"]) == Config()
+    assert Config.parse({"training": {"precision": "float32"}}) == Config()
 
 
 def test_bfloat16_is_refused_with_the_reason():

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from bara.federations import memory as module
 from bara.federations.checkpoints import CheckpointStore
-from bara.federations.memory import LOOK_BACK, Fresh, UpdateMemory
+from bara.federations.memory import FALL, LEAST, RISE, Fresh, UpdateMemory
 
 SIZE = 40
 
@@ -33,75 +33,97 @@ def told(memory, *chapters):
 
 
 @given(st.integers(0, 1000), st.integers(1, 12))
-def test_plain_memory_is_the_weighted_mean_of_everybodys_last_update(seed, count):
-    memory, last = UpdateMemory(corrected=False), {}
+def test_a_plain_step_is_the_weighted_mean_of_everybodys_last_update(seed, count):
+    memory, last = UpdateMemory(extrapolated=False), {}
     for number, fresh in rounds(seed, count):
-        memory.tell(number, fresh)
+        step = memory.tell(number, fresh)
         last |= fresh
-        total = sum(one[1] for one in last.values())
-        naive = sum(values.astype(float) * weight for values, weight, *_ in last.values()) / total
-        assert memory.mean() == pytest.approx(naive, abs=1e-5)
+        total = sum(one.weight for one in last.values())
+        naive = sum(one.update.astype(float) * one.weight for one in last.values()) / total
+        assert step == pytest.approx(naive, abs=1e-5)
+        assert memory.judge(1e9)
+        assert dict(memory.remembered(number)).keys() == last.keys() - fresh.keys()
 
 
-@given(st.integers(0, 1000), st.integers(1, 12))
-def test_corrected_memory_follows_those_who_come_back_as_far_as_they_agree(seed, count):
-    """Against the definition: each delta regressed on the mean of the others', all of what is remembered moved."""
-    memory, last = UpdateMemory(corrected=True), {}
-    above = below = 0.0
-    for number, fresh in rounds(seed, count):
-        memory.tell(number, fresh)
-        deltas = {client: fresh[client].update - last[client][0] for client in fresh if client in last}
-        if len(deltas) > 1:
-            above, below = above * LOOK_BACK, below * LOOK_BACK
-            for client, delta in deltas.items():
-                others = np.mean([other for name, other in deltas.items() if name != client], axis=0)
-                above, below = above + float(delta @ others), below + float(others @ others)
-        lam = min(max(above / below, 0.0), 1.0) if below else 0.0
-        move = lam * np.mean(list(deltas.values()), axis=0) if deltas else 0.0
-        last = {client: (values + move, weight) for client, (values, weight, *_) in last.items()}
-        last |= {client: (one.update.astype(float), one.weight) for client, one in fresh.items()}
-        total = sum(one[1] for one in last.values())
-        naive = sum(values * weight for values, weight, *_ in last.values()) / total
-        assert memory.mean() == pytest.approx(naive, abs=2e-4)
-        for client, one in memory.remembered(number):
-            assert client not in fresh
-            assert one.update == pytest.approx(last[client][0], abs=2e-4)
-            assert (one.weight, one.note) == (last[client][1], f"weighs {one.weight}")
+@given(st.integers(0, 1000), st.integers(1, 25))
+def test_an_extrapolated_step_follows_the_spread_of_the_updates_and_the_losses(seed, count):
+    """Against the definition in the module's docstring."""
+    memory, last, losses = UpdateMemory(extrapolated=True), {}, np.random.default_rng(seed).lognormal(0, 0.3, count)
+    trust, size, before = 1.0, 1.0, None
+    for (number, fresh), loss in zip(rounds(seed, count), losses.tolist(), strict=True):
+        step = memory.tell(number, fresh)
+        last |= fresh
+        weights = np.array([one.weight for one in last.values()])
+        updates = np.array([one.update.astype(float) for one in last.values()])
+        mean = np.average(updates, axis=0, weights=weights)
+        spread = np.average((updates**2).sum(axis=1), weights=weights) / (2 * mean @ mean)
+        size = min(trust * max(spread, 1.0), RISE * size)
+        assert memory.size == pytest.approx(size, rel=1e-4)
+        assert step == pytest.approx(size * mean, rel=1e-3, abs=1e-4)
+        taken = before is None or loss <= RISE * before
+        assert memory.judge(loss) is taken
+        if before is not None:
+            trust = max(trust * (RISE if loss <= before else FALL), LEAST)
+        before, size = (loss, size) if taken else (before, size * FALL)
 
 
-def test_where_all_change_alike_what_is_remembered_keeps_up():
-    start = {f"c{i}": update(i) for i in range(6)}
-    later = {client: update(start[client].update + 3) for client in ("c0", "c1", "c2")}
-    memory = told(UpdateMemory(corrected=True), (1, start), (2, later))
-    assert memory.mean() == pytest.approx(np.mean(range(6)) + 3)
-    assert told(UpdateMemory(corrected=False), (1, start), (2, later)).mean() == pytest.approx(np.mean(range(6)) + 1.5)
+def test_where_all_agree_a_step_is_the_mean_and_grows_while_the_loss_falls():
+    memory = UpdateMemory(extrapolated=True)
+    alike = {f"c{i}": update(1) for i in range(4)}
+    sizes = []
+    for number, loss in enumerate((1.0, 0.9, 0.8, 0.85), start=1):
+        memory.tell(number, alike)
+        sizes.append(memory.size)
+        assert memory.judge(loss)
+    memory.tell(5, alike)
+    assert sizes == pytest.approx([1.0, 1.0, 1.2, 1.44])
+    assert memory.size == pytest.approx(1.44 / 2)
 
 
-def test_one_client_that_changed_is_no_trend():
-    start = {f"c{i}": update(i) for i in range(3)}
-    memory = told(UpdateMemory(corrected=True), (1, start), (2, {"c0": update(30)}))
-    assert memory.mean() == pytest.approx((30 + 1 + 2) / 3)
+@pytest.mark.parametrize("loss", [1.21, float("inf"), float("nan")])
+def test_a_step_that_makes_the_loss_much_worse_is_not_taken_and_the_next_is_half_as_long(loss):
+    memory = UpdateMemory(extrapolated=True)
+    for number in (1, 2):
+        memory.tell(number, {"a": update(1)})
+        assert memory.judge(1.0)
+    memory.tell(3, {"a": update(1)})
+    before = memory.size
+    assert not memory.judge(loss)
+    memory.tell(4, {"a": update(1)})
+    assert memory.size == pytest.approx(before / 2)
+    assert memory.judge(1.0)
+
+
+def test_a_loss_below_zero_may_rise_a_little_and_not_much():
+    memory = UpdateMemory(extrapolated=True)
+    memory.tell(1, {"a": update(1)})
+    assert [memory.judge(loss) for loss in (-1.0, -0.9, -0.5)] == [True, True, False]
+
+
+def test_updates_that_cancel_each_other_out_make_no_step():
+    memory = UpdateMemory(extrapolated=True)
+    assert not memory.tell(1, {"a": update(1), "b": update(-1)}).any()
+    assert memory.size == 1.0
 
 
 def test_ages_are_counted_and_fresh_ones_are_not():
     one = update(1)
-    memory = told(UpdateMemory(corrected=True), (1, {"a": one, "b": one}), (4, {"c": one}), (6, {"d": one}))
+    memory = told(UpdateMemory(extrapolated=True), (1, {"a": one, "b": one}), (4, {"c": one}), (6, {"d": one}))
     assert memory.ages(6) == {2: 1, 5: 2}
 
 
 def test_who_is_forgotten_counts_no_more_and_may_come_back():
-    memory = UpdateMemory(corrected=False)
+    memory = UpdateMemory(extrapolated=False)
     memory.tell(1, {name: update(value) for name, value in (("a", 1), ("b", 5))})
     memory.forget("b", 1)
-    assert memory.mean().tolist() == [1.0] * SIZE
-    assert "b" not in memory.clients
+    assert memory.clients == {"a"}
     memory.forget("nobody", 1)
-    memory.tell(2, {"b": update(3)})
-    assert memory.mean().tolist() == [2.0] * SIZE
+    assert memory.tell(2, {"c": update(3)}).tolist() == [2.0] * SIZE
+    assert memory.tell(3, {"b": update(5)}).tolist() == [3.0] * SIZE
 
 
 def test_who_does_not_bid_for_long_is_forgotten_and_who_comes_back_in_time_is_not():
-    memory = UpdateMemory(corrected=False)
+    memory = UpdateMemory(extrapolated=False)
     memory.tell(1, {name: update(1) for name in "abc"})
     absent = {2: "ab", 3: "ab", 4: "a", 5: "ab", 6: "ab"}
     found = {number: memory.forget_absent(number, away, 3) for number, away in absent.items()}
@@ -114,32 +136,32 @@ def test_who_does_not_bid_for_long_is_forgotten_and_who_comes_back_in_time_is_no
 def test_a_restored_memory_goes_on_bit_for_bit(tmp_path, monkeypatch, every, share):
     """With everything in RAM, and with everything in files."""
     monkeypatch.setattr(module, "SHARE_OF_RAM", share)
-    whole = UpdateMemory(corrected=True, folder=tmp_path)
+    whole = UpdateMemory(extrapolated=True, folder=tmp_path)
     store = CheckpointStore(tmp_path, durable=False)
     chapters = list(rounds(7, 12))
     for number, fresh in chapters[:9]:
         whole.tell(number, fresh)
+        whole.judge(1 / number if number != 4 else 9.0)
         if number == 5:
             whole.forget("c1", 5)
         whole.forget_absent(number, ["c2"] if number > 6 else [], 50)
         if number % every == 0:
-            arrays, extra = whole.state()
-            store.put(number, {"state": np.zeros(1), **arrays}, whole.pieces(), {"memory": extra})
+            store.put(number, {"state": np.zeros(1)}, whole.pieces(), {"memory": whole.state()})
     found = CheckpointStore(tmp_path, durable=False).newest(9)
-    again = UpdateMemory(corrected=True, folder=tmp_path)
+    again = UpdateMemory(extrapolated=True, folder=tmp_path)
     own, pieces = found
-    again.restore(own.arrays, own.extra["memory"], pieces)
+    again.restore(own.extra["memory"], pieces)
     for number, fresh in chapters[9:]:
-        for memory in (whole, again):
-            memory.tell(number, fresh)
-        assert again.mean().tobytes() == whole.mean().tobytes()
+        steps = [memory.tell(number, fresh).tobytes() for memory in (whole, again)]
+        assert steps[0] == steps[1]
+        assert again.judge(1 / number) == whole.judge(1 / number)
         assert again.ages(number) == whole.ages(number)
-        assert again.state()[1] == whole.state()[1]
+        assert again.state() == whole.state()
     assert not [path for path in tmp_path.iterdir() if path.name != "checkpoints"]
 
 
 def test_a_checkpoint_writes_only_what_changed(tmp_path):
-    memory, store = UpdateMemory(corrected=False), CheckpointStore(tmp_path, durable=False)
+    memory, store = UpdateMemory(extrapolated=False), CheckpointStore(tmp_path, durable=False)
     memory.tell(1, {f"c{i}": update(1) for i in range(100)})
     store.put(1, {"state": np.zeros(1)}, memory.pieces())
     before = (tmp_path / "checkpoints/updates-1.npz").stat()

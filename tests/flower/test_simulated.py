@@ -74,7 +74,8 @@ def test_menus_awards_payments_and_model_are_those_of_the_simulator(allocator):
         ["mechanism.name=quality", "mechanism.quality=samples", "clients.partition=quantity(1.0)"],
         ["data.held_out=same", "training.outliers=6"],
         ["training.memory=plain", "clients.failure_rate=0.3", "budget.total=20"],
-        ["training.memory=corrected", "clients.absence_rate=0.3", "training.forget_after=2", "budget.total=20"],
+        ["training.memory=extrapolated", "clients.absence_rate=0.3", "training.forget_after=2", "budget.total=20"],
+        ["training.learning_rate=4", "training.memory=extrapolated", "budget.total=20"],
     ],
     ids=lambda changes: changes[0],
 )

@@ -19,7 +19,7 @@ SMALL = [
     "budget.total=16",
     "budget.max_rounds=8",
     "clients.count=6",
-    "training.memory=corrected",
+    "training.memory=extrapolated",
 ]
 
 

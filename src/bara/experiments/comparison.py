@@ -29,10 +29,19 @@ class Cell:
     Attributes:
         config: What is run.
         setting: Which setting of a suite it is, if it is one.
+        variant: What is varied beside the allocator (`memory=off`), if anything is.
+        share: Which part of the configured budget it has, where several are tried.
     """
 
     config: Config
     setting: str | None = None
+    variant: str | None = None
+    share: float | None = None
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Where its outcome belongs in the comparison."""
+        return {"setting": self.setting, "variant": self.variant, "share": self.share}
 
     @property
     def key(self) -> str:
@@ -49,6 +58,8 @@ class Failure:
     seed: int
     error: str
     setting: str | None = None
+    variant: str | None = None
+    share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -91,17 +102,26 @@ class Comparison:
         return [result for key in self.cells if (result := _read(folder / f"{key}.json")) is not None]
 
 
-def cells(config: Config, allocators: Sequence[str], seeds: int, setting: str | None = None) -> list[Cell]:
-    """Every allocator with every seed, seed by seed, each checked before anything runs."""
+def cells(
+    config: Config,
+    allocators: Sequence[str],
+    seeds: int,
+    setting: str | None = None,
+    variant: str | None = None,
+    shares: Sequence[float] = (),
+) -> list[Cell]:
+    """Every allocator with every part of the budget and every seed, seed by seed, each checked before anything runs."""
     if seeds < 1:
         raise ConfigError(f"{seeds} seeds; required is at least 1")
     if not allocators:
         raise ConfigError("no allocator to compare; required is at least one")
     # The cells share the cores; a federation that trained on all of them would only wait for the others.
     alone = config.model_copy(update={"federation": config.federation.model_copy(update={"workers": 1})})
+    budgets = {share: alone.with_budget(share) for share in shares} if shares else {None: alone}
     grid = [
-        Cell(alone.with_allocator(allocator, seed), setting)
+        Cell(one.with_allocator(allocator, seed), setting, variant, share)
         for seed in range(config.seed, config.seed + seeds)
+        for share, one in budgets.items()
         for allocator in dict.fromkeys(allocators)
     ]
     for cell in grid[: len(grid) // seeds]:
@@ -145,10 +165,10 @@ def compare(
         if stored is None:
             todo.append(cell)
         else:
-            yield replace(stored, setting=cell.setting)
+            yield replace(stored, **cell.place)
     with parallel_config(backend=backend) if backend else parallel_config():
         for cell, outcome in _outcomes(play, todo, jobs):
-            named = replace(outcome, setting=cell.setting)
+            named = replace(outcome, **cell.place)
             if folder is not None and isinstance(named, Result):
                 _store(folder, cell, named)
             yield named
@@ -156,16 +176,18 @@ def compare(
 
 def label(outcome: Result | Failure) -> str:
     """Which cell an outcome is of."""
-    where = f"{outcome.setting}, " if outcome.setting else ""
-    return f"{where}{outcome.allocator}, seed {outcome.seed}"
+    budget = None if outcome.share is None else f"{outcome.share:.4g} of the budget"
+    parts = (outcome.setting, outcome.allocator, outcome.variant, budget, f"seed {outcome.seed}")
+    return ", ".join(part for part in parts if part)
 
 
 def in_order(
     grid: Sequence[Cell], outcomes: Sequence[Result | Failure], folder: Path | None = None
 ) -> tuple[list[Result], list[Failure]]:
     """Results and failures in the grid's order; the results also as a table in the folder."""
-    rank = {(cell.setting, cell.config.allocator.label): i for i, cell in reversed(list(enumerate(grid)))}
-    done = sorted(outcomes, key=lambda one: (rank[one.setting, one.allocator], one.seed))
+    places = [(cell.setting, cell.variant, cell.share, cell.config.allocator.label) for cell in grid]
+    rank = {place: i for i, place in reversed(list(enumerate(places)))}
+    done = sorted(outcomes, key=lambda one: (rank[one.setting, one.variant, one.share, one.allocator], one.seed))
     results = [one for one in done if isinstance(one, Result)]
     if folder is not None:
         write_table(results, folder / "results.csv")

@@ -22,15 +22,18 @@ from bara.experiments.sections import (
 )
 from bara.files import read_whole
 from bara.plugins import nearest, parse_spec, toml_value
-from bara.records import Purse
+from bara.records import Purse, decimal_money
 from bara.text import UNSTORABLE
 
 FLOWER_APP = "flower-app"
 """What the configuration of a Flower app's run has for an engine: its nodes are reached from its own server alone."""
 
 
-OURS = {"simulator", "synthetic", "flower"}
-"""The engines whose clients and whose training the configuration describes."""
+WITH_DATA = {"simulator", "flower"}
+"""The engines whose training and whose data the configuration describes."""
+
+OURS = {*WITH_DATA, "synthetic"}
+"""The engines whose clients the configuration describes."""
 
 
 class Config(Section):
@@ -48,11 +51,20 @@ class Config(Section):
 
     @classmethod
     def load(cls, path: Path | None = None, changes: Sequence[str] = ()) -> Self:
-        """Read a TOML file, a preset by its name, or the defaults, and change single keys (`budget.total=600`)."""
+        """Read a TOML file, a preset by its name, or the defaults, and change single keys (`budget.total=600`).
+
+        What is new has a memory, unless it is turned off: extrapolated, where our engines train and validation data
+        are apart from those that are reported.
+        """
         tree = read_toml(path if path.exists() else shipped("presets").get(str(path), path)) if path else {}
         for change in changes:
             set_key(tree, change)
-        return cls.parse(tree)
+        config = cls.parse(tree)
+        fits = config.federation.engine in WITH_DATA and config.data.held_out == "halves"
+        if not fits or "memory" in config.training.model_fields_set:
+            return config
+        remembering = config.training.model_copy(update={"memory": "extrapolated"})
+        return config.model_copy(update={"training": remembering})
 
     @classmethod
     def parse(cls, tree: Mapping[str, Any]) -> Self:
@@ -66,6 +78,11 @@ class Config(Section):
             if config.federation.engine in OURS:
                 config.clients.check()
                 config.training.check()
+            if config.training.memory == "extrapolated" and config.data.held_out == "same":
+                raise ConfigError(
+                    'training.memory = "extrapolated" learns from validation data, and data.held_out = "same" has no '
+                    'others to report: use data.held_out = "halves", or training.memory = "plain"'
+                )
         except ValidationError as error:
             raise ConfigError(_explain(cls, error)) from None
         except (InvalidMoneyError, InvalidRecordError) as error:
@@ -75,7 +92,7 @@ class Config(Section):
     @property
     def dataset(self) -> str:
         """What is learned, by name."""
-        return self.data.name if self.federation.engine in {"simulator", "flower"} else self.federation.engine
+        return self.data.name if self.federation.engine in WITH_DATA else self.federation.engine
 
     def purse(self) -> Purse:
         """The full purse."""
@@ -84,6 +101,13 @@ class Config(Section):
     def with_allocator(self, spec: str, seed: int) -> Self:
         """The same experiment under another allocator, written `even:carry_over=true`, and another seed."""
         return self.model_copy(update={"allocator": AllocatorSection(**parse_spec(spec)), "seed": seed})
+
+    def with_budget(self, share: float) -> Self:
+        """The same experiment with a part of its budget, or a multiple of it."""
+        total = round(decimal_money(self.purse().total) * share, 6)
+        config = self.model_copy(update={"budget": self.budget.model_copy(update={"total": total})})
+        config.purse()
+        return config
 
     def to_toml(self) -> str:
         """The whole configuration, every default included."""

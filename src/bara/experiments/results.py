@@ -48,6 +48,8 @@ class Result:
         privacy: What privacy each client has spent (`bara.experiments.privacy_accounting`); None where none is traded.
         lying: What strategic bidding earned (see `bara.experiments.runs`), or None where nobody lies.
         setting: Which setting of a suite it was, or None outside of one.
+        variant: What was varied beside the allocator, as `memory=off`; None where nothing was.
+        share: Which part of the configured budget it was given, where several were tried.
         budget_exact: The whole budget; None in results of earlier versions, as for the next two.
         spent_exact: What was paid.
         payments_exact: What each client was paid in all.
@@ -74,6 +76,8 @@ class Result:
     lying: dict[str, Any] | None = None
     privacy: dict[str, dict[str, float]] | None = None
     setting: str | None = None
+    variant: str | None = None
+    share: float | None = None
     budget_exact: str | None = None
     spent_exact: str | None = None
     payments_exact: dict[str, str] | None = None
@@ -82,6 +86,11 @@ class Result:
         """Where nothing was selected, the final model is kept."""
         if math.isnan(self.accuracy_kept):
             object.__setattr__(self, "accuracy_kept", self.accuracy_final)
+
+    @property
+    def name(self) -> str:
+        """What tables and figures of a comparison call it: the allocator, and what else was varied."""
+        return self.allocator if self.variant is None else f"{self.allocator}, {self.variant}"
 
     def to_json(self, *, history: bool = True) -> dict[str, Any]:
         """A plain tree; without the rounds where they are not wanted."""
@@ -196,7 +205,7 @@ def _known(number: float) -> float | None:
 
 
 COLUMNS = (
-    *("setting", "allocator", "mechanism", "dataset", "seed"),
+    *("setting", "allocator", "variant", "mechanism", "dataset", "seed", "budget"),
     *("accuracy_final", "accuracy_kept", "accuracy_last10", "accuracy_best", "spent", "rounds", "ended"),
 )
 """What a table of runs says of each."""

@@ -132,7 +132,8 @@ class TrainingSection(Section):
     )
     memory: Variant = Field(
         "off",
-        description="updates of clients not recruited: off (forgotten), plain (kept), corrected (kept up to date)",
+        description="updates of clients not recruited: off (forgotten), plain (kept), extrapolated (kept, and the step "
+        "learned); `bara run` and `compare` on the simulator: extrapolated",
     )
     forget_after: int = Field(50, ge=1, description="rounds without a bid after which a client's update is forgotten")
     average_last: int = Field(10, ge=1, description="also keep the average of so many last models")

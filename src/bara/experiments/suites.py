@@ -97,28 +97,34 @@ class Standing:
     worst: tuple[str, Estimate] | None
 
 
+def baseline_of(results: Sequence[Result]) -> str:
+    """What others are measured against: `even`, as it was first run, or the first where it was not run."""
+    return next((result for result in results if result.allocator == BASELINE), results[0]).name
+
+
 class Standings:
     """Adds up a suite's results.
 
     Args:
         settings: The suite.
         results: Its runs; a setting counts once there is a seed with which every allocator has run it.
+        measure: Which of their accuracies counts: that of the model one takes home, unless said otherwise.
 
     Attributes:
-        allocators: All that were run.
-        baseline: The one that others are measured against: `even`, or the first where that was not run.
+        allocators: All that were run, each with what else was varied.
+        baseline: The one that others are measured against.
         settings: Those that count.
     """
 
-    def __init__(self, settings: Sequence[Setting], results: Sequence[Result]) -> None:
-        self.allocators = list(dict.fromkeys(result.allocator for result in results))
-        self.baseline = BASELINE if BASELINE in self.allocators else self.allocators[0]
+    def __init__(self, settings: Sequence[Setting], results: Sequence[Result], measure: str = "accuracy_kept") -> None:
+        self.allocators = list(dict.fromkeys(result.name for result in results))
+        self.baseline = baseline_of(results)
         self._final: dict[str, dict[str, Runs]] = {}
         self._last10: dict[str, dict[str, Runs]] = {}
         for result in results:
             setting = result.setting or ""
-            self._final.setdefault(setting, {}).setdefault(result.allocator, {})[result.seed] = result.accuracy_final
-            self._last10.setdefault(setting, {}).setdefault(result.allocator, {})[result.seed] = result.accuracy_last10
+            self._final.setdefault(setting, {}).setdefault(result.name, {})[result.seed] = getattr(result, measure)
+            self._last10.setdefault(setting, {}).setdefault(result.name, {})[result.seed] = result.accuracy_last10
         self.settings = [one for one in settings if self._is_complete(self._final.get(one.name, {}))]
 
     @classmethod

@@ -1,23 +1,29 @@
-"""What was paid for keeps working: each client's last accepted update, and what it says about the next model.
+"""What was paid for keeps working: each client's last accepted update, and the step that the model takes by them all.
 
 Without a memory a round's model is made of this round's winners alone. With one, everybody who was ever paid counts
 (MIFA, Gu et al. 2021):
 
-    w' = w + sum_i p_i m_i / sum_i p_i,     m_i: the fresh update of a winner, the remembered one of everybody else
+    w' = w + s d,     d = sum_i p_i m_i
 
 Notation:
     w       the model's parameters
-    p       weights: data sizes, or the mechanism's
-    delta   fresh less remembered, of a client that came back
-    lam     which part of the others' mean delta a client's own delta is, by regression through zero
+    m_i     the fresh update of a winner, the remembered one of everybody else
+    p_i     weights that sum to 1: data sizes, or the mechanism's
+    s       the size of the step: 1 where memory is `plain`
+    c       how far the spread of the updates is trusted, learned from the losses that earlier steps led to
 
-What is remembered grows old: the model has moved on, and the updates of all have changed with it. Those who come back
-show how. `corrected` adds lam times their mean delta to what is remembered of the others. Where clients change alike,
-as early in training, lam is near 1 and the memory keeps up (FedVARP's correction, Jhunjhunwala et al. 2022); where each
-changes in its own way, lam is near 0 and the mean of a few is not taken for a trend. Nothing is set by hand but how
-long that regression looks back.
+Clients that hold different data pull in different directions. What they agree on is short beside what each of them
+has moved, and a step of size 1 along it is timid: `extrapolated` memory takes
+
+    s = c (sum_i p_i |m_i|^2) / (2 |d|^2),   the fraction at least 1
+
+which with c = 1 is FedExP's step (Jhunjhunwala et al. 2023), here over everybody and not over the winners alone. A
+round whose loss on validation data fell raises c by a fifth, one whose loss rose halves it. A step grows by a fifth per
+round at most, and one that makes the loss more than a fifth worse is taken back: the model stays as it was, and what
+was paid for stays remembered.
 """
 
+import math
 import os
 import tempfile
 from collections import Counter
@@ -33,11 +39,14 @@ from numpy.typing import NDArray
 from bara.federations.checkpoints import Arrays, Checkpoint
 
 Vector = NDArray[np.float32]
-Variant = Literal["off", "plain", "corrected"]
-"""`plain` remembers updates as they came, `corrected` as those who came back say they have changed."""
+Variant = Literal["off", "plain", "extrapolated"]
+"""`plain` memory takes the mean of all updates, `extrapolated` memory learns how far to go along it."""
 
-LOOK_BACK = 0.9
-"""By what part a round's evidence about lam fades each round."""
+RISE, FALL = 1.2, 0.5
+"""What c is multiplied by when the loss fell, and when it rose; a step grows, and may worsen the loss, by RISE."""
+
+LEAST = 1 / 16
+"""The smallest c: a model that no longer improves goes on with small steps."""
 
 SHARE_OF_RAM = 0.25
 """Of the machine's memory: what is remembered beyond it lies in unnamed files."""
@@ -56,12 +65,13 @@ class Fresh(NamedTuple):
 @final
 @dataclass(eq=False)
 class _Row:
-    """A client's last update, less the correction at the time, so that one sum corrects all."""
+    """A client's last update, the square of its length, and its round."""
 
     update: Vector
     weight: float
     note: str
     round: int
+    square: float
 
 
 @final
@@ -69,51 +79,70 @@ class UpdateMemory:
     """The last accepted update of every client that has one.
 
     Args:
-        corrected: Whether what is remembered is corrected by those who come back.
+        extrapolated: Whether it learns how far to go along the mean; otherwise a step is the mean.
         folder: Where what does not fit in RAM goes; None for the system's temporary one.
+
+    Attributes:
+        size: s, of the last step.
     """
 
-    def __init__(self, *, corrected: bool, folder: Path | None = None) -> None:
-        self._corrected = corrected
+    def __init__(self, *, extrapolated: bool, folder: Path | None = None) -> None:
+        self._extrapolated = extrapolated
         self._folder = folder
         self._rows: dict[str, _Row] = {}
-        self._correction: Vector | None = None
-        self._evidence = (0.0, 0.0)  # of lam: the regression's numerator and denominator
+        self._trust = 1.0
+        self._loss: float | None = None
         self._away: dict[str, int] = {}  # since which round a client has not bid
         self._forgotten: dict[str, int] = {}  # after which round
+        self.size = 1.0
 
     @property
     def clients(self) -> Collection[str]:
         """Of whom something is remembered."""
         return self._rows.keys()
 
-    def tell(self, round: int, fresh: Mapping[str, Fresh]) -> None:  # noqa: A002 - a round is a round
-        """Remember these updates in place of what was known of their clients; a copy made before stays as it was."""
-        if self._corrected:
-            self._correct({client: one.update for client, one in fresh.items() if client in self._rows})
+    def tell(self, round: int, fresh: Mapping[str, Fresh]) -> Vector:  # noqa: A002 - a round is a round
+        """Remember these updates in place of what was known of their clients; a copy made before stays as it was.
+
+        Returns:
+            The step that the model takes, s d.
+        """
         self._rows = dict(self._rows)
         for client, one in fresh.items():
             self._put(round, client, one)
-            if self._correction is not None:
-                self._rows[client].update -= self._correction
-
-    def mean(self) -> Vector:
-        """The mean of everything that is remembered, by weight; summed in the order of the clients' names."""
         rows = [self._rows[client] for client in sorted(self._rows)]
-        total = sum(row.weight for row in rows)
-        mean = np.zeros_like(rows[0].update) if self._correction is None else self._correction.copy()
-        scaled = np.empty_like(mean)
+        total = math.fsum(row.weight for row in rows)
+        step = np.zeros_like(rows[0].update)
+        scaled = np.empty_like(step)
         for row in rows:
-            mean += np.multiply(row.update, np.float32(row.weight / total), out=scaled)
-        return mean
+            step += np.multiply(row.update, np.float32(row.weight / total), out=scaled)
+        if self._extrapolated and (square := _square(step)):
+            mean_square = math.fsum(row.weight * row.square for row in rows) / total
+            self.size = min(self._trust * max(mean_square / (2 * square), 1.0), RISE * self.size)
+            step *= np.float32(self.size)
+        return step
+
+    def judge(self, loss: float) -> bool:
+        """Learn from the loss that the step led to; says whether to take it, or to stay where the model was."""
+        if not self._extrapolated:
+            return True
+        before = self._loss
+        if before is None:  # a first step is taken, whatever it leads to
+            self._loss = loss
+            return True
+        self._trust = max(self._trust * (RISE if loss <= before else FALL), LEAST)
+        if not loss <= before + (RISE - 1) * abs(before):
+            self.size *= FALL
+            return False
+        self._loss = loss
+        return True
 
     def remembered(self, round: int) -> Iterator[tuple[str, Fresh]]:  # noqa: A002
-        """Clients without a fresh update this round, each with the update it is taken to have now."""
+        """Clients without a fresh update this round, each with its last one."""
         for client in sorted(self._rows):
             row = self._rows[client]
             if row.round != round:
-                update = row.update if self._correction is None else row.update + self._correction
-                yield client, Fresh(update, row.weight, row.note)
+                yield client, Fresh(row.update, row.weight, row.note)
 
     def ages(self, round: int) -> dict[int, int]:  # noqa: A002
         """How many updates are how many rounds old, the fresh ones not among them."""
@@ -142,15 +171,14 @@ class UpdateMemory:
         rounds = {row.round for row in self._rows.values()}
         return {f"{PREFIX}{number}": partial(self._piece, number) for number in sorted(rounds)}
 
-    def state(self) -> tuple[Arrays, dict[str, Any]]:
-        """What else there is to save: arrays, and what JSON can say."""
-        correction = {} if self._correction is None else {"correction": self._correction}
-        return correction, {"evidence": self._evidence, "away": self._away, "forgotten": self._forgotten}
+    def state(self) -> dict[str, Any]:
+        """What else there is to save, as JSON can say it."""
+        learned = {"size": self.size, "trust": self._trust, "loss": self._loss}
+        return {**learned, "away": self._away, "forgotten": self._forgotten}
 
-    def restore(self, arrays: Arrays, extra: Mapping[str, Any], pieces: Mapping[str, Checkpoint]) -> None:
+    def restore(self, extra: Mapping[str, Any], pieces: Mapping[str, Checkpoint]) -> None:
         """Know again what was saved."""
-        self._correction = np.array(arrays["correction"]) if "correction" in arrays else None
-        self._evidence = (float(extra["evidence"][0]), float(extra["evidence"][1]))
+        self.size, self._trust, self._loss = (extra[name] for name in ("size", "trust", "loss"))
         self._away, self._forgotten = dict(extra["away"]), dict(extra["forgotten"])
         updates = {int(name.removeprefix(PREFIX)): one for name, one in pieces.items() if name.startswith(PREFIX)}
         for number, piece in sorted(updates.items()):
@@ -170,30 +198,8 @@ class UpdateMemory:
         self._rows.pop(client, None)
         update = self._vector(len(one.update))
         np.copyto(update, one.update)
-        self._rows[client] = _Row(update, one.weight, one.note, round)
-
-    def _correct(self, back: Mapping[str, Vector]) -> None:
-        """Learn from those who are back how far what is remembered of the others is off."""
-        if not back:
-            return
-        size = len(next(iter(back.values())))
-        before = np.zeros(size, np.float32) if self._correction is None else self._correction
-        total = np.zeros(size, np.float32)
-        own = 0.0  # the sum of ||delta_i||^2
-        for client in sorted(back):
-            delta = back[client] - self._rows[client].update - before
-            total += delta
-            own += _square(delta)
-        k = len(back)
-        if k > 1:
-            # sum_i <delta_i, mean of the others> and sum_i ||mean of the others||^2, from the two sums alone
-            square = _square(total)
-            across = (square - own) / (k - 1)
-            others = ((k - 2) * square + own) / (k - 1) ** 2
-            self._evidence = (LOOK_BACK * self._evidence[0] + across, LOOK_BACK * self._evidence[1] + others)
-        numerator, denominator = self._evidence
-        lam = min(max(numerator / denominator, 0.0), 1.0) if denominator > 0 else 0.0
-        self._correction = before + total * np.float32(lam / k)
+        square = _square(update) if self._extrapolated else 0.0
+        self._rows[client] = _Row(update, one.weight, one.note, round, square)
 
     def _vector(self, size: int) -> Vector:
         """Room for one more update: in RAM, or, beyond its share, in an unnamed file."""
@@ -206,4 +212,4 @@ class UpdateMemory:
 
 def _square(vector: Vector) -> float:
     """Its squared norm; not by BLAS, whose sum depends on how many threads there are."""
-    return float(np.sum(np.square(vector), dtype=np.float64))
+    return float(np.sum(np.square(vector, dtype=np.float64)))

@@ -1,18 +1,18 @@
 """What a server keeps from round to round: the models it may take home, remembered updates, checkpoints of both."""
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import final
 
+from bara.errors import TrainingError
 from bara.faults import point
 from bara.federations.checkpoints import Arrays, Checkpoint, CheckpointStore, by_round, round_name, save
 from bara.federations.kept_models import KeptModels, taken_home
 from bara.federations.memory import UpdateMemory, Variant
 from bara.records import Evaluation, RoundRecord
-
-_MEMORY = "memory/"
 
 
 @final
@@ -56,12 +56,23 @@ class ServerState:
         self.selects = False
         self.memory: UpdateMemory | None = None
         if keeping.memory != "off":
-            self.memory = UpdateMemory(corrected=keeping.memory == "corrected", folder=keeping.folder)
+            self.memory = UpdateMemory(extrapolated=keeping.memory == "extrapolated", folder=keeping.folder)
 
     def tell(self, round: int, model: Arrays, evaluation: Evaluation) -> None:  # noqa: A002 - a round is a round
         """A round's model, and how good it is."""
         self.selects = evaluation.test_accuracy is not None
         self._models.tell(round, model, evaluation.accuracy)
+
+    def judged(self, evaluate: Callable[[], Evaluation]) -> Evaluation | None:
+        """How good the model is that a step led to; None where it is so bad that the one before it stays."""
+        try:
+            evaluation = evaluate()
+        except TrainingError:  # its numbers are not finite
+            if self.memory is None or self.memory.judge(math.inf):
+                raise
+            return None
+        loss = 1 - evaluation.accuracy if evaluation.loss is None else evaluation.loss
+        return evaluation if self.memory is None or self.memory.judge(loss) else None
 
     def ages(self, round: int) -> dict[int, int]:  # noqa: A002
         """How many remembered updates of which age that round's model was made of."""
@@ -87,8 +98,7 @@ class ServerState:
         }
         extra = {}
         if self.memory is not None:
-            remembered, extra["memory"] = self.memory.state()
-            own = {**own, **named(_MEMORY, remembered)}
+            extra["memory"] = self.memory.state()
             pieces |= self.memory.pieces()
         self._checkpoints.put(round, own, pieces, extra)
         point("state saved")
@@ -103,15 +113,10 @@ class ServerState:
         if found is None:
             return None
         own, pieces = found
-        self._restored = {number: self.model(one) for number, one in by_round(own, pieces).items()}
+        self._restored = {number: part(self._prefix, one.arrays) for number, one in by_round(own, pieces).items()}
         if self.memory is not None:
-            self.memory.restore(part(_MEMORY, own.arrays), own.extra["memory"], pieces)
+            self.memory.restore(own.extra["memory"], pieces)
         return own
-
-    def model(self, checkpoint: Checkpoint) -> Arrays:
-        """The model in a checkpoint."""
-        arrays = {name: array for name, array in checkpoint.arrays.items() if not name.startswith(_MEMORY)}
-        return part(self._prefix, arrays)
 
     def replay(self, record: RoundRecord) -> None:
         """Pass a round up to the checkpoint: the models that were kept are kept again."""

@@ -7,7 +7,7 @@ works, because it is wrapped, not subclassed.
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
 
 from flwr.app import Array, ArrayRecord, ConfigRecord
@@ -138,7 +138,9 @@ class FlowerFederation(contextlib.ExitStack):
             refused |= dict.fromkeys(delivered, "the strategy took no update this round")
             model, delivered = self._model, {}
         void |= refused
-        evaluation = self._evaluation(round, model)
+        evaluation = self._kept.judged(partial(self._evaluation, round, model)) if delivered else None
+        if evaluation is None:
+            model, evaluation = self._model, self._evaluation(round, self._model)
         self._model = self.result.arrays = model
         self._last = round
         self._kept.tell(round, _numpy(model), evaluation)
@@ -159,7 +161,7 @@ class FlowerFederation(contextlib.ExitStack):
         if found is None:
             return 0
         self._last = found.round
-        self._model = self.result.arrays = _record(self._kept.model(found))
+        self._model = self.result.arrays = _record(part(_MODEL, found.arrays))
         strategies.restore(self._strategy, part(_STRATEGY, found.arrays))
         return self._last
 

@@ -1,7 +1,8 @@
 """What Flower's strategies are handed where updates are remembered: a reply for everybody who was ever paid.
 
-A remembered client's reply holds the model as it is now plus the update that the client is taken to have
-(`bara.federations.memory`), with the weight and the metrics of when it was accepted. So any strategy that makes the
+A remembered client's reply holds the model as it is now plus that client's last update, with the weight and the metrics
+of when it was accepted; where memory is extrapolated, every reply's update is as many times longer as the step is
+(`bara.federations.memory`). So any strategy that makes the
 next model of replies alone has a memory, without knowing. Statistics that are counted and not learned (batch norm's)
 and whole numbers come from this round's winners alone: a remembered reply repeats their mean.
 """
@@ -55,14 +56,19 @@ class RememberedReplies:
         fresh = {client: self._fresh(update, start) for client, update in updates.items()}
         after = copy(memory)
         after.tell(round, fresh)
+        size = np.float32(after.size)
         counted = self._mean_of_counted(list(updates.values()), [one.weight for one in fresh.values()])
         messages = {client: update.message for client, update in updates.items()}
         names = next(iter(updates.values())).message.content
         records = (next(iter(names.array_records)), next(iter(names.metric_records)))
+        if size != 1:
+            for client, one in fresh.items():
+                arrays = {**updates[client].arrays, **self._arrays(start + size * one.update)}
+                messages[client].content[records[0]] = _record(arrays, model)
         for client, one in after.remembered(round):
-            arrays = {**self._arrays(start + one.update), **counted}
+            arrays = {**self._arrays(start + size * one.update), **counted}
             content = RecordDict()
-            content[records[0]] = ArrayRecord({name: Array(arrays[name]) for name in model})
+            content[records[0]] = _record(arrays, model)
             content[records[1]] = MetricRecord(json.loads(one.note))
             messages[client] = Message(content, dst_node_id=0, message_type=MessageType.TRAIN)
         return after, [messages[client] for client in sorted(messages)]
@@ -91,3 +97,7 @@ class RememberedReplies:
             whole = arrays[0].dtype.kind != "f"
             found[name] = arrays[0] if whole else np.average(arrays, axis=0, weights=weights).astype(arrays[0].dtype)
         return found
+
+
+def _record(arrays: Arrays, model: Arrays) -> ArrayRecord:
+    return ArrayRecord({name: Array(arrays[name]) for name in model})

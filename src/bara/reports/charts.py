@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
+from bara.experiments.frontier import Frontier
 from bara.experiments.results import Result
 from bara.experiments.statistics import estimate
 
@@ -62,7 +63,7 @@ def comparison_charts(results: Sequence[Result]) -> list[Chart]:
     """Several allocators, each the mean over its seeds; accuracy with the 95 % interval of that mean."""
     groups: dict[str, list[Result]] = {}
     for result in results:
-        groups.setdefault(result.allocator, []).append(result)
+        groups.setdefault(result.name, []).append(result)
     budget = max(result.budget for result in results)
     money = [budget * part / _PARTS for part in range(1, _PARTS + 1)]
     kinds: tuple[tuple[str, str, str, Callable[[Result], Sequence[float]]], ...] = (
@@ -80,6 +81,17 @@ def comparison_charts(results: Sequence[Result]) -> list[Chart]:
             lines = [replace(line, band=None) for line in lines]
         charts.append(Chart(title, x_name, y_name, tuple(lines)))
     return charts
+
+
+def frontier_chart(frontier: Frontier) -> Chart:
+    """What accuracy each reaches with how much of the budget, with the 95 % interval of the mean."""
+    shares = [100 * share for share in frontier.shares]
+    lines = []
+    for name in frontier.names:
+        found = [frontier.accuracy(name, share) for share in frontier.shares]
+        low, high = ([one.mean + sign * (one.margin or 0.0) for one in found] for sign in (-1, 1))
+        lines.append(Line(name, shares, [one.mean for one in found], (low, high)))
+    return Chart("Accuracy over money", "part of the budget, %", "accuracy", tuple(lines))
 
 
 def _mean_line(name: str, columns: Sequence[Sequence[float]]) -> Line:

@@ -4,9 +4,10 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from bara.experiments.frontier import Frontier
 from bara.experiments.results import Result, by_setting
-from bara.reports._rows import comparison_rows
-from bara.reports.charts import Chart, comparison_charts, run_charts
+from bara.reports._rows import comparison_rows, frontier_rows
+from bara.reports.charts import Chart, comparison_charts, frontier_chart, run_charts
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --soft: #667; --line: #0072b2; --rule: #8884; }
@@ -138,13 +139,19 @@ def run_report(result: Result, config_toml: str, command: str) -> str:
 
 def comparison_report(results: Sequence[Result], config_toml: str, command: str) -> str:
     """The whole page of a comparison: a table and the curves of each setting it was made in."""
-    body = ""
-    for setting, runs in by_setting(results).items():
+    body, whole = "", list(results)
+    if any(result.share is not None for result in results):
+        frontier = Frontier(results)
+        whole = [result for result in results if result.share == frontier.full]
+        if frontier.is_complete:
+            head, *rows = frontier_rows(frontier)
+            body = f"{table(head, rows)}{figures([frontier_chart(frontier)])}<h2>With {100 * frontier.full:g} %</h2>"
+    for setting, runs in by_setting(whole).items():
         head, *rows = comparison_rows(runs)
         body += f"<h2>{escape(setting)}</h2>" if setting else ""
         body += table(head, rows) + figures(comparison_charts(runs))
     note = "Accuracy in per cent: mean ± half of the 95 % interval; differences are paired by seed, p after Holm."
-    title = f"{len(dict.fromkeys(result.allocator for result in results))} allocators, {len(results)} runs"
+    title = f"{len(dict.fromkeys(result.name for result in results))} allocators, {len(results)} runs"
     return page(title, f"<p>{note}</p>{body}{repeat(command, config_toml)}")
 
 

@@ -8,13 +8,14 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from bara.experiments.comparison import Failure
+from bara.experiments.comparison import Failure, label
 from bara.experiments.forecasts import Outlook
+from bara.experiments.frontier import Frontier
 from bara.experiments.paper.analysis import ExhibitResult
 from bara.experiments.results import Result
 from bara.experiments.statistics import estimate
 from bara.experiments.suites import Standings
-from bara.reports._rows import comparison_rows, show_estimate
+from bara.reports._rows import comparison_rows, frontier_rows, show_estimate
 from bara.reports.paper import table_rows, told
 from bara.reports.tables import plain
 
@@ -78,19 +79,51 @@ def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> 
     """Allocators side by side; differences are paired by seed, against the first."""
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     (first, *others), *rows = comparison_rows(results)
+    legend = _numbered(rows)
     table.add_column(first, overflow="fold")
     for column in others:
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*map(plain, row))
-    lost = [Text(f"{f.allocator}, seed {f.seed}: {f.error}", style="red") for f in failures]
     seeds = len({result.seed for result in results})
     note = Text(f"Accuracy in per cent, mean ± half of the 95 % interval over {seeds} paired seeds.", style="dim")
     if len(rows) > 1:
         note.append(" p: how often chance alone makes such a difference, corrected for how many are compared (Holm).")
     if "lying" in others:
         note.append(" Lying: what the strategic clients earned beyond asking their cost.")
-    return Group(table, note, *lost)
+    return Group(table, *legend, note, *_lost(failures))
+
+
+def _numbered(rows: list[list[str]]) -> list[Text]:
+    """Where more than allocators are varied, put numbers for the names, which would leave no room, and list them."""
+    names = [row[0] for row in rows]
+    if not any(", " in name for name in names):
+        return []
+    for number, row in enumerate(rows, start=1):
+        row[0] = str(number)
+    return [Text(f" {number}  {plain(name)}") for number, name in enumerate(names, start=1)]
+
+
+def frontier_table(frontier: Frontier, failures: Sequence[Failure]) -> RenderableType:
+    """Allocators down, parts of the budget across, and what the baseline's accuracy costs each."""
+    head, *rows = frontier_rows(frontier)
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    legend = _numbered(rows)
+    table.add_column(head[0], overflow="fold")
+    for column in head[1:]:
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(*map(plain, row))
+    note = Text(
+        "Accuracy of the kept model in per cent for each part of the budget, mean ± half of the 95 % interval. Needed: "
+        f"which part reaches what {frontier.baseline} reaches with {100 * frontier.full:g} % of it.",
+        style="dim",
+    )
+    return Group(table, *legend, note, *_lost(failures))
+
+
+def _lost(failures: Sequence[Failure]) -> list[Text]:
+    return [Text(f"{label(one)}: {one.error}", style="red") for one in failures]
 
 
 def exhibit_table(shown: ExhibitResult) -> RenderableType:
@@ -127,12 +160,12 @@ def suite_table(standings: Standings, failures: Sequence[Failure]) -> Renderable
     table.add_row("of its error, per cent", *(f"{100 * (one.error_removed or 0):+.1f}" for one in all_of_them))
     table.add_row("less the best rival", *(show_estimate(one.over_rivals, signed=True) for one in all_of_them))
     note = Text(
-        "Final accuracy in per cent, mean ± half of the 95 % interval over paired seeds. The part of the error is over "
-        "settings that are not IID; the best rival is another allocator, chosen in each setting in hindsight.",
+        "Accuracy of the kept model in per cent, mean ± half of the 95 % interval over paired seeds. The part of the "
+        "error is over settings that are not IID; the best rival is another allocator, chosen in each setting in "
+        "hindsight.",
         style="dim",
     )
-    lost = [Text(f"{f.setting}, {f.allocator}, seed {f.seed}: {f.error}", style="red") for f in failures]
-    return Group(table, note, *lost)
+    return Group(table, note, *_lost(failures))
 
 
 def outlook_table(found: Sequence[Outlook], past: int, draws: int) -> RenderableType:

@@ -85,7 +85,7 @@ def test_the_mechanisms_weights_are_honoured():
 
 
 def test_updates_are_weighed_by_data_size_or_equally():
-    changes = ("clients.partition=quantity(1.5)",)
+    changes = ("clients.partition=quantity(1.5)", "training.memory=off")
     with federation(*changes) as f, federation(*changes, "training.aggregation=equal") as g:
         updates = f._engine.train(f.state, 1, [0, 1])
         assert updates.samples[0] != updates.samples[1]
@@ -205,7 +205,7 @@ def test_checkpoints_and_models_are_saved_and_read_back(tmp_path):
 
 
 def test_a_restored_checkpoint_goes_on_bit_for_bit():
-    with federation() as f, federation() as g:
+    with federation("training.memory=off") as f, federation("training.memory=off") as g:
         for t in (1, 2, 3):
             f.train(t, award(names(0, 1, 2)))
         saved = f.state

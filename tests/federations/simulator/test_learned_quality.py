@@ -12,7 +12,7 @@ from bara.mechanisms import MECHANISMS
 def play(mechanism, *changes, budget=375, rounds=50):
     """A run on digits; returns the mechanism, the settled rounds and everybody's role."""
     names = ["federation.engine=simulator", "federation.workers=1", f"mechanism.name={mechanism}"]
-    config = Config.load(None, [*names, "training.learning_rate=0.2", *changes])
+    config = Config.load(None, [*names, "training.learning_rate=0.2", "training.memory=off", *changes])
     made = MECHANISMS.build(mechanism)
     with build_federation(config) as federation:
         market = Market(ALLOCATORS.build("even"), made, federation, Purse.of(budget, rounds))
@@ -36,6 +36,14 @@ def test_fair_ranks_wrong_labels_last_and_beats_bid_price_first_at_the_same_budg
     assert max(learned[client] for client in noisy) < min(learned[client] for client in clean)
     _, blind, _, _ = play("bid-price-first", *harm)
     assert last_ten(records) > last_ten(blind) + 0.03
+
+
+@pytest.mark.parametrize("harm", ["noisy=6", "free_riders=6", "poisoners=6"])
+def test_with_a_memory_what_fair_keeps_out_does_less_harm_than_without(harm):
+    changes = [f"clients.{harm}", "clients.label_noise=1"]
+    _, forgetful, _, _ = play("fair", *changes)
+    _, remembering, _, _ = play("fair", *changes, "training.memory=extrapolated")
+    assert last_ten(remembering) > last_ten(forgetful)
 
 
 @pytest.mark.parametrize("riding", ["unchanged", "random"])

@@ -37,10 +37,9 @@ def award(*clients):
     return Award(clients, (1,) * len(clients))
 
 
-@pytest.mark.parametrize("memory", ["plain", "corrected"])
 @pytest.mark.parametrize("algorithm", ["fedsgd", "fedavg"])
-def test_where_everybody_is_recruited_there_is_nothing_to_remember(make, memory, algorithm):
-    ways = [make(f"training.memory={way}", f"training.algorithm={algorithm}") for way in ("off", memory)]
+def test_where_everybody_is_recruited_there_is_nothing_to_remember(make, algorithm):
+    ways = [make(f"training.memory={way}", f"training.algorithm={algorithm}") for way in ("off", "plain")]
     for number in (1, 2, 3):
         deliveries = [one.train(number, award(*EVERYBODY)) for one in ways]
         assert not deliveries[1].ages
@@ -48,7 +47,7 @@ def test_where_everybody_is_recruited_there_is_nothing_to_remember(make, memory,
 
 
 def test_the_next_model_is_made_of_everybodys_last_update(make):
-    plain, remembering = make(), make("training.memory=plain")
+    plain, remembering = make("training.memory=off"), make("training.memory=plain")
     start = plain.state
     moved = {}
     for client in EVERYBODY[:2]:  # what each alone makes of the initial model
@@ -79,13 +78,37 @@ def test_an_update_that_was_refused_is_not_remembered(make):
     assert ages
 
 
+def test_a_step_is_as_many_times_the_mean_as_the_memory_says(make):
+    plain, stepping = make("training.memory=plain"), make("training.memory=extrapolated")
+    start = plain.state
+    for federation in (plain, stepping):
+        federation.train(1, award(*EVERYBODY[:3]))
+    size = stepping._kept.memory.size
+    assert size > 1
+    assert np.allclose(stepping.state - start, size * (plain.state - start), atol=1e-6)
+
+
+@pytest.mark.parametrize("spoilt", [1e3, np.nan])
+def test_a_step_that_spoils_the_model_is_taken_back_and_what_was_paid_for_is_remembered(make, monkeypatch, spoilt):
+    federation = make("training.memory=extrapolated", "clients.count=6")
+    before = federation.train(1, award(EVERYBODY[0])).evaluation
+    state, memory = federation.state, federation._kept.memory
+    tell = memory.tell
+    monkeypatch.setattr(memory, "tell", lambda *told: tell(*told) * np.float32(spoilt))
+    delivery = federation.train(2, award(EVERYBODY[1]))
+    assert delivery.evaluation == before
+    assert np.array_equal(federation.state, state)
+    assert list(delivery.delivered) == [EVERYBODY[1]]
+    assert set(memory.clients) == set(EVERYBODY[:2])
+
+
 def normalised(_shape, classes):
     return nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, classes))
 
 
 def test_statistics_of_batch_norm_are_those_of_the_winners(make):
     model = f"training.model={__name__}:{normalised.__name__}"
-    plain, remembering = make(model), make(model, "training.memory=plain")
+    plain, remembering = make(model, "training.memory=off"), make(model, "training.memory=plain")
     for federation in (plain, remembering):
         federation.train(1, award(*EVERYBODY[:3]))
     remembering.restore(plain.state)  # the same model from here on

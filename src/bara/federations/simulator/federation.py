@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Self, final
 
 import numpy as np
@@ -137,10 +138,11 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
                 learned = self._engine.layout.learned  # statistics (of batch norm) stay the winners'
                 start = self._state[:learned]
                 changes = {winners[i]: Fresh(updates.states[i][:learned] - start, weights[i]) for i in kept}
-                self._kept.memory.tell(round, changes)
-                state[:learned] = start + self._kept.memory.mean()
+                state[:learned] = start + self._kept.memory.tell(round, changes)
             delivered = {winners[i]: _evidence(updates, i) for i in kept}
-        evaluation = self._evaluation(state)
+        evaluation = self._kept.judged(partial(self._evaluation, state)) if delivered else None
+        if evaluation is None:
+            state, evaluation = self._state, self._evaluation(self._state)
         self._state = state
         self._kept.tell(round, {"state": state}, evaluation)
         every = self._options.checkpoint_every
