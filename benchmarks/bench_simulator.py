@@ -156,7 +156,7 @@ def main():
         "cnn": lambda: convolutions("Fashion-MNIST CNN", CNN, asked.rounds),
         "cifar-cnn": lambda: convolutions("CIFAR CNN", CIFAR, asked.rounds),
         "fedsgd": lambda: fedsgd(asked.rounds),
-        "memory": lambda: run_here("measure_memory.py"),
+        "memory": lambda: run_here("measure_growth.py"),
     }
     began = time.perf_counter()
     for name in asked.only.split(","):

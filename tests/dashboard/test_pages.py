@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -36,6 +37,31 @@ def test_the_numbers_are_those_of_the_ledger(make_run, visit):
     }
     assert page["failures"]["count"] == sum(one.void for one in account.clients) > 0
     assert page["state"]["word"] == "finished"
+
+
+def test_the_model_that_is_taken_home_is_named_once_the_run_has_left_its_result(make_run, visit):
+    folder = make_run()
+    whole = (folder / "result.json").read_text()
+    (folder / "result.json").unlink()
+    visitor = visit()
+    assert visitor.get("/runs/one.json").json()["glance"]["kept"] is None
+    (folder / "result.json").write_text(whole)
+    told = json.loads(whole)
+    assert visitor.get("/runs/one.json").json()["glance"]["kept"] == {
+        "model": told["kept"],
+        "accuracy": told["accuracy_kept"],
+    }
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"kept": 1}', "/etc/hostname"])
+def test_a_result_that_is_none_leaves_the_page_as_it_is(make_run, visit, content):
+    folder = make_run()
+    (folder / "result.json").unlink()
+    if content.startswith("/"):
+        (folder / "result.json").symlink_to(content)
+    else:
+        (folder / "result.json").write_text(content)
+    assert visit().get("/runs/one.json").json()["glance"]["kept"] is None
 
 
 def test_a_round_shows_menu_choice_and_belief_as_they_were(make_run, visit):

@@ -138,6 +138,7 @@ def _glance(view: RunView) -> Json:
         "seconds_a_round": _pace(rounds),
         "accuracy": rounds[-1].accuracy if rounds else None,
         "accuracy_best": max((one.accuracy for one in rounds), default=None),
+        "kept": None if view.kept is None else {"model": shown(view.kept[0]), "accuracy": view.kept[1]},
         "loss": rounds[-1].loss if rounds else None,
         "forecast": None if view.forecast is None else asdict(view.forecast),
         "active": len(active),

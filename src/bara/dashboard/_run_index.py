@@ -11,6 +11,7 @@ from typing import final
 
 from bara.dashboard._run_view import PATIENCE, RunView
 from bara.errors import ConfigError, LedgerError
+from bara.experiments.results import Result, read_result
 from bara.experiments.run_folder import read_stored, stored_config
 from bara.ledger import Books
 from bara.ledger.locks import is_held
@@ -71,7 +72,8 @@ class RunIndex:
 
     def _take(self, look: "Future[RunView]", name: str, path: Path) -> None:
         view = self._views.get(name) or self._views.setdefault(
-            name, RunView(name, self._place(name), lambda: _books(path), lambda: is_held(path))
+            name,
+            RunView(name, self._place(name), lambda: _books(path), lambda: is_held(path), lambda: self._result(path)),
         )
         try:
             view.refresh(FRESH)
@@ -79,6 +81,14 @@ class RunIndex:
             look.set_exception(error)
         else:
             look.set_result(view)
+
+    def _result(self, path: Path) -> Result | None:
+        """What a run came to; None where it left nothing that can be read."""
+        file = path / "result.json"
+        try:
+            return read_result(file) if self._inside(file) else None
+        except ConfigError:
+            return None
 
     def _place(self, name: str) -> str:
         return str(self._given if self.single else self._given / name)

@@ -9,6 +9,7 @@ from typing import Any, final
 
 from bara.dashboard._forecast import Extrapolation, Forecast, planned
 from bara.errors import BaraError, LedgerError
+from bara.experiments.results import Result
 from bara.ledger import Books
 from bara.ledger.progress import (
     ClosedRound,
@@ -36,6 +37,7 @@ class RunView:
         place: Its folder, as one writes it where the dashboard was started.
         books: Opens its books for reading.
         held: Whether a process has the run; None where that cannot be known.
+        result: What it came to, once that is there.
 
     Attributes:
         state: Where it stood when it was last looked at.
@@ -48,7 +50,12 @@ class RunView:
     """
 
     def __init__(
-        self, name: str, place: str, books: Callable[[], Books], held: Callable[[], bool | None] = lambda: None
+        self,
+        name: str,
+        place: str,
+        books: Callable[[], Books],
+        held: Callable[[], bool | None] = lambda: None,
+        result: Callable[[], Result | None] = lambda: None,
     ) -> None:
         self.name = name
         self.place = place
@@ -57,6 +64,8 @@ class RunView:
         self._held = held
         self._lock = threading.RLock()
         self._open = books
+        self._result = result
+        self._kept: tuple[str, float] | None = None
         self._looked = -math.inf
 
     @contextlib.contextmanager
@@ -97,6 +106,14 @@ class RunView:
             return changed or alone != before
 
     @property
+    def kept(self) -> tuple[str, float] | None:
+        """Which model is taken home and how good it is, once the run has ended and left its result."""
+        if self._kept is None and self.state is not None and self.state.ended is not None:
+            result = self._result()
+            self._kept = None if result is None else (str(result.kept), float(result.accuracy_kept))
+        return self._kept
+
+    @property
     def config(self) -> dict[str, Any]:
         """What the run was opened with."""
         return self.books.opening["config"]  # type: ignore[no-any-return]
@@ -119,6 +136,7 @@ class RunView:
         self.failures: list[FailedDelivery] = []
         self.newest: RoundDetails | None = None
         self.forecast: Forecast | None = None
+        self._kept = None
         self._extrapolation = Extrapolation(int(self.config.get("clients", {}).get("count", 2)))
 
     def _grow(self, found: State) -> None:

@@ -18,12 +18,15 @@ let lost = false;
 const tile = (label, big, small, bar) => h("div", { class: "tile" }, h("dt", {}, label), h("dd", {},
   h("span", { class: "big" }, big), bar && h("progress", { max: 1, value: bar.value, "aria-label": bar.label }), h("span", { class: "small" }, small)));
 
+const KEPT = { final: "the last one", average: "the average of the last ones", best: "the best on validation data" };
+
 function drawTiles() {
   const { glance: g, state } = run;
   const done = state.word === "finished";
   const pace = g.seconds_a_round && !done ? `, about ${duration(g.rounds_left * g.seconds_a_round)} at most` : "";
   const forecast = g.forecast
     ? tile("Forecast of the final accuracy", percent(g.forecast.accuracy), `${percent(g.forecast.low)} to ${percent(g.forecast.high)}, nine times in ten; by ${g.forecast.source}`)
+    : g.kept ? tile("The model you take home", percent(g.kept.accuracy), `${KEPT[g.kept.model] ?? g.kept.model}; best round ${percent(g.accuracy_best)}`)
     : tile("Best round", percent(g.accuracy_best), done ? "the run has ended: nothing is left to forecast" : "too few rounds for a forecast");
   get("tiles").replaceChildren(
     tile("Budget left", money(g.left), `${money(g.spent)} of ${money(g.budget)} spent`, { value: g.budget ? g.left / g.budget : 0, label: "Part of the budget that is left" }),
