@@ -1,4 +1,4 @@
-"""Writes README's table of results from the runs in docs/results/suite-report.csv.
+"""Writes README's table of results from the runs in docs/results.
 
 python scripts/readme_table.py
 """
@@ -6,39 +6,52 @@ python scripts/readme_table.py
 import runpy
 import sys
 from pathlib import Path
+from statistics import fmean
 
-from bara.experiments.suites import Standings, settings
+from bara.experiments.statistics import stratified
+from bara.experiments.suites import settings
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "README.md"
 START, END = "<!-- table: results -->\n", "<!-- end of table -->\n"
-SUITE = runpy.run_path(str(Path(__file__).with_name("suite_table.py")))
-runs, shown = SUITE["runs"], SUITE["shown"]
+MEMORY = runpy.run_path(str(Path(__file__).with_name("memory_table.py")))
+SUITE = MEMORY["SUITE"]
+accuracies, less, shown, row, head = (MEMORY[name] for name in ("accuracies", "less", "shown", "row", "head"))
 
 
 def lines():
-    """One row an allocator, the best first."""
-    suite, played = settings("report"), list(runs())
-    standings = Standings(suite, played, "accuracy_final")
-    baseline, seeds = standings.baseline, len({run.seed for run in played})
-    yield f"| {len(standings.settings)} of {len(suite)} settings, {seeds} paired seeds | final accuracy, % "
-    yield "| less `even` | of `even`'s error removed | less the best rival of each setting |\n|---|---|---|---|---|\n"
-    for one in sorted(map(standings.of, standings.allocators), key=lambda one: -one.final):
-        beside = ["", ""] if one.allocator == baseline else [shown(one.gain, signed=True), _percent(one.error_removed)]
-        cells = [f"`{one.allocator}`", f"{100 * one.final:.1f}", *beside, shown(one.over_rivals, signed=True)]
-        yield f"| {' | '.join(cells)} |\n"
+    """What even allocation reaches, what a memory makes of parts of the money, and what money alone can buy."""
+    played = MEMORY["runs"]("memory")
+    plain = accuracies(played, MEMORY["PLAIN"], 1.0, "accuracy_final")
+    planner = {}
+    for run in SUITE["runs"]():
+        if run.allocator == "planner":
+            planner.setdefault(run.setting, {})[run.seed] = run.accuracy_final
+    yield head(f"{len(plain)} settings, 5 paired seeds", "money", "accuracy, %", "less `even`", "of its error removed")
+    yield row("`even`, no memory", "all", _mean(plain), "", "")
+    yield row("`planner`, no memory", "all", *_beside(planner, plain))
+    for share, words in ((0.125, "an eighth"), (0.25, "a quarter"), (1.0, "all")):
+        yield row("`planner`, memory", words, *_beside(accuracies(played, MEMORY["OURS"], share), plain))
+    yield row("everybody in every round, no memory", "1.1 to 14 times", *_beside(MEMORY["everybody"](), plain))
 
 
-def _percent(part):
-    return f"{100 * part:.1f} %"
+def _beside(mine, plain):
+    gain = less(mine, plain)
+    skewed = [one.name for one in settings("report") if not one.iid]
+    error = fmean(fmean(gain[name]) / (1 - fmean(plain[name].values())) for name in skewed)
+    return _mean(mine), shown(stratified(list(gain.values())), signed=True), f"{100 * error:.1f} %"
+
+
+def _mean(runs):
+    return f"{100 * fmean(fmean(one.values()) for one in runs.values()):.1f}"
 
 
 def page():
     """The page with its table made anew."""
     before, rest = PAGE.read_text().split(START)
-    return before + START + "\n" + "".join(lines()) + "\n" + END + rest.split(END)[-1]
+    return before + START + "\n" + "\n".join(lines()) + "\n\n" + END + rest.split(END)[-1]
 
 
 if __name__ == "__main__":
     PAGE.write_text(page())
-    sys.stdout.write("".join(lines()))
+    sys.stdout.write("\n".join(lines()) + "\n")

@@ -106,7 +106,7 @@ def test_what_is_varied_is_told_apart_and_the_first_even_is_the_baseline():
 def test_a_report_has_the_frontier_and_the_comparison_with_all_of_the_money():
     results = [run(name, share, share / 2) for name in ("even", "<other>") for share in SHARES]
     page = comparison_report(results, "", "bara compare")
-    assert "needed for 50.0" in page
+    assert "needed for 50.0 %" in page
     assert "With 100 %" in page
     assert "part of the budget, %" in page
     assert "<other>" not in page

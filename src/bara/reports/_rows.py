@@ -37,7 +37,7 @@ def show_share(share: float, frontier: Frontier) -> str:
 def frontier_rows(frontier: Frontier) -> list[list[str]]:
     """Accuracy for each part of the budget, a head first, and what the baseline's accuracy costs each."""
     money = [f"{100 * share:g} %" for share in frontier.shares]
-    rows = [["allocator", *money, f"needed for {100 * frontier.goal:.1f}", "95 % interval"]]
+    rows = [["allocator", *money, f"needed for {100 * frontier.goal:.1f} %", "95 % interval"]]
     for name in frontier.names:
         found = frontier.needed(name)
         ends = () if found.low is None or found.high is None else (found.low, found.high)

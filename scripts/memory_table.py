@@ -1,0 +1,125 @@
+"""Writes the tables of docs/memory.md from the runs in docs/results/memory.csv and docs/results/outside.csv.
+
+python scripts/memory_table.py
+"""
+
+import csv
+import runpy
+import sys
+from pathlib import Path
+from statistics import fmean
+from types import SimpleNamespace
+
+from bara.experiments.frontier import Frontier
+from bara.experiments.statistics import estimate, stratified
+from bara.experiments.suites import settings
+from bara.reports._rows import frontier_rows
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "results"
+PAGE = ROOT / "docs" / "memory.md"
+SUITE = runpy.run_path(str(Path(__file__).with_name("suite_table.py")))
+shown, row, head = SUITE["shown"], SUITE["row"], SUITE["head"]
+PLAIN, OURS = "even, memory=off", "planner, memory=extrapolated"
+
+
+def runs(name):
+    """Every run of the file, with the part of its setting's whole budget that it had."""
+    with (RESULTS / f"{name}.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    whole = {}
+    for one in rows:
+        whole[one["setting"]] = max(whole.get(one["setting"], 0.0), float(one["budget"]))
+    return [
+        SimpleNamespace(
+            setting=one["setting"],
+            allocator=one["allocator"],
+            name=f"{one['allocator']}, {one['variant']}",
+            seed=int(one["seed"]),
+            share=float(one["budget"]) / whole[one["setting"]],
+            accuracy_final=float(one["accuracy_final"]),
+            accuracy_kept=float(one["accuracy_kept"]),
+        )
+        for one in rows
+    ]
+
+
+def accuracies(played, name, share, measure="accuracy_kept"):
+    """By setting, and by seed."""
+    found = {}
+    for one in played:
+        if (one.name, one.share) == (name, share):
+            found.setdefault(one.setting, {})[one.seed] = getattr(one, measure)
+    return found
+
+
+def less(mine, theirs, only=None):
+    """Differences paired by seed, a list for each setting."""
+    names = [name for name in theirs if name in mine and (only is None or name in only)]
+    return {name: [mine[name][seed] - theirs[name][seed] for seed in mine[name]] for name in names}
+
+
+def everybody():
+    """The final accuracy of everybody in every round, whatever that costs."""
+    found = {}
+    for run in SUITE["runs"]("unlimited"):
+        found.setdefault(run.setting, {})[run.seed] = run.accuracy_final
+    return found
+
+
+def worth():
+    """Setting by setting: even allocation with all of the money, and memory with parts of it."""
+    played = runs("memory")
+    plain = accuracies(played, PLAIN, 1.0, "accuracy_final")
+    shares = [0.125, 0.25, 0.5, 1.0]
+    ours = {share: accuracies(played, OURS, share) for share in shares}
+    shares = [share for share in shares if ours[share]]
+    skewed = {setting.name for setting in settings("report") if not setting.iid}
+    yield head("accuracy, %", "`even`, no memory, all", *(f"memory, {share:g}" for share in shares), "everybody")
+    for setting in plain:
+        all_in = everybody()[setting]
+        cells = [estimate(list(runs_of[setting].values())) for runs_of in (plain, *(ours[share] for share in shares))]
+        yield row(setting, *map(shown, cells), shown(estimate(list(all_in.values()))))
+    gains = [less(ours[share], plain) for share in shares]
+    yield row("*less `even`*", "", *(shown(stratified(list(gain.values())), signed=True) for gain in gains), "")
+    ahead = [f"{sum(fmean(one) > 0 for one in gain.values())} of {len(gain)}" for gain in gains]
+    yield row("*ahead of it*", "", *ahead, "")
+    errors = [
+        fmean(fmean(one) / (1 - fmean(plain[name].values())) for name, one in gain.items() if name in skewed)
+        for gain in gains
+    ]
+    yield row("*of its error removed, not IID, %*", "", *(f"{100 * error:+.1f}" for error in errors), "")
+    over = [stratified(list(less(ours[share], everybody()).values())) for share in shares]
+    yield row("*less everybody*", "", *(shown(one, signed=True) for one in over), "")
+
+
+def frontier(name):
+    """What was run at every part of the budget, over all settings."""
+    played = runs(name)
+    shares = {one.share for one in played}
+    places = {(one.name, one.share) for one in played}
+    whole = [one for one in played if all((one.name, share) in places for share in shares)]
+    titles, *rows = frontier_rows(Frontier(whole))
+    yield head(*titles)
+    for cells in rows:
+        yield row(*cells)
+
+
+TABLES = {"worth": worth, "outside": lambda: frontier("outside")}
+
+
+def page():
+    """The page with its tables made anew."""
+    text = PAGE.read_text()
+    for name, lines in TABLES.items():
+        start, end = f"<!-- table: {name} -->\n", "\n<!-- end of table -->"
+        before, rest = text.split(start)
+        _, after = rest.split(end, 1)
+        text = f"{before}{start}\n" + "\n".join(lines()) + f"\n{end}{after}"
+    return text
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
+    for lines in TABLES.values():
+        sys.stdout.write("\n".join(lines()) + "\n\n")
