@@ -28,11 +28,15 @@ def lines():
         if run.allocator == "planner":
             planner.setdefault(run.setting, {})[run.seed] = run.accuracy_final
     yield head(f"{len(plain)} settings, 5 paired seeds", "money", "accuracy, %", "less `even`", "of its error removed")
-    yield row("`even`, no memory", "all", _mean(plain), "", "")
-    yield row("`planner`, no memory", "all", *_beside(planner, plain))
+    yield row("`even`, no memory, last model", "all", _mean(plain), "", "")
+    kept = accuracies(played, MEMORY["PLAIN"], 1.0)
+    yield row("`even`, no memory, kept model", "all", *_beside(kept, plain))
+    yield row("`planner`, no memory, last model", "all", *_beside(planner, plain))
     for share, words in ((0.125, "an eighth"), (0.25, "a quarter"), (1.0, "all")):
-        yield row("`planner`, memory", words, *_beside(accuracies(played, MEMORY["OURS"], share), plain))
-    yield row("everybody in every round, no memory", "1.1 to 14 times", *_beside(MEMORY["everybody"](), plain))
+        yield row("`planner`, memory, kept model", words, *_beside(accuracies(played, MEMORY["OURS"], share), plain))
+    yield row(
+        "everybody in every round, no memory, last model", "1.1 to 14 times", *_beside(MEMORY["everybody"](), plain)
+    )
 
 
 def _beside(mine, plain):

@@ -17,7 +17,7 @@ body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
 h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin: 1.5rem 0 .3rem; }
 .facts { display: flex; flex-wrap: wrap; gap: .5rem 2.5rem; }
 .facts div span { display: block; color: var(--soft); font-size: .85rem; } .facts b { font-size: 1.5rem; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 0 2rem; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(26rem, 100%), 1fr)); gap: 0 2rem; }
 .figures svg, .print svg { width: 100%; height: auto; } .figures svg text { fill: var(--soft); font-size: 11px; }
 .print { max-width: 46rem; background: #fff; }
 polyline { fill: none; stroke: var(--c); stroke-width: 1.8; } .grid { stroke: var(--rule); }
