@@ -12,10 +12,10 @@ from flwr.serverapp.strategy import Result, Strategy
 
 from bara.errors import ConfigError
 from bara.experiments.config import FLOWER_APP, Config
-from bara.experiments.factory import KEPT, build_allocator, build_mechanism, keeping
+from bara.experiments.factory import build_allocator, build_mechanism, keeping
 from bara.experiments.run_folder import RunFolder
 from bara.experiments.runs import run
-from bara.experiments.sections import ClientsSection, DataSection, TrainingSection
+from bara.experiments.sections import KEPT, ClientsSection, DataSection, TrainingSection
 from bara.flower._evaluation import EvaluateFunction
 from bara.flower._federation import FlowerFederation
 from bara.flower._options import ServerOptions, engine_options
