@@ -122,12 +122,11 @@ def test_a_market_goes_on_from_stored_records_and_a_stored_award(make_federation
 def test_a_client_that_failed_backs_off_longer_each_time_until_it_delivers():
     backoff = Backoff()
 
-    def tell(round_number, delivered=(), void=()):
+    def tell(round_number, delivered=(), void=(), blameless=()):
         awarded = AwardedRound.of(Purse(10, 99, 0, round_number), Offer.skip(), bid_price_first().menu(make_bids()))
         object.__setattr__(awarded, "award", _award((*delivered, *void)))
-        backoff.tell(
-            awarded.settle(Delivery(Evaluation(0.1), dict.fromkeys(delivered, Evidence()), dict.fromkeys(void, "x")))
-        )
+        came, stayed = dict.fromkeys(delivered, Evidence()), dict.fromkeys(void, "x")
+        backoff.tell(awarded.settle(Delivery(Evaluation(0.1), came, stayed, blameless=tuple(blameless))))
 
     tell(1, void=["eve"])
     assert [backoff.away(t) for t in (2, 3)] == [{"eve"}, set()]
@@ -138,6 +137,8 @@ def test_a_client_that_failed_backs_off_longer_each_time_until_it_delivers():
     tell(11, delivered=["eve"])
     tell(12, void=["eve"])
     assert [len(backoff.away(t)) for t in (13, 14)] == [1, 0]
+    tell(14, void=["ann", "eve"], blameless=["ann"])
+    assert backoff.away(15) == {"eve"}  # who was never asked has not failed
 
 
 def test_a_cheap_client_that_never_delivers_does_not_win_for_ever(make_federation):

@@ -59,3 +59,7 @@ class NoBooksError(LedgerError):
 
 class RunStoppedError(BaraError, RuntimeError):
     """A run that stopped between rounds with its books closed, and how to go on."""
+
+
+class PausedError(RunStoppedError):
+    """A run that stopped because an operator paused it, or must say yes or no first."""

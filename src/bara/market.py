@@ -23,7 +23,7 @@ class Backoff:
         """Learn who failed and who came back."""
         for client in record.delivery.delivered:
             self._failures.pop(client, None)
-        for client in record.delivery.void:
+        for client in record.delivery.failed:
             failures = self._failures.get(client, 0)
             self._until[client] = record.round + 2 ** min(failures, 30)
             self._failures[client] = failures + 1

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,7 @@ def test_the_example_runs_with_flwr_run_in_simulation(marked):
     assert set(told["payments"]) <= {f"client-{i}" for i in range(5)}
     assert told["history"][-1]["accuracy"] > told["history"][0]["accuracy"] + 0.2
     assert told["spent"] == pytest.approx(sum(told["payments"].values()))
+    app = tomllib.loads((marked / "run" / "config.toml").read_text())["app"]
+    assert (app["name"], app["strategy"], app["run_config"]["num-server-rounds"]) == ("bara/bara-digits", "FedAvg", 3)
+    assert app["fab_hash"]
+    assert int(app["run_id"])

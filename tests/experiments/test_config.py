@@ -114,3 +114,9 @@ def test_stored_configurations_and_the_papers_presets_have_none_unless_they_say_
 def test_a_step_is_not_learned_from_what_is_reported():
     with pytest.raises(ConfigError, match="learns from validation data"):
         Config.load(None, ["training.memory=extrapolated", "data.held_out=same"])
+
+
+def test_only_a_flower_app_says_whose_run_it_is():
+    with pytest.raises(ConfigError, match="only a Flower app's server may say"):
+        Config.parse({"app": {"name": "me/digits"}})
+    assert "app" not in Config().model_dump()

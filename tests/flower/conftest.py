@@ -1,5 +1,7 @@
 """A grid in this process: nodes that answer at once, and misbehave as they are told."""
 
+import logging
+
 import numpy as np
 import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
@@ -37,14 +39,15 @@ class LocalGrid(Grid):
         self.mishaps = {}
         self.pushed = []
         self.arrived = []
+        self._run = None
         self._replies = {}
 
     def set_run(self, run):
-        pass
+        self._run = run
 
     @property
     def run(self):
-        return None
+        return self._run
 
     def create_message(self, *args, **options):
         raise NotImplementedError
@@ -127,9 +130,9 @@ def _asked(reply):
     return asked
 
 
-def walking_app(prices=None):
+def walking_app(prices=None, samples=None, mods=None):
     """Clients that ask 1, 2, 3, ... and move the model's numbers by their own number plus one."""
-    app = ClientApp()
+    app = ClientApp(mods=mods)
 
     def price(_round, context):
         part = context.node_config["partition-id"]
@@ -141,7 +144,7 @@ def walking_app(prices=None):
     def train(message, context):
         part = context.node_config["partition-id"]
         moved = {name: Array(one.numpy() + part + 1) for name, one in message.content["arrays"].items()}
-        metrics = MetricRecord({"num-examples": 10 * (part + 1)})
+        metrics = MetricRecord({"num-examples": samples or 10 * (part + 1)})
         return Message(RecordDict({"arrays": ArrayRecord(moved), "metrics": metrics}), reply_to=message)
 
     @app.evaluate()
@@ -190,6 +193,14 @@ def without_ray(monkeypatch):
 
 
 @pytest.fixture
+def logged(caplog, monkeypatch):
+    """What Flower's log says."""
+    monkeypatch.setattr(logging.getLogger("flwr"), "propagate", True)
+    caplog.set_level(logging.INFO, "flwr")
+    return caplog
+
+
+@pytest.fixture
 def grid():
     return LocalGrid(walking_app(), 5)
 
@@ -208,7 +219,7 @@ def federate(grid):
             model or start_model(),
             evaluate,
             options=ServerOptions(**options),
-            orders=lambda _r, _a: config,
+            train_config=config,
         )
 
     return make

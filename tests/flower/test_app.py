@@ -1,7 +1,6 @@
 """A Flower app's server under a budget: `bara.flower.start`, with the run's folder, ledger and resume."""
 
 import json
-import logging
 import re
 
 import numpy as np
@@ -11,7 +10,7 @@ from flwr.serverapp.strategy import FedAdam, FedAvg, FedMedian
 from typer.testing import CliRunner
 
 from bara.cli import app as program
-from bara.errors import ConfigError, LedgerError, RunStoppedError
+from bara.errors import ConfigError, LedgerError
 from bara.experiments.run_folder import RunFolder
 from bara.federations.checkpoints import load, save
 from bara.flower import start
@@ -162,14 +161,12 @@ def test_a_mechanism_that_learns_quality_measures_it_on_the_servers_data(tmp_pat
     assert evidence.loss_before > evidence.loss_after > 0
 
 
-def test_a_run_goes_on_as_it_was_opened_and_says_so_when_the_app_says_otherwise(tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(logging.getLogger("flwr"), "propagate", True)
+def test_a_run_goes_on_as_it_was_opened_and_says_so_when_the_app_says_otherwise(tmp_path, logged):
     begin(tmp_path / "run")
-    with caplog.at_level(logging.WARNING, "flwr"):
-        begin(tmp_path / "run")
-        assert "goes on as configured" not in caplog.text
-        begin(tmp_path / "run", **{"bara.budget.total": 400})
-    assert "goes on as configured when it began" in caplog.text
+    begin(tmp_path / "run")
+    assert "goes on as configured" not in logged.text
+    begin(tmp_path / "run", **{"bara.budget.total": 400})
+    assert "goes on as configured when it began" in logged.text
     assert account(tmp_path / "run")[0].opened_with == 40_000_000
 
 
@@ -180,11 +177,11 @@ def test_bara_itself_cannot_go_on_with_an_apps_run_and_says_who_can(tmp_path):
     assert "this run belongs to a Flower app; start it with `flwr run`" in done.output
 
 
-def test_an_award_that_needs_approval_ends_the_app_and_once_approved_is_trained(tmp_path):
+def test_an_award_that_needs_approval_ends_the_app_and_once_approved_is_trained(tmp_path, logged):
     keys = {"bara.ledger.approve-above": 5, "bara.budget.max-rounds": 1}
     before, after = LocalGrid(walking_app(), 5), LocalGrid(walking_app(), 5)
-    with pytest.raises(RunStoppedError, match=r"round 1 promises 12.00, above ledger.approve_above = 5.00"):
-        begin(tmp_path / "run", grid=before, **keys)
+    begin(tmp_path / "run", grid=before, **keys)
+    assert "round 1 promises 12.00, above ledger.approve_above = 5.00" in logged.text
     assert account(tmp_path / "run")[0].spent == 0
     approved = CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "approve", "1"])
     assert approved.output == "round 1 is approved; train it with: flwr run\n"
@@ -193,7 +190,7 @@ def test_an_award_that_needs_approval_ends_the_app_and_once_approved_is_trained(
     assert account(tmp_path / "run")[0].spent == 12_000_000
 
 
-def test_a_pause_ends_the_app_before_its_next_round_and_it_goes_on_where_it_was(tmp_path, monkeypatch):
+def test_a_pause_ends_the_app_before_its_next_round_and_it_goes_on_where_it_was(tmp_path, monkeypatch, logged):
     def paused(self, round, award):  # noqa: A002
         if round == 2:
             told.append(CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "pause"]).output)
@@ -202,8 +199,9 @@ def test_a_pause_ends_the_app_before_its_next_round_and_it_goes_on_where_it_was(
     told, trained = [], FlowerFederation.train
     with monkeypatch.context() as patched:
         patched.setattr(FlowerFederation, "train", paused)
-        with pytest.raises(RunStoppedError, match="paused"):
-            begin(tmp_path / "run")
+        result = begin(tmp_path / "run")
+    assert "paused by the operator before round 3; the books are closed, and the same `flwr run` goes on" in logged.text
+    assert set(result.evaluate_metrics_serverapp) == {0, 1, 2}
     assert told == ["paused before its next round; continue with: flwr run\n"]
     assert len(account(tmp_path / "run")[1]) == 1 + 2  # the initial model, and two rounds
     begin(tmp_path / "run")

@@ -270,10 +270,12 @@ def test_a_strategy_that_takes_nothing_pays_nobody(federate):
 
     federation = federate(Picky(fraction_evaluate=0.0))
     federation.bids(1)
-    assert federation.train(1, award(0)).void == {"client-0": "the strategy took no update this round"}
+    delivery = federation.train(1, award(0))
+    assert delivery.void == {"client-0": "the strategy took no update this round"}
+    assert delivery.blameless == ("client-0",)
 
 
-def test_a_winner_that_the_strategy_leaves_out_is_void(federate):
+def test_a_winner_that_the_strategy_leaves_out_is_not_paid_and_not_to_blame(federate):
     class Cyclic(FedAvg):
         def configure_train(self, server_round, arrays, config, grid):
             return list(super().configure_train(server_round, arrays, config, grid))[:1]
@@ -282,7 +284,8 @@ def test_a_winner_that_the_strategy_leaves_out_is_void(federate):
     federation.bids(1)
     delivery = federation.train(1, award(0, 1))
     assert len(delivery.delivered) == 1
-    assert list(delivery.void.values()) == ["the strategy sent it nothing"]
+    assert list(delivery.void.values()) == ["not asked by Cyclic, which trains with fewer than all winners"]
+    assert delivery.blameless == tuple(delivery.void)
 
 
 def test_an_outlier_is_refused_where_the_mechanism_says_so(federate, grid):

@@ -13,6 +13,7 @@ from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.ledger import Books, Store, verify
 from bara.ledger import _schema as schema
 from bara.ledger._reading import stored_page
+from bara.ledger.operators import top_up
 from bara.mechanisms import bid_price_first
 from bara.records import Plan
 
@@ -52,6 +53,30 @@ def test_a_promise_that_is_not_settled_is_found_again(open_books, play_into):
     assert isinstance(last, AwardedRound)
     stored = Books.find(books.store).awarded()
     assert (stored.award, stored.purse, stored.offer) == (last.award, last.purse, last.offer)
+
+
+def test_who_was_not_to_blame_is_read_back(open_books, play_into):
+    books = open_books()
+    *_, last = play_into(books, steps=4)
+    void = dict.fromkeys(last.award.clients, "not asked")
+    lived = last.settle(Delivery(Evaluation(0.5), {}, void, blameless=last.award.clients[1:]))
+    books.record(lived)
+    *_, stored = books.history()
+    same(stored, lived)
+    assert stored.delivery.failed == last.award.clients[:1]
+    assert verify(books).ok
+
+
+def test_books_are_untouched_until_somebody_is_promised_something(open_books, play_into):
+    books = open_books()
+    assert books.is_untouched()
+    play_into(books, steps=1)
+    assert books.is_untouched()
+    top_up(books, 1)
+    assert not books.is_untouched()
+    promised = open_books("promised")
+    play_into(promised, steps=2)
+    assert not promised.is_untouched()
 
 
 def test_a_round_takes_two_commits(open_books, play_into):

@@ -26,7 +26,7 @@ def spend(budget):
     return Offer.spend(int(budget * 1e6))
 
 
-def teach(mechanism, bids, losses, round_number=1, void=()):
+def teach(mechanism, bids, losses, round_number=1, void=(), blameless=()):
     """Tell the mechanism of a round in which these clients delivered with these losses before and after."""
     purse = Purse(10**12, 100, round=round_number)
     everyone = [*losses, *void]
@@ -34,7 +34,7 @@ def teach(mechanism, bids, losses, round_number=1, void=()):
     award = Award(tuple(everyone), (1,) * len(everyone))
     awarded = AwardedRound(purse, Offer.recruit(9), bids, menu.costs, award)
     evidence = {c: Evidence(10, before, after) for c, (before, after) in losses.items()}
-    record = awarded.settle(Delivery(Evaluation(0.5), evidence, dict.fromkeys(void, "gone")))
+    record = awarded.settle(Delivery(Evaluation(0.5), evidence, dict.fromkeys(void, "gone"), blameless=blameless))
     mechanism.tell(record)
     return record
 
@@ -109,6 +109,13 @@ def test_rrafl_pays_reputation_times_the_first_losers_unit_price():
     teach(rrafl, bids, {"ann": (1.0, 0.5), "bob": (1.0, 0.75)}, void=("cat",))
     assert rrafl.reputation(bids).tolist() == [0.75, 0.5, 0.25]
     assert units(rrafl.menu(bids).award(Offer.recruit(2), RICH)) == {"bob": 2, "ann": 3}
+
+
+def test_rrafl_thinks_no_less_of_who_was_never_asked():
+    rrafl = Rrafl(smoothing=0.5)
+    bids = Bids.of({"ann": 3, "bob": 1, "cat": 1})
+    teach(rrafl, bids, {"ann": (1.0, 0.5)}, void=("bob", "cat"), blameless=("bob",))
+    assert rrafl.reputation(bids).tolist() == [0.75, 0.5, 0.25]
 
 
 # --- FMore ---------------------------------------------------------------------------------------

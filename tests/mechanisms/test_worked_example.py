@@ -42,6 +42,18 @@ def test_quality_per_price_pays_in_proportion_to_quality():
     assert units(menu.award(Offer.recruit(4), RICH)) == {"ann": 12, "bob": 2, "dan": 10, "cat": 2}
 
 
+def test_equals_are_ranked_by_the_column_that_settles_ties():
+    """As above, but dan goes before bob and eve before cat; of equal prices the lower number wins, at the same cost."""
+    quality = {"ann": 6, "bob": 1, "cat": 1, "dan": 5, "eve": 2}
+    tie = {"ann": 1, "bob": 5, "cat": 4, "dan": 2, "eve": 3}
+    menu = QualityAuction(quality="samples").menu(Bids.of(PRICES, samples=quality, tie=tie))
+    assert menu.award(Offer.recruit(4), RICH).clients == ("ann", "dan", "bob", "eve")
+    equal = bid_price_first().menu(Bids.of(dict.fromkeys(PRICES, 1), tie=tie))
+    assert units(equal.award(Offer.recruit(3), RICH)) == {"ann": 1, "dan": 1, "eve": 1}
+    capped = AFL(reserve=2).menu(Bids.of(dict.fromkeys(PRICES, 1), tie=tie))
+    assert capped.award(Offer.recruit(2), RICH).clients == ("ann", "dan")
+
+
 def test_payments_round_down_to_the_micro_unit():
     """ann is paid 1 * 1 / 3 = 0.333333 (3), which is still at least the 0.1 she asked."""
     bids = Bids.of({"ann": "0.1", "bob": 1}, samples={"ann": 1, "bob": 3})

@@ -93,3 +93,10 @@ def test_what_the_caller_does_to_its_own_array_does_not_reach_the_record():
 def test_a_name_that_no_ledger_can_hold_is_refused(name):
     with pytest.raises(InvalidBidError, match=r"a client is named .*; required is a text"):
         Bids.of({"ann": 1, name: 1})
+
+
+def test_ties_are_settled_by_name_unless_a_column_says_otherwise():
+    assert Bids.of({"bob": 1, "ann": 1}).preference is None
+    bids = Bids.of({"ann": 1, "bob": 1, "cat": 1}, tie={"ann": 3, "bob": 1, "cat": 2})
+    assert [bids.clients[i] for i in bids.preference] == ["bob", "cat", "ann"]
+    assert [bids.without(["bob"]).clients[i] for i in bids.without(["bob"]).preference] == ["cat", "ann"]

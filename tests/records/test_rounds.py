@@ -93,3 +93,11 @@ def test_a_round_without_an_accuracy_is_refused():
 
 def test_a_reason_that_no_ledger_can_hold_is_kept_as_far_as_it_can_be():
     assert Delivery(Evaluation(0.5), void={"ann": "half \ud800 and \0"}).void == {"ann": "half \ufffd and \ufffd"}
+
+
+def test_only_who_is_void_can_be_blameless():
+    evaluation = Evaluation(0.5)
+    delivery = Delivery(evaluation, {}, {"ann": "not asked", "bob": "gone"}, blameless=("ann",))
+    assert delivery.failed == ("bob",)
+    with pytest.raises(InvalidRecordError, match="client 'cat' is blameless; required is that it is void"):
+        Delivery(evaluation, {}, {"ann": "gone"}, blameless=("cat",))

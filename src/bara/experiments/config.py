@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import tomli_w
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from bara.errors import BaraError, ConfigError, InvalidMoneyError, InvalidRecordError
 from bara.experiments.sections import (
+    KEPT,
     AllocatorSection,
+    AppSection,
     BudgetSection,
     ClientsSection,
     DataSection,
@@ -48,6 +50,19 @@ class Config(Section):
     data: DataSection = DataSection()
     training: TrainingSection = TrainingSection()
     ledger: LedgerSection = LedgerSection()
+    app: AppSection | None = None
+
+    @model_serializer(mode="wrap")
+    def _what_counts(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A Flower app decides its data, its clients and its training by itself: our defaults say nothing of them."""
+        tree: dict[str, Any] = dump(self)
+        if self.app is None:
+            del tree["app"]
+        if self.federation.engine == FLOWER_APP:
+            del tree["data"]
+            tree["clients"] = {"count": self.clients.count}
+            tree["training"] = {key: tree["training"][key] for key in KEPT}
+        return tree
 
     @classmethod
     def load(cls, path: Path | None = None, changes: Sequence[str] = ()) -> Self:
@@ -78,6 +93,8 @@ class Config(Section):
             if config.federation.engine in OURS:
                 config.clients.check()
                 config.training.check()
+            if config.app is not None and config.federation.engine != FLOWER_APP:
+                raise ConfigError("app is set, which only a Flower app's server may say of its run")
             if config.training.memory == "extrapolated" and config.data.held_out == "same":
                 raise ConfigError(
                     'training.memory = "extrapolated" learns from validation data, and data.held_out = "same" has no '
@@ -92,7 +109,8 @@ class Config(Section):
     @property
     def dataset(self) -> str:
         """What is learned, by name."""
-        return self.data.name if self.federation.engine in WITH_DATA else self.federation.engine
+        app = self.app.name.rpartition("/")[2] if self.app else ""
+        return self.data.name if self.federation.engine in WITH_DATA else app or self.federation.engine
 
     def purse(self) -> Purse:
         """The full purse."""

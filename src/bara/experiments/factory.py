@@ -8,7 +8,7 @@ import numpy as np
 from bara.allocators import ALLOCATORS
 from bara.errors import ConfigError
 from bara.experiments.config import FLOWER_APP, Config
-from bara.experiments.sections import ClientsSection
+from bara.experiments.sections import KEPT, ClientsSection
 from bara.federations.bidding import Bidders, Strategy
 from bara.federations.costs import Distribution, PrivacyCosts, valuations
 from bara.federations.server_state import Keeping
@@ -69,10 +69,6 @@ def build_federation(
     if requirements is None:
         requirements = requirements_of(build_mechanism(config))
     return FEDERATIONS.build(config.federation.engine, config=config, folder=folder, requirements=requirements)
-
-
-KEPT = ("memory", "forget_after", "average_last")
-"""Keys of `training` that are the server's own, whoever trains."""
 
 
 def keeping(config: Config, folder: Path | None) -> Keeping:

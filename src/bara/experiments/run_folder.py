@@ -7,7 +7,7 @@ import os
 import shlex
 import tomllib
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -131,6 +131,21 @@ class RunFolder(contextlib.ExitStack):
         self.read_books()
         return self._hold()
 
+    def put_aside(self) -> Path | None:
+        """Make room for a new run: one that has promised nothing moves beside its place; None where it has, and stays.
+
+        Its books stay whole. Those on a server cannot move: their run goes on as it was opened.
+        """
+        if self.config.ledger.url is not None:
+            return None
+        with only_process(self.path):
+            if not self._is_untouched():
+                return None
+            free = (self.path.with_name(f"{self.path.name}.{number}") for number in count(1))
+            place = next(path for path in free if not path.exists())
+            self.path.rename(place)
+        return place
+
     def finish(self, result: Result, report: str) -> dict[str, str]:
         """Write the result and the report; returns what is where."""
         write_whole(self.path / "report.html", [report])
@@ -180,6 +195,14 @@ class RunFolder(contextlib.ExitStack):
                 "those back, or say in config.toml (ledger.url) where they are"
             )
         write_whole(path, [f"{books.store.place}\n{first}\n"])
+
+    def _is_untouched(self) -> bool:
+        try:
+            books = read_books(self.path / "ledger.db")
+        except NoBooksError:
+            return not self._opened()
+        with contextlib.closing(books.store):
+            return books.is_untouched()
 
     def _opened(self) -> str:
         """What the folder says of where its books were opened, and how they begin; nothing before that."""

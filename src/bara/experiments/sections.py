@@ -162,6 +162,22 @@ class TrainingSection(Section):
         return {key: value for key, value in tree.items() if key != "precision"}
 
 
+KEPT = ("memory", "forget_after", "average_last")
+"""Keys of `training` that are the server's own, whoever trains."""
+
+
+class AppSection(Section):
+    """Whose run it is, where a Flower app's server plays it: written by `bara.flower.start`, not by a person."""
+
+    name: str = Field("", description="the app, as publisher/name; empty where Flower does not say")
+    fab_hash: str = Field("", description="what Flower calls the app's code; empty where it does not say")
+    run_id: str = Field("", description="Flower's own number of the run that began it")
+    strategy: str = Field("", description="its class, and those it wraps, outermost first")
+    parameters: dict[str, Any] = Field(default_factory=dict, description="what the strategy was made with")
+    model: str = Field("", description="how many arrays and numbers the model has, and a digest of names and shapes")
+    run_config: dict[str, Any] = Field(default_factory=dict, description="the app's own keys, those of bara left out")
+
+
 class MechanismSection(Named):
     """Who is recruited and what they are paid."""
 

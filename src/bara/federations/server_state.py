@@ -5,7 +5,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import final
+from types import MappingProxyType
+from typing import Any, final
 
 from bara.errors import TrainingError
 from bara.faults import point
@@ -89,14 +90,14 @@ class ServerState:
 
     # --- checkpoints -----------------------------------------------------------------------------
 
-    def save(self, round: int, own: Arrays) -> None:  # noqa: A002
-        """Save a checkpoint: these arrays, and the models and updates that going on needs."""
+    def save(self, round: int, own: Arrays, words: Mapping[str, Any] = MappingProxyType({})) -> None:  # noqa: A002
+        """Save a checkpoint: these arrays and words, and the models and updates that going on needs."""
         pieces: dict[str, Callable[[], Arrays]] = {
             round_name(number): partial(named, self._prefix, model)
             for number, model in self._models.by_round.items()
             if number != round
         }
-        extra = {}
+        extra = dict(words)
         if self.memory is not None:
             extra["memory"] = self.memory.state()
             pieces |= self.memory.pieces()

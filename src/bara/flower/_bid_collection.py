@@ -2,30 +2,55 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import final
 
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 
-from bara.errors import InvalidBidError, RunStoppedError
+from bara.errors import ConfigError, InvalidBidError, RunStoppedError
 from bara.flower import _bid_messages as bid_messages
-from bara.flower._exchange import ask
+from bara.flower._exchange import TOO_LATE, ask
 from bara.flower._options import ServerOptions
-from bara.flower.identity import Directory
-from bara.records import MAX_MONEY, Bids
+from bara.flower.identity import By, Directory, client_of_key
+from bara.randomness import stream
+from bara.records import MAX_MONEY, TIE, Bids
 
 log = logging.getLogger("flwr")
 
 
+@final
+class Attendance:
+    """Says who is there while a server waits for nodes, whenever that changes.
+
+    Args:
+        wanted: How many it waits for.
+        by: What nodes are known by.
+    """
+
+    def __init__(self, wanted: int, by: By) -> None:
+        self._wanted = wanted
+        self._by = by
+        self._shown: list[str] | None = None
+
+    def show(self, nodes: Iterable[NodeInfo]) -> None:
+        """Say it, if it is news and not all of them."""
+        names = sorted(client_of_key(n.public_key) if self._by == "key" else f"node {n.node_id}" for n in nodes)
+        if names != self._shown and len(names) < self._wanted:
+            log.info("bara: waits for %d nodes; there are: %s", self._wanted, ", ".join(names) or "none yet")
+        self._shown = names
+
+
 def connected(grid: Grid, options: ServerOptions) -> dict[int, NodeInfo]:
     """The nodes that are there; waits for the fewest without which no round begins."""
-    begun = time.monotonic()
+    begun, attendance = time.monotonic(), Attendance(options.fewest, options.known_by)
     while len(found := list(grid.get_nodes())) < options.fewest:
         if time.monotonic() - begun >= options.patience:
             raise RunStoppedError(
                 f"{len(found)} nodes are connected after {options.patience:g} seconds; required are {options.fewest}"
             )
+        attendance.show(found)
         time.sleep(min(1.0, options.patience))
     return {node.node_id: node for node in found}
 
@@ -73,10 +98,29 @@ class BidCollection:
                 problems[node] = str(error)
         for node, problem in problems.items():
             log.warning("round %d: node %d is not in the menu: %s", round, node, problem)
+        self._check_turnout(round, len(nodes), problems)
         clients = self._directory.read(nodes.values(), opened)
-        return self._joined({client: opened[node] for client, node in clients.items() if node in opened})
+        return self._joined(round, {client: opened[node] for client, node in clients.items() if node in opened})
 
-    def _joined(self, opened: Mapping[str, bid_messages.Opened]) -> Bids:
+    def _check_turnout(self, round: int, nodes: int, problems: Mapping[int, str]) -> None:  # noqa: A002
+        """End a run that nobody answers from the start; warn where most come too late."""
+        if round == 1 and nodes and len(problems) == nodes:
+            usual = Counter(problems.values()).most_common(1)[0][0]
+            raise ConfigError(
+                f"none of {nodes} nodes answered when asked for a bid ({usual}); client_app.py must call "
+                "`answer_bids(app, ...)`, and bara.federation.bid-seconds must be long enough"
+            )
+        late = sum(reason.startswith(TOO_LATE) for reason in problems.values())
+        if 2 * late > nodes:
+            log.warning(
+                "bara: round %d: %d of %d nodes did not bid within %g seconds; raise bara.federation.bid-seconds",
+                round,
+                late,
+                nodes,
+                self._options.bid_seconds,
+            )
+
+    def _joined(self, round: int, opened: Mapping[str, bid_messages.Opened]) -> Bids:  # noqa: A002
         """The bids with the columns the mechanism wants, and those that all of them carry."""
         wanted = set(self._options.columns)
         bidding = {c: bid for c, bid in opened.items() if bid.price is not None and bid.columns.keys() >= wanted}
@@ -86,5 +130,8 @@ class BidCollection:
         carried = [set(bid.columns) for bid in bidding.values()]
         common = set.intersection(*carried) if carried else wanted
         clients = tuple(bidding)
-        columns = {name: [bidding[client].columns[name] for client in clients] for name in sorted(common)}
+        columns = {name: [bidding[client].columns[name] for client in clients] for name in sorted(common - {TIE})}
+        if self._options.seed is not None:
+            places = stream(self._options.seed, "ties", round).permutation(len(clients))
+            columns[TIE] = [float(place + 1) for place in places]
         return Bids(clients, [bidding[client].price for client in clients], columns)  # type: ignore[arg-type]

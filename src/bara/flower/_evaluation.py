@@ -1,5 +1,6 @@
-"""How good a model is: by the server's own function, or by the strategy's evaluation on clients."""
+"""How good a model is: by the strategy's evaluation on clients, by the server's own function, or by both."""
 
+import logging
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, final
@@ -17,18 +18,24 @@ from bara.records import Evaluation
 EvaluateFunction = Callable[[int, ArrayRecord], MetricRecord | None]
 """What `Strategy.start` takes as `evaluate_fn`."""
 
+Metrics = MetricRecord | None
+
+log = logging.getLogger("flwr")
+
 
 @final
 class Evaluator:
-    """Evaluates models and writes what it learns into Flower's result.
+    """Evaluates models as Flower's loop does, and writes what it learns into Flower's result.
 
     Args:
-        grid: Where clients evaluate, if the server does not.
+        grid: Where clients evaluate, if the strategy has them do so.
         strategy: Has them evaluate.
-        function: The server's own evaluation; None where it has no data.
+        function: The server's own evaluation; None where it has no data. Where both tell the metric that decides, the
+            server's counts.
         config: Sent with evaluation messages.
         options: Which metric decides, and how long clients may take.
         result: Where metrics are written down.
+        last: What was known of the model before; it stands for a model that nobody evaluates.
     """
 
     def __init__(
@@ -39,6 +46,7 @@ class Evaluator:
         config: ConfigRecord,
         options: ServerOptions,
         result: Result,
+        last: Evaluation | None = None,
     ) -> None:
         self._grid = grid
         self._strategy = strategy
@@ -46,10 +54,31 @@ class Evaluator:
         self._config = config
         self._options = options
         self._result = result
+        self._last = last or Evaluation(0.0)
 
     def __call__(self, round: int, model: ArrayRecord) -> Evaluation:  # noqa: A002 - a round is a round
-        """The model after that round."""
-        metrics, accuracy = self._metrics(round, model), self._options.accuracy
+        """The model after that round; of the initial one Flower asks the server alone, which may not say enough."""
+        told = self._by_clients(round, model) if round else None
+        central = None if self._function is None else self._function(round, model)
+        note(self._result.evaluate_metrics_serverapp, round, central, "MetricRecord")
+        decides = central is not None and self._options.accuracy in central
+        if not (round or decides):
+            told = self._by_clients(round, model)
+        told = central if decides else told or central
+        if told is not None:
+            self._last = self._read(round, told)
+        else:
+            accuracy = self._last.accuracy
+            log.warning("bara: nobody evaluates the model of round %d; an accuracy of %g stands", round, accuracy)
+        return self._last
+
+    def measure(self, round: int, model: ArrayRecord) -> Evaluation:  # noqa: A002
+        """Any model, by the server's own function if it has one; nothing is written down."""
+        told = self._function(round, model) if self._function else self._on_clients(round, model)
+        return self._last if told is None else self._read(round, told)
+
+    def _read(self, round: int, metrics: Mapping[str, Any]) -> Evaluation:  # noqa: A002
+        accuracy = self._options.accuracy
         told = {key: metrics[key] for key in (accuracy, "loss", "test-accuracy", "test-loss") if key in metrics}
         broken = {key: value for key, value in told.items() if isinstance(value, float) and not math.isfinite(value)}
         if broken:
@@ -59,22 +88,51 @@ class Evaluator:
                 f"the evaluation tells {sorted(metrics)}; required is {accuracy!r}, from evaluate_fn or from the "
                 "clients' evaluation"
             )
+        reported = told.get("test-accuracy")
         return Evaluation(
-            told[accuracy], told.get("loss"), test_accuracy=told.get("test-accuracy"), test_loss=told.get("test-loss")
+            self._fraction(accuracy, told[accuracy]),
+            told.get("loss"),
+            test_accuracy=None if reported is None else self._fraction("test-accuracy", reported),
+            test_loss=told.get("test-loss"),
         )
 
-    def _metrics(self, round: int, model: ArrayRecord) -> Mapping[str, Any]:  # noqa: A002
-        if self._function is not None:
-            metrics, place = self._function(round, model), self._result.evaluate_metrics_serverapp
-        else:
-            metrics, place = self._on_clients(round, model), self._result.evaluate_metrics_clientapp
-        if metrics is None:
-            return {}
-        place[round] = metrics
-        return metrics
+    def _fraction(self, name: str, value: float) -> float:
+        """The metric as an accuracy: itself, or so that its log-odds are the logarithm of the metric, or minus it."""
+        better = self._options.better
+        if better == "higher":
+            return max(value, 0.0) / (1.0 + max(value, 0.0))
+        if better == "lower" and value >= 0:
+            return 1.0 / (1.0 + value)
+        if better is None and 0 <= value <= 1:
+            return value
+        most, hint = (
+            ("at least 0", "") if better else ("in [0, 1]", "; or set bara.federation.better to lower or higher")
+        )
+        raise ConfigError(f"the metric {name!r} must be {most}, got {value:g}{hint}")
 
-    def _on_clients(self, round: int, model: ArrayRecord) -> MetricRecord | None:  # noqa: A002
-        connected(self._grid, self._options)  # else a strategy would wait for ever
+    def _by_clients(self, round: int, model: ArrayRecord) -> Metrics:  # noqa: A002
+        told = self._on_clients(round, model)
+        note(self._result.evaluate_metrics_clientapp, round, told, "Aggregated MetricRecord")
+        return told
+
+    def _on_clients(self, round: int, model: ArrayRecord) -> Metrics:  # noqa: A002
+        if self._function is None:
+            connected(self._grid, self._options)  # else a strategy would wait for ever
+        elif not list(self._grid.get_node_ids()):
+            return None
+        if round == 0 and not any(math.prod(array.shape) for array in model.values()):
+            return None  # trees that are yet to grow
         messages = list(self._strategy.configure_evaluate(round, model, self._config, self._grid))
+        if self._function is None and not messages:
+            raise ConfigError(
+                "nothing evaluates the model: give `start` an evaluate_fn, or the strategy a fraction_evaluate above 0"
+            )
         answers = ask(self._grid, messages, self._options.evaluate_seconds)
-        return self._strategy.aggregate_evaluate(round, list(answers.told.values()))
+        return self._strategy.aggregate_evaluate(round, list(answers.told.values())) if messages else None
+
+
+def note(place: dict[int, MetricRecord], round: int, metrics: Metrics, what: str) -> None:  # noqa: A002
+    """Write metrics down and log them, both as Flower does."""
+    if metrics is not None:
+        log.info("\t└──> %s: %s", what, metrics)
+        place[round] = metrics

@@ -17,6 +17,9 @@ CLOCKS = 600.0
 FASTEST, SLOWEST, PATIENCE = 0.01, 0.5, 0.05
 """Seconds between two looks: this share of the time waited so far, within these bounds."""
 
+TOO_LATE = "no answer within"
+"""How the reason begins why a node that said nothing has no answer."""
+
 _CODES = {2: "its app raised an error", 5: "its node is gone", 8: "its app's process ended"}
 
 
@@ -57,7 +60,7 @@ def ask(grid: Grid, messages: Iterable[Message], seconds: float) -> Answers:
             break
         if waiting:
             time.sleep(min(FASTEST + PATIENCE * waited, SLOWEST, seconds - waited))
-    answers.silent.update(dict.fromkeys(waiting.values(), f"no answer within {seconds:g} seconds"))
+    answers.silent.update(dict.fromkeys(waiting.values(), f"{TOO_LATE} {seconds:g} seconds"))
     return answers
 
 

@@ -6,24 +6,24 @@ works, because it is wrapped, not subclassed.
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
 
-from flwr.app import Array, ArrayRecord, ConfigRecord
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 from numpy.typing import NDArray
 
 from bara.errors import ConfigError, TrainingError
-from bara.federations.checkpoints import Arrays
 from bara.federations.server_state import ServerState, named, part
 from bara.flower import _strategies as strategies
 from bara.flower._bid_collection import BidCollection
-from bara.flower._evaluation import EvaluateFunction, Evaluator
+from bara.flower._evaluation import EvaluateFunction, Evaluator, note
 from bara.flower._exchange import RestrictedGrid, ask
 from bara.flower._memory import RememberedReplies
 from bara.flower._options import ServerOptions
+from bara.flower._state import Knowledge
 from bara.flower._updates import Update, UpdateValidator
 from bara.protocols import Capabilities
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bara.federations.bidding import Bidders
 
 Orders = Callable[[int, Award], ConfigRecord]
-"""What a round's training messages carry beside the model."""
+"""What a round's training messages carry beside the model and the configuration."""
 
 _MODEL, _STRATEGY = "model/", "strategy/"
 """How a checkpoint tells the model's arrays from what the strategy has learned."""
@@ -52,8 +52,9 @@ class FlowerFederation(contextlib.ExitStack):
             evaluation on clients.
         options: How the server works.
         capabilities: What strategy and clients can do for a mechanism.
-        orders: What training messages carry beside the model.
-        evaluate_config: What evaluation messages carry beside the model.
+        orders: What a round's training messages carry beside the model and the configuration.
+        train_config: What training messages carry; what a strategy changes in it stays changed, as in Flower.
+        evaluate_config: What evaluation messages carry, likewise.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class FlowerFederation(contextlib.ExitStack):
         options: ServerOptions | None = None,
         capabilities: Capabilities | None = None,
         orders: Orders = lambda _round, _award: ConfigRecord(),
+        train_config: ConfigRecord | None = None,
         evaluate_config: ConfigRecord | None = None,
     ) -> None:
         super().__init__()
@@ -82,16 +84,20 @@ class FlowerFederation(contextlib.ExitStack):
         self._strategy = strategy
         self._model = model
         self._evaluate = evaluate
-        self._evaluate_config = evaluate_config or ConfigRecord()
+        self._train_config = ConfigRecord() if train_config is None else train_config
+        self._evaluate_config = ConfigRecord() if evaluate_config is None else evaluate_config
+        self._knowledge = Knowledge(strategy, self._train_config, self._evaluate_config, self.result)
         self._options = options or ServerOptions()
         self._orders = orders
         self._last = 0  # the round the model is from
+        self._known: Evaluation | None = None  # how good the model was when another session left it
         self.result.arrays = model
         # Durable, because what silos have trained cannot be made again.
         self._kept = ServerState(self._options.keeping, durable=True, prefix=_MODEL)
         self._present: tuple[int, frozenset[str]] = (0, frozenset())  # a round, and who has bid in it
         if self._kept.memory is not None:
             strategies.check_memory(strategy)
+        self._least = strategies.least_winners(strategy)
         strategies.let_winners_in(strategy)
 
     @cached_property
@@ -108,7 +114,8 @@ class FlowerFederation(contextlib.ExitStack):
 
     @cached_property
     def _evaluation(self) -> Evaluator:
-        return Evaluator(self._grid, self._strategy, self._evaluate, self._evaluate_config, self._options, self.result)
+        config, known = self._evaluate_config, self._known
+        return Evaluator(self._grid, self._strategy, self._evaluate, config, self._options, self.result, known)
 
     @property
     def model(self) -> ArrayRecord:
@@ -119,8 +126,9 @@ class FlowerFederation(contextlib.ExitStack):
 
     def evaluate(self) -> Evaluation:
         """The initial model, which is kept: a strategy's may be drawn anew when the server starts again."""
-        self._kept.save(0, self._saved())
-        return self._evaluation(0, self._model)
+        evaluation = self._evaluation(0, self._model)
+        self._save(0)
+        return evaluation
 
     def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
         """The sealed bids of every node that answered in time."""
@@ -131,11 +139,12 @@ class FlowerFederation(contextlib.ExitStack):
     def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
         """Train the winners, drop what did not arrive or cannot be used, let the strategy aggregate, evaluate."""
         forgotten = self._forget_absent(round)
-        updates, void = self._updates(round, award)
+        updates, void, blameless = self._updates(round, award)
         delivered, refused = self._evidence(round, updates)
         model = self._aggregated(round, award, {client: updates[client] for client in delivered})
         if model is None:
             refused |= dict.fromkeys(delivered, "the strategy took no update this round")
+            blameless += tuple(delivered)
             model, delivered = self._model, {}
         void |= refused
         evaluation = self._kept.judged(partial(self._evaluation, round, model)) if delivered else None
@@ -144,10 +153,11 @@ class FlowerFederation(contextlib.ExitStack):
         self._model = self.result.arrays = model
         self._last = round
         self._kept.tell(round, _numpy(model), evaluation)
-        self._kept.save(round, self._saved())
+        self._save(round)
         for client, reason in void.items():
             log.warning("round %d: %s is not paid: %s", round, client, reason)
-        return Delivery(evaluation, delivered, void, self._kept.ages(round) if delivered else {}, forgotten)
+        ages = self._kept.ages(round) if delivered else {}
+        return Delivery(evaluation, delivered, void, ages, forgotten, blameless)
 
     def forget(self, client: str, round: int) -> None:  # noqa: A002
         """Let go of what that client taught before that round."""
@@ -162,7 +172,7 @@ class FlowerFederation(contextlib.ExitStack):
             return 0
         self._last = found.round
         self._model = self.result.arrays = _record(part(_MODEL, found.arrays))
-        strategies.restore(self._strategy, part(_STRATEGY, found.arrays))
+        self._knowledge.restore(found.extra, part(_STRATEGY, found.arrays))
         return self._last
 
     def sealed(self, round: int) -> str | None:  # noqa: A002
@@ -171,17 +181,20 @@ class FlowerFederation(contextlib.ExitStack):
 
     def replay(self, record: RoundRecord) -> None:
         """Pass a round up to the checkpoint: the models kept beside the last are kept again."""
+        self._known = record.evaluation
         self._kept.replay(record)
 
     def finish(self) -> dict[str, Evaluation]:
         """Evaluate what may be taken home, where decisions are made on other data than are reported, and save it."""
-        evaluate = (lambda model: self._evaluation(self._last, _record(model))) if self._kept.selects else None
+        evaluate = (lambda model: self._evaluation.measure(self._last, _record(model))) if self._kept.selects else None
         found, model = self._kept.finish(evaluate)
         self.kept = _record(model) if model else self._model
         return found
 
-    def _saved(self) -> Arrays:
-        return {**named(_MODEL, _numpy(self._model)), **named(_STRATEGY, strategies.memory(self._strategy))}
+    def _save(self, round: int) -> None:  # noqa: A002
+        """Save the model and everything else that another server needs to go on as this one would."""
+        words, learned = self._knowledge.save()
+        self._kept.save(round, {**named(_MODEL, _numpy(self._model)), **named(_STRATEGY, learned)}, words)
 
     def _forget_absent(self, round: int) -> tuple[str, ...]:  # noqa: A002
         """Let go of those who are long gone; who has bid in a round that a stored promise goes on with is not known."""
@@ -192,18 +205,19 @@ class FlowerFederation(contextlib.ExitStack):
 
     # --- training --------------------------------------------------------------------------------
 
-    def _updates(self, round: int, award: Award) -> tuple[dict[str, Update], dict[str, str]]:  # noqa: A002
-        """The usable updates in the order of the clients' names, and why there are none from the others."""
+    def _updates(
+        self,
+        round: int,  # noqa: A002
+        award: Award,
+    ) -> tuple[dict[str, Update], dict[str, str], tuple[str, ...]]:
+        """The usable updates in the order of the clients' names, why there are none from others, who was not asked."""
         clients, void = self._located(round, award)
-        grid = RestrictedGrid(self._grid, clients)
-        config = self._orders(round, award)
-        messages = self._strategy.configure_train(round, self._model, config, grid) if clients else ()
-        one_each = {m.metadata.dst_node_id: m for m in messages if m.metadata.dst_node_id in clients}
-        answers = ask(self._grid, one_each.values(), self._options.train_seconds)
+        messages = self._messages(round, award, clients)
+        answers = ask(self._grid, messages.values(), self._options.train_seconds)
         void |= {clients[node]: reason for node, reason in answers.silent.items()}
         replies = {clients[node]: reply for node, reply in answers.told.items()}
-        asked = replies.keys() | void.keys()
-        void |= {client: "the strategy sent it nothing" for client in clients.values() if client not in asked}
+        unasked = tuple(client for node, client in clients.items() if node not in messages)
+        void |= dict.fromkeys(unasked, self._why_unasked(len(clients)))
         validator = UpdateValidator(
             _numpy(self._model),
             strategies.metric_key(self._strategy),
@@ -211,7 +225,24 @@ class FlowerFederation(contextlib.ExitStack):
             outliers=self._options.outliers,
         )
         updates, refused = validator.admit(dict(sorted(replies.items())))
-        return updates, void | refused
+        return updates, void | refused, unasked
+
+    def _messages(self, round: int, award: Award, clients: Mapping[int, str]) -> dict[int, Message]:  # noqa: A002
+        """What the strategy sends to whom of the winners; nothing where they are too few for it."""
+        if len(clients) < max(self._least, 1):
+            return {}
+        self._train_config.update(self._orders(round, award))
+        strategies.expect(self._strategy, len(clients))
+        grid = RestrictedGrid(self._grid, clients)
+        with self._strategy_at_work(round, "configure training"):
+            messages = list(self._strategy.configure_train(round, self._model, self._train_config, grid))
+        return {m.metadata.dst_node_id: m for m in messages if m.metadata.dst_node_id in clients}
+
+    def _why_unasked(self, winners: int) -> str:
+        name = type(self._strategy).__name__
+        if winners < self._least:
+            return f"not asked: {name} needs {self._least} winners, and {winners} are there"
+        return f"not asked by {name}, which trains with fewer than all winners"
 
     def _located(self, round: int, award: Award) -> tuple[dict[int, str], dict[str, str]]:  # noqa: A002
         """The winners by node, and those that cannot be found any more."""
@@ -222,22 +253,28 @@ class FlowerFederation(contextlib.ExitStack):
     def _aggregated(self, round: int, award: Award, updates: Mapping[str, Update]) -> ArrayRecord | None:  # noqa: A002
         """The next model; None where there is nothing to make it of, or the strategy makes none."""
         if not updates:
+            strategies.abandon(self._strategy, round)
             return None
         if award.weights is not None:
             self._weigh(award, updates)
         memory, replies = self._kept.memory, [update.message for update in updates.values()]
         if memory is not None:
             memory, replies = self._remembered.beside(memory, round, _numpy(self._model), updates)
-        try:
+        strategies.expect(self._strategy, len(replies))
+        with self._strategy_at_work(round, "aggregate"):
             model, metrics = self._strategy.aggregate_train(round, replies)
-        except Exception as error:
-            name = type(self._strategy).__name__
-            raise TrainingError(f"round {round}: {name} could not aggregate (nobody is paid): {error}") from error
-        if metrics is not None:
-            self.result.train_metrics_clientapp[round] = metrics
+        note(self.result.train_metrics_clientapp, round, metrics, "Aggregated MetricRecord")
         if model is not None:  # what the strategy did not take is not paid, and not remembered
             self._kept.memory = memory
         return model
+
+    @contextlib.contextmanager
+    def _strategy_at_work(self, round: int, what: str) -> Iterator[None]:  # noqa: A002
+        try:
+            yield
+        except Exception as error:
+            name = type(self._strategy).__name__
+            raise TrainingError(f"round {round}: {name} could not {what} (nobody is paid): {error}") from error
 
     def _weigh(self, award: Award, updates: Mapping[str, Update]) -> None:
         """Put the mechanism's weights where the strategy reads its own."""
@@ -257,7 +294,7 @@ class FlowerFederation(contextlib.ExitStack):
     ) -> tuple[dict[str, Evidence], dict[str, str]]:
         """What the server saw of each update, and those whose model it cannot even evaluate."""
         measured = bool(updates) and self._options.evidence == "server"
-        before = self._evaluation(round, self._model).loss if measured else None
+        before = self._evaluation.measure(round, self._model).loss if measured else None
         found: dict[str, Evidence] = {}
         refused: dict[str, str] = {}
         for client, update in updates.items():
@@ -265,7 +302,7 @@ class FlowerFederation(contextlib.ExitStack):
             if self._options.evidence == "client":
                 losses = update.number("loss-before"), update.number("loss-after")
             try:
-                losses = (before, self._evaluation(round, update.record).loss) if measured else losses
+                losses = (before, self._evaluation.measure(round, update.record).loss) if measured else losses
             except TrainingError:
                 refused[client] = "the loss of its model is not finite"
                 continue

@@ -29,7 +29,9 @@ class ServerOptions:
         outliers: Refuse updates so many robust deviations farther from the others than is usual; None for none.
         same_shapes: Refuse updates that are not shaped as the model; not so for trees, which grow.
         accuracy: The metric that decisions are made on; `loss`, `test-accuracy` and `test-loss` are read beside it.
+        better: Whether that metric is better when `lower` (a loss) or `higher`, of any size; None for a fraction.
         known_by: What clients are known by.
+        seed: Decides, anew each round, who goes first of those who ask the same; None for the order of their names.
         keeping: What it keeps from round to round.
     """
 
@@ -43,7 +45,9 @@ class ServerOptions:
     outliers: float | None = None
     same_shapes: bool = True
     accuracy: str = "accuracy"
+    better: Literal["lower", "higher"] | None = None
     known_by: By = "key"
+    seed: int | None = None
     keeping: Keeping = field(default_factory=Keeping)
 
     def __post_init__(self) -> None:

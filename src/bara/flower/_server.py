@@ -10,15 +10,19 @@ from flwr.app import ArrayRecord, ConfigRecord, Context
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
-from bara.errors import ConfigError
+from bara.errors import ConfigError, PausedError
 from bara.experiments.config import FLOWER_APP, Config
-from bara.experiments.factory import KEPT, build_allocator, build_mechanism, keeping
+from bara.experiments.factory import build_allocator, build_mechanism, keeping
 from bara.experiments.run_folder import RunFolder
 from bara.experiments.runs import run
-from bara.experiments.sections import ClientsSection, DataSection, TrainingSection
+from bara.experiments.sections import KEPT, AppSection, ClientsSection, DataSection, TrainingSection
+from bara.flower import _app as app_identity
+from bara.flower._app import PREFIX
+from bara.flower._bid_collection import Attendance
 from bara.flower._evaluation import EvaluateFunction
 from bara.flower._federation import FlowerFederation
 from bara.flower._options import ServerOptions, engine_options
+from bara.flower._preflight import check_run, check_strategy
 from bara.flower._strategies import capabilities
 from bara.flower.identity import known_by
 from bara.plugins import check_options
@@ -27,10 +31,16 @@ from bara.records import AwardedRound, RoundRecord, decimal_money
 from bara.reports.html import run_report
 from bara.session import Session
 
-PREFIX = "bara."
-"""Under which an app's configuration (`[tool.flwr.app.config]`) holds bara's keys."""
-
-_OPTIONS = ("bid_seconds", "train_seconds", "evaluate_seconds", "fewest", "patience", "accuracy", "same_shapes")
+_OPTIONS = (
+    "bid_seconds",
+    "train_seconds",
+    "evaluate_seconds",
+    "fewest",
+    "patience",
+    "accuracy",
+    "better",
+    "same_shapes",
+)
 
 log = logging.getLogger("flwr")
 
@@ -66,25 +76,37 @@ def start(
         protects: The app's clients train with local differential privacy where the mechanism asks for it.
 
     Returns:
-        What `strategy.start` returns: the final arrays, and metrics by round.
+        What `strategy.start` returns: the final arrays, and metrics by round; of a paused run those so far.
     """
+    check_strategy(strategy)
     tree = settings(context.run_config, num_rounds, timeout)
-    with _folder(tree, grid) as folder:
+    app = app_identity.describe(strategy, initial_arrays, context, grid)
+    with _folder(tree, app, grid) as folder:
         config = folder.config
-        mechanism = build_mechanism(config)
+        allocator, mechanism = build_allocator(config), build_mechanism(config)
+        options = _options(config, requirements_of(mechanism), grid, folder.path)
+        check_run(strategy, config, options, allocator)
         federation = FlowerFederation(
             lambda: grid,
             strategy,
             initial_arrays,
             evaluate_fn,
-            options=_options(config, requirements_of(mechanism), grid, folder.path),
+            options=options,
             capabilities=capabilities(strategy, protects=protects, measures=evaluate_fn is not None, repeatable=False),
-            orders=lambda _round, _award: ConfigRecord(dict(train_config or {})),
+            train_config=train_config,
             evaluate_config=evaluate_config,
         )
         log.info("bara: run folder %s", folder.path.resolve())
-        session = Session(build_allocator(config), mechanism, federation)
-        result = run(config, _show, folder=folder, session=session)
+        session = Session(allocator, mechanism, federation)
+        if (ended := folder.claim_books().ended()) is not None:
+            log.info(
+                "bara: the run in %s has ended before (%s): nobody is asked, here is its result", folder.path, ended
+            )
+        try:
+            result = run(config, _show, folder=folder, session=session)
+        except PausedError as paused:
+            log.warning("bara: %s; the books are closed, and the same `flwr run` goes on", paused)
+            return federation.result
         folder.finish(result, run_report(result, config.to_toml(), folder.command))
     log.info("bara: %s; spent %s of %s", result.ended, result.spent, result.budget)
     return federation.result
@@ -123,12 +145,12 @@ def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
     return section
 
 
-def _folder(tree: dict[str, Any], grid: Grid) -> RunFolder:
+def _folder(tree: dict[str, Any], app: AppSection, grid: Grid) -> RunFolder:
     """The run that is in `bara.folder`, or a new one; a count of 0 stands for the clients that are connected."""
     given = tree.pop("folder", None)
     path = Path(str(given)) if given else None
-    if path is not None and (path / "config.toml").is_file():
-        return _found(path, tree)
+    if path is not None and (path / "config.toml").is_file() and (found := _found(path, tree, app)) is not None:
+        return found
     clients = _section(tree, "clients")
     count, patience = clients.get("count", 0), tree["federation"].get("patience", 600)
     check_options("the Flower app", {"count": count}, {"count": int}, prefix="bara.clients.")
@@ -136,25 +158,39 @@ def _folder(tree: dict[str, Any], grid: Grid) -> RunFolder:
     clients["count"] = _gathered(grid, count, patience)
     config = Config.parse(tree)
     _refuse_what_the_app_decides(config)
-    return RunFolder.new(path, config)
+    return RunFolder.new(path, config.model_copy(update={"app": app}))
 
 
-def _found(path: Path, tree: dict[str, Any]) -> RunFolder:
-    """The run that is there; it goes on as it was opened, whatever the app's configuration says by now."""
+def _found(path: Path, tree: dict[str, Any], app: AppSection) -> RunFolder | None:
+    """The run that is there, which goes on as it was opened; None where it had promised nothing and was put aside."""
     folder = RunFolder.find(path)
+    opened = folder.config.app or AppSection()  # an earlier version recorded none
+    app_identity.check_app(path, opened, app)
     count = {"clients": {**tree.get("clients", {}), "count": folder.config.clients.count}}
-    if Config.parse({**tree, **count}) != folder.config:
+    others = app_identity.differing(
+        Config.parse({**tree, **count}).model_dump(), folder.config.model_copy(update={"app": None}).model_dump()
+    )
+    changed = app_identity.differing(opened.model_dump(exclude={"run_id"}), app.model_dump(exclude={"run_id"}))
+    if (others or changed) and folder.config.app and (place := folder.put_aside()) is not None:
+        log.info("bara: the run in %s had promised nothing: it is now in %s, and begins anew", path, place)
+        return None
+    app_identity.check_training(path, opened, app)
+    if others:
         log.warning("bara: the run in %s goes on as configured when it began; `bara ledger DIR topup` adds money", path)
+    if changed and folder.config.app:
+        log.warning("bara: the run in %s goes on with an app whose %s changed since", path, " and ".join(changed))
     return folder
 
 
 def _gathered(grid: Grid, count: int, patience: float) -> int:
     """Wait for so many nodes, or, where the count is 0, until no more join; returns how many clients there are."""
     before, now = -1, 0
-    end = time.monotonic() + patience
+    end, attendance = time.monotonic() + patience, Attendance(count or 2, known_by(grid))
     while time.monotonic() < end and (now < count if count else now < 2 or now != before):
         time.sleep(0.5)
-        before, now = now, len(list(grid.get_node_ids()))
+        nodes = list(grid.get_nodes())
+        attendance.show(nodes)
+        before, now = now, len(nodes)
     return count or max(now, 1)
 
 
@@ -165,6 +201,7 @@ def _options(config: Config, requirements: Requirements, grid: Grid, folder: Pat
         columns=requirements.columns,
         outliers=requirements.outliers,
         known_by=known_by(grid),
+        seed=config.seed,
         keeping=keeping(config, folder),
     )
 
@@ -175,6 +212,8 @@ def _refuse_what_the_app_decides(config: Config) -> None:
     changed = [
         name for name, plain in (("data", DataSection()), ("training", training)) if getattr(config, name) != plain
     ]
+    if config.app is not None:
+        changed.append("app")
     plain = ClientsSection(count=config.clients.count)
     changed += [f"clients.{key}" for key, value in config.clients if value != getattr(plain, key)]
     if changed:

@@ -1,13 +1,10 @@
-"""What bara needs of a user's Flower strategy, without subclassing it: let winners in, weights, memory."""
+"""What bara needs of a user's Flower strategy, without subclassing it: let winners in, weights, what it cannot do."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import flwr.serverapp.strategy as flower
-import numpy as np
-from flwr.app import Array, ArrayRecord
 from flwr.serverapp.strategy import FedAdagrad, FedAdam, FedAvg, FedAvgM, FedYogi, Strategy
-from numpy.typing import NDArray
 
 from bara.errors import ConfigError
 from bara.plugins import Registry
@@ -24,6 +21,8 @@ _WEIGHTED_MEANS = (FedAvg, FedAvgM, FedAdagrad, FedAdam, FedYogi)
 _EVERYBODY = {"fraction_train": 1.0, "min_train_nodes": 1, "min_available_nodes": 1}
 """Who takes part is the auction's decision: every winner, however few."""
 
+SET_ASIDE = {*_EVERYBODY, "min_evaluate_nodes", "num_sampled_clients"}
+"""What a strategy was made with and bara decides instead."""
 
 _NO_MEMORY = {
     "DifferentialPrivacy": "whose noise is for the clients of one round",
@@ -62,6 +61,31 @@ def let_winners_in(strategy: Strategy) -> None:
             layer.min_evaluate_nodes = 1  # type: ignore[attr-defined] # a FedAvg has it; whoever is there evaluates
 
 
+def expect(strategy: Strategy, winners: int) -> None:
+    """Tell differential-privacy wrappers how many clients there are: their noise is for so many."""
+    for layer in layers(strategy):
+        if hasattr(layer, "num_sampled_clients") and winners:
+            layer.num_sampled_clients = winners
+
+
+def abandon(strategy: Strategy, round: int) -> None:  # noqa: A002 - a round is a round
+    """Let go of what an accountant was to be told of a round that released nothing."""
+    for layer in layers(strategy):
+        getattr(layer, "_pending_events", {}).pop(round, None)
+
+
+def least_winners(strategy: Strategy) -> int:
+    """So many updates a strategy must have to withstand the malicious clients it was told of."""
+    least = 1
+    for layer in layers(strategy):
+        malicious = getattr(layer, "num_malicious_nodes", 0)
+        if isinstance(layer, flower.Bulyan):
+            least = 4 * malicious + 3  # El Mhamdi et al. 2018; Flower skips a round with fewer
+        elif isinstance(layer, flower.MultiKrum) and malicious:
+            least = 2 * malicious + 3  # Blanchard et al. 2017, Proposition 4.2
+    return least
+
+
 def weight_key(strategy: Strategy) -> str | None:
     """The metric by which this strategy weighs updates, where it takes their weighted mean; None elsewhere.
 
@@ -96,44 +120,3 @@ def capabilities(strategy: Strategy, *, protects: bool, measures: bool, repeatab
     }
     can = {"weights": weight_key(strategy) is not None, "protection": protects, "evidence": measures}
     return Capabilities(protects, repeatable, {name: remedy for name, remedy in lacks.items() if not can[name]})
-
-
-def memory(strategy: Strategy) -> dict[str, NDArray[Any]]:
-    """What the strategy has learned: every array and number it holds (a server optimiser's moments, say), by place."""
-    found: dict[str, NDArray[Any]] = {}
-    for depth, layer in enumerate(layers(strategy)):
-        for name, value in vars(layer).items():
-            found |= _arrays(f"{depth}/{name}", value)
-    return found
-
-
-def restore(strategy: Strategy, remembered: Mapping[str, NDArray[Any]]) -> None:
-    """Let a fresh strategy know again what `memory` told."""
-    for depth, layer in enumerate(layers(strategy)):
-        for name, value in vars(layer).items():
-            place = f"{depth}/{name}"
-            mine = {key: array for key, array in remembered.items() if key == place or key.startswith(f"{place}/")}
-            if mine:
-                setattr(layer, name, _value(place, value, mine))
-
-
-def _arrays(place: str, value: Any) -> dict[str, NDArray[Any]]:
-    if isinstance(value, ArrayRecord):
-        return {f"{place}/record/{key}": array.numpy() for key, array in value.items()}
-    if isinstance(value, np.ndarray | np.number | float) and np.asarray(value).dtype != object:
-        return {place: np.asarray(value)}
-    if isinstance(value, dict) and all(isinstance(one, np.ndarray) for one in value.values()):
-        return {f"{place}/dict/{key}": one for key, one in value.items()}
-    if isinstance(value, list) and all(isinstance(one, np.ndarray) for one in value):
-        return {f"{place}/list/{i}": one for i, one in enumerate(value)}
-    return {}
-
-
-def _value(place: str, value: Any, mine: Mapping[str, NDArray[Any]]) -> Any:
-    if place in mine:
-        return float(mine[place]) if isinstance(value, float) else mine[place]
-    kind = next(iter(mine)).removeprefix(f"{place}/").partition("/")[0]
-    inner = {key.removeprefix(f"{place}/{kind}/"): array for key, array in mine.items()}
-    if kind == "record":
-        return ArrayRecord({key: Array(np.asarray(array)) for key, array in inner.items()})
-    return inner if kind == "dict" else [inner[str(i)] for i in range(len(inner))]

@@ -81,9 +81,10 @@ def settlement_json(record: RoundRecord) -> Json:
     evidence = {client: _sparse(vars(e)) for client, e in record.delivery.delivered.items()}
     # A delivery keeps the order in which clients were named; a record that is read back must keep it too.
     order = {"delivered": list(evidence), "void": list(record.delivery.void)}
-    memory = {"ages": {str(age): n for age, n in record.delivery.ages.items()}, "forgotten": record.delivery.forgotten}
-    remembered = {key: value for key, value in memory.items() if value}
-    return {"evaluation": _sparse(vars(record.evaluation)), "evidence": evidence, **order, **remembered}
+    ages = {str(age): n for age, n in record.delivery.ages.items()}
+    rare = {"ages": ages, "forgotten": record.delivery.forgotten, "blameless": record.delivery.blameless}
+    told = {key: value for key, value in rare.items() if value}
+    return {"evaluation": _sparse(vars(record.evaluation)), "evidence": evidence, **order, **told}
 
 
 def read_award(round_number: int, stored: StoredRound) -> AwardedRound:
@@ -111,7 +112,8 @@ def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRe
     delivered = {client: Evidence(**body["evidence"][client]) for client in body["delivered"]}
     void = {client: reasons[client] for client in body["void"]}
     ages = {int(age): count for age, count in body.get("ages", {}).items()}
-    delivery = Delivery(evaluation, delivered, void, ages, tuple(body.get("forgotten", ())))
+    forgotten, blameless = (tuple(body.get(key, ())) for key in ("forgotten", "blameless"))
+    delivery = Delivery(evaluation, delivered, void, ages, forgotten, blameless)
     return read_award(round_number, stored).settle(delivery)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, final
 
 import sqlalchemy as sa
 
-from bara.errors import LedgerError, RunStoppedError
+from bara.errors import LedgerError, PausedError
 from bara.faults import point
 from bara.ledger import _schema as schema
 from bara.ledger._events import (
@@ -170,6 +170,14 @@ class Books:
             body = last_of(connection, self.chain.run, "closed")
         return None if body is None else str(read_body(body).get("ended"))
 
+    def is_untouched(self) -> bool:
+        """Whether nothing but the initial model is in them: no promise, no money that an operator added."""
+        table = schema.events
+        query = sa.select(table.c.kind, table.c.round).where(table.c.run == self.chain.run)
+        with self.store.read() as connection:
+            kinds = {(kind, number) for kind, number in connection.execute(query)}
+        return kinds <= {("opened", None), ("adopted", None), ("settled", 0), ("paused", None), ("continued", None)}
+
     def forgotten(self) -> list[tuple[str, int]]:
         """Whom an operator had forgotten, each with the round before which it was."""
         table = schema.events
@@ -238,7 +246,7 @@ class Books:
             total = self.purse.total + topped_up(connection, self.chain.run)
             paused = is_paused(connection, self.chain.run)
         if paused:
-            raise RunStoppedError(f"paused by the operator before round {purse.round}")
+            raise PausedError(f"paused by the operator before round {purse.round}")
         return replace(purse, total=total)
 
     def check_key(self) -> None:
@@ -323,7 +331,7 @@ class Books:
         with self.store.read() as connection:
             approved = last_of(connection, self.chain.run, "approved", round_number=number)
         if approved is None:
-            raise RunStoppedError(
+            raise PausedError(
                 f"round {number} promises {show_money(cost)}, above ledger.approve_above = {show_money(most)}: it "
                 f"waits for `bara ledger DIR approve {number}` or `decline {number}`"
             )

@@ -42,7 +42,7 @@ def critical_menu(
 ) -> Menu:
     """The menu of the critical-payment auction.
 
-    Ties go to the client whose name sorts first.
+    Ties go to the client that the bids prefer (`Bids.preference`): the one whose name sorts first, unless they say so.
 
     Args:
         bids: The opened bids.
@@ -76,10 +76,13 @@ def equal_menu(bids: Bids, reserve: int | None = None, admitted: NDArray[np.bool
         raise _reserve_too_large(reserve, len(bids))
     # Price and position share one 63-bit key, so that a plain sort settles ties by position; Bids keeps room for it.
     bits = len(bids).bit_length()
-    keys = (bids.prices << bits) | np.arange(len(bids))
-    keys = keys if admitted is None else keys[admitted]
+    preferred = bids.preference
+    keys = ((bids.prices if preferred is None else bids.prices[preferred]) << bits) | np.arange(len(bids))
+    if admitted is not None:
+        keys = keys[admitted if preferred is None else admitted[preferred]]
     keys.sort()
     order, prices = keys & ((1 << bits) - 1), keys >> bits
+    order = order if preferred is None else preferred[order]
     if reserve is None:
         thresholds = prices[1:]
     else:
@@ -90,7 +93,10 @@ def equal_menu(bids: Bids, reserve: int | None = None, admitted: NDArray[np.bool
 
 
 def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None, admitted: NDArray[np.bool_] | None) -> Menu:
-    order = exact_order(bids.prices, quality)
+    if (preferred := bids.preference) is None:
+        order = exact_order(bids.prices, quality)
+    else:
+        order = preferred[exact_order(bids.prices[preferred], quality[preferred])]
     order = order if admitted is None else order[admitted[order]]
     prices, scores = bids.prices[order], quality[order]
     if reserve is not None:

@@ -57,7 +57,7 @@ class Rrafl:
         best = max((drop for drop in drops.values() if drop), default=0.0)
         for client, drop in drops.items():
             self._learn(client, 1.0 if drop is None else drop / best if best else 0.0)
-        for client in record.delivery.void:
+        for client in record.delivery.failed:
             self._learn(client, 0.0)
 
     def _learn(self, client: str, contribution: float) -> None:

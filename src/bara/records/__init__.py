@@ -4,7 +4,7 @@ Money is a whole number of micro-units (one millionth of the budget's unit) ever
 convert to and from decimals without loss.
 """
 
-from bara.records.bids import Bids, FloatArray, IntArray
+from bara.records.bids import TIE, Bids, FloatArray, IntArray
 from bara.records.menus import Menu
 from bara.records.money import MAX_MONEY, MICRO, decimal_money, json_money, money, show_money
 from bara.records.offers import Award, Offer, Purse, Shortfall
@@ -13,6 +13,7 @@ from bara.records.rounds import AwardedRound, Belief, Delivery, Evaluation, Evid
 __all__ = [
     "MAX_MONEY",
     "MICRO",
+    "TIE",
     "Award",
     "AwardedRound",
     "Belief",

@@ -15,6 +15,9 @@ from bara.errors import BaraError, InvalidBidError
 from bara.records.money import MAX_MONEY, money, show_money
 from bara.text import UNSTORABLE
 
+TIE = "tie"
+"""The column that says who goes first of clients that are equally good: the lower number; else the order of names."""
+
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
@@ -30,7 +33,7 @@ class Bids:
     """One round's sealed bids, a column each, in the order of the clients' names.
 
     The order is part of the record: where two clients are equally good, the one whose name sorts first is preferred,
-    whatever order the bids arrived in.
+    whatever order the bids arrived in, unless a column `tie` says otherwise.
 
     Attributes:
         clients: Who bids, each once, sorted.
@@ -95,6 +98,11 @@ class Bids:
         except KeyError:
             known = ", ".join(sorted(self.columns)) or "none"
             raise InvalidBidError(f"bids carry no column {name!r}; they carry: {known}") from None
+
+    @property
+    def preference(self) -> IntArray | None:
+        """Positions in the order in which ties are settled; None for the order that the record has."""
+        return np.argsort(self.columns[TIE], kind="stable") if TIE in self.columns else None
 
     def price_of(self, client: str) -> int:
         """What that client asks."""

@@ -79,6 +79,8 @@ class Delivery:
         void: Who did not, and why.
         ages: How many updates of earlier rounds the model was made of, too, by their age in rounds.
         forgotten: Whose remembered updates were let go before this round.
+        blameless: Who of the void did not fail: they were never asked to train, or nobody's update was taken. They are
+            not paid, and do not back off.
     """
 
     evaluation: Evaluation
@@ -86,6 +88,7 @@ class Delivery:
     void: Mapping[str, str] = field(default_factory=dict)
     ages: Mapping[int, int] = field(default_factory=dict)
     forgotten: tuple[str, ...] = ()
+    blameless: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Freeze the mappings; of a reason, which may be a stranger's, keep what a ledger can hold."""
@@ -93,6 +96,13 @@ class Delivery:
         frozen: dict[str, Mapping[Any, Any]] = {"delivered": self.delivered, "void": reasons, "ages": self.ages}
         for name, value in frozen.items():
             object.__setattr__(self, name, MappingProxyType(dict(value)))
+        if strangers := set(self.blameless) - reasons.keys():
+            raise InvalidRecordError(f"client {min(strangers)!r} is blameless; required is that it is void")
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Who should have delivered and did not."""
+        return tuple(client for client in self.void if client not in self.blameless)
 
     @classmethod
     def complete(cls, award: Award, evaluation: Evaluation) -> Self:

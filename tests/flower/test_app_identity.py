@@ -1,0 +1,143 @@
+"""A run belongs to its app: what the books say of it, who may go on with it, and what a finished one gives back."""
+
+import re
+import tomllib
+
+import numpy as np
+import pytest
+from flwr.app import Array, ArrayRecord, MetricRecord
+from flwr.serverapp.strategy import FedAdam, FedAvg, FedMedian
+from flwr.supercore.run import Run
+from typer.testing import CliRunner
+
+from bara.cli import app as program
+from bara.errors import ConfigError
+from bara.experiments.run_folder import RunFolder
+from bara.flower import start
+from bara.flower._federation import FlowerFederation
+
+from .conftest import LocalGrid, how_far, start_model, walking_app
+from .test_app import account, begin, context
+
+
+def grid_of(app="me/digits", fab_hash="abc"):
+    grid, run = LocalGrid(walking_app(), 5), Run.create_empty(1)
+    run.fab_id, run.fab_hash = app, fab_hash
+    grid.set_run(run)
+    return grid
+
+
+def adam(eta=0.5):
+    return FedAdam(fraction_evaluate=0.0, eta=eta)
+
+
+def paused_at_two(folder, monkeypatch, **options):
+    """A run of the app me/digits, paused after two rounds."""
+
+    def paused(self, round, award):  # noqa: A002 - a round is a round
+        if round == 2:
+            CliRunner().invoke(program, ["ledger", str(folder), "pause"])
+        return trained(self, round, award)
+
+    trained = FlowerFederation.train
+    with monkeypatch.context() as patched:
+        patched.setattr(FlowerFederation, "train", paused)
+        begin(folder, grid=grid_of(), **options)
+
+
+def test_the_books_say_whose_run_it_is_and_nothing_of_the_simulator(tmp_path):
+    begin(tmp_path / "run", adam(), grid_of())
+    with RunFolder.find(tmp_path / "run") as found:
+        stored = found.open_books().opening["config"]
+    assert tomllib.loads((tmp_path / "run" / "config.toml").read_text()) == {
+        key: value for key, value in stored.items() if key != "ledger"
+    } | {"ledger": {"retention": "keep"}}
+    assert "data" not in stored
+    assert stored["clients"] == {"count": 5}
+    assert stored["training"] == {"memory": "off", "forget_after": 50, "average_last": 10}
+    app = stored["app"]
+    assert (app["name"], app["fab_hash"], app["run_id"], app["strategy"]) == ("me/digits", "abc", "1", "FedAdam")
+    assert (app["parameters"]["FedAdam.eta"], app["run_config"]) == (0.5, {"lr": 0.1})
+    assert app["model"].startswith("2 arrays, 8 numbers, ")
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"grid": grid_of("me/sklearn")}, "was begun with app = me/digits, and this app has me/sklearn"),
+        ({"strategy": FedMedian(fraction_evaluate=0.0)}, "with strategy = FedAdam, and this app has FedMedian"),
+        ({"strategy": adam(0.1)}, "with FedAdam.eta = 0.5, and this app has 0.1"),
+        (
+            {"model": ArrayRecord({"w": Array(np.zeros((4, 3), np.float32))})},
+            "model = 2 arrays, 8 numbers, .* 1 arrays",
+        ),
+    ],
+    ids=["app", "strategy", "parameter", "model"],
+)
+def test_another_apps_run_is_refused_before_anybody_is_asked(tmp_path, monkeypatch, change, complaint):
+    paused_at_two(tmp_path / "run", monkeypatch, strategy=adam())
+    before = account(tmp_path / "run")
+    grid = change.pop("grid", None) or grid_of()
+    with pytest.raises(ConfigError, match=complaint):
+        begin(tmp_path / "run", **{"strategy": adam(), "grid": grid, **change})
+    assert not grid.pushed
+    assert account(tmp_path / "run") == before
+
+
+def test_a_changed_app_goes_on_and_is_told_what_changed(tmp_path, monkeypatch, logged):
+    paused_at_two(tmp_path / "run", monkeypatch)
+    begin(tmp_path / "run", grid=grid_of(fab_hash="def"), lr=0.05)
+    assert "goes on with an app whose fab_hash and run_config changed since" in logged.text
+    assert len(account(tmp_path / "run")[1]) == 1 + 3
+
+
+def lossy(_round, _arrays):
+    return MetricRecord({"score": 0.5})
+
+
+def begin_lossy(folder, **keys):
+    return start(FedAvg(fraction_evaluate=0.0), context(folder, **keys), grid_of(), start_model(), 2, evaluate_fn=lossy)
+
+
+def test_a_corrected_key_takes_effect_after_a_start_that_failed(tmp_path, logged):
+    with pytest.raises(ConfigError, match="required is 'accuracy'"):
+        begin_lossy(tmp_path / "run")
+    result = begin_lossy(tmp_path / "run", **{"bara.federation.accuracy": "score", "bara.budget.total": 30})
+    assert set(result.evaluate_metrics_serverapp) == {0, 1, 2}
+    assert account(tmp_path / "run")[0].opened_with == 30_000_000
+    assert "had promised nothing: it is now in" in logged.text
+    assert (tmp_path / "run.1" / "ledger.db").is_file()  # nothing is ever deleted
+
+
+def test_money_that_was_added_keeps_a_run_where_it_is(tmp_path):
+    with pytest.raises(ConfigError, match="required is 'accuracy'"):
+        begin_lossy(tmp_path / "run")
+    CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "topup", "5"])
+    with pytest.raises(ConfigError, match="required is 'accuracy'"):
+        begin_lossy(tmp_path / "run", **{"bara.federation.accuracy": "score"})
+    assert not (tmp_path / "run.1").exists()
+
+
+def test_a_finished_run_says_so_and_gives_its_whole_result_back(tmp_path, logged):
+    first = begin(tmp_path / "run", FedAvg(), grid_of())
+    grid = grid_of()
+    again = begin(tmp_path / "run", FedAvg(), grid)
+    assert re.search(r"the run in .* has ended before \(the money left .*\): nobody is asked", logged.text)
+    assert not grid.pushed
+    assert again.evaluate_metrics_clientapp.keys() == {1, 2, 3}
+    for name in ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp"):
+        assert getattr(again, name) == getattr(first, name)
+    assert np.array_equal(again.arrays["w"].numpy(), first.arrays["w"].numpy())
+
+
+def test_a_run_that_was_paused_gives_the_metrics_of_all_its_rounds_back(tmp_path, monkeypatch):
+    paused_at_two(tmp_path / "run", monkeypatch)
+    result = begin(tmp_path / "run", grid=grid_of())
+    assert set(result.evaluate_metrics_serverapp) == {0, 1, 2, 3}
+    assert set(result.train_metrics_clientapp) == {1, 2, 3}
+    assert how_far(0, result.arrays) == result.evaluate_metrics_serverapp[3]
+
+
+def test_an_app_cannot_say_who_it_is_itself(tmp_path):
+    with pytest.raises(ConfigError, match=r"bara\.app is set, but the Flower app itself decides that"):
+        begin(tmp_path / "run", **{"bara.app.name": "me/another"})

@@ -1,0 +1,108 @@
+"""What Flower's own loop does, this one does too: evaluation on both sides, any metric, its log lines."""
+
+import pytest
+from flwr.app import ConfigRecord, MetricRecord
+from flwr.serverapp.strategy import FedAvg
+
+from bara.errors import ConfigError
+
+from .conftest import LocalGrid, how_far, start_model, walking_app
+from .test_app import account, begin
+from .test_federation import award
+
+
+def played(federation, *rounds):
+    """The evaluations of the initial model and of these rounds, in each of which client 3 trains."""
+    found = [federation.evaluate()]
+    for number in rounds:
+        federation.bids(number)
+        found.append(federation.train(number, award(3)).evaluation)
+    return found
+
+
+def test_clients_and_server_both_evaluate_when_both_can(federate):
+    federation = federate(FedAvg())
+    played(federation, 1, 2)
+    assert set(federation.result.evaluate_metrics_serverapp) == {0, 1, 2}
+    assert set(federation.result.evaluate_metrics_clientapp) == {1, 2}  # the initial model: the server alone, as Flower
+
+
+def test_where_both_tell_it_the_servers_metric_decides(federate):
+    def doubled(_round, arrays):
+        return MetricRecord({"accuracy": 2 * float(arrays["w"].numpy().mean()) / 100})
+
+    assert played(federate(FedAvg(), evaluate=doubled), 1)[1].accuracy == pytest.approx(0.08)
+
+
+def test_where_the_server_tells_something_else_the_clients_metric_decides(federate):
+    federation = federate(FedAvg(), evaluate=lambda _round, _arrays: MetricRecord({"norm": 1.0}))
+    assert [one.accuracy for one in played(federation, 1)] == pytest.approx([0.0, 0.04])
+
+
+def test_an_evaluation_now_and_then_is_enough(federate, logged):
+    federation = federate(evaluate=lambda number, arrays: how_far(number, arrays) if number == 2 else None)
+    found = played(federation, 1, 2, 3)
+    assert [one.accuracy for one in found] == pytest.approx([0.0, 0.0, 0.08, 0.08])
+    assert set(federation.result.evaluate_metrics_serverapp) == {2}
+    assert "nobody evaluates the model of round 3; an accuracy of 0.08 stands" in logged.text
+
+
+def test_a_run_whose_model_nobody_evaluates_is_refused(federate):
+    with pytest.raises(ConfigError, match="nothing evaluates the model: give `start` an evaluate_fn"):
+        federate(evaluate=None).evaluate()
+
+
+def telling(*values):
+    told = dict(enumerate(values))
+    return lambda number, _arrays: MetricRecord({"rmse": told[number]})
+
+
+def test_a_metric_that_is_better_when_lower_becomes_an_accuracy_that_rises(federate):
+    federation = federate(evaluate=telling(5e4, 1e4, 0.0), accuracy="rmse", better="lower")
+    worst, middle, best = (one.accuracy for one in played(federation, 1, 2))
+    assert 0 < worst < middle < best == 1
+    odds = [p / (1 - p) for p in (worst, middle)]
+    assert odds[1] / odds[0] == pytest.approx(5)  # a fifth of the error is five times the odds, at any scale
+
+
+def test_a_metric_that_is_better_when_higher_may_be_of_any_size(federate):
+    federation = federate(evaluate=telling(-3.0, 20.0, 40.0), accuracy="rmse", better="higher")
+    worst, middle, best = (one.accuracy for one in played(federation, 1, 2))
+    assert 0 == worst < middle < best < 1
+
+
+@pytest.mark.parametrize(
+    ("value", "better", "complaint"),
+    [
+        (3.5, None, r"'rmse' must be in \[0, 1\], got 3.5; or set bara.federation.better to lower or higher"),
+        (-1.0, "lower", "'rmse' must be at least 0, got -1$"),
+    ],
+)
+def test_a_metric_that_does_not_fit_is_named_with_what_to_do(federate, value, better, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        federate(evaluate=telling(value), accuracy="rmse", better=better).evaluate()
+
+
+def test_a_run_on_a_loss_spends_its_budget(tmp_path):
+    begin(tmp_path / "run", **{"bara.federation.accuracy": "loss", "bara.federation.better": "lower"})
+    assert account(tmp_path / "run")[0].spent == 36_000_000
+    with pytest.raises(ConfigError, match=r"bara.federation.better = 'smaller'; required is"):
+        begin(tmp_path / "another", **{"bara.federation.better": "smaller"})
+
+
+def test_metrics_are_logged_as_flower_logs_them(tmp_path, logged):
+    begin(tmp_path / "run", FedAvg(), LocalGrid(walking_app(), 5))
+    assert "\t└──> Aggregated MetricRecord: {'accuracy': " in logged.text
+    assert "\t└──> MetricRecord: {'accuracy': " in logged.text
+
+
+def test_what_a_strategy_writes_into_the_configuration_is_there_in_the_next_round(federate, grid):
+    class Halving(FedAvg):
+        def configure_train(self, server_round, arrays, config, grid):
+            config["lr"] = config["lr"] / 2
+            return super().configure_train(server_round, arrays, ConfigRecord(dict(config)), grid)
+
+    federation = federate(Halving(fraction_evaluate=0.0), model=start_model())
+    played(federation, 1, 2, 3)
+    rates = [m.content["config"]["lr"] for m in grid.pushed if m.metadata.message_type == "train"]
+    assert rates == [0.05, 0.025, 0.0125]

@@ -1,0 +1,116 @@
+"""Who comes, who bids and who goes first: a run that cannot work ends at once, and says why."""
+
+from collections import Counter
+
+import pytest
+from flwr.app import Context, Message, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.clientapp.mod import LocalDpMod, adaptiveclipping_mod, fixedclipping_mod
+
+from bara.errors import ConfigError, RunStoppedError
+from bara.experiments.run_folder import RunFolder
+from bara.flower import _bid_messages as bid_messages
+from bara.flower import answer_bids, fixed
+
+from .conftest import LocalGrid, silent, walking_app
+from .test_app import account, begin
+
+
+def test_an_app_whose_clients_cannot_bid_ends_at_once(tmp_path):
+    app = ClientApp()
+
+    @app.train()
+    def train(message, _context):
+        return Message(message.content, reply_to=message)
+
+    with pytest.raises(ConfigError, match=r"none of 5 nodes answered .*No query function .* must call `answer_bids"):
+        begin(tmp_path / "run", grid=LocalGrid(app, 5))
+    whole, payments = account(tmp_path / "run")
+    assert (whole.spent, len(payments)) == (0, 1)
+
+
+def test_clients_that_sit_the_first_round_out_have_answered(federate, grid):
+    def declined(reply):
+        del reply.content.config_records["bara-bid"]["price"]
+        return reply
+
+    grid.mishaps = {("query", client): declined for client in range(5)}
+    assert len(federate().bids(1)) == 0
+
+
+def test_a_later_round_without_bids_may_pass(federate, grid):
+    federation = federate()
+    federation.bids(1)
+    grid.mishaps = {("query", client): silent for client in range(5)}
+    assert len(federation.bids(2)) == 0
+
+
+@pytest.mark.parametrize("mod", [fixedclipping_mod, adaptiveclipping_mod, LocalDpMod(1.0, 1.0, 1.0, 1e-5)])
+def test_bids_pass_mods_that_expect_a_model(mod):
+    app = ClientApp(mods=[mod])
+    answer_bids(app, fixed(2))
+    message = bid_messages.request(7, 1, 10)
+    message.metadata.__dict__["_message_id"] = "asked"
+    reply = app(message, Context(1, 7, {}, RecordDict(), {}))
+    assert bid_messages.read(reply.content, 10**9).price == 2_000_000
+    seen = []
+
+    @app.train()
+    def train(message, _context):
+        seen.append(message)
+        return Message(message.content, reply_to=message)
+
+    work = Message(RecordDict(), 7, "train")
+    work.metadata.__dict__["_message_id"] = "work"
+    assert app(work, Context(1, 7, {}, RecordDict(), {})).has_error()  # mods still guard training
+    assert not seen
+
+
+def test_a_window_that_most_miss_is_warned_of(federate, grid, logged):
+    grid.mishaps = {("query", client): silent for client in range(3)}
+    assert len(federate().bids(1)) == 2
+    assert "round 1: 3 of 5 nodes did not bid within 0.2 seconds; raise bara.federation.bid-seconds" in logged.text
+
+
+def test_a_window_that_few_miss_is_not(federate, grid, logged):
+    grid.mishaps = {("query", client): silent for client in range(2)}
+    federate().bids(1)
+    assert "raise bara.federation.bid-seconds" not in logged.text
+
+
+def test_while_a_server_waits_it_says_who_is_there(federate, logged):
+    with pytest.raises(RunStoppedError, match="2 nodes are connected"):
+        federate(on=LocalGrid(walking_app(), 2), fewest=3, patience=0.1).bids(1)
+    assert logged.text.count("waits for 3 nodes; there are: node 100, node 101") == 1
+
+
+def test_clients_that_are_known_by_key_are_shown_by_name(tmp_path, logged):
+    begin(tmp_path / "run", grid=LocalGrid(walking_app(), 2), **{"bara.federation.patience": 1.2})
+    assert "waits for 5 nodes; there are: key-" in logged.text
+
+
+def winners(folder):
+    with RunFolder.find(folder) as found:
+        return [record.awarded.award.clients for record in found.open_books().history()][1:]
+
+
+def test_equal_bids_take_turns_by_the_seed(tmp_path):
+    app = walking_app(prices=dict.fromkeys(range(5), 1))
+    keys = {"bara.budget.max-rounds": 25, "bara.allocator.n": 1}
+    for name, seed in (("one", 1), ("again", 1), ("other", 2)):
+        begin(tmp_path / name, grid=LocalGrid(app, 5), **keys, **{"bara.seed": seed})
+    won = Counter(client for (client,) in winners(tmp_path / "one"))
+    assert len(won) == 5
+    assert max(won.values()) <= 10
+    assert winners(tmp_path / "again") == winners(tmp_path / "one") != winners(tmp_path / "other")
+
+
+def test_a_client_cannot_say_that_it_goes_first(tmp_path):
+    def pushing(reply):
+        reply.content.config_records["bara-bid"]["column-tie"] = 0.001
+        return reply
+
+    grid = LocalGrid(walking_app(prices=dict.fromkeys(range(5), 1)), 5)
+    grid.mishaps = {("query", client): pushing for client in range(5)}
+    begin(tmp_path / "run", grid=grid, **{"bara.budget.max-rounds": 25, "bara.allocator.n": 1})
+    assert len(set(winners(tmp_path / "run"))) == 5
