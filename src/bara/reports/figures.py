@@ -1,5 +1,6 @@
 """Figures for print: PNG, SVG and PDF of each, and the data behind it as CSV and Parquet."""
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -133,7 +134,7 @@ def save_map(shown: ExhibitResult, stem: Path) -> None:
 def _tiles(ax: Axes, rows: Sequence[Row]) -> Any:
     """Differences in points, earlier curves to the right and larger swings upwards."""
     early, swings = (sorted({row[key] for row in rows}) for key in ("learned", "swing"))
-    points = [[_NO_VALUE] * len(early) for _ in swings]
+    points = [[math.nan] * len(early) for _ in swings]
     for row in rows:
         x, y = early.index(row["learned"]), swings.index(row["swing"])
         points[y][x] = 100 * row[LESS]
@@ -147,7 +148,6 @@ def _tiles(ax: Axes, rows: Sequence[Row]) -> Any:
 
 _FAR = 8.0
 """Differences of so many points and more have the strongest colour."""
-_NO_VALUE = float("nan")
 
 
 def exhibit_charts(shown: ExhibitResult) -> list[Chart]:

@@ -143,7 +143,7 @@ def accuracies(exhibit: Exhibit, runs: Runs, dataset: str, scale: Scale) -> list
 def regimes(exhibit: Exhibit, runs: Runs, name: str, scale: Scale) -> list[Row]:
     """Accuracies in one regime, the bound among them: stage 1, then the n that turned out best (Yang et al. 2023, P2).
 
-    The best n is that of the highest mean over the same seeds, which flatters it: no constant n does better.
+    The best n is that of the highest mean over the same seeds, which flatters it: of the n tried none does better.
     """
     setting, regime = f"{exhibit.family}-{name}", REGIMES[name]
     alone = runs.alone(setting, exhibit.search, scale.numbers(scale.config(exhibit.family, name).clients.count))
