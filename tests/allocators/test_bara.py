@@ -8,7 +8,7 @@ import pytest
 
 from bara import AwardedRound, Bids, Delivery, Evaluation, Evidence, Offer, Purse, RoundRecord
 from bara.allocators import Bara, NewtonEstimator
-from bara.allocators.estimators import CurveEstimator
+from bara.allocators.estimators import CurveEstimator, MeanEstimator, PiecewiseEstimator
 from bara.errors import ConfigError, InvalidRecordError
 from bara.mechanisms import bid_price_first
 from bara.surrogates import DenseGP, squared_exponential
@@ -265,3 +265,72 @@ def test_the_curve_estimator_expects_more_of_more_rounds():
         CurveEstimator(4).tell(history(STEPS)[1])
     with pytest.raises(ConfigError, match="horizon"):
         Bara(clients=4, horizon="far")
+
+
+def test_the_letter_does_not_cap_the_horizon():
+    """n = 1 costs 1: T(1) = 12 / 1, though the deadline is after 6 rounds."""
+    estimator = Constant(0.7)
+    allocator = Bara(clients=4, preset="paper", estimator=estimator)
+    for record in history(STEPS[:2]):
+        allocator.tell(record)
+    assert estimator.asked == (1, 12)
+
+
+def test_lines_of_low_order_by_hand():
+    """Column 2 gains 1/8 in round 1 and -1/16 in round 3: between them 1/32, beyond -1/16; the mean is 1/32."""
+    piecewise, mean = PiecewiseEstimator(), MeanEstimator()
+    for record in history([(2, 0.25), (1, 0.375), (2, 0.3125)]):
+        piecewise.tell(record)
+        mean.tell(record)
+    assert piecewise.estimate(2, 5) == 0.125 + 1 / 8 + 1 / 32 - 3 / 16
+    assert piecewise.estimate(2, 5, done=3) == 0.3125 - 2 / 16
+    assert mean.estimate(2, 6) == 0.125 + 6 / 32
+    assert mean.estimate(3, 6) is None
+
+
+def test_the_column_vector_by_hand():
+    """After each round every n has an estimate, a_0 = 1/8 where it has no increment; mu(n) reads those of its own n.
+
+    n = 2 stands at .875 from round 1 on, n = 1 at .875 from round 2 on, n = 3 at .625 after round 4.
+    """
+    allocator = Bara(clients=4, vector="column", exploration_rounds=0)
+    for record in history(STEPS):
+        allocator.tell(record)
+    columns = {1: [0.125, 0.875, 0.875, 0.875], 2: [0.875] * 4, 3: [0.125, 0.125, 0.125, 0.625]}
+    for n, column in columns.items():
+        gp = DenseGP(squared_exponential(np.array([0, 0.5, 1.0]), 0.2), 0.001, 0.01)
+        for (chosen, _), value in zip(STEPS, column, strict=True):
+            gp.observe(chosen - 1, value)
+        assert allocator.belief().mean[n - 1] == pytest.approx(gp.predict()[0][n - 1], rel=1e-9)
+    assert allocator.belief().estimate == 0.625
+
+
+def test_per_cent_is_a_prior_and_a_noise_ten_thousand_times_smaller():
+    allocator = Bara(clients=4, unit=100, exploration_rounds=0)
+    gp = DenseGP(squared_exponential(np.array([0, 0.5, 1.0]), 0.2) / 1e4, 0.001, 0.01 / 1e4)
+    records = history(STEPS)
+    for record in records:
+        allocator.tell(record)
+    for n, value in ((2, 0.875), (1, 0.875), (2, 0.875), (3, 0.625)):
+        gp.observe(n - 1, value)
+    mean, deviation = gp.predict()
+    assert allocator.belief().mean == pytest.approx(mean, rel=1e-6)
+    assert allocator.belief().deviation == pytest.approx(deviation, rel=1e-6)
+    upper = mean + 0.8 * math.log(0.4 * 5) * deviation
+    assert allocator.ask(records[-1].purse_after).limit == int(np.argmax(upper)) + 1
+
+
+def test_a_round_may_predict_the_posterior_mean_and_decides_the_same():
+    by_estimate, by_mean = Bara(clients=4, exploration_rounds=0), Bara(clients=4, exploration_rounds=0, predicts="mean")
+    assert by_mean.belief().estimate is None
+    for record in history(STEPS):
+        by_estimate.tell(record)
+        by_mean.tell(record)
+        assert by_estimate.ask(record.purse_after) == by_mean.ask(record.purse_after)
+    assert by_mean.belief().estimate == by_estimate.belief().mean[2] != by_estimate.belief().estimate
+
+
+@pytest.mark.parametrize("options", [{"vector": "row"}, {"unit": 0}, {"predicts": "luck"}])
+def test_a_reading_that_there_is_not_is_refused(options):
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        Bara(clients=4, **options)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bara import ALLOCATORS, Purse
-from bara.allocators import Decreasing, Even, Fixed, Increasing, RandomN
+from bara.allocators import Bara, Decreasing, Even, Explored, Fixed, Increasing, RandomN
 from bara.errors import ConfigError, UnknownNameError
 
 PURSE = Purse.of(1500, 200)
@@ -72,6 +72,15 @@ def test_a_fixed_number_is_recruited_until_the_money_ends(play):
     assert "cannot pay" in ended
 
 
+def test_the_bound_explores_as_bara_does_and_then_keeps_its_n():
+    bound, bara = Explored(n=3, clients=8, seed=5, exploration_rounds=6), Bara(clients=8, seed=5, exploration_rounds=6)
+    purses = [Purse(100_000_000, 20, 0, t) for t in range(1, 9)]
+    offers = [bound.ask(purse).limit for purse in purses]
+    assert offers[:5] == [bara.ask(purse).limit for purse in purses[:5]]
+    assert len(set(offers[:5])) > 1
+    assert offers[5:] == [3, 3, 3]
+
+
 def test_a_fixed_number_may_shrink_instead(play):
     records, _ = play(Fixed(4, shortfall="shrink"), Purse.of(40, 100))
     assert {record.n for record in records[1:]} >= {4, 0}
@@ -82,6 +91,7 @@ def test_a_fixed_number_may_shrink_instead(play):
     [
         ("fixed", {"n": 0}, "required is at least 1"),
         ("fixed", {}, "cannot be made"),
+        ("explored", {"n": 0}, "required is at least 1"),
         ("even", {"carryover": True}, "no option 'carryover'; did you mean 'carry_over'"),
         ("bara", {"lenght_scale": 1}, "no option 'lenght_scale'; did you mean 'length_scale'"),
         ("even", {"carry_over": "no"}, "carry_over = 'no'; required is bool"),

@@ -11,10 +11,14 @@ VARIANTS = {
         {"preset": "paper", "exploration_rounds": 8},
         {"reestimate": True},
         {"cost_average": "menus", "exploration_rounds": 8},
+        {"preset": "intended", "exploration_rounds": 8},
+        {"vector": "column", "clip": False, "exploration_rounds": 8},
+        {"vector": "column", "reestimate": True, "estimator": "piecewise", "exploration_rounds": 8},
     ],
     "even": [{}, {"carry_over": True}],
     "increasing": [{}, {"carry_over": True}],
     "decreasing": [{}, {"carry_over": True}],
+    "explored": [{"n": 3, "exploration_rounds": 4}],
     "fixed": [{"n": 3}, {"n": 3, "shortfall": "shrink"}],
 }
 CASES = [(name, options) for name in ALLOCATORS.names() for options in VARIANTS.get(name, [{}])]

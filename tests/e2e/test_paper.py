@@ -33,7 +33,7 @@ def test_every_figure_and_table_is_left(whole):
             assert (folder / f"{name}.{kind}").stat().st_size > 100, (name, kind)
         assert f"{name}: {EXHIBITS[name].title}" in done.stdout
     page = (folder / "paper.html").read_text()
-    assert page.count("<svg") == 4
+    assert page.count("<svg") == 5
     assert page.count("<b>Measured.</b>") == len(EXHIBITS)
     assert "bara paper all --data digits" in page
     assert "minutes" in done.stderr  # how long it is going to take, before it starts
@@ -46,7 +46,7 @@ def test_the_data_is_the_same_in_both_formats(whole):
 
     folder, _ = whole
     table = pyarrow.parquet.read_table(folder / "fig1.parquet")
-    assert table.num_rows == 8
+    assert table.num_rows == 10
     assert table.column_names == pyarrow.csv.read_csv(folder / "fig1.csv").column_names
 
 
@@ -60,7 +60,7 @@ def test_killed_in_the_middle_it_goes_on_and_repeats_nothing(whole, tmp_path):
     kept = {path: path.stat().st_mtime_ns for path in runs.glob("*.json")}
     assert len(kept) >= 4
     done = bara("paper", "fig1", "fig3", *TINY, cwd=tmp_path)
-    assert f"22 runs, {len(kept)} of them done" in done.stderr
+    assert f"26 runs, {len(kept)} of them done" in done.stderr
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     for name in ("fig1.csv", "fig3.csv"):
         assert (tmp_path / "paper" / name).read_bytes() == (whole[0] / name).read_bytes()
@@ -72,7 +72,7 @@ def test_cells_that_fail_do_not_lose_the_rest(tmp_path):
     empty = {"BARA_DATA": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
     done = bara("paper", *arguments, cwd=tmp_path, environment=empty, code=1)
     tree = json.loads(done.stdout)
-    assert [failure["setting"] for failure in tree["failures"]] == ["figures-mnist"] * 2
+    assert [failure["setting"] for failure in tree["failures"]] == ["figures-mnist"] * 6
     assert "bara data fetch mnist" in tree["failures"][0]["error"]
     assert {row["dataset"] for row in tree["exhibits"][0]["rows"]} == {"digits"}
 

@@ -69,6 +69,33 @@ def test_property_the_filter_is_the_dense_posterior_with_rounds_that_saw_nothing
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.lists(st.floats(-2, 2), min_size=5, max_size=5)), min_size=1, max_size=25),
+    st.sampled_from([0.0, 0.001, 0.3]),
+)
+def test_property_columns_are_a_posterior_for_each_arm_over_its_own_values(rounds, forgetting):
+    """The words after Eq. 12, one n at a time: Eq. 11 with a-hat_1(n) .. a-hat_t(n), of which mu(n) is kept."""
+    covariance = squared_exponential(np.linspace(0, 1, 5), 0.2)
+    together = KalmanGP(covariance, forgetting, 0.01, columns=True)
+    alone = [DenseGP(covariance, forgetting, 0.01) for _ in range(5)]
+    for arm, values in rounds:
+        together.observe(arm, np.array(values))
+        for gp, value in zip(alone, values, strict=True):
+            gp.observe(arm, value)
+    mean, deviation = together.predict()
+    np.testing.assert_allclose(mean, [gp.predict()[0][n] for n, gp in enumerate(alone)], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(deviation, alone[0].predict()[1], rtol=1e-9, atol=1e-9)
+
+
+def test_a_column_without_a_value_keeps_its_mean():
+    gp = KalmanGP(np.eye(2), 0.0, 1.0, columns=True)
+    gp.observe(0, np.array([1.0, 1.0]))
+    before = gp.predict()[0][0]
+    gp.observe(0, np.array([np.nan, 1.0]))
+    assert gp.predict()[0][0] == before == 0.5
+
+
 def test_two_observations_by_hand():
     """One arm, K = 1, noise 1, no forgetting: after y = 1 and y = 0 the mean is 1/3 and the variance 1/3."""
     for gp in (KalmanGP(np.ones((1, 1)), 0.0, 1.0), DenseGP(np.ones((1, 1)), 0.0, 1.0)):

@@ -1,7 +1,7 @@
 """How much a round may cost: one file an allocator, all with ask and tell."""
 
 from bara.allocators.bara import PRESETS, Bara, Reading
-from bara.allocators.baselines import Decreasing, Even, Fixed, Increasing, RandomN
+from bara.allocators.baselines import Decreasing, Even, Explored, Fixed, Increasing, RandomN
 from bara.allocators.estimators import ESTIMATORS, Estimator, NewtonEstimator
 from bara.plugins import Registry
 from bara.protocols import Allocator
@@ -15,6 +15,7 @@ ALLOCATORS: Registry[Allocator] = Registry(
         "decreasing": "bara.allocators.baselines:Decreasing",
         "random": "bara.allocators.baselines:RandomN",
         "fixed": "bara.allocators.baselines:Fixed",
+        "explored": "bara.allocators.baselines:Explored",
         "finale": "bara.allocators.finale:Finale",
         "overture": "bara.allocators.finale:Overture",
         "pacing": "bara.allocators.pacing:Pacing",
@@ -33,6 +34,7 @@ __all__ = [
     "Decreasing",
     "Estimator",
     "Even",
+    "Explored",
     "Fixed",
     "Increasing",
     "NewtonEstimator",

@@ -3,6 +3,7 @@
 import numpy as np
 
 from bara.errors import ConfigError
+from bara.randomness import stream
 from bara.records import FloatArray, IntArray
 
 MOST_ARMS = 256
@@ -24,3 +25,8 @@ def arms_of(clients: int, most: int = MOST_ARMS) -> IntArray:
 def positions(arms: IntArray, clients: int) -> FloatArray:
     """Each n on [0, 1]: x = (n - 1) / (N - 2); with one arm only, x = 0."""
     return (arms - 1) / max(clients - 2, 1)
+
+
+def explored(arms: IntArray, seed: int, round: int) -> int:  # noqa: A002 - a round is a round
+    """The n that stage 1 of Algorithm 1 draws; it depends on nothing but (seed, round)."""
+    return int(arms[stream(seed, "exploration", round).integers(len(arms))])

@@ -16,12 +16,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bara.allocators._arms import arms_of, check_clients, positions
+from bara.allocators._arms import arms_of, check_clients, explored, positions
 from bara.allocators.estimators import ESTIMATORS, Estimator
 from bara.errors import ConfigError
 from bara.plugins import check_options, nearest
-from bara.randomness import stream
-from bara.records import Belief, Offer, Purse, RoundRecord, Shortfall
+from bara.records import Belief, FloatArray, Offer, Purse, RoundRecord, Shortfall
 from bara.surrogates import KalmanGP, squared_exponential
 
 
@@ -46,6 +45,13 @@ class Reading:
             from here on, with the money and rounds that are left (`left`).
         clip: Estimates are clipped to [0, 1]; otherwise they stay as computed, and one that no float holds counts as
             no observation.
+        vector: What Eqs. 11 and 12 condition on. `chosen`: each round's estimate for the n it chose, a_hat_tau(n_tau),
+            as Eq. 10 observes it. `column`: for the mean of each n that n's own estimates in every round, a_hat_tau(n),
+            as the text has it after Eq. 12; a column without an increment stands at a_0.
+        unit: What an accuracy of 100 per cent counts as in the Gaussian process, whose prior variance is 1 and whose
+            noise is sigma^2: 1 for fractions, 100 for per cent. Beliefs are told in fractions.
+        predicts: What the regret of a round is measured with: `estimate`, a_hat_t(n_t) as its formula has it, or
+            `mean`, mu_t(n_t), "predicted by our model" as its words have it. Decisions do not depend on it.
         cost_average: The mean cost of n over the rounds where n was recruited (`chosen`, the text) or over the menus
             of all rounds (`menus`).
         shortfall: When n cannot be paid: `stop` (Algorithm 1) or `shrink`.
@@ -64,6 +70,9 @@ class Reading:
     cap_horizon: bool = True
     horizon: Literal["total", "left"] = "total"
     clip: bool = True
+    vector: Literal["chosen", "column"] = "chosen"
+    unit: float = 1.0
+    predicts: Literal["estimate", "mean"] = "estimate"
     cost_average: Literal["chosen", "menus"] = "chosen"
     shortfall: Shortfall = "stop"
 
@@ -79,6 +88,9 @@ class Reading:
             "beta_rate": self.beta_rate > 0,
             "ahead": self.ahead >= 0,
             "horizon": self.horizon in ("total", "left"),
+            "vector": self.vector in ("chosen", "column"),
+            "unit": self.unit > 0,
+            "predicts": self.predicts in ("estimate", "mean"),
             "cost_average": self.cost_average in ("chosen", "menus"),
             "shortfall": self.shortfall in ("stop", "shrink"),
         }
@@ -87,8 +99,13 @@ class Reading:
                 raise ConfigError(f"allocator 'bara' has {name} = {getattr(self, name)!r}, which is out of range")
 
 
-PRESETS = {"default": Reading(), "paper": Reading(exploration_share=1.0, normalise=False, clip=False)}
-"""Named readings: ours, and the text to the letter."""
+_LETTER = Reading(exploration_share=1.0, normalise=False, cap_horizon=False, clip=False)
+_INTENDED = replace(_LETTER, normalise=True, clip=True, unit=100.0, predicts="mean")
+PRESETS = {"default": Reading(), "paper": _LETTER, "intended": _INTENDED}
+"""Named readings: ours, the text to the letter, and the one under which n settles as in the paper's Figure 2."""
+
+Estimates = float | list[float | None] | None
+"""What a round is estimated to come to: one number, one for each arm, or nothing."""
 
 
 class Bara:
@@ -97,7 +114,7 @@ class Bara:
     Args:
         clients: N, the largest number of clients there may be.
         seed: Where stage 1's draws come from; a round's draw depends on nothing but (seed, round).
-        preset: Which reading to start from: `default` or `paper`.
+        preset: Which reading to start from: `default`, `paper` or `intended`.
         estimator: Predicts the final accuracy of a constant n: a name, an import path, or the thing itself.
         **options: Fields of `Reading` to change.
     """
@@ -124,38 +141,41 @@ class Bara:
             )
         self._costs: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # n -> [sum, count]
         self._rounds: list[int] = []  # n of each round told, for re-estimation
-        self._estimates: list[float | None] = []  # what each round told was estimated to come to
-        self._known: list[float | None] = []  # of those, the ones recalled instead of made anew
-        self._estimate: float | None = None
+        self._estimates: list[Estimates] = []  # what each round told was estimated to come to
+        self._known: list[Estimates] = []  # of those, the ones recalled instead of made anew
+        self._initial = 0.0
         self._exploring = True
 
     def ask(self, purse: Purse) -> Offer:
         """Stage 1: a random n. Stage 2: the n of the largest upper confidence bound (Eq. 13)."""
         if self._explores(purse):
-            arm = int(stream(self._seed, "exploration", purse.round).integers(len(self._arms)))
+            n = explored(self._arms, self._seed, purse.round)
         else:
             mean, deviation = self._gp.predict(self.reading.ahead)
-            arm = int(np.argmax(mean + self._root_beta(purse.round) * deviation))  # a tie goes to the smaller n
-        return Offer.recruit(int(self._arms[arm]), shortfall=self.reading.shortfall)
+            best = np.argmax(mean + self._root_beta(purse.round) * deviation)  # a tie goes to the smaller n
+            n = int(self._arms[best])
+        return Offer.recruit(n, shortfall=self.reading.shortfall)
 
     def tell(self, record: RoundRecord) -> None:
         """Enter the increment, estimate the final accuracy of this n, update the posterior (line 22)."""
         self._estimator.tell(record)
         self._exploring = self._explores(record.purse_after)
         if record.round == 0:
+            self._initial = record.evaluation.accuracy
             return
         known = record.round <= len(self._known)
         if not known:
             self._learn_costs(record)
         self._rounds.append(record.n)
-        self._estimate = self._known[record.round - 1] if known else self._final_accuracy(record.n, record.purse_after)
-        self._estimates.append(self._estimate)
+        seen = self._known[record.round - 1] if known else self._estimated(record.n, record.purse_after)
+        self._estimates.append(seen)
         if self.reading.reestimate:
             self._gp = self._prior()
+            anew = {n: self._estimated(n, record.purse_after) for n in set(self._rounds)}
             for n in self._rounds:
-                self._observe(n, self._final_accuracy(n, record.purse_after))
+                self._observe(n, anew[n])
         else:
-            self._observe(record.n, self._estimate)
+            self._observe(record.n, seen)
 
     def memory(self) -> dict[str, Any]:
         """What it took from menus: mean costs, and the estimates made with them as they stood."""
@@ -168,14 +188,24 @@ class Bara:
 
     def belief(self) -> Belief:
         """The posterior over n, and the estimate that the last round gave."""
-        mean, deviation = self._gp.predict(self.reading.ahead)
+        mean, deviation = (values / self.reading.unit for values in self._gp.predict(self.reading.ahead))
         return Belief(
             stage="explore" if self._exploring else "exploit",
             arms=tuple(self._arms.tolist()),
             mean=tuple(mean.tolist()),
             deviation=tuple(deviation.tolist()),
-            estimate=self._estimate,
+            estimate=self._prediction(mean),
         )
+
+    def _prediction(self, mean: FloatArray) -> float | None:
+        """What the last round's n is said to come to."""
+        last = self._estimates[-1] if self._estimates else None
+        if last is None:
+            return None
+        arm = self._arm(self._rounds[-1])
+        if self.reading.predicts == "mean":
+            return float(mean[arm])
+        return last[arm] if isinstance(last, list) else last
 
     def _explores(self, purse: Purse) -> bool:
         within = purse.spent < self.reading.exploration_share * purse.total
@@ -185,13 +215,26 @@ class Bara:
         return max(self.reading.beta_scale * math.log(self.reading.beta_rate * t), 0.0)
 
     def _prior(self) -> KalmanGP:
-        return KalmanGP(self._covariance, self.reading.forgetting, self.reading.noise)
+        columns = self.reading.vector == "column"
+        return KalmanGP(self._covariance, self.reading.forgetting, self.reading.noise, columns=columns)
 
-    def _observe(self, n: int, value: float | None) -> None:
-        if value is None:
+    def _arm(self, n: int) -> int:
+        return int(np.argmin(np.abs(self._arms - n)))
+
+    def _observe(self, n: int, seen: Estimates) -> None:
+        if seen is None:
             self._gp.pass_round()
+        elif isinstance(seen, list):
+            self._gp.observe(self._arm(n), np.array(seen, dtype=float) * self.reading.unit)  # None becomes NaN
         else:
-            self._gp.observe(int(np.argmin(np.abs(self._arms - n))), value)
+            self._gp.observe(self._arm(n), seen * self.reading.unit)
+
+    def _estimated(self, n: int, purse: Purse) -> Estimates:
+        """What a round with n clients shows: the estimate for n, or those for every arm."""
+        if self.reading.vector == "chosen":
+            return self._bounded(self._final_accuracy(n, purse))
+        column = [self._final_accuracy(arm, purse) for arm in self._arms.tolist()]
+        return [self._bounded(self._initial if value is None else value) for value in column]
 
     def _learn_costs(self, record: RoundRecord) -> None:
         costs = record.awarded.costs
@@ -204,20 +247,18 @@ class Bara:
             self._costs[n][1] += 1
 
     def _final_accuracy(self, n: int, purse: Purse) -> float | None:
-        """a_hat(n) after T(n) rounds (Eq. 6), rounded down, at least one."""
+        """a_hat(n) after T(n) rounds (Eq. 6), rounded down, at least one; None where no round had n clients."""
         total, count = self._costs.get(n, (0, 0))
         if not total:
             return None
         if self.reading.horizon == "left":
             done = purse.round - 1
-            estimate = self._estimator.estimate(
-                n, done + min(purse.left * count // total, purse.rounds_left), done=done
-            )
-        else:
-            rounds = max(purse.total * count // total, 1)
-            estimate = self._estimator.estimate(
-                n, min(rounds, purse.max_rounds) if self.reading.cap_horizon else rounds
-            )
+            return self._estimator.estimate(n, done + min(purse.left * count // total, purse.rounds_left), done=done)
+        rounds = max(purse.total * count // total, 1)
+        return self._estimator.estimate(n, min(rounds, purse.max_rounds) if self.reading.cap_horizon else rounds)
+
+    def _bounded(self, estimate: float | None) -> float | None:
+        """The estimate as it is observed, if it can be."""
         if estimate is None or math.isnan(estimate):
             return None
         if self.reading.clip:

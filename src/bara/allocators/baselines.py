@@ -1,10 +1,10 @@
-"""The paper's baselines (Yang et al. 2023, Baselines): even, increasing, decreasing, random; and a constant n."""
+"""The paper's baselines (Yang et al. 2023, Baselines): even, increasing, decreasing, random; a constant n; a bound."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from bara.allocators._arms import check_clients
+from bara.allocators._arms import arms_of, check_clients, explored
 from bara.errors import ConfigError
 from bara.randomness import stream
 from bara.records import Offer, Purse, RoundRecord, Shortfall
@@ -122,6 +122,41 @@ class Fixed:
     def ask(self, purse: Purse) -> Offer:  # noqa: ARG002 - the protocol's signature
         """The same n, whatever is left."""
         return Offer.recruit(self.n, shortfall=self.shortfall)
+
+    def tell(self, record: RoundRecord) -> None:
+        """It learns nothing."""
+
+
+@dataclass(frozen=True)
+class Explored:
+    """Stage 1 of Algorithm 1, then n clients every round while the money lasts.
+
+    With the best n there is, this bounds what Algorithm 1 can come to: its own random rounds, paid for, and then never
+    a wrong decision.
+
+    Args:
+        n: How many, from round T_0 on.
+        clients: N, how many there may be.
+        seed: Where stage 1's draws come from; they are those of `bara` with the same seed.
+        exploration_rounds: T_0; rounds t < T_0 explore.
+    """
+
+    n: int
+    clients: int
+    seed: int = 0
+    exploration_rounds: int = 40
+
+    def __post_init__(self) -> None:
+        """Refuse a number that recruits nobody."""
+        check_clients("explored", self.clients)
+        if self.n < 1:
+            raise ConfigError(f"allocator 'explored' has n = {self.n}; required is at least 1")
+
+    def ask(self, purse: Purse) -> Offer:
+        """A random n, then the same n, whatever is left."""
+        early = purse.round < self.exploration_rounds
+        n = explored(arms_of(self.clients), self.seed, purse.round) if early else self.n
+        return Offer.recruit(n, shortfall="stop")
 
     def tell(self, record: RoundRecord) -> None:
         """It learns nothing."""

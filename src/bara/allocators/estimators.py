@@ -1,13 +1,15 @@
 """Estimates of the final accuracy for a constant number of clients, the first half of BARA; one can swap it."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 from bara.errors import InvalidRecordError
 from bara.plugins import Registry
 from bara.records import RoundRecord
-from bara.surrogates import LearningCurveBelief, NewtonPolynomial
+from bara.surrogates import LearningCurveBelief, MeanLine, NewtonPolynomial, PiecewiseLine
 
 _NO_START = "told of round {} first; required is round 0, the initial evaluation (RoundRecord.initial)"
 
@@ -31,14 +33,30 @@ class Estimator(Protocol):
         ...
 
 
-class NewtonEstimator:
-    """a_0 plus the sum of Newton's polynomial through the increments of column n (Yang et al. 2023, Eqs. 7 and 8).
+class Column(Protocol):
+    """A line through the increments seen with one n, by round."""
+
+    def add(self, node: int, value: Fraction) -> None:
+        """Learn of the increment of round `node`."""
+        ...
+
+    def sum_to(self, last: int) -> Fraction:
+        """The increments of rounds 1 .. last, seen or not, added up."""
+        ...
+
+
+class IncrementEstimator:
+    """a_0 plus the sum of a line through the increments of column n (Yang et al. 2023, Eq. 8 and below).
 
     In exact arithmetic: a settled run has more than a hundred nodes in one column, where floats have no digit left.
+
+    Args:
+        line: Makes the line of a column.
     """
 
-    def __init__(self) -> None:
-        self._columns: dict[int, NewtonPolynomial[Fraction]] = {}
+    def __init__(self, line: Callable[[], Column]) -> None:
+        self._line = line
+        self._columns: dict[int, Column] = {}
         self._initial: Fraction | None = None
         self._accuracy = Fraction(0)
 
@@ -50,8 +68,9 @@ class NewtonEstimator:
         elif self._initial is None:
             raise InvalidRecordError(_NO_START.format(record.round))
         elif record.n:
-            column = self._columns.setdefault(record.n, NewtonPolynomial[Fraction]())
-            column.add(record.round, accuracy - self._accuracy)
+            if record.n not in self._columns:
+                self._columns[record.n] = self._line()
+            self._columns[record.n].add(record.round, accuracy - self._accuracy)
         self._accuracy = accuracy
 
     def estimate(self, n: int, rounds: int, *, done: int = 0) -> float | None:
@@ -68,6 +87,16 @@ class NewtonEstimator:
             return float(value)
         except OverflowError:
             return math.inf if value > 0 else -math.inf
+
+
+NewtonEstimator = partial(IncrementEstimator, NewtonPolynomial[Fraction])
+"""Newton's polynomial through all increments of column n (Yang et al. 2023, Eqs. 7 and 8)."""
+
+PiecewiseEstimator = partial(IncrementEstimator, PiecewiseLine[Fraction])
+"""Straight from one increment of column n to the next, level beyond the last: interpolation without extrapolation."""
+
+MeanEstimator = partial(IncrementEstimator, MeanLine[Fraction])
+"""The mean increment of column n in every round."""
 
 
 class CurveEstimator:
@@ -93,7 +122,12 @@ class CurveEstimator:
 
 ESTIMATORS: Registry[Estimator] = Registry(
     "estimator",
-    {"newton": "bara.allocators.estimators:NewtonEstimator", "curve": "bara.allocators.estimators:CurveEstimator"},
+    {
+        "newton": "bara.allocators.estimators:NewtonEstimator",
+        "piecewise": "bara.allocators.estimators:PiecewiseEstimator",
+        "mean": "bara.allocators.estimators:MeanEstimator",
+        "curve": "bara.allocators.estimators:CurveEstimator",
+    },
     Estimator,
 )
 """Every estimator by name; others by import path or by the entry-point group `bara.estimators`."""

@@ -13,11 +13,14 @@ from bara.text import note
 def paper_command(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="[EXHIBIT]...", help="fig1, fig2, fig3, fig4, table1, table2, ablation, or all."),
+        typer.Argument(
+            metavar="[EXHIBIT]...", help="fig1, fig2, fig3, fig4, table1, table2, ablation, regimes, or all."
+        ),
     ] = ["all"],
     scale: Annotated[str, typer.Option(help="Times the presets' samples; full for all, as in the paper.")] = "1",
     seeds: Annotated[int, typer.Option(help="Repetitions.")] = 3,
     searched: Annotated[int, typer.Option(help="How many n the search for the best one tries (fig3).")] = 7,
+    unlimited: Annotated[bool, typer.Option("--unlimited", help="Search n* without the budget (fig3).")] = False,
     data: Annotated[
         str, typer.Option(help="Datasets, by comma; digits needs no files.")
     ] = "mnist,fashion-mnist,cifar10,cifar100",
@@ -40,7 +43,7 @@ def paper_command(
         from bara.reports.terminal import exhibit_table
 
         wanted = exhibits(names)
-        size = Scale(Scale.factor(scale), seeds, searched, tuple(changes))
+        size = Scale(Scale.factor(scale), seeds, searched, unlimited, tuple(changes))
         datasets = known_datasets(listed(data, "--data"))
         grids = {one.name: size.cells(one, datasets) for one in wanted}
         grid = union(grids.values())

@@ -54,19 +54,26 @@ def stratified(groups: Sequence[Sequence[float]]) -> Estimate:
     return Estimate(fmean(means), float(stdtrit(freedom, 0.975)) * total**0.5 / len(groups), count)
 
 
-def significance(differences: Sequence[float]) -> float | None:
-    """The two-sided p-value of Student's paired test that they are zero on average; None with fewer than two.
+FEWEST = 5
+"""With fewer differences a test says more of its assumptions than of them: intervals only."""
 
-    >>> round(significance([1.0, 2.0, 3.0]), 4)
-    0.0742
+
+def significance(differences: Sequence[float]) -> float | None:
+    """The two-sided p-value of Student's paired test that they are zero on average.
+
+    None with fewer than `FEWEST`, and where all are alike (up to rounding) and not zero: without a spread there is no
+    test.
+
+    >>> round(significance([1.0, 2.0, 3.0, 4.0, 5.0]), 4)
+    0.0132
     """
     count = len(differences)
-    if count < 2:
+    if count < FEWEST:
         return None
-    spread = stdev(differences) / count**0.5
-    if not spread:
-        return 0.0 if fmean(differences) else 1.0
-    return float(2 * stdtr(count - 1, -abs(fmean(differences)) / spread))
+    mean, spread = fmean(differences), stdev(differences) / count**0.5
+    if spread <= 1e-9 * abs(mean):
+        return None if mean else 1.0
+    return float(2 * stdtr(count - 1, -abs(mean) / spread))
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:

@@ -61,13 +61,14 @@ def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
     first = _taken_home(next(iter(groups.values()), {}))
     tested = holm([_test(_taken_home(runs), first) if rank else None for rank, runs in enumerate(groups.values())])
     lying = any(result.lying for result in results)
-    rows = [["allocator", *shown, "vs first", "p", "spent", "rounds", *(["lying"] if lying else [])]]
+    p = ["p"] if any(value is not None for value in tested) else []
+    rows = [["allocator", *shown, "vs first", *p, "spent", "rounds", *(["lying"] if lying else [])]]
     for rank, (allocator, runs) in enumerate(groups.items()):
         row = [
             allocator,
             *(show_estimate(estimate([getattr(result, key) for result in runs.values()])) for key in shown.values()),
             show_estimate(paired(_taken_home(runs), first), signed=True) if rank else "",
-            show_p(tested[rank]),
+            *(show_p(tested[rank]) for _ in p),
             f"{estimate([result.spent for result in runs.values()]).mean:,.1f}",
             f"{estimate([result.rounds for result in runs.values()]).mean:.0f}",
         ]

@@ -35,12 +35,23 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines over one axis."""
+    """Lines over one axis.
+
+    Attributes:
+        title: What stands above it.
+        x_name: What the axis is.
+        y_name: What the lines are of.
+        lines: What is drawn.
+        marks: Places on the axis to point out, in print: where, and what is there.
+        between: How low and how high the print goes, with a line at zero; None for as far as the lines go.
+    """
 
     title: str
     x_name: str
     y_name: str
     lines: tuple[Line, ...]
+    marks: tuple[tuple[float, str], ...] = ()
+    between: tuple[float, float] | None = None
 
 
 def run_charts(result: Result) -> list[Chart]:

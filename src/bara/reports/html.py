@@ -6,6 +6,7 @@ from html import escape
 
 from bara.experiments.frontier import Frontier
 from bara.experiments.results import Result, by_setting
+from bara.experiments.statistics import FEWEST
 from bara.reports._rows import comparison_rows, frontier_rows
 from bara.reports.charts import Chart, comparison_charts, frontier_chart, run_charts
 
@@ -150,7 +151,10 @@ def comparison_report(results: Sequence[Result], config_toml: str, command: str)
         head, *rows = comparison_rows(runs)
         body += f"<h2>{escape(setting)}</h2>" if setting else ""
         body += table(head, rows) + figures(comparison_charts(runs))
-    note = "Accuracy in per cent: mean ± half of the 95 % interval; differences are paired by seed, p after Holm."
+    note = (
+        "Accuracy in per cent: mean ± half of the 95 % interval; differences are paired by seed, p after Holm, from "
+        f"{FEWEST} seeds on."
+    )
     title = f"{len(dict.fromkeys(result.name for result in results))} allocators, {len(results)} runs"
     return page(title, f"<p>{note}</p>{body}{repeat(command, config_toml)}")
 

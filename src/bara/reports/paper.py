@@ -37,11 +37,8 @@ def publish(shown: Sequence[ExhibitResult], folder: Path, command: str) -> Path:
                 head, *rows = table_rows(one)
                 write_whole(stem.with_suffix(".md"), [markdown(one)])
                 body += table(head, rows)
-            elif one.exhibit.name == "fig1":
-                figures.save_bars(one, stem)
             else:
-                figures.save_charts(figures.exhibit_charts(one), stem, one.exhibit.title, one.size)
-            if one.exhibit.name not in TABLES:
+                draw(one, stem)
                 body += f'<div class="print">{_inline(stem.with_suffix(".svg"))}</div>'
         for name, text in told(one).items():
             body += f"<p><b>{name}.</b> {escape(text)}</p>"
@@ -49,6 +46,18 @@ def publish(shown: Sequence[ExhibitResult], folder: Path, command: str) -> Path:
     path = folder / "paper.html"
     write_whole(path, [page("The paper, reproduced", body)])
     return path
+
+
+def draw(shown: ExhibitResult, stem: Path) -> None:
+    """Save the figure that an exhibit is."""
+    from bara.reports import figures  # noqa: PLC0415 - as above
+
+    if shown.exhibit.name == "fig1":
+        figures.save_bars(shown, stem)
+    elif shown.exhibit.name == "regimes":
+        figures.save_map(shown, stem)
+    else:
+        figures.save_charts(figures.exhibit_charts(shown), stem, shown.exhibit.title, shown.size)
 
 
 def _keep_scales(shown: Sequence[ExhibitResult], path: Path) -> None:
@@ -63,11 +72,17 @@ def told(shown: ExhibitResult) -> dict[str, str]:
     return {"Claimed": shown.exhibit.claim, "Measured": shown.measured, "Size": shown.size}
 
 
+def tabled(shown: ExhibitResult) -> bool:
+    """Whether its data fit a table: accuracies on datasets do."""
+    return bool(shown.rows) and "final" in shown.rows[0] and not shown.exhibit.places
+
+
 def table_rows(shown: ExhibitResult) -> list[list[str]]:
-    """A table of accuracies as text, a head first."""
-    reported = bool(shown.exhibit.reported)
-    head = ["dataset", "method", "final", "last 10", "less EA", "p", "rounds", *(["paper"] if reported else [])]
-    return [head, *([*_cells(row), *([_paper(row)] if reported else [])] for row in shown.rows)]
+    """A table of accuracies as text, a head first; p-values and the paper's figures where there are any."""
+    dropped = {"p"} if all(row["p"] is None for row in shown.rows) else set()
+    dropped |= set() if shown.exhibit.reported else {"paper"}
+    rows = [{name: text for name, text in _cells(row).items() if name not in dropped} for row in shown.rows]
+    return [[*rows[0]], *([*row.values()] for row in rows)]
 
 
 def markdown(shown: ExhibitResult, images: str = "") -> str:
@@ -80,7 +95,7 @@ def markdown(shown: ExhibitResult, images: str = "") -> str:
     parts = [f"## {_heading(shown)}"]
     if shown.exhibit.name not in TABLES:
         parts.append(f"![{_heading(shown)}]({images}{shown.exhibit.name}.png)")
-    if shown.rows and "final" in shown.rows[0]:
+    if tabled(shown):
         head, *rows = table_rows(shown)
         lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(row)} |" for row in rows)]
         parts.append("\n".join(lines))
@@ -94,22 +109,19 @@ def _heading(shown: ExhibitResult) -> str:
     return f"{number}. {shown.exhibit.title}" if number != name else shown.exhibit.title
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: Row) -> dict[str, str]:
     final, last10 = (Estimate(row[key], row[f"{key}_margin"], row["seeds"]) for key in ("final", "last10"))
     less = None if row["less_EA"] is None else Estimate(row["less_EA"], row["less_EA_margin"], row["seeds"])
-    return [
-        DATASETS[row["dataset"]],
-        row["method"],
-        show_estimate(final),
-        show_estimate(last10),
-        show_estimate(less, signed=True),
-        show_p(row["p"]),
-        f"{row['rounds']:.0f}",
-    ]
-
-
-def _paper(row: Row) -> str:
-    return "" if row["paper"] is None else f"{row['paper']:.2f}"
+    return {
+        "dataset": DATASETS[row["dataset"]],
+        "method": row["method"],
+        "final": show_estimate(final),
+        "last 10": show_estimate(last10),
+        "less EA": show_estimate(less, signed=True),
+        "p": show_p(row["p"]),
+        "rounds": f"{row['rounds']:.0f}",
+        "paper": "" if row["paper"] is None else f"{row['paper']:.2f}",
+    }
 
 
 def _inline(path: Path) -> str:

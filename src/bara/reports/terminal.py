@@ -16,7 +16,7 @@ from bara.experiments.results import Result
 from bara.experiments.statistics import estimate
 from bara.experiments.suites import Standings
 from bara.reports._rows import comparison_rows, frontier_rows, show_estimate
-from bara.reports.paper import table_rows, told
+from bara.reports.paper import table_rows, tabled, told
 from bara.reports.tables import plain
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -87,7 +87,7 @@ def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> 
         table.add_row(*map(plain, row))
     seeds = len({result.seed for result in results})
     note = Text(f"Accuracy in per cent, mean ± half of the 95 % interval over {seeds} paired seeds.", style="dim")
-    if len(rows) > 1:
+    if "p" in others:
         note.append(" p: how often chance alone makes such a difference, corrected for how many are compared (Holm).")
     if "lying" in others:
         note.append(" Lying: what the strategic clients earned beyond asking their cost.")
@@ -129,7 +129,7 @@ def _lost(failures: Sequence[Failure]) -> list[Text]:
 def exhibit_table(shown: ExhibitResult) -> RenderableType:
     """A figure or table of the paper: its rows where they are few, what is claimed and what was measured."""
     parts: list[RenderableType] = [Text(f"{shown.exhibit.name}: {shown.exhibit.title}", style="bold")]
-    if shown.rows and "final" in shown.rows[0]:
+    if tabled(shown):
         table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
         head, *rows = table_rows(shown)
         for place, column in enumerate(head):

@@ -7,8 +7,8 @@ depend on how many rounds there were.
 
 Notation:
     K       covariance over arms                        [A, A]
-    m, P    mean and covariance of all arms now         [A], [A, A]
-    a, y    the arm observed and the value seen
+    m, P    mean and covariance of all arms now         [A], [A, A]; with columns m is [A, A], a mean for each column
+    a, y    the arm observed and the value seen; with columns y is [A]
     t       rounds elapsed; a prediction is for round t + ahead
 """
 
@@ -31,21 +31,24 @@ class KalmanGP:
         covariance: K, over the arms.
         forgetting: How fast the past loses weight, in [0, 1] (the paper's lambda).
         noise: The variance of an observation (the paper's sigma^2).
+        columns: Every arm n reads its own vector of values, y_1(n) .. y_t(n), in place of one that all share: the
+            text's words after Eq. 12. Where it was looked, and so the covariance, is the same for all.
     """
 
-    def __init__(self, covariance: FloatArray, forgetting: float, noise: float) -> None:
+    def __init__(self, covariance: FloatArray, forgetting: float, noise: float, *, columns: bool = False) -> None:
         self._prior = covariance
         self._forgetting = forgetting
         self._noise = noise
-        self._mean = np.zeros(len(covariance))
+        self._mean = np.zeros(covariance.shape if columns else len(covariance))
         self._covariance = covariance.copy()
 
-    def observe(self, arm: int, value: float) -> None:
-        """Age by a round, then condition on y at arm a."""
+    def observe(self, arm: int, value: float | FloatArray) -> None:
+        """Age by a round, then condition on y at arm a; a column whose y is not finite keeps its mean."""
         self.pass_round()
         k = self._covariance[:, arm].copy()
         S = k[arm] + self._noise
-        self._mean += k * ((value - self._mean[arm]) / S)
+        surprise = np.where(np.isfinite(value), value - self._mean[..., arm], 0.0)
+        self._mean += np.multiply.outer(surprise / S, k)
         self._covariance -= np.outer(k, k / S)
 
     def pass_round(self) -> None:
@@ -58,7 +61,8 @@ class KalmanGP:
         """Mean and deviation of every arm that many rounds from now."""
         kept = (1 - self._forgetting) ** ahead
         variance = kept * np.diagonal(self._covariance) + (1 - kept) * np.diagonal(self._prior)
-        return self._mean * np.sqrt(kept), np.sqrt(np.maximum(variance, 0))
+        mean = self._mean if self._mean.ndim == 1 else np.diagonal(self._mean)
+        return mean * np.sqrt(kept), np.sqrt(np.maximum(variance, 0))
 
 
 class DenseGP:

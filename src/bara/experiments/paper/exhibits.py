@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from bara.errors import ConfigError, UnknownNameError
 from bara.experiments.comparison import Cell, cells
 from bara.experiments.config import Config, read_toml, set_key, shipped
+from bara.experiments.paper.regimes import REGIMES
 from bara.plugins import nearest
 
 PAPERS = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
@@ -15,23 +16,36 @@ PAPERS = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-
 DATASETS = {**PAPERS, "digits": "digits"}
 """Those that there are presets for; digits stands in where no data has been fetched."""
 
-BARA, BASELINES = {"BARA": "bara"}, {"EA": "even", "MIA": "increasing", "MDA": "decreasing", "RA": "random"}
+BARA = {"BARA (letter)": "bara:preset=paper", "BARA (intended)": "bara:preset=intended", "BARA (ours)": "bara"}
+"""The paper's algorithm in three readings: to the letter, as its figures were probably made, and our default."""
+
+BASELINES = {"EA": "even", "MIA": "increasing", "MDA": "decreasing", "RA": "random"}
 OURS = {"EA, carry-over": "even:carry_over=true", "finale": "finale", "planner": "planner:stop=false"}
 """Allocators beyond the paper. Its experiments decide and report on one set, where stopping at a good model would be
 choosing by what is reported: the planner does not."""
 
 READINGS = {
-    "BARA": "bara",
-    "to the letter": "bara:preset=paper",
-    "n as it is": "bara:normalise=false",
-    "re-estimated": "bara:reestimate=true",
-    "T(n) not capped": "bara:cap_horizon=false",
-    "learning curve": "bara:estimator=curve",
-    "learning curve, what is left": "bara:estimator=curve:horizon=left",
+    **BARA,
+    "letter, T(n) capped": "bara:preset=paper:cap_horizon=true",
+    "letter, per cent": "bara:preset=paper:unit=100",
+    "intended, fractions": "bara:preset=intended:unit=1",
+    "intended, n as it is": "bara:preset=intended:normalise=false",
+    "intended, not clipped": "bara:preset=intended:clip=false",
+    "intended, piecewise": "bara:preset=intended:estimator=piecewise",
+    "intended, mean increment": "bara:preset=intended:estimator=mean",
+    "intended, column vector": "bara:preset=intended:vector=column",
+    "ours, n as it is": "bara:normalise=false",
+    "ours, re-estimated": "bara:reestimate=true",
+    "ours, T(n) not capped": "bara:cap_horizon=false",
+    "ours, learning curve": "bara:estimator=curve",
+    "ours, learning curve, what is left": "bara:estimator=curve:horizon=left",
     "EA": "even",
     "EA, carry-over": "even:carry_over=true",
 }
 """Readings of the text's open points, one changed at a time."""
+
+UNLIMITED = 1000.0
+"""Times the budget that a search for n* without one is given: more than any n can spend."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +60,9 @@ class Exhibit:
         methods: Allocators by what the figure calls them.
         ours: Which of these are not the paper's.
         dataset: The one it is about; None for all.
-        searches: Whether every n is tried alone, too, to find the best.
+        places: What it is about in place of datasets.
+        search: The allocator with which every n is tried alone, too, to find the best; empty for none.
+        repeats: Times the seeds, where runs cost little.
         reported: For each dataset what the paper reports, alone and with BARA, in per cent.
     """
 
@@ -57,11 +73,15 @@ class Exhibit:
     methods: Mapping[str, str] = field(default_factory=lambda: {**BARA, **BASELINES, **OURS})
     ours: frozenset[str] = frozenset(OURS)
     dataset: str | None = None
-    searches: bool = False
+    places: tuple[str, ...] = ()
+    search: str = ""
+    repeats: int = 1
     reported: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def datasets(self, wanted: Sequence[str]) -> list[str]:
         """Those of the wanted datasets that it shows; the first of them where its own is not among them."""
+        if self.places:
+            return list(self.places)
         if self.dataset is None:
             return list(wanted)
         return [self.dataset if self.dataset in wanted else wanted[0]]
@@ -74,7 +94,7 @@ def _table(name: str, mechanism: str, *reported: tuple[float, float]) -> Exhibit
         f"{mechanism}, alone and with budget allocation",
         f"BARA lifts the final accuracy of {mechanism} on every dataset.",
         family=name,
-        methods={"EA": "even", "BARA": "bara", "planner": "planner:stop=false"},
+        methods={"EA": "even", **BARA, "planner": "planner:stop=false"},
         reported=dict(zip(PAPERS, reported, strict=True)),
     )
 
@@ -98,7 +118,7 @@ EXHIBITS = {
             "Regret per round of BARA",
             "Reg_t / t converges fast for t > T_0 and approaches 0: BARA finds n*.",
             methods=BARA,
-            searches=True,
+            search="fixed",
         ),
         Exhibit(
             "fig4",
@@ -113,8 +133,18 @@ EXHIBITS = {
             "Readings of Algorithm 1",
             "Not in the paper: what each open point of its text is worth.",
             methods=READINGS,
-            ours=frozenset({"EA", "EA, carry-over", "learning curve", "learning curve, what is left"}),
+            ours=frozenset({"EA", "EA, carry-over", "ours, learning curve", "ours, learning curve, what is left"}),
             dataset="mnist",
+        ),
+        Exhibit(
+            "regimes",
+            "Where BARA beats even allocation",
+            "Not in the paper: for which federations its claim can hold, and for which it does.",
+            family="regimes",
+            methods={"EA": "even", **BARA, "planner": "planner:stop=false"},
+            places=tuple(REGIMES),
+            search="explored",
+            repeats=4,
         ),
     )
 }
@@ -148,12 +178,15 @@ class Scale:
         samples: Times the presets' samples; None for all there are, as in the paper.
         seeds: Repetitions.
         searched: How many n the search for the best one tries.
+        unlimited: Whether the n* of Figure 3 is searched for without the budget, each n for T_max rounds: "the
+            constraint of the reward budget is not considered for searching n*"; otherwise each n has one whole budget.
         changes: Single keys to change in every run (`budget.total=600`).
     """
 
     samples: float | None = 1.0
     seeds: int = 3
     searched: int = 7
+    unlimited: bool = False
     changes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -174,7 +207,13 @@ class Scale:
             raise ConfigError(f"--scale {text!r}; required is a number, or full") from None
 
     def config(self, family: str, dataset: str) -> Config:
-        """A preset at this size."""
+        """A preset at this size; of a regime, which has no data, what is changed in budget and clients."""
+        if dataset in REGIMES:
+            tree = REGIMES[dataset].tree()
+            for change in self.changes:
+                if change.startswith(("budget.", "clients.")):
+                    set_key(tree, change)
+            return Config.parse(tree).with_budget(REGIMES[dataset].money)
         name = f"{family}-{dataset}"
         presets = shipped("presets")
         if name not in presets:
@@ -199,9 +238,12 @@ class Scale:
         grid: list[Cell] = []
         for dataset in exhibit.datasets(datasets):
             config = self.config(exhibit.family, dataset)
-            numbers = self.numbers(config.clients.count) if exhibit.searches else []
-            allocators = [*exhibit.methods.values(), *(f"fixed:n={n}" for n in numbers)]
-            grid += cells(config, allocators, self.seeds, f"{exhibit.family}-{dataset}")
+            setting, seeds = f"{exhibit.family}-{dataset}", exhibit.repeats * self.seeds
+            numbers = self.numbers(config.clients.count) if exhibit.search else []
+            alone = [f"{exhibit.search}:n={n}" for n in numbers]
+            grid += cells(config, [*exhibit.methods.values(), *alone], seeds, setting)
+            if alone and self.unlimited and not exhibit.places:
+                grid += cells(config, alone, seeds, setting, shares=[UNLIMITED])
         return grid
 
 
