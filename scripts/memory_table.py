@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from bara.experiments.frontier import Frontier
 from bara.experiments.statistics import estimate, stratified
 from bara.experiments.suites import settings
-from bara.reports._rows import frontier_rows
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -99,10 +98,14 @@ def frontier(name):
     shares = {one.share for one in played}
     places = {(one.name, one.share) for one in played}
     whole = [one for one in played if all((one.name, share) in places for share in shares)]
-    titles, *rows = frontier_rows(Frontier(whole))
-    yield head(*titles)
-    for cells in rows:
-        yield row(*cells)
+    found = Frontier(whole)
+    budgets = [f"{100 * share:g} % of the money" for share in found.shares]
+    yield head("kept model, %", *budgets, f"money for {100 * found.goal:.1f} %")
+    for name in found.names:
+        needed = found.needed(name)
+        edge = "at most " if needed.share == found.shares[0] else ""
+        money = f"{edge}{100 * needed.share:.0f} %" if needed.share <= found.shares[-1] else "more than all"
+        yield row(name, *(shown(found.accuracy(name, share)) for share in found.shares), money)
 
 
 TABLES = {"worth": worth, "outside": lambda: frontier("outside")}

@@ -6,7 +6,7 @@ from bara.allocators import ALLOCATORS
 from bara.experiments import Config, run
 from bara.mechanisms import MECHANISMS
 
-OPTIONS = {"fixed": {"n": 3}}
+OPTIONS = {"fixed": {"n": 3}, "explored": {"n": 3}}
 
 
 def play(allocator, mechanism, *changes):
