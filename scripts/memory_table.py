@@ -101,11 +101,11 @@ def frontier(name):
     found = Frontier(whole)
     budgets = [f"{100 * share:g} % of the money" for share in found.shares]
     yield head("kept model, %", *budgets, f"money for {100 * found.goal:.1f} %")
-    for name in found.names:
-        needed = found.needed(name)
+    for way in found.names:
+        needed = found.needed(way)
         edge = "at most " if needed.share == found.shares[0] else ""
         money = f"{edge}{100 * needed.share:.0f} %" if needed.share <= found.shares[-1] else "more than all"
-        yield row(name, *(shown(found.accuracy(name, share)) for share in found.shares), money)
+        yield row(way, *(shown(found.accuracy(way, share)) for share in found.shares), money)
 
 
 TABLES = {"worth": worth, "outside": lambda: frontier("outside")}
