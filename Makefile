@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MINUTES ?= 30
+VERSIONS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-.PHONY: run test test-all docs kills kills-postgres power-cuts thorough lint bench format lock audit clean help
+.PHONY: run test test-all test-flower-versions docs kills kills-postgres kills-own-loop power-cuts thorough lint bench format lock audit clean help
 
 run: $(READY)  ## one federated training on embedded data; leaves a report to open
 	@$(BIN)/bara run
@@ -17,6 +18,9 @@ test: lint  ## everything that needs only Python packages
 test-all: test  ## also what needs root and Debian packages: a PostgreSQL server, a browser, a small file system
 	scripts/with_chromium.sh scripts/with_postgres.sh $(BIN)/pytest -m debian
 
+test-flower-versions: $(READY)  ## every release of Flower there is support for, each in an environment of its own (VERSIONS="1.38.0 1.42.0")
+	$(BIN)/python scripts/flower_versions.py $(VERSIONS)
+
 docs: $(READY)  ## the documentation as a site, in site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
@@ -26,14 +30,18 @@ kills: $(READY)  ## the long kill test: kills, copies, restored backups, operato
 kills-postgres: $(READY)  ## the same on a PostgreSQL server (root and Debian packages)
 	scripts/with_postgres.sh $(BIN)/python tests/e2e/machine.py --minutes $(MINUTES) --store postgres
 
+kills-own-loop: $(READY)  ## 200 kills of a program of one's own and of who pays out its batches
+	$(BIN)/python tests/e2e/own_loop_kills.py --kills 200
+
 power-cuts: $(READY)  ## 200 power cuts that lose what was not synced, without and with models
 	$(BIN)/python tests/e2e/power_cuts.py --cuts 200
 	$(BIN)/python tests/e2e/power_cuts.py --cuts 50 --engine simulator
 
-thorough: $(READY)  ## junk in 2,000 configurations and 1,000 ledger files; 100,000 examples of every property
+thorough: $(READY)  ## junk in 2,000 configurations and 1,000 ledger files; 100,000 examples of every property; cents
 	$(BIN)/python tests/e2e/fuzz.py configurations --cases 2000
 	$(BIN)/python tests/e2e/fuzz.py ledgers --cases 1000
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest tests/mechanisms tests/reference
+	BARA_TEST_ROUNDS=10000 $(BIN)/pytest tests/ledger/test_payouts.py -k adds_up
 
 lint: $(READY)  ## formatting, style, types, rooms
 	$(BIN)/ruff format --check -q .
@@ -58,7 +66,7 @@ audit:  ## known holes in what is pinned; asks pip-audit's service, and says so 
 	@$(PYTHON) scripts/audit.py .audit-venv/bin/pip-audit
 
 clean:  ## remove what set-up made
-	rm -rf $(VENV) .bench-venv .audit-venv site
+	rm -rf $(VENV) .bench-venv .audit-venv .flower-venvs site
 
 help:
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16

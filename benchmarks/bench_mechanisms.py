@@ -14,7 +14,7 @@ COUNT = 10**5
 TRIALS = 100
 VARIANTS = {
     "quality": [{"quality": "samples"}],
-    "fl-market": [{}, {"auction": "all-in"}],
+    "fl-market": [{}, {"auction": "all-in"}, {"auction": "dm-regretnet"}],
     "fmore": [{}, {"columns": ["samples", "epsilon"], "form": "cobb-douglas"}],
     "proportional-share": [{}, {"quality": "samples"}],
 }

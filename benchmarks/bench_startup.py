@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 RIVAL = ("-c", "import numpy")
+IMPORTS = {"import bara": ("-c", "import bara"), "from bara import run": ("-c", "from bara import run")}
 COMMANDS = {
     "bara --version": ("--version",),
     "bara --help": ("--help",),
@@ -35,9 +36,12 @@ def main(times=7):
         demo = ["run", "--out", "demo", "--set", "federation.engine=synthetic", "--set", "budget.max_rounds=40"]
         subprocess.run([sys.executable, "-m", "bara.cli", *demo], cwd=folder, check=True, capture_output=True)
         assert (Path(folder) / "demo" / "ledger.db").exists()  # noqa: S101 - or the statement is of nothing
-        for name, words in COMMANDS.items():
-            repeat = times if words[0] != "audit" else 3
-            pairs = [(seconds(folder, "-m", "bara.cli", *words), seconds(folder, *RIVAL)) for _ in range(repeat)]
+        for name, words in {
+            **IMPORTS,
+            **{name: ("-m", "bara.cli", *words) for name, words in COMMANDS.items()},
+        }.items():
+            repeat = times if "audit" not in words else 3
+            pairs = [(seconds(folder, *words), seconds(folder, *RIVAL)) for _ in range(repeat)]
             ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
             print(f"{name:34} {ours:6.2f} s, {ours / theirs:5.1f} times import numpy ({theirs:.2f} s)")
 

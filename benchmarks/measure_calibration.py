@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import fmean
 
 from bara.experiments import suites
-from bara.experiments.comparison import cells, compare
 from bara.experiments.forecasts import curves, forecast_cells, outlooks
+from bara.experiments.grid import cells, outcomes
 from bara.experiments.results import read_result
 
 
@@ -35,7 +35,7 @@ def misses(chosen, setting, known):
             for some in itertools.islice(itertools.combinations(others, known), 2):
                 drawn = curves(setting.config.model_copy(update={"seed": 1000 + seed}), some, chosen.draws)
                 grid = forecast_cells(setting.config, [allocator], [run.budget], drawn)
-                low, mean, high = next(outlooks(list(compare(grid, jobs=1)))).accuracy
+                low, mean, high = next(outlooks(list(outcomes(grid, jobs=1)))).accuracy
                 yield allocator, run.accuracy_final - mean, low <= run.accuracy_final <= high, high - low
 
 

@@ -34,6 +34,7 @@ def runs(name):
             setting=one["setting"],
             allocator=one["allocator"],
             name=f"{one['allocator']}, {one['variant']}",
+            measure="accuracy",
             seed=int(one["seed"]),
             share=float(one["budget"]) / whole[one["setting"]],
             accuracy_final=float(one["accuracy_final"]),
@@ -108,7 +109,52 @@ def frontier(name):
         yield row(way, *(shown(found.accuracy(way, share)) for share in found.shares), money)
 
 
-TABLES = {"worth": worth, "outside": lambda: frontier("outside")}
+def rivals():
+    """Every allocator with the same memory, over the whole report suite, and the planner beside each."""
+    played = runs("memory")
+    names = [name for name in dict.fromkeys(one.name for one in played) if name.endswith("memory=extrapolated")]
+    columns = [(share, f"{100 * share:g} % of the money") for share in (0.25, 1.0)]
+    yield head("kept model, %", *(cell for _, words in columns for cell in (words, "`planner` less it")))
+    for name in names:
+        cells = []
+        for share, _ in columns:
+            found = accuracies(played, name, share)
+            over = list(less(accuracies(played, OURS, share), found).values()) if name != OURS else []
+            cells.append(f"{100 * fmean(fmean(one.values()) for one in found.values()):.1f}" if found else "")
+            cells.append(shown(stratified(over), signed=True) if over else "")
+        yield row(f"`{name.split(',')[0]}`", *cells)
+
+
+def two_phase():
+    """The planner beside the best constant n and the best two-phase schedule of those tried, chosen in hindsight."""
+    played = runs("two-phase")
+    yield head(
+        "kept model, %", "`even`, carry-over", "best constant n", "best two-phase schedule", "`planner`", "less it"
+    )
+    for setting in dict.fromkeys(one.setting for one in played):
+        ways = {}
+        for one in played:
+            if one.setting == setting:
+                ways.setdefault(one.allocator, {})[one.seed] = one.accuracy_kept
+        constant, schedule = _best(ways, ("fixed",)), _best(ways, ("even", "finale", "overture"))
+        means = {way: f"{100 * fmean(found.values()):.1f}" for way, found in ways.items()}
+        over = estimate([ways["planner"][seed] - ways[schedule][seed] for seed in ways["planner"]])
+        yield row(
+            setting,
+            means["even:carry_over=true"],
+            f"{means[constant]} ({constant.removeprefix('fixed:')})",
+            f"{means[schedule]} (`{schedule}`)",
+            means["planner"],
+            shown(over, signed=True),
+        )
+
+
+def _best(by_way, kinds):
+    """The allocator of these kinds that ended highest on average."""
+    return max((way for way in by_way if way.startswith(kinds)), key=lambda way: fmean(by_way[way].values()))
+
+
+TABLES = {"worth": worth, "rivals": rivals, "two-phase": two_phase, "outside": lambda: frontier("outside")}
 
 
 def page():

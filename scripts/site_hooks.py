@@ -16,6 +16,7 @@ from pydantic import BaseModel
 import bara
 from bara.cli import app
 from bara.experiments import Config
+from bara.experiments.reference import every_option
 
 INSIDE = re.compile(r"_|cli|(faults|files)$")
 """Rooms without a page: the command line has its own; faults and files are for the inside."""
@@ -71,7 +72,21 @@ def configuration():
     for name, field in Config.model_fields.items():
         if section := _section(field):
             lines += [f"## [{name}]", "", section.__doc__.splitlines()[0], "", *_table(section.model_fields)]
+            for part, options in every_option().get(name, {}).items():
+                lines += [f"### {name} `{part}`", "", *_options(options)]
     return "\n".join(lines)
+
+
+def _options(options):
+    """What an allocator, a mechanism or an engine can be told."""
+    if not options:
+        yield from ("It has no options of its own.", "")
+        return
+    yield from ("| option | default | what it may be | what it is for |", "|---|---|---|---|")
+    for one in options:
+        default = "" if one.default is None else f"`{one.default}`"
+        yield f"| `{one.name}` | {default} | {_cell(one.kind)} | {_cell(escape(one.about))} |"
+    yield ""
 
 
 def _table(fields):

@@ -2,12 +2,16 @@
 
 python scripts/transcripts.py docs/read-the-ledger.md docs/forecast-a-budget.md
 
-A command beneath which nothing stands keeps its silence; put a line `...` there to have its output shown.
+A command beneath which nothing stands keeps its silence; put a line `...` there to have its output shown. Commands are
+`bara ...` and `python FILE`, both with `> FILE`; what a page exports (`export NAME=VALUE`) is in their environment,
+unless it is set already: `CLINIC_BOOKS=... python scripts/transcripts.py PAGE`; its name is shown for it.
 """
 
 import contextlib
+import os
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -18,7 +22,8 @@ from bara.cli import app
 
 FILE = re.compile(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", re.DOTALL)
 CONSOLE = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
-COMMAND = re.compile(r"^\$ (bara (?:.*\\\n)*.*\n)((?:(?!\$ ).*\n)*)", re.MULTILINE)
+COMMAND = re.compile(r"^\$ ((?:bara|python) (?:.*\\\n)*.*\n)((?:(?!\$ ).*\n)*)", re.MULTILINE)
+EXPORT = re.compile(r"^export ([A-Z]+_[A-Z]+)=(\S+)$", re.MULTILINE)
 
 
 def commands(text):
@@ -31,16 +36,31 @@ def replay(text):
     in_full = any(output for _, output in commands(text))
     for name, content in FILE.findall(text):
         Path(name).write_text(content)
+    for name, value in EXPORT.findall(text):
+        os.environ.setdefault(name, value)
     return CONSOLE.sub(lambda block: COMMAND.sub(lambda found: _played(*found.groups(), in_full), block[0]), text)
 
 
 def _played(command, output, in_full):
-    arguments = shlex.split(command.replace("\\\n", " "))[1:]
-    done = CliRunner(env={"COLUMNS": "80"}).invoke(app, arguments + ([] if in_full else _short(arguments)))
-    if done.exit_code:
-        raise AssertionError(f"{command}\n{done.output}") from done.exception
-    lines = [line.rstrip() + "\n" for line in done.stdout.strip("\n").splitlines()] if output else []
-    return "".join(["$ ", command, *lines])
+    program, *arguments = shlex.split(os.path.expandvars(command.replace("\\\n", " ")))
+    arguments, to = (arguments[:-2], arguments[-1]) if ">" in arguments else (arguments, None)
+    if program == "python":
+        words = [sys.executable, *arguments]
+        printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout  # noqa: S603 - our own pages
+    else:
+        done = CliRunner(env={"COLUMNS": "80"}).invoke(app, arguments + ([] if in_full else _short(arguments)))
+        if done.exit_code:
+            raise AssertionError(f"{command}\n{done.output}") from done.exception
+        printed = done.stdout
+    if to is not None:
+        Path(to).write_text(printed)
+    lines = [line.rstrip() + "\n" for line in printed.strip("\n").splitlines()] if output else []
+    return "".join(["$ ", command, *map(_by_name, lines)])
+
+
+def _by_name(line):
+    """What the environment holds, by the name that the page has for it."""
+    return line.replace(os.environ["CLINIC_BOOKS"], "$CLINIC_BOOKS") if "CLINIC_BOOKS" in os.environ else line
 
 
 def _short(arguments):

@@ -12,11 +12,12 @@ import typer
 from typer.testing import CliRunner
 
 import bara
-from bara.cli import app, compare
+from bara.cli import app
 from bara.cli.output import errors as cli_errors
-from bara.errors import BaraError, ConfigError, UnfitDatasetError, UnknownNameError
+from bara.errors import BaraError, ConfigError, InterruptionError, UnfitDatasetError, UnknownNameError
 from bara.experiments.config import shipped
 from bara.experiments.paper.exhibits import EXHIBITS, PAPERS
+from bara.verbs import _compare
 
 
 def every_error(tree=BaraError):
@@ -50,10 +51,10 @@ SIMULATED = ["run", "--set", "federation.engine=simulator"]
     [
         ([*SIMULATED, "--set", "data.name=digitz"], 2, "no dataset 'digitz'"),
         ([*SIMULATED, "--set", "data.name=mnist", "--set", "data.path=absent"], 2, "data.path absent does not exist"),
-        ([*SIMULATED, "--set", "data.train_samples=99999"], 2, "train_samples is 99999 but there are 1400"),
+        ([*SIMULATED, "--set", "data.train_samples=99999"], 2, "train_samples must be at most 1400, got 99999"),
         (["data", "show", "--clients", "5000"], 2, "more clients (5000) than samples (1400)"),
-        (["data", "show", "--clients", "20", "--partition", "shards(900)"], 2, "need 18000 samples or more"),
-        (["audit", "fair:reserve=cheap"], 2, "the reserve price is 'cheap'"),
+        (["data", "show", "--clients", "20", "--partition", "shards(900)"], 2, "need at least 18000 samples"),
+        (["audit", "fair:reserve=cheap"], 2, "the reserve price must be a decimal number, got 'cheap'"),
         (["data", "show", "mnist"], 1, "mnist is not here. Get it with: bara data fetch mnist"),
         (["data", "show", "torn", "--path", "torn.npz"], 1, "torn.npz"),
         (["data", "verify", "torn", "--path", "torn.npz"], 1, "torn.npz"),
@@ -74,7 +75,8 @@ def test_a_dataset_that_is_missing_or_damaged_fails_the_work_and_one_asked_for_w
 def test_only_what_was_asked_wrongly_exits_with_two(error):
     with pytest.raises(typer.Exit) as ended, cli_errors(debug=False):
         raise error("so it is")
-    assert ended.value.exit_code == (2 if issubclass(error, ConfigError) else 1)
+    stopped = 130 if issubclass(error, InterruptionError) else 1
+    assert ended.value.exit_code == (2 if issubclass(error, ConfigError) else stopped)
 
 
 def test_what_is_asked_wrongly_is_a_configuration_an_unknown_name_or_an_unfit_dataset():
@@ -101,7 +103,7 @@ def test_compare_starts_with_the_configurations_own_allocator_unless_others_are_
     asked, first, tmp_path, monkeypatch
 ):
     seen = []
-    monkeypatch.setattr(compare, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1])
+    monkeypatch.setattr(_compare, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1])
     (tmp_path / "own.toml").write_text('[allocator]\nname = "fixed"\nn = 2\n[federation]\nengine = "synthetic"\n')
     CliRunner().invoke(app, ["compare", str(tmp_path / "own.toml"), "--seeds", "1", "--json", *asked])
     labels = [cell.config.allocator.label for cell in seen]
@@ -111,9 +113,9 @@ def test_compare_starts_with_the_configurations_own_allocator_unless_others_are_
 
 def test_compare_without_a_configured_allocator_compares_the_usual_ones(monkeypatch):
     seen = []
-    monkeypatch.setattr(compare, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1])
+    monkeypatch.setattr(_compare, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1])
     CliRunner().invoke(app, ["compare", "--seeds", "1", "--json", "--set", "federation.engine=synthetic"])
-    assert ",".join(cell.config.allocator.label for cell in seen) == compare.USUAL
+    assert tuple(cell.config.allocator.label for cell in seen) == _compare.USUAL
 
 
 def test_the_help_that_verbs_give_without_importing_them_names_all_there_is():
@@ -148,7 +150,7 @@ def test_a_run_that_another_process_has_is_refused_before_anything_is_logged(tmp
 
 def test_compare_says_who_runs_a_flower_app():
     done = CliRunner().invoke(app, ["compare", "--set", "federation.engine=flower-app", "--seeds", "1"])
-    assert (done.exit_code, "start it with `flwr run`" in done.output) == (2, True)
+    assert (done.exit_code, "start or resume it with `flwr run`" in done.output) == (2, True)
 
 
 def test_what_is_imported_late_is_there_all_the_same():

@@ -34,6 +34,8 @@ def at(tmp_path, monkeypatch):
     def go(page):
         monkeypatch.chdir(tmp_path)
         monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setenv("CLINIC_BOOKS", f"sqlite:///{tmp_path}/clinic.db")  # on PostgreSQL in tests/e2e
+        monkeypatch.setenv("CLINIC_KEY", "correct-horse-battery-staple")
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
         for name, code in FILE.findall(page.read_text()):
             (tmp_path / name).write_text(code)

@@ -12,6 +12,10 @@ from bara._lazy import lazily
 if TYPE_CHECKING:
     from bara.allocators import ALLOCATORS
     from bara.errors import BaraError
+    from bara.experiments.comparison import Comparison
+    from bara.experiments.config import Config
+    from bara.experiments.database_run import open_session
+    from bara.experiments.results import Result
     from bara.market import Market
     from bara.mechanisms import MECHANISMS
     from bara.protocols import Allocator, Capabilities, Federation, Mechanism, Requirements
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
         show_money,
     )
     from bara.session import Session
+    from bara.verbs import Forecast, compare, open, plan, resume, run  # noqa: A004 - bara.open
 
 __version__ = "0.1.0.dev0"
 
@@ -44,29 +49,44 @@ __all__ = [
     "Belief",
     "Bids",
     "Capabilities",
+    "Comparison",
+    "Config",
     "Delivery",
     "Evaluation",
     "Evidence",
     "Federation",
+    "Forecast",
     "Market",
     "Mechanism",
     "Menu",
     "Offer",
     "Purse",
     "Requirements",
+    "Result",
     "RoundRecord",
     "Session",
+    "compare",
     "money",
+    "open",
+    "open_session",
+    "plan",
+    "resume",
+    "run",
     "show_money",
 ]
 
 _PLACES = {
     **dict.fromkeys(__all__, "records"),
+    **dict.fromkeys(("Forecast", "compare", "open", "plan", "resume", "run"), "verbs"),
+    "Comparison": "experiments.comparison",
+    "Config": "experiments.config",
+    "Result": "experiments.results",
     **dict.fromkeys(("Allocator", "Capabilities", "Federation", "Mechanism", "Requirements"), "protocols"),
     "ALLOCATORS": "allocators",
     "MECHANISMS": "mechanisms",
     "Market": "market",
     "Session": "session",
     "BaraError": "errors",
+    "open_session": "experiments.database_run",
 }
 __getattr__, __dir__ = lazily(__name__, _PLACES)

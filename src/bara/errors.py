@@ -1,4 +1,6 @@
-"""One tree of errors; each is also the builtin it is, and says what was got, what is required, and whose it was."""
+"""One tree of errors; each is also the builtin it is, and says what was got, what is expected, and whose it was."""
+
+from typing import Any
 
 
 class BaraError(Exception):
@@ -58,8 +60,22 @@ class NoBooksError(LedgerError):
 
 
 class RunStoppedError(BaraError, RuntimeError):
-    """A run that stopped between rounds with its books closed, and how to go on."""
+    """A run that stopped between rounds with its books closed, and how to go on.
+
+    Attributes:
+        so_far: The result of the rounds that were played, or the comparison of the runs that ended.
+    """
+
+    so_far: Any = None
+
+
+class InterruptionError(RunStoppedError):
+    """Somebody pressed Ctrl-C, or a notebook's stop; what was begun was finished, and what is done is kept."""
 
 
 class PausedError(RunStoppedError):
     """A run that stopped because an operator paused it, or must say yes or no first."""
+
+
+class WaitingError(PausedError):
+    """A run whose next award is promised and waits for an operator's yes or no."""

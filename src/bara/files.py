@@ -61,7 +61,7 @@ def read_whole(path: Path, most: int = LARGEST, *, plain: bool = True) -> str:
     """
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK * plain), "rb") as file:
         if plain and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError("it is no plain file")
+            raise ValueError("it is not a regular file")
         content = file.read(most + 1)
     if len(content) > most:
         raise ValueError(f"it has more than {most >> 20} MB")

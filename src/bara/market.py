@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
 from bara.protocols import Allocator, Believer, Federation, Mechanism, name_of
 from bara.records import AwardedRound, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord, show_money
+from bara.text import counted
 
 
 class Backoff:
@@ -46,18 +47,23 @@ def check_award(awarded: AwardedRound, bids: Bids, mechanism: Mechanism) -> None
     award, name = awarded.award, name_of(mechanism)
     if award.cost > awarded.offer.cap(award.n):
         raise OverspentError(
-            f"mechanism {name} awards {award.n} clients {show_money(award.cost)}; the offer for so many is at most "
-            f"{show_money(awarded.offer.cap(award.n))}"
+            f"mechanism {name} awards {show_money(award.cost)} to {counted(award.n, 'client')}; the offer for that "
+            f"many is at most {show_money(awarded.offer.cap(award.n))}"
         )
-    rational = "individually-rational" in mechanism.claims
+    rational, unit = "individually-rational" in mechanism.claims, awarded.purse.unit
     for client, payment in zip(award.clients, award.payments, strict=True):
+        if payment % unit:
+            raise InvalidRecordError(
+                f"mechanism {name} pays {client!r} {show_money(payment)}; it must be a whole multiple of "
+                f"{show_money(unit)}, which the bids carry as their unit"
+            )
         place = bisect_left(bids.clients, client)  # they are sorted
         if place == len(bids) or bids.clients[place] != client:
-            raise InvalidRecordError(f"mechanism {name} recruits {client!r}, who does not bid in this round")
+            raise InvalidRecordError(f"mechanism {name} recruits {client!r}, which did not bid in this round")
         if rational and payment < (asked := int(bids.prices[place])):
             raise InvalidRecordError(
-                f"mechanism {name} pays {client!r} {show_money(payment)}, who asks {show_money(asked)}; it "
-                "claims that nobody is paid less"
+                f"mechanism {name} pays {client!r} {show_money(payment)}, less than the {show_money(asked)} it asks; "
+                "the mechanism claims 'individually-rational', so it must not"
             )
 
 
@@ -67,7 +73,7 @@ class Market:
     Args:
         allocator: Decides how much a round may cost.
         mechanism: Decides who is recruited and what they are paid.
-        federation: Bids and trains.
+        federation: Bids and trains; None where both are handed in from outside (`begin`, `ask`, `award`, `settle`).
         purse: The budget and the deadline.
         before_round: Shown the purse before each offer; returns the one to play with, which an operator may have
             topped up, or raises to stop between rounds.
@@ -77,12 +83,14 @@ class Market:
         self,
         allocator: Allocator,
         mechanism: Mechanism,
-        federation: Federation,
+        federation: Federation | None,
         purse: Purse,
         before_round: Callable[[Purse], Purse] = lambda purse: purse,
     ) -> None:
         if purse.round != 1:
-            raise InvalidRecordError(f"a market opens with round {purse.round}; required is 1, and the past as history")
+            raise InvalidRecordError(
+                f"a market must open with round 1, got round {purse.round}; hand it the past as history"
+            )
         self.purse = purse
         self.ended: str | None = None
         """Why the market ended, once it has."""
@@ -92,6 +100,11 @@ class Market:
         self._before_round = before_round
         self._backoff = Backoff()
         self._evaluation: Evaluation | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the initial model is evaluated."""
+        return self._evaluation is not None
 
     def rounds(
         self, history: Iterable[RoundRecord] = (), awarded: AwardedRound | None = None
@@ -103,16 +116,20 @@ class Market:
             awarded: The promise that session had stored but not settled; the round is trained as promised.
         """
         for record in history:
-            self._tell(record)
-        if self._evaluation is None:
-            yield self._tell(RoundRecord.initial(self.purse, self._federation.evaluate()))
+            self.tell(record)
+        if not self.begun:
+            yield self.begin(self._trains.evaluate())
         while (this := awarded or self._award()) is not None:
             awarded = None
             yield this
-            yield self._tell(this.settle(self._train(this)))
+            yield self.settle(this, self.train(this))
 
-    def _award(self) -> AwardedRound | None:
-        """Steps 1 and 2: the offer first, then the sealed bids, the menu and the award."""
+    def begin(self, evaluation: Evaluation) -> RoundRecord:
+        """Round 0: the initial model, evaluated."""
+        return self.tell(RoundRecord.initial(self.purse, evaluation))
+
+    def ask(self) -> Offer | None:
+        """Step 1: the offer, before bids are opened; None where the run has ended, and `ended` says why."""
         if self.ended is not None:  # in an earlier session: what is bid since changes nothing
             return None
         if not self.purse.rounds_left:
@@ -121,11 +138,15 @@ class Market:
         self.purse = self._before_round(self.purse)
         offer = self._allocator.ask(self.purse)
         if not isinstance(offer, Offer):
-            raise InvalidOfferError(f"{type(self._allocator).__name__}.ask answers {offer!r}; required is an Offer")
+            raise InvalidOfferError(f"{type(self._allocator).__name__}.ask must return an Offer, got {offer!r}")
         if offer.stopped:
-            self.ended = "the allocator stopped"
+            self.ended = offer.reason or "the allocator stopped"
             return None
-        bids = self._federation.bids(self.purse.round).without(self._backoff.away(self.purse.round))
+        return offer
+
+    def award(self, offer: Offer, bids: Bids) -> AwardedRound | None:
+        """Step 2: the menu of the sealed bids and the award; None where the offer's shortfall ends the run."""
+        bids = bids.without(self._backoff.away(self.purse.round)).in_units_of(self.purse.unit)
         belief = self._allocator.belief() if isinstance(self._allocator, Believer) else None
         awarded = AwardedRound.of(self.purse, offer, self._mechanism.menu(bids), belief)
         if awarded.award.fell_short and offer.shortfall == "stop":
@@ -134,16 +155,35 @@ class Market:
         check_award(awarded, bids, self._mechanism)
         return awarded
 
-    def _train(self, awarded: AwardedRound) -> Delivery:
-        """Steps 3 and 4; a round that recruits nobody leaves the model as it is."""
+    def train(self, awarded: AwardedRound) -> Delivery:
+        """Steps 3 and 4, by the federation; a round that recruits nobody leaves the model as it is."""
         if awarded.award.n:
-            return self._federation.train(awarded.purse.round, awarded.award)
+            return self._trains.train(awarded.purse.round, awarded.award)
+        return self.unchanged()
+
+    def unchanged(self) -> Delivery:
+        """What comes of a round that recruits nobody."""
         return Delivery(self._evaluation)  # type: ignore[arg-type] # round 0 has set it
 
-    def _tell(self, record: RoundRecord) -> RoundRecord:
+    def settle(self, awarded: AwardedRound, delivery: Delivery) -> RoundRecord:
+        """The round as it ended, of which allocator and mechanism are told."""
+        return self.tell(awarded.settle(delivery))
+
+    def tell(self, record: RoundRecord) -> RoundRecord:
+        """Let everybody learn from a settled round."""
         self._allocator.tell(record)
         self._mechanism.tell(record)
         self._backoff.tell(record)
         self._evaluation = record.evaluation
         self.purse = record.purse_after
         return record
+
+    def _award(self) -> AwardedRound | None:
+        offer = self.ask()
+        return None if offer is None else self.award(offer, self._trains.bids(self.purse.round))
+
+    @property
+    def _trains(self) -> Federation:
+        if self._federation is None:
+            raise InvalidRecordError("this market has no federation; hand in evaluation, bids and deliveries yourself")
+        return self._federation

@@ -1,5 +1,6 @@
 """Names to things: our own, a user's by import path `package.module:Name`, or an installed entry point."""
 
+import copy
 import difflib
 import importlib
 import inspect
@@ -9,9 +10,10 @@ import re
 import tomllib
 import traceback
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from importlib.metadata import entry_points
 from types import NoneType, UnionType
-from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bara.errors import BaraError, ConfigError, InvalidMoneyError, MissingExtraError, UnknownNameError
 
@@ -23,6 +25,12 @@ _EXTRAS |= {"starlette": "dashboard", "uvicorn": "dashboard", "tensorboard": "te
 
 _imported: set[str] = set()
 """The packages that parts were imported from, ours and others'."""
+
+_named: dict[str, str] = {}
+"""The names of our own parts, by import path."""
+
+OBJECT = "object:"
+"""Begins the name of a part that Python handed over and that no import path leads to."""
 
 
 def nearest(name: str, known: list[str]) -> str:
@@ -42,7 +50,7 @@ def parse_call(text: str, what: str) -> tuple[str, tuple[float, ...]]:
     try:
         return match[1], tuple(float(part) for part in (match[2] or "").split(",") if part)  # type: ignore[index]
     except (TypeError, ValueError):
-        raise ConfigError(f"{what} is {text!r}; required is a name with numbers, like 'name(0.5, 1.5)'") from None
+        raise ConfigError(f"{what} must be a name with numbers, like 'name(0.5, 1.5)', got {text!r}") from None
 
 
 def import_path(path: str) -> Any:
@@ -64,6 +72,52 @@ def import_path(path: str) -> Any:
         return operator.attrgetter(attribute)(module)
     except AttributeError:
         raise UnknownNameError(f"module {module_name!r} has no {attribute!r} (of {path!r})") from None
+
+
+def describe(part: Any) -> tuple[dict[str, Any], Any]:
+    """A part that Python hands over, as a configuration writes it (name, options), and the part where that is no name.
+
+    A class or function that can be imported goes by its import path, or by its name if it is one of ours, and so does a
+    frozen dataclass of plain values. Anything else goes by what it is called, and comes along.
+    """
+    kind = part if isinstance(part, type) or inspect.isroutine(part) else type(part)
+    path = f"{kind.__module__}:{kind.__qualname__}"
+    if leads_to(path, kind):
+        name = _named.get(path, path)
+        if kind is part:
+            return {"name": name}, None
+        if (options := _plain_fields(part)) is not None:
+            return {"name": name, **options}, None
+    own = getattr(part, "name", None)
+    shown = repr(part) if kind is not part and "__repr__" in _attributes(kind) else kind.__qualname__
+    shown = own if kind is not part and isinstance(own, str) else shown
+    label = shown if len(shown) <= 60 and shown.isprintable() else kind.__qualname__
+    return {"name": OBJECT + label.rpartition("<locals>.")[2]}, part
+
+
+def _attributes(kind: Any) -> set[str]:
+    """What a class has beyond what every object has."""
+    return {name for one in kind.__mro__[:-1] for name in vars(one)}
+
+
+def leads_to(path: str, kind: Any) -> bool:
+    """Whether this is the import path of that class or function, in any program."""
+    if path.startswith("__main__:"):
+        return False
+    try:
+        return import_path(path) is kind
+    except (BaraError, ValueError):
+        return False
+
+
+def _plain_fields(part: Any) -> dict[str, Any] | None:
+    """What a frozen dataclass was made with, defaults left out; None where that cannot be written down."""
+    if not is_dataclass(part) or not getattr(type(part), "__dataclass_params__").frozen:  # noqa: B009 - untyped
+        return None
+    made = {one.name: getattr(part, one.name) for one in fields(part) if one.init}
+    defaults = {one.name: one.default for one in fields(part) if one.default is not MISSING}
+    changed = {name: value for name, value in made.items() if name not in defaults or value != defaults[name]}
+    return changed if all(type(value) in (bool, int, float, str) for value in changed.values()) else None
 
 
 def explain(error: BaseException) -> str:
@@ -136,6 +190,7 @@ class Registry(Generic[T]):
         self.kind = kind
         self._paths = dict(paths)
         self._protocol = protocol
+        _named.update({path: name for name, path in paths.items()})
 
     def names(self) -> list[str]:
         """Our own, then the installed plug-ins."""
@@ -143,6 +198,11 @@ class Registry(Generic[T]):
 
     def factory(self, name: str) -> Callable[..., T]:
         """What makes the thing of that name."""
+        if name.startswith(OBJECT):
+            raise UnknownNameError(
+                f"{self.kind} {name.removeprefix(OBJECT)!r} was an object in Python, which no import path leads to: "
+                f"hand it over again, as in bara.resume(DIR, {'data' if self.kind == 'dataset' else self.kind}=...)"
+            )
         if ":" in name:
             return import_path(name)  # type: ignore[no-any-return]
         if name in self._paths:
@@ -152,12 +212,27 @@ class Registry(Generic[T]):
                 return import_path(f"{point.module}:{point.attr}")  # type: ignore[no-any-return]
         raise UnknownNameError(f"no {self.kind} is named {name!r}; {nearest(name, self.names())}")
 
-    def build(self, name: str, options: Mapping[str, Any] | None = None, **context: Any) -> T:
-        """Make it from its own options; of the context (clients, seed, ...) it gets what its signature asks for."""
-        factory, options = self.factory(name), dict(options or {})
+    def build(self, name: str, options: Mapping[str, Any] | None = None, part: Any = None, **context: Any) -> T:
+        """Make it from its own options; of the context (clients, seed, ...) it gets what its signature asks for.
+
+        Args:
+            name: Which.
+            options: Its own.
+            part: The thing itself, of which a copy is taken, or what makes it, where Python handed it over.
+            **context: What there is for those whose signature asks for it.
+        """
+        options = dict(options or {})
+        if part is not None:
+            name = name.removeprefix(OBJECT)
+            _imported.add((part if hasattr(part, "__qualname__") else type(part)).__module__.partition(".")[0])
+            if self.is_made(part):
+                if options:
+                    raise ConfigError(f"{self.kind} {name!r} is made already; it takes no options, got {options}")
+                return self._copied(name, part)
+        factory = self.factory(name) if part is None else part
         parameters = _parameters(factory)
         if parameters is None:
-            raise ConfigError(f"{self.kind} {name!r} is {factory!r}; required is something that makes one")
+            raise ConfigError(f"{self.kind} {name!r} must be a class or function that makes one, got {factory!r}")
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         check_options(
             f"{self.kind} {name!r}",
@@ -169,10 +244,22 @@ class Registry(Generic[T]):
         try:
             made = factory(**given, **options)
         except (TypeError, InvalidMoneyError) as error:
-            raise ConfigError(f"{self.kind} {name!r} cannot be made from {options}: {error}") from error
+            raise ConfigError(f"cannot make {self.kind} {name!r} from {options}: {error}") from error
         if self._protocol is not None and not isinstance(made, self._protocol):
-            raise ConfigError(f"{self.kind} {name!r} makes {made!r}; required is a {self._protocol.__name__}")
+            raise ConfigError(f"{self.kind} {name!r} must make a {self._protocol.__name__}, got {made!r}")
         return made
+
+    def _copied(self, name: str, part: T) -> T:
+        try:
+            return copy.deepcopy(part)
+        except Exception as error:  # whatever a part of somebody's raises
+            raise ConfigError(
+                f"{self.kind} {name!r} cannot be copied for a run ({error}); give a class or a function that makes it"
+            ) from error
+
+    def is_made(self, part: Any) -> bool:
+        """Whether a part is the thing itself, not what makes it."""
+        return not isinstance(part, type) and self._protocol is not None and isinstance(part, self._protocol)
 
 
 def check_options(
@@ -195,17 +282,73 @@ def check_options(
     >>> check_options("allocator 'even'", {"carry_over": "maybe"}, {"carry_over": bool})
     Traceback (most recent call last):
     ...
-    bara.errors.ConfigError: allocator 'even' has carry_over = 'maybe'; required is bool
+    bara.errors.ConfigError: allocator 'even' has carry_over = 'maybe'; it must be true or false
     """
     known = list(types if known is None else known)
     for option, value in options.items():
         if option not in types:
             unknown = f"unknown key {prefix + option!r}" if prefix else f"{whose} has no option {option!r}"
             raise ConfigError(f"{unknown}; {nearest(option, known) if known else 'it has none'}")
-        wanted = types[option]
-        if not _fits(value, wanted):
-            shown = wanted.__name__ if isinstance(wanted, type) else wanted
-            raise ConfigError(f"{whose} has {prefix + option} = {value!r}; required is {shown}")
+        wanted, *ranges = get_args(types[option]) if get_origin(types[option]) is Annotated else (types[option],)
+        wrong = [] if _fits(value, wanted) else [in_words(wanted)]
+        wrong += [str(one) for one in ranges if not wrong and isinstance(value, int | float) and value not in one]
+        if wrong:
+            raise ConfigError(f"{whose} has {prefix + option} = {value!r}; it must be {wrong[0]}")
+
+
+_PLAIN = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text", NoneType: "None"}
+
+
+@dataclass(frozen=True)
+class Within:
+    """The range of an option, beside its type: `Annotated[float, Within(above=0, at_most=1)]`.
+
+    >>> str(Within(above=0, at_most=1)), 1 in Within(below=1), str(Within(above=0))
+    ('above 0 and at most 1', False, 'positive')
+    """
+
+    above: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+
+    def __contains__(self, value: float) -> bool:
+        """Whether a number is in it."""
+        compare = {"above": operator.gt, "at_least": operator.ge, "at_most": operator.le, "below": operator.lt}
+        return all(holds(value, end) for name, holds in compare.items() if (end := getattr(self, name)) is not None)
+
+    def __str__(self) -> str:
+        """In words."""
+        ends = {name: end for name, end in vars(self).items() if end is not None}
+        if ends.keys() == {"at_least", "at_most"}:
+            return f"from {ends['at_least']:g} to {ends['at_most']:g}"
+        told = " and ".join(f"{name.replace('_', ' ')} {end:g}" for name, end in ends.items())
+        return "positive" if told == "above 0" else told
+
+
+def check_fields(whose: str, record: Any) -> None:
+    """Refuse a dataclass of options one of which is not of its type, its choices or its range."""
+    types = get_type_hints(type(record), include_extras=True)
+    check_options(whose, {name: getattr(record, name) for name in types}, types)
+
+
+def check_arguments(whose: str, kind: type, **arguments: Any) -> None:
+    """Refuse what a class is made with where it is not of its type, its choices or its range there."""
+    check_options(whose, arguments, get_type_hints(vars(kind)["__init__"], include_extras=True))
+
+
+def in_words(annotation: Any) -> str:
+    """What an option may be: its type, its choices, its range."""
+    if get_origin(annotation) is Annotated:
+        kind, *ranges = get_args(annotation)
+        plain = [in_words(one) for one in get_args(kind) or (kind,) if one not in (int, float)]
+        numbers = ["a whole number"] if int in (kind, *get_args(kind)) else []
+        return " or ".join([" ".join([*numbers, *map(str, ranges)]), *plain])
+    if get_origin(annotation) is Literal:
+        return " or ".join(map(repr, get_args(annotation)))
+    if get_origin(annotation) in (Union, UnionType):
+        return " or ".join(map(in_words, get_args(annotation)))
+    return _PLAIN.get(annotation, getattr(annotation, "__name__", str(annotation)))
 
 
 def _fits(value: Any, annotation: Any) -> bool:
@@ -213,7 +356,7 @@ def _fits(value: Any, annotation: Any) -> bool:
         return value in get_args(annotation)
     if get_origin(annotation) in (Union, UnionType):
         return any(_fits(value, one) for one in get_args(annotation))
-    if annotation in (bool, str, NoneType):
+    if annotation in (bool, str, NoneType) or is_dataclass(annotation):
         return isinstance(value, annotation)
     if annotation is int:
         return isinstance(value, int) and not isinstance(value, bool)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from bara.errors import ConfigError
-from bara.records import Award, Belief, Bids, Delivery, Evaluation, Menu, Offer, Purse, RoundRecord
+from bara.records import Award, Belief, Bids, Delivery, Evaluation, Goal, Menu, Offer, Purse, RoundRecord
 
 
 @runtime_checkable
@@ -28,6 +28,18 @@ class Believer(Protocol):
     def belief(self) -> Belief:
         """What it believes now."""
         ...
+
+
+def check_goal(name: str, allocator: object, goal: Goal) -> None:
+    """Refuse a goal that an allocator does not declare: in `goals`, a set of `target` and `worth`.
+
+    One that does is made with a `goal` (`bara.records.Goal`), and stops by `Offer.stop(reason)`.
+    """
+    if goal.name is not None and goal.name not in getattr(allocator, "goals", ()):
+        raise ConfigError(
+            f"budget.{goal.name} is set, but allocator {name!r} has no such goal: it spends what it is given; use the "
+            "planner"
+        )
 
 
 @runtime_checkable
@@ -67,9 +79,9 @@ class Protection:
     def __post_init__(self) -> None:
         """Refuse a level nobody knows and a bound that is none."""
         if self.level not in ("record", "client"):
-            raise ConfigError(f"the level of privacy is {self.level!r}; required is 'record' or 'client'")
+            raise ConfigError(f"the level of privacy must be 'record' or 'client', got {self.level!r}")
         if not 0 < self.clip < float("inf"):
-            raise ConfigError(f"the clipping bound is {self.clip}; required is a finite number above 0")
+            raise ConfigError(f"the clipping bound must be finite and positive, got {self.clip}")
 
 
 @dataclass(frozen=True)
@@ -131,9 +143,10 @@ class Capabilities:
         for name in self.lacks:
             if name not in Requirements.__dataclass_fields__:
                 raise ConfigError(
-                    f"capabilities lack {name!r}, which is none of {', '.join(Requirements.__dataclass_fields__)}"
+                    f"what capabilities lack must be one of {', '.join(Requirements.__dataclass_fields__)}, got "
+                    f"{name!r}"
                 )
-        unprotected = {"protection": "its clients must train so; then say `Capabilities(protects=True)`"}
+        unprotected = {"protection": "if its clients train with it, declare `Capabilities(protects=True)`"}
         object.__setattr__(self, "lacks", ({} if self.protects else unprotected) | dict(self.lacks))
 
 
@@ -166,7 +179,7 @@ def name_of(part: object) -> str:
     return type(part).__name__ if inner is None else name_of(inner)
 
 
-def check_fit(mechanism: Mechanism, federation: Federation) -> None:
+def check_fit(mechanism: Mechanism, federation: object) -> None:
     """Refuse a mechanism that requires what the federation cannot do."""
     lacks = capabilities_of(federation).lacks
     for requirement, what in requirements_of(mechanism).needed().items():

@@ -22,6 +22,16 @@ def spelled(text: str) -> str:
     return "".join(f"⟨U+{ord(one):04X}⟩" if unicodedata.category(one)[0] == "C" else one for one in text)
 
 
+def counted(number: int, thing: str) -> str:
+    """How many there are of a thing, in English.
+
+    >>> counted(1, "client"), counted(2, "client"), counted(3, "delivery")
+    ('1 client', '2 clients', '3 deliveries')
+    """
+    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+    return f"{number} {thing if number == 1 else plural}"
+
+
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 """What neither a database nor the name of a file can hold: NUL, and halves of characters."""
 

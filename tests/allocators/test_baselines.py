@@ -89,18 +89,18 @@ def test_a_fixed_number_may_shrink_instead(play):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("fixed", {"n": 0}, "required is at least 1"),
-        ("fixed", {}, "cannot be made"),
-        ("explored", {"n": 0}, "required is at least 1"),
+        ("fixed", {"n": 0}, "n = 0; it must be at least 1"),
+        ("fixed", {}, "cannot make allocator 'fixed' from {}"),
+        ("explored", {"n": 0}, "n = 0; it must be at least 1"),
         ("even", {"carryover": True}, "no option 'carryover'; did you mean 'carry_over'"),
         ("bara", {"lenght_scale": 1}, "no option 'lenght_scale'; did you mean 'length_scale'"),
-        ("even", {"carry_over": "no"}, "carry_over = 'no'; required is bool"),
-        ("fixed", {"n": 2.5}, "n = 2.5; required is int"),
-        ("fixed", {"n": True}, "n = True; required is int"),
-        ("bara", {"clip": "maybe"}, "clip = 'maybe'; required is bool"),
-        ("bara", {"noise": float("inf")}, "noise = inf; required is float"),
+        ("even", {"carry_over": "no"}, "carry_over = 'no'; it must be true or false"),
+        ("fixed", {"n": 2.5}, "n = 2.5; it must be a whole number"),
+        ("fixed", {"n": True}, "n = True; it must be a whole number"),
+        ("bara", {"clip": "maybe"}, "clip = 'maybe'; it must be true or false"),
+        ("bara", {"noise": float("inf")}, "noise = inf; it must be a finite number"),
         ("bara", {"preset": "papers"}, "no preset 'papers'; did you mean 'paper'"),
-        ("bara", {"noise": 0}, "noise = 0"),
+        ("bara", {"noise": 0}, "noise = 0; it must be positive"),
         ("bara", {"exploration_share": 2}, "exploration_share = 2"),
         ("bara", {"estimator": "newtn"}, "no estimator is named 'newtn'; did you mean 'newton'"),
     ],
@@ -116,7 +116,7 @@ def test_an_unknown_allocator_suggests_the_nearest():
 
 
 def test_nobody_to_choose_from_is_refused():
-    with pytest.raises(ConfigError, match="0 clients"):
+    with pytest.raises(ConfigError, match="clients = 0; it must be at least 1"):
         RandomN(clients=0)
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from bara.allocators import ALLOCATORS
+from bara.records import Goal
 from bara.testing import ALLOCATOR_CHECKS, CLIENTS, select_checks
 
 VARIANTS = {
@@ -20,6 +21,7 @@ VARIANTS = {
     "decreasing": [{}, {"carry_over": True}],
     "explored": [{"n": 3, "exploration_rounds": 4}],
     "fixed": [{"n": 3}, {"n": 3, "shortfall": "shrink"}],
+    "planner": [{}, {"goal": Goal(target=0.5)}, {"goal": Goal(target=0.9)}, {"goal": Goal(worth=1_000_000)}],
 }
 CASES = [(name, options) for name in ALLOCATORS.names() for options in VARIANTS.get(name, [{}])]
 OF_BELIEFS = {"check_beliefs_are_plain", "check_failing_clients_do_not_end_learning"}

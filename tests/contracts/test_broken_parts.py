@@ -7,24 +7,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bara import Award, Belief, Bids, Delivery, Evaluation, Menu, Offer
+from bara import Award, Belief, Bids, Delivery, Evaluation, Menu, Offer, Purse
 from bara.allocators import Bara, Even
 from bara.errors import LedgerError
 from bara.federations.bidding import Bidders
 from bara.federations.costs import Distribution
 from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.mechanisms import bid_price_first
+from bara.mechanisms.properties import Case, exact_sum, spends_the_budget
 from bara.protocols import Capabilities
 from bara.testing import (
     ALLOCATOR_CHECKS,
     CLIENTS,
     FEDERATION_CHECKS,
     MECHANISM_CHECKS,
+    ContractHint,
     check_ask_is_pure,
     check_beliefs_are_plain,
     check_bids_are_repeatable,
     check_budget_and_deadline_hold,
     check_claims_hold,
+    check_claims_hold_at_cents,
     check_clients_may_come_and_go,
     check_deliveries_account_for_winners,
     check_every_delivered_update_counts,
@@ -204,6 +207,7 @@ class LearnsFromTheFirstThatDelivered(Wrapped):
     ("check", "broken"),
     [
         (check_claims_hold, PaysWhatTheyAsk),
+        (check_claims_hold_at_cents, PaysWhatTheyAsk),
         (check_unclaimed_has_a_counter_example, ClaimsNothing),
         (check_menu_is_pure, TakesTurns),
         (check_small_rounds_are_served, NeedsTwo),
@@ -211,8 +215,31 @@ class LearnsFromTheFirstThatDelivered(Wrapped):
     ],
 )
 def test_a_mechanism_that_breaks_it_fails(check, broken):
-    with pytest.raises((AssertionError, ValueError, StopIteration)):
+    with pytest.raises((AssertionError, ValueError, StopIteration, ContractHint)):
         check(lambda: broken(bid_price_first()))
+
+
+def test_a_mechanism_that_claims_less_than_it_keeps_gets_a_hint_and_passes():
+    class Modest(Wrapped):
+        claims = bid_price_first().claims - {"budget-feasible"}
+
+    with pytest.warns(
+        ContractHint, match="budget-feasible held in all 3000 rounds that were tried; it could be claimed"
+    ):
+        check_unclaimed_has_a_counter_example(lambda: Modest(bid_price_first()))
+
+
+@pytest.mark.parametrize("check", [exact_sum, spends_the_budget])
+def test_a_counter_example_prints_the_offer_that_was_tried(check):
+    class PaysTwice(Wrapped):
+        def menu(self, bids):
+            menu = self.inner.menu(bids)
+            return Menu(bids, menu.order, menu.costs, lambda n, _cap: np.full(n, 1))
+
+    case = Case(Bids.of({"ann": 1, "bob": 2, "cat": 4}), Offer.recruit(2), Purse.of(100, 1))
+    found = check(PaysTwice(bid_price_first()), case)
+    tried = {exact_sum: Offer.caps([2_000_000]), spends_the_budget: Offer.spend(100_000_000)}[check]
+    assert f"offer: {tried}" in found.text
 
 
 # --- federations ---------------------------------------------------------------------------------
@@ -297,6 +324,18 @@ def test_a_federation_that_breaks_it_fails(check, broken):
 
 
 # --- what is not checked -------------------------------------------------------------------------
+
+
+class WithRealBids(Wrapped):
+    """Its bids are what its clients ask, whatever the seed."""
+
+    def bids(self, round):  # noqa: A002
+        return synthetic(0).bids(round)
+
+
+def test_a_federation_whose_bids_do_not_depend_on_a_seed_gets_a_hint_and_passes():
+    with pytest.warns(ContractHint, match="right where the bids are real"):
+        check_same_seed_same_history(lambda seed: WithRealBids(synthetic(seed)))
 
 
 class OnRealDevices(Wrapped):

@@ -48,7 +48,7 @@ def test_a_dashboard_answers_at_the_address_it_prints_and_the_names_it_was_given
     assert answer(Address("::1"), "[::1]:8765") == 200
     assert answer(Address(hosts=["Runs.Example"]), "runs.example") == 200
     assert answer(Address(hosts=["Runs.Example"]), "www.runs.example") == 400
-    with pytest.raises(ConfigError, match="stands for several hosts"):
+    with pytest.raises(ConfigError, match="must be the name of one host"):
         Address(hosts=["*.example"]).rules()
 
 

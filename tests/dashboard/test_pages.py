@@ -4,9 +4,12 @@ import sys
 
 import pytest
 
+import bara
+from bara import RoundRecord
 from bara.dashboard._json_views import state_json
 from bara.dashboard._run_index import RunIndex
-from bara.errors import LedgerError
+from bara.errors import LedgerError, RunStoppedError
+from bara.experiments import Config, run
 from bara.experiments.run_folder import RunFolder
 from bara.ledger.progress import state
 from bara.ledger.statements import statement
@@ -51,6 +54,38 @@ def test_the_model_that_is_taken_home_is_named_once_the_run_has_left_its_result(
         "model": told["kept"],
         "accuracy": told["accuracy_kept"],
     }
+
+
+def test_a_run_that_has_ended_shows_what_other_sums_would_have_bought(make_run, visit):
+    make_run()
+    outlook = visit().get("/runs/one.json").json()["glance"]["outlook"]
+    assert outlook["accuracy"] == sorted(outlook["accuracy"])
+    assert all(low <= high for low, high in zip(outlook["low"], outlook["high"], strict=True))
+    assert outlook["enough"] is None
+
+
+@pytest.mark.parametrize("allocator", ["even", "planner"])
+def test_a_run_that_goes_on_shows_what_more_money_would_buy_and_how_it_stands_with_its_target(
+    tmp_path, visit, allocator
+):
+    goal = ["budget.target=0.9"] if allocator == "planner" else []
+    small = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]
+    config = Config.load(None, [*small, f"allocator.name={allocator}", *goal])
+    with RunFolder.new(tmp_path / "runs" / "one", config) as folder, pytest.raises(RunStoppedError):
+        run(config, stop_after(8), folder=folder)
+    outlook = visit().get("/runs/one.json").json()["glance"]["outlook"]
+    assert outlook["accuracy"] == sorted(outlook["accuracy"])
+    assert outlook["spend"] == sorted(outlook["spend"])
+    assert outlook["target"] == (0.9 if goal else None)
+    assert (outlook["chance"] is not None) == bool(goal)
+
+
+def stop_after(number):
+    def observe(step):
+        if isinstance(step, RoundRecord) and step.round == number:
+            raise RunStoppedError
+
+    return observe
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"kept": 1}', "/etc/hostname"])
@@ -227,3 +262,34 @@ def test_a_look_that_fails_halfway_counts_nothing_twice(make_run, monkeypatch):
     with pytest.raises(LedgerError):
         index.view("one")
     assert index.view("one").totals == whole
+
+
+def test_a_folder_that_holds_a_password_is_one_line_and_the_others_are_shown(make_run, visit, monkeypatch):
+    monkeypatch.setenv("BARA_LEDGER_HOSTS", "127.0.0.1:1")
+    folder = make_run().parent / "spoilt"
+    folder.mkdir()
+    (folder / "config.toml").write_text('[ledger]\nurl = "postgresql+psycopg://me:secret@127.0.0.1:1/x"\n')
+    answer = visit().get("/index.json")
+    assert answer.status_code == 200
+    by_name = {run["name"]: run for run in answer.json()["runs"]}
+    assert "ledger.url holds a password" in by_name["spoilt"]["error"]
+    assert "error" not in by_name["one"]
+    assert "secret" not in answer.text
+    assert "ledger.url holds a password" in visit(folder=folder).get("/runs/spoilt.json").text
+
+
+def test_the_runs_of_a_database_are_shown_by_its_url(tmp_path, visit):
+    url = f"sqlite:///{tmp_path}/books.db"
+    config = {
+        "budget": {"total": 30, "max_rounds": 4, "currency": "EUR"},
+        "clients": {"count": 3},
+        "ledger": {"url": url},
+    }
+    with bara.open_session("spring", config) as session:
+        session.begin(0.1)
+        session.ask()
+        session.award({"north": "2.50", "south": "3.10", "east": "4.00"})
+        visitor = visit(folder=url)
+        (run,) = visitor.get("/index.json").json()["runs"]
+        assert (run["run"], run["currency"], run["dataset"]) == ("spring", "EUR", "own-loop")
+        assert "Round 1. Before any bid was opened" in visitor.get("/runs/spring/rounds/1.json").json()["words"][0]

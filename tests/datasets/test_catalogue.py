@@ -8,17 +8,19 @@ from bara.errors import UnknownNameError
 
 
 def test_the_embedded_default_comes_first():
-    assert names() == ("digits", "mnist", "fashion-mnist", "cifar10", "cifar100")
-    assert [name for name in names() if entry(name).embedded] == ["digits"]
+    assert names() == ("digits", "mnist", "fashion-mnist", "cifar10", "cifar100", "heart-disease", "rand-hie")
+    assert [name for name in names() if entry(name).embedded] == ["digits", "rand-hie"]
 
 
 @pytest.mark.parametrize("name", names())
 def test_every_checksum_is_a_sha256(name):
     known = CATALOGUE[name]
-    digests = [version.sha256[part] for version in known.versions for part in PARTS]
+    digests = [digest for version in known.versions for digest in version.sha256.values()]
     digests += [remote.sha256 for remote in known.remotes]
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in digests)
-    assert known.shape in {(8, 8), (28, 28), (32, 32, 3)}
+    if not known.table:
+        assert all(set(version.sha256) == set(PARTS) for version in known.versions)
+    assert known.shape in ({()} if known.table else {(8, 8), (28, 28), (32, 32, 3)})
     assert bool(known.remotes) == bool(known.mirrors) == (not known.embedded)
 
 

@@ -74,7 +74,7 @@ def test_every_name_is_listed_with_where_it_is_or_how_to_get_it(fabricate, data_
 
 
 def test_a_listing_does_not_mind_folders_that_are_not_there(tmp_path):
-    assert [line.status for line in available(tmp_path / "nowhere")] == ["embedded"] + ["missing"] * 4
+    assert [line.status for line in available(tmp_path / "nowhere")] == ["embedded"] + ["missing"] * 5 + ["embedded"]
 
 
 def test_report_and_listing_are_plain_json(fabricate, data_path):

@@ -96,7 +96,7 @@ def test_property_a_client_of_shards_sees_a_contiguous_run_of_labels_a_shard(fed
 
 
 def test_fewer_samples_than_shards_is_an_error_that_names_both():
-    with pytest.raises(DatasetError, match="4 clients with 2 shards each need 8 samples or more; there are 7"):
+    with pytest.raises(DatasetError, match="4 clients with 2 shards each need at least 8 samples, got 7"):
         shards(np.zeros(7, np.int64), 4, 2)
 
 
@@ -176,7 +176,7 @@ def test_an_unknown_word_gets_the_nearest(text, meant):
     ("text", "rule"),
     [
         ("iid(3)", "takes no number"),
-        ("shards(0)", "a whole number of shards a client, 1 or more"),
+        ("shards(0)", "a whole number of shards per client, 1 or more"),
         ("shards(1.5)", "a whole number"),
         ("shards(two)", "a whole number"),
         ("shards(inf)", "a whole number"),
@@ -190,7 +190,7 @@ def test_an_unknown_word_gets_the_nearest(text, meant):
         ("shards(2)(3)", "a whole number"),
         ("shards(2, 3)", "a whole number"),
         ("iid(", "iid takes no number"),
-        ("", "there are: dirichlet, iid, quantity, shards"),
+        ("", "there are: dirichlet, iid, natural, quantity, shards"),
     ],
 )
 def test_a_wrong_number_says_what_goes_there(text, rule):
@@ -200,7 +200,7 @@ def test_a_wrong_number_says_what_goes_there(text, rule):
 
 @given(st.sampled_from(sorted(KINDS)), st.floats(1e-3, 1e3), st.integers(1, 50))
 def test_property_a_scheme_reads_back_as_it_is_written(name, number, whole):
-    numbers = {"iid": None, "shards": whole}
+    numbers = {"iid": None, "shards": whole, "natural": whole if whole % 2 else None}
     scheme = Scheme(name, numbers.get(name, number))
     assert parse(str(scheme)) == scheme
 
@@ -244,8 +244,8 @@ def test_the_same_seed_flips_the_same():
         ([0], 1.1, 2, ConfigError, "from 0 to 1"),
         ([0], float("nan"), 2, ConfigError, "from 0 to 1"),
         ([0], 0.5, 1, ConfigError, "at least 2"),
-        ([0, 9], 0.5, 2, DatasetError, r"at 0 \.\. 9; there are 3 labels"),
-        ([-1], 0.5, 2, DatasetError, r"at -1"),
+        ([0, 9], 0.5, 2, DatasetError, r"from 0 to 2, got 0 to 9"),
+        ([-1], 0.5, 2, DatasetError, r"got -1 to -1"),
         ([1, 1], 0.5, 2, DatasetError, "twice"),
     ],
 )

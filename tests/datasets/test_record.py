@@ -28,7 +28,7 @@ def test_floats_are_taken_as_they_are():
     [
         ({"y_train": np.array([0, 3, 1, 1])}, r"mine: y_train\[1\] is label 3; labels must be in 0 \.\. 2"),
         ({"y_test": np.array([0, 1, -1, 1])}, r"mine: y_test\[2\] is label -1"),
-        ({"y_train": Y[:3]}, r"mine: x_train holds 4 samples but y_train 3 labels"),
+        ({"y_train": Y[:3]}, r"mine: y_train must have one label per sample of x_train, got 3 for 4"),
         ({"y_train": Y.astype(float)}, r"mine: y_train is float64"),
         ({"y_test": Y.reshape(2, 2)}, r"mine: y_test is int64 of shape \(2, 2\)"),
         ({"x_train": np.array([[1.0], [np.nan], [0], [0]])}, r"mine: x_train\[1\] holds a value that is not finite"),

@@ -51,7 +51,7 @@ def test_the_seed_decides_and_no_size_means_all():
 
 
 def test_more_than_there_are_is_an_error_that_names_both():
-    with pytest.raises(DatasetError, match="mine: train_samples is 101 but there are 100"):
+    with pytest.raises(DatasetError, match="mine: train_samples must be at most 100, got 101"):
         subset(numbered(np.arange(100) % 10), 101)
 
 
@@ -91,7 +91,7 @@ def test_an_unknown_way_to_split_gets_the_nearest():
 
 
 def test_one_sample_cannot_be_halved():
-    with pytest.raises(DatasetError, match="two halves need at least 2"):
+    with pytest.raises(DatasetError, match="at least 2 samples to make two halves"):
         held_out(numbered(np.arange(10), test=np.array([1])))
 
 

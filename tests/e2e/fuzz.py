@@ -58,7 +58,7 @@ def problem(answer):
         return "it hangs, or was killed"
     if answer["trace"]:
         return answer["trace"].strip().splitlines()[-1] + " | " + _last_place(answer["trace"])
-    if "Traceback" in answer["words"] or "a fault of bara's own" in answer["words"]:
+    if "Traceback" in answer["words"] or "a bug in bara" in answer["words"]:
         return f"a traceback, or a line that stands for one: {answer['words'].strip()[-200:]!r}"
     lines = [line for line in answer["words"].splitlines() if line.startswith(("bara: ", "the record is NOT whole"))]
     if answer["code"] not in {0, 1, 2}:

@@ -6,6 +6,8 @@ from functools import partial
 import programs
 import pytest
 
+from bara.datasets import names
+
 SMALL = [
     "--set",
     "budget.total=40",
@@ -135,15 +137,15 @@ def test_a_users_own_mechanism_and_allocator_run_by_import_path(bara, tmp_path):
     ("arguments", "message"),
     [
         (["run", "--set", "budget.totl=1"], "bara: unknown key 'budget.totl'; did you mean 'budget.total'?"),
-        (["run", "--set", "budget.total=0"], "bara: the budget is 0.00; required is more than zero"),
+        (["run", "--set", "budget.total=0"], "bara: budget.total must be positive, got 0.00"),
         (["run", "--set", "allocator.name=evn"], "bara: no allocator is named 'evn'; did you mean 'even'?"),
         (["run", "--set", "allocator.name=nowhere:Thing"], "bara: cannot import 'nowhere'"),
         (
             ["run", "--set", "federation.engine=synthetic", "--set", "federation.a_mx=1"],
             "bara: unknown key 'federation.a_mx'",
         ),
-        (["run", "absent.toml"], "bara: there is no configuration 'absent.toml'"),
-        (["compare", "--seeds", "0"], "bara: 0 seeds"),
+        (["run", "absent.toml"], "bara: there is no configuration file 'absent.toml'"),
+        (["compare", "--seeds", "0"], "bara: seeds must be at least 1, got 0"),
         (
             ["audit", "bid-price-frist"],
             "bara: no mechanism is named 'bid-price-frist'; did you mean 'bid-price-first'?",
@@ -164,7 +166,7 @@ def test_debug_shows_the_traceback(bara):
 def test_a_folder_that_holds_something_is_not_written_over(bara, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full/note").write_text("mine")
-    assert "required is a new or empty folder" in bara("run", *SMALL, "--out", "full", code=2).stderr
+    assert "--out must be a new or empty folder" in bara("run", *SMALL, "--out", "full", code=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -207,7 +209,7 @@ def test_data_list_says_what_is_here_and_how_to_get_the_rest(bara, tmp_path):
     assert "embedded" in text
     assert "bara data fetch mnist" in text
     tree = json.loads(bara("data", "list", "--path", str(tmp_path), "--json").stdout)
-    assert {one["name"] for one in tree["datasets"]} == {"digits", "mnist", "fashion-mnist", "cifar10", "cifar100"}
+    assert {one["name"] for one in tree["datasets"]} == set(names())
 
 
 def test_data_show_pictures_who_holds_what(bara):

@@ -8,7 +8,7 @@ from distributed import LocalCluster
 from programs import bara
 
 from bara.errors import ConfigError
-from bara.experiments.comparison import connected
+from bara.experiments.cluster import connected
 
 SMALL = ["budget.total=40", "budget.max_rounds=8", "clients.count=6", "federation.engine=synthetic"]
 

@@ -1,6 +1,7 @@
-"""A deployment, for real: a SuperLink and authenticated SuperNodes over TLS, of which one is killed and one raises.
+"""A deployment, for real: a SuperLink and authenticated SuperNodes over TLS; whoever can be killed is.
 
-The app is the example's; its client is replaced by one that has mishaps where its node's configuration says so.
+The app is the example's; its client has mishaps where its node's configuration says so, and its server is private and
+has moments, of which it keeps a diary.
 """
 
 import contextlib
@@ -36,7 +37,42 @@ def with_mishaps(message, context):
     if mishap == "hang" and number == 2:
         Path(context.node_config["told"]).write_text(str(os.getpid()))
         time.sleep(600)
-    return _train(message, context)
+    reply = _train(message, context)
+    reply.content["metrics"]["num-examples"] = 1  # an accountant wants equal weights
+    return reply
+"""
+
+PRIVATE = """
+import json
+import numpy as np
+from flwr.serverapp import NeighboringRelation, PrivacyConfig, RdpAccountant, SamplingMethod
+from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, FedAdam
+
+class Diarist(FedAdam):
+    def aggregate_train(self, server_round, replies):
+        before = self.moments()
+        result = super().aggregate_train(server_round, replies)
+        with open("DIARY", "a") as diary:
+            diary.write(json.dumps({"round": server_round, "before": before, "after": self.moments()}) + "\\n")
+        return result
+
+    def moments(self):
+        return {name: float(np.abs(one).sum()) for name, one in (self.m_t or {}).items()}
+
+class Private(DifferentialPrivacyServerSideFixedClipping):
+    def aggregate_train(self, server_round, replies):
+        result = super().aggregate_train(server_round, replies)
+        spent = self.privacy_spent()
+        with open("DIARY", "a") as diary:
+            diary.write(json.dumps({"round": server_round, "releases": spent.num_releases}) + "\\n")
+        return result
+
+def private():
+    promise = PrivacyConfig(1e-5, 3, NeighboringRelation.ADD_OR_REMOVE_ONE, SamplingMethod.NO_AMPLIFICATION)
+    inner = Diarist(fraction_evaluate=0.0, eta=0.02)
+    wrapped = Private(inner, 0.02, 5.0, 3)
+    wrapped.accountant = RdpAccountant(promise)  # Flower's constructor has accounts for a plain mean only
+    return wrapped
 """
 
 
@@ -55,6 +91,9 @@ def deployment(deploy, tmp_path):
     shutil.copytree(EXAMPLE, app, ignore=shutil.ignore_patterns("__pycache__", "runs"))
     client = app / "bara_digits" / "client_app.py"
     client.write_text(client.read_text() + MISHAPS)
+    server = app / "bara_digits" / "server_app.py"
+    text = server.read_text().replace("FedAvg(fraction_evaluate=0.0)", "private()")
+    server.write_text(text + PRIVATE.replace("DIARY", str(tmp_path / "diary")))
     home = tmp_path / "home"
     home.mkdir()
     with deploy.Deployment(home, app) as deployment:
@@ -85,7 +124,31 @@ def processes_of(parent, name, deploy):
     return found
 
 
-def test_silos_are_killed_raise_and_are_refused_the_server_is_killed_and_the_books_add_up(deploy, deployment, tmp_path):
+def check_diary(diary):
+    """Each round's moments begin where those of the round before ended, and every release is accounted for once."""
+    moments, releases = [line for line in diary if "before" in line], [line for line in diary if "releases" in line]
+    assert [line["round"] for line in moments] == [line["releases"] for line in releases] == [1, 2, 3]
+    assert moments[0]["before"] == {}
+    assert [line["before"] for line in moments[1:]] == [line["after"] for line in moments[:-1]] != [{}, {}]
+
+
+def kill_superlink(deployment, deploy):
+    """Kill it alone, and start it again; returns when the ServerApp that it had started has given up."""
+    started = processes_of(deployment.superlink, "flwr-serverapp", deploy)
+    os.kill(deployment.superlink.pid, signal.SIGKILL)
+    deployment.superlink.wait()
+    deployment.start_superlink()  # it knows its silos by its database, and they come back to it
+    until(lambda: not any(map(alive, started)), 300, deployment.logs)
+
+
+def alive(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except OSError:
+        return False
+
+
+def test_silos_superlink_and_server_are_killed_a_stranger_is_refused_and_the_books_add_up(deploy, deployment, tmp_path):
     told, run = tmp_path / "told", tmp_path / "run"
     deployment.start_superlink()
     for number, config in enumerate(({}, {"mishap": "raise"}, {"mishap": "hang", "told": str(told)})):
@@ -98,20 +161,33 @@ def test_silos_are_killed_raise_and_are_refused_the_server_is_killed_and_the_boo
     words += " bara.federation.bid-seconds=300.0"  # a busy machine is no silent silo
     command = ["flwr", "run", str(deployment.app), "loopback", "--stream", "--run-config", words]
 
-    first = deployment.begin("first", command)
-    until(told.exists, 600, deployment.logs)  # round 2 is promised and one silo is in the middle of its training
+    def into_round_two(name):
+        """Until round 2 is promised and one silo is in the middle of its training; what it trains is then in vain."""
+        session = deployment.begin(name, command)
+        until(lambda: told.exists() or session.poll() is not None, 600, deployment.logs)
+        assert told.exists(), deployment.logs()
+        return session
+
+    def end_training():
+        os.kill(int(told.read_text()), signal.SIGKILL)  # what it trains on belongs to a run that is over
+        told.unlink()
+
+    first = into_round_two("first")
     assert stranger.wait(120) != 0
+    kill_superlink(deployment, deploy)
+    assert first.wait(300) != 0
+    end_training()
+
+    second = into_round_two("second")  # the same round, the same winners
     [server] = processes_of(deployment.superlink, "flwr-serverapp", deploy)
     os.kill(server, signal.SIGKILL)
-    os.kill(int(told.read_text()), signal.SIGKILL)  # what it trains on belongs to a run that is over
-    told.unlink()
-    deploy.end(first)
+    end_training()
+    deploy.end(second)
     account, rounds = books_of(run)
     assert [record.n for record in rounds] == [0, 3]
     assert account.outstanding > 0
 
-    again = deployment.begin("again", command)
-    until(told.exists, 600, deployment.logs)  # the same round, the same winners
+    again = into_round_two("again")
     deploy.end(deployment.nodes[2], signal.SIGKILL)
     assert again.wait(600) == 0, deployment.logs()
     assert account.outstanding == books_of(run)[1][2].awarded.award.cost  # what was promised before the kill
@@ -124,7 +200,8 @@ def test_silos_are_killed_raise_and_are_refused_the_server_is_killed_and_the_boo
     assert account.spent == sum(record.paid for record in rounds) == sum(client.paid for client in account.clients)
     assert account.outstanding == 0
     assert all(client.promised == client.paid + client.returned for client in account.clients)
-    keys = {client_of_key_file(deployment.home / f"silo-{number}.pub") for number in range(3)}
-    assert {client.client for client in account.clients} == keys  # whatever restarted
-    assert rounds[-1].evaluation.accuracy > rounds[0].evaluation.accuracy + 0.3
+    keys = [client_of_key_file(deployment.home / f"silo-{number}.pub").removeprefix("key") for number in range(3)]
+    named = {f"silo-{number}{key}" for number, key in enumerate(keys)}
+    assert {client.client for client in account.clients} == named  # whatever restarted
     assert json.loads((run / "result.json").read_text())["rounds"] == 3
+    check_diary([json.loads(line) for line in (tmp_path / "diary").read_text().splitlines()])

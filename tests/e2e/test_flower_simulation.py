@@ -107,6 +107,10 @@ def test_the_example_runs_with_flwr_run_in_simulation(marked):
     assert told["history"][-1]["accuracy"] > told["history"][0]["accuracy"] + 0.2
     assert told["spent"] == pytest.approx(sum(told["payments"].values()))
     app = tomllib.loads((marked / "run" / "config.toml").read_text())["app"]
-    assert (app["name"], app["strategy"], app["run_config"]["num-server-rounds"]) == ("bara/bara-digits", "FedAvg", 3)
+    assert (app["name"], app["strategy"], app["run_config"]["num-server-rounds"]) == (
+        "your-name/bara-digits",
+        "FedAvg",
+        3,
+    )
     assert app["fab_hash"]
     assert int(app["run_id"])

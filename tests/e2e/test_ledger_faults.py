@@ -198,7 +198,7 @@ def test_an_operator_takes_back_what_was_promised_before_a_kill(stopped):
     bara("resume", folder)
     assert not any(paid for number, _, paid in settled(folder) if number == 4)
     assert result(folder)["history"][4]["n"] == 0
-    assert "round 4 is settled already" in bara("ledger", folder, "void", 4, "--reason", "again", code=1).stderr
+    assert "round 4 is already settled" in bara("ledger", folder, "void", 4, "--reason", "again", code=1).stderr
     assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
 
 
@@ -246,8 +246,8 @@ def test_a_removed_tail_is_found_by_the_receipt(tmp_path):
         connection.execute("DELETE FROM events WHERE kind = 'closed'")
         connection.commit()
     assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
-    assert "its tail is gone" in bara("ledger", folder, "verify", "--receipt", receipt, code=1).stdout
-    assert "its tail is gone" in bara("resume", folder, code=1).stderr
+    assert "its tail is missing" in bara("ledger", folder, "verify", "--receipt", receipt, code=1).stdout
+    assert "its tail is missing" in bara("resume", folder, code=1).stderr
 
 
 @pytest.mark.parametrize(
@@ -347,5 +347,5 @@ def test_a_client_checks_what_the_operator_signed(tmp_path):
     assert "Traceback" not in bara(*good, "--paid", paid + 1, code=1).stderr
     assert "Traceback" not in bara("receipt", tmp_path / "signed.json", "--public-key", "00" * 32, code=1).stderr
     (tmp_path / "none.json").write_text("{")
-    assert "is no receipt" in bara("receipt", tmp_path / "none.json", "--public-key", key, code=2).stderr
+    assert "is not a receipt" in bara("receipt", tmp_path / "none.json", "--public-key", key, code=2).stderr
     assert "signing needs a key" in bara("ledger", folder, "sign", code=2).stderr

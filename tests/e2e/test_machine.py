@@ -33,6 +33,16 @@ def test_nobody_is_paid_twice_on_postgresql():
     assert "nobody was paid twice" in play("machine.py", "--minutes", "1", "--store", "postgres")
 
 
+def test_a_program_of_ones_own_and_its_cashier_lose_and_double_nothing_by_kills():
+    assert "nothing was lost or doubled, each batch was exported once" in play("own_loop_kills.py", "--kills", "8")
+
+
+@pytest.mark.debian
+def test_nor_do_they_on_postgresql():
+    told = play("own_loop_kills.py", "--kills", "12", "--url", "$BARA_TEST_POSTGRES")
+    assert "nothing was lost or doubled" in told
+
+
 def test_a_power_cut_loses_nothing_that_was_acknowledged():
     assert "nothing acknowledged was lost" in play("power_cuts.py", "--cuts", "8")
 

@@ -9,8 +9,9 @@ import pytest
 from programs import bara, started, until
 
 from bara.experiments.paper.exhibits import EXHIBITS
-from bara.reports.figures import FORMATS
+from bara.reports.drawings import FORMATS
 from bara.reports.paper import TABLES
+from bara.verbs import open as open_run
 
 pytestmark = pytest.mark.xdist_group("paper")  # the paper is made once for all of them
 TINY = ["--data", "digits", "--seeds", "2", "--searched", "3"]
@@ -31,9 +32,10 @@ def test_every_figure_and_table_is_left(whole):
         kinds = ("md",) if name in TABLES else FORMATS
         for kind in (*kinds, "csv", "parquet"):
             assert (folder / f"{name}.{kind}").stat().st_size > 100, (name, kind)
-        assert f"{name}: {EXHIBITS[name].title}" in done.stdout
+        assert f"{name}: {EXHIBITS[name].title}" in " ".join(done.stdout.split())
     page = (folder / "paper.html").read_text()
     assert page.count("<svg") == 5
+    assert '<td data-column="method">EA</td>' in page.split("<h2>")[1]  # Figure 1 has its table, too
     assert page.count("<b>Measured.</b>") == len(EXHIBITS)
     assert "bara paper all --data digits" in page
     assert "minutes" in done.stderr  # how long it is going to take, before it starts
@@ -60,7 +62,7 @@ def test_killed_in_the_middle_it_goes_on_and_repeats_nothing(whole, tmp_path):
     kept = {path: path.stat().st_mtime_ns for path in runs.glob("*.json")}
     assert len(kept) >= 4
     done = bara("paper", "fig1", "fig3", *TINY, cwd=tmp_path)
-    assert f"26 runs, {len(kept)} of them done" in done.stderr
+    assert f"26 runs, {len(kept)} done" in done.stderr
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     for name in ("fig1.csv", "fig3.csv"):
         assert (tmp_path / "paper" / name).read_bytes() == (whole[0] / name).read_bytes()
@@ -87,11 +89,11 @@ def test_a_dataset_that_is_missing_is_told_before_anything_runs(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["fig9"], "the paper has no 'fig9'"),
-        (["fig1", "--scale", "large"], "required is a number, or full"),
-        (["fig1", "--data", "minst"], "no preset is about 'minst'"),
-        (["fig1", "--data", ","], "names none"),
-        (["fig1", "--seeds", "0"], "0 seeds"),
+        (["fig9"], "the paper has no figure or table 'fig9'"),
+        (["fig1", "--scale", "large"], "--scale must be a number, or full"),
+        (["fig1", "--data", "minst"], "no preset uses the dataset 'minst'"),
+        (["fig1", "--data", ","], "must name at least one"),
+        (["fig1", "--seeds", "0"], "seeds must be at least 1, got 0"),
     ],
 )
 def test_bad_usage_is_told_in_one_line(tmp_path, arguments, told):
@@ -107,7 +109,7 @@ def test_a_run_has_a_report_with_figures_and_data(tmp_path):
     bara("report", "demo", cwd=tmp_path)
     assert "expected final accuracy" in (tmp_path / "demo" / "report.html").read_text()
     assert {path.name for path in (tmp_path / "demo" / "figures").iterdir()} == {
-        *(f"run.{kind}" for kind in FORMATS),
+        *(f"{name}.{kind}" for name in open_run(tmp_path / "demo").figures for kind in FORMATS),
         *("rounds.csv", "rounds.parquet"),
     }
 
@@ -119,7 +121,7 @@ def test_a_comparison_has_a_report_with_figures_and_data(tmp_path):
     assert "bara compare --allocators even,finale --seeds 2" in first
     bara("report", "kept", cwd=tmp_path)
     assert (tmp_path / "kept" / "report.html").read_text() == first
-    assert (tmp_path / "kept" / "figures" / "comparison.pdf").stat().st_size > 100
+    assert (tmp_path / "kept" / "figures" / "accuracy-over-rounds.pdf").stat().st_size > 100
 
 
 def test_a_folder_without_either_is_refused(tmp_path):
@@ -147,6 +149,6 @@ def test_ctrl_c_ends_a_comparison_in_one_line_and_keeps_what_is_done(tmp_path, o
         os.killpg(process.pid, signal.SIGINT)
         errors = process.communicate(timeout=60)[1]
     assert process.returncode == 130, errors
-    assert errors.splitlines()[-1].startswith("stopped after 0 of 4 runs: ")
+    assert errors.splitlines()[-1].startswith("bara: stopped after 0 of 4 runs: ")
     assert ("kept in kept" in errors) == bool(out)
     assert "Traceback" not in errors

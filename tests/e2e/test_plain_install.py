@@ -62,9 +62,9 @@ def test_bara_run_works_on_the_synthetic_federation_and_says_so(plain):
     assert "pip install 'bara-fl[sim]'" in done.stderr
 
 
-def test_ask_and_tell_from_the_readme_work(plain):
-    code = (ROOT / "README.md").read_text().split("```python\n")[1].split("```")[0]
-    assert call(plain, "python", "-c", code).stdout.startswith("1 ('north', 'south')")
+def test_the_comparison_of_the_readme_works(plain):
+    code, printed = (ROOT / "README.md").read_text().split("```python\n")[1].split("```text\n")[:2]
+    assert call(plain, "python", "-c", code.split("```")[0]).stdout == printed.split("```")[0]
 
 
 def test_what_needs_an_extra_says_which_one(plain):
@@ -89,9 +89,11 @@ def test_the_wheel_carries_its_types_and_its_catalogue(plain):
     presets = {f"{name}.toml" for name in shipped("presets")}
     assert set(call(plain, "python", "-c", code).stdout.split()) == presets | {
         "catalogue.toml",
+        "pyproject.toml",
         "development.toml",
         "py.typed",
         "report.toml",
+        "silos.toml",
     }
 
 

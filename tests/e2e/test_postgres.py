@@ -1,8 +1,11 @@
 """The ledger on a real PostgreSQL server, which scripts/with_postgres.sh has started; nothing here is ever skipped."""
 
+import contextlib
 import json
 import os
+import runpy
 import subprocess
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -11,6 +14,7 @@ from programs import bara, result, started, until
 from bara import Purse
 from bara.errors import LedgerError
 from bara.ledger import Books, Store, verify
+from bara.ledger.locks import is_played, only_player
 
 pytestmark = pytest.mark.debian
 SMALL = ["federation.engine=synthetic", "allocator.name=even", "clients.count=6", "clients.failure_rate=0.1"]
@@ -59,6 +63,33 @@ def test_a_killed_run_ends_as_the_undisturbed_one(tmp_path, url, fault):
     assert result(folder) == result(tmp_path / "whole")
     assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
     assert not (folder / "ledger.db").exists()
+
+
+def test_the_operators_tutorial_is_what_happens_on_postgresql(tmp_path, url, monkeypatch):
+    """From nothing to the first batch, with the page's own program; every output on the page is real."""
+    database = f"clinic_{os.getpid()}"
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {database}"))
+    engine.dispose()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLINIC_BOOKS", f"{url.rpartition('/')[0]}/{database}")
+    monkeypatch.setenv("CLINIC_KEY", "correct-horse-battery-staple")
+    root = Path(__file__).parent.parent.parent
+    page = (root / "docs" / "your-own-training.md").read_text()
+    assert runpy.run_path(str(root / "scripts" / "transcripts.py"))["replay"](page) == page
+    assert "the key fits" in bara("ledger", os.environ["CLINIC_BOOKS"], "--run", "spring", "verify").stdout
+
+
+def test_whether_a_run_without_a_folder_is_played_can_be_seen(url):
+    store, run = Store.open(url), f"held-{os.getpid()}"
+    with contextlib.closing(store):
+        assert is_played(store, run) is False
+        with only_player(store, run):
+            assert is_played(store, run) is True
+            with pytest.raises(LedgerError, match="being run by another process"), only_player(store, run):
+                pass
+        assert is_played(store, run) is False
 
 
 def test_a_server_that_is_restarted_in_the_middle_of_a_run_loses_nothing(tmp_path, url):

@@ -133,7 +133,7 @@ def test_what_is_read_while_a_run_goes_on_where_none_was_is_refused(runs, tmp_pa
             Books.open(store, "another", {}, Purse.of(1, 1))
             store.close()
 
-    with pytest.raises(LedgerError, match="while it was read; ask again"):
+    with pytest.raises(LedgerError, match="while it was read; try again"):
         go_on()
     assert verify(books).ok
 
@@ -194,11 +194,11 @@ def test_a_planted_folder_makes_nobody_connect_to_a_strangers_server(planted, se
     for words in (*READING, *WRITING):
         code, output = told("ledger", planted, *words)
         assert code == 1
-        assert f"say {HOSTS}=127.0.0.1:{port}" in output
+        assert f"set {HOSTS}=127.0.0.1:{port}" in output
         assert len(output.splitlines()) == 1
     told("report", planted)
     (row,) = visit(planted.parent).get("/index.json").json()["runs"]
-    assert f"say {HOSTS}=127.0.0.1:{port}" in row["error"]
+    assert f"set {HOSTS}=127.0.0.1:{port}" in row["error"]
     assert visit(planted.parent).get("/runs/planted/events").status_code == 503
     assert visits == []
     monkeypatch.setenv(HOSTS, f"elsewhere.example, 127.0.0.1:{port}")
@@ -235,13 +235,13 @@ def test_a_server_is_named_by_host_by_port_or_by_its_whole_address(monkeypatch, 
     if fine:
         check_host(url)
     else:
-        with pytest.raises(LedgerError, match=f"if it is yours, say {HOSTS}="):
+        with pytest.raises(LedgerError, match=f"if it is yours, set {HOSTS}="):
             check_host(url)
 
 
 def test_what_is_no_database_is_no_server(monkeypatch):
     monkeypatch.delenv(HOSTS, raising=False)
-    with pytest.raises(ConfigError, match="no database"):
+    with pytest.raises(ConfigError, match="does not name a database"):
         check_host("nonsense")
 
 
@@ -421,7 +421,7 @@ def test_the_command_line_waits_for_no_pipe_either(runs, tmp_path, name):
     with within(60):
         code, output = told("ledger", tmp_path / "run", "verify")
     assert code in (1, 2)
-    assert re.search("no plain file|more than 1 MB", output)
+    assert re.search("not a regular file|more than 1 MB", output)
 
 
 def test_the_report_of_a_comparison_waits_for_no_pipe_either(tmp_path):
@@ -436,11 +436,11 @@ def test_a_database_that_hangs_is_one_row_and_waited_for_once(runs, tmp_path, mo
         shutil.copytree(runs / "ended", tmp_path / "runs" / name)
     asked, gone = [], threading.Event()
 
-    def hang(path, read=sys.modules["bara.dashboard._run_index"]._books):
+    def hang(path, place, read=sys.modules["bara.dashboard._run_index"]._books):
         if path.name == "stuck":
             asked.append(path)
             gone.wait(60)
-        return read(path)
+        return read(path, place)
 
     monkeypatch.setattr("bara.dashboard._run_index._books", hang)
     monkeypatch.setattr("bara.dashboard._run_index.PATIENCE", 0.5)

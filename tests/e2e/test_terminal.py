@@ -92,7 +92,7 @@ def test_ctrl_c_closes_the_books_and_says_how_to_go_on(terminal, tmp_path):
     changes = options("budget.max_rounds=60", "allocator.name=even")
     shown, code = terminal("run", "--out", "one", *changes, interrupt_at=r"[1-9]\d? of 60")
     assert code == 130
-    assert "this round is finished first" in shown
+    assert "finishing this round first" in shown
     assert "the books are closed; go on with: bara resume one" in shown.replace("\r\n", "")
     shown, code = terminal("resume", "one")
     assert code == 0

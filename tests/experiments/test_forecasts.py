@@ -1,25 +1,36 @@
 """Forecasts: what a budget would buy, and what a goal would cost."""
 
 import json
+from dataclasses import replace
+from math import sqrt
 
 import pytest
 from numpy import std
 from typer.testing import CliRunner
 
+import bara
 from bara.cli import app
 from bara.errors import ConfigError
-from bara.experiments.comparison import compare
 from bara.experiments.config import Config
 from bara.experiments.forecasts import (
     BUDGETS,
     RUNS_APART,
+    allocators_for,
     budget_for,
     curves,
     forecast_cells,
     outlooks,
+    past_outlook,
     past_results,
+    stated_curves,
 )
+from bara.experiments.grid import outcomes
+from bara.experiments.run_folder import RunFolder
 from bara.experiments.runs import run
+from bara.federations.bidding import Bidders
+from bara.federations.costs import Distribution
+from bara.federations.synthetic import LearningCurve, SyntheticFederation
+from bara.records import Award
 
 TREE = {
     "federation": {"engine": "synthetic"},
@@ -39,7 +50,7 @@ def past(seeds=3):
 
 def forecast(drawn, budgets=(300.0,), allocators=("even",)):
     grid = forecast_cells(config(), allocators, budgets, drawn)
-    return list(compare(grid, jobs=1))
+    return list(outcomes(grid, jobs=1))
 
 
 def test_past_runs_make_the_interval_narrow_and_put_it_where_the_truth_is():
@@ -82,13 +93,13 @@ def test_the_same_seed_imagines_the_same_curves():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--past", "nowhere"], "no finished run in 'nowhere'"),
+        (["--past", "nowhere"], "no run with a settled round is in 'nowhere'"),
         (["--draws", "1"], "at least 2"),
-        (["--budgets", "much"], "numbers by comma"),
-        (["--budgets=-5"], "more than zero"),
+        (["--budgets", "much"], "numbers separated by commas"),
+        (["--budgets=-5"], "must be positive"),
         (["--reach", "85"], "fraction between 0 and 1"),
-        (["--reach", "0.8", "--budgets", "5"], "required is one of them"),
-        (["--reach", "0.8", "--allocators", ","], "names none"),
+        (["--reach", "0.8", "--budgets", "5"], "either a goal or budgets, not both"),
+        (["--reach", "0.8", "--allocators", ","], "must name at least one"),
     ],
 )
 def test_nonsense_is_refused_before_anything_runs(arguments, told):
@@ -120,12 +131,122 @@ def test_a_curve_needs_more_than_a_lone_draw():
 @pytest.mark.parametrize("text", ["{", "{}", "[]", '{"allocator": 3}'])
 def test_a_damaged_result_is_named(tmp_path, text):
     (tmp_path / "result.json").write_text(text)
-    with pytest.raises(ConfigError, match=r"result\.json' holds no run's result"):
+    with pytest.raises(ConfigError, match=r"result\.json' does not hold a run's result"):
         past_results([tmp_path])
 
 
 def test_who_comes_late_does_not_deliver_in_a_forecast_either():
     """Nobody in time, nothing learned."""
     late = config(clients={"count": 12, "late_rate": 1.0})
-    done = next(iter(compare(forecast_cells(late, ["even"], [300.0], curves(late, [], 2)), jobs=1)))
+    done = next(iter(outcomes(forecast_cells(late, ["even"], [300.0], curves(late, [], 2)), jobs=1)))
     assert done.spent == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "binds"),
+    [
+        ({"budget": {"total": 3000, "max_rounds": 8}}, "the number of clients"),
+        ({"budget": {"total": 60, "max_rounds": 8}, "allocator": {"name": "fixed", "n": 4}}, "the deadline"),
+        ({"budget": {"total": 6, "max_rounds": 8}, "allocator": {"name": "fixed", "n": 4}}, "the money"),
+        ({"budget": {"total": 300, "max_rounds": 20}, "ledger": {"client_cap": 3}}, "the cap per client"),
+    ],
+)
+def test_a_forecast_says_what_binds(changes, binds):
+    here = config(**changes)
+    (one,) = outlooks([run(here)], here)
+    assert one.binds == binds
+
+
+def test_under_a_cap_the_cap_is_to_blame_and_not_the_rounds():
+    words = [
+        "plan",
+        "--set",
+        "federation.engine=synthetic",
+        "--set",
+        "ledger.client_cap=2",
+        "--set",
+        "budget.max_rounds=30",
+    ]
+    outcome = CliRunner().invoke(
+        app, [*words, "--draws", "2", "--jobs", "1", "--allocators", "even", "--reach", "0.99"]
+    )
+    assert "what binds there is the cap per client" in outcome.stdout
+
+
+def test_a_stated_start_and_goal_stand_in_for_a_past():
+    drawn = stated_curves(config(), 0.2, 0.9, 20)
+    assert {curve.start for curve in drawn} == {0.2}
+    assert all(0.1 < curve.accuracy(0.0, 0.0, 0.0, 0.0) < 0.3 for curve in drawn)
+    assert all(0.85 < curve.accuracy(1e9, 0.0, 0.0, 0.0) < 0.94 for curve in drawn)
+    for words, said in (
+        (["--start", "0.1"], "belong together"),
+        (["--start", "0.5", "--goal", "0.4"], "must be above"),
+        (["--start", "0.1", "--goal", "90"], "must be a fraction"),
+    ):
+        outcome = CliRunner().invoke(app, ["plan", "--set", "federation.engine=synthetic", *words])
+        assert outcome.exit_code == 2
+        assert said in outcome.output
+
+
+def test_unfinished_runs_and_those_of_a_program_of_ones_own_teach_too(tmp_path):
+    url = f"sqlite:///{tmp_path}/books.db"
+    own = {"budget": {"total": 30, "max_rounds": 9}, "clients": {"count": 3}, "ledger": {"url": url}}
+    with bara.open_session("spring", own) as session:
+        session.begin(0.1)
+        for _ in range(3):
+            session.ask()
+            session.award({"north": 1, "south": 2, "east": 3})
+            session.settle(0.2)
+    unfinished = config()
+    with RunFolder.new(tmp_path / "runs" / "one", unfinished) as folder, pytest.raises(RuntimeError):
+        run(unfinished, stop_after(4), folder=folder)
+    assert [len(one.history) for one in past_results([url, tmp_path / "runs"])] == [4, 5]
+    with pytest.raises(ConfigError, match="no run with a settled round"):
+        past_results([tmp_path / "nowhere"])
+
+
+def stop_after(number):
+    def observe(step):
+        if getattr(step, "round", 0) == number:
+            raise RuntimeError
+
+    return observe
+
+
+def test_a_target_is_forecast_with_how_often_it_is_reached_and_what_that_costs():
+    goal = config(budget={"total": 150, "max_rounds": 30, "target": 0.3}, allocator={"name": "planner"})
+    drawn = curves(goal, past(1), 3)
+    assert allocators_for(goal) == ["planner"]
+    (told,) = outlooks(list(outcomes(forecast_cells(goal, ["planner"], [150.0], drawn), jobs=1)))
+    assert told.reached >= 0.6
+    assert told.spent[1] < 100
+    (plain,) = outlooks(forecast(drawn))
+    assert plain.reached is None
+
+
+def test_a_forecast_for_a_goal_with_an_allocator_that_has_none_is_refused_before_anything_is_played():
+    goal = config(budget={"total": 300, "max_rounds": 60, "worth": 3})
+    with pytest.raises(ConfigError, match="allocator 'even' has no such goal"):
+        forecast_cells(goal, ["even"], [300.0], curves(goal, [], 2))
+
+
+def test_what_money_buys_is_told_from_the_last_past_run():
+    told = past_outlook(config(), past(2))
+    assert [one.accuracy for one in told.prospects] == sorted(one.accuracy for one in told.prospects)
+    assert told.enough <= 300_000_000
+    assert past_outlook(config(), []) is None
+
+
+def test_an_imagined_run_is_measured_on_as_many_samples_as_the_past_one():
+    """Always off by the same, as the same samples are; what is reported is not off."""
+    told = [replace(one, samples=100) for one in past(1)]
+    assert {one.samples for one in curves(config(), told, 3)} == {100}
+    federation = SyntheticFederation(
+        Bidders(4, Distribution.parse("uniform(1, 2)"), 0), LearningCurve(), 3, samples=100
+    )
+    rounds = [federation.evaluate()]
+    rounds += [federation.train(t, Award(("client-0", "client-1"), (1, 1))).evaluation for t in (1, 2, 3)]
+    off = [(one.accuracy - one.test_accuracy) / sqrt(one.test_accuracy * (1 - one.test_accuracy)) for one in rounds]
+    assert off == pytest.approx([off[0]] * 4)
+    assert off[0] != 0
+    assert rounds[0].samples == 100

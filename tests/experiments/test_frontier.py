@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from bara.cli import app
+from bara.experiments.comparison import Comparison
 from bara.experiments.config import Config
 from bara.experiments.frontier import Frontier
 from bara.experiments.results import Result
@@ -19,7 +20,7 @@ from bara.reports.html import comparison_report
 SHARES = (0.25, 0.5, 1.0)
 
 
-def run(allocator, share, accuracy, seed=0, setting=None, variant=None):
+def run(allocator, share, accuracy, seed=0, setting=None, varied=None):
     return Result(
         allocator=allocator,
         mechanism="",
@@ -35,7 +36,7 @@ def run(allocator, share, accuracy, seed=0, setting=None, variant=None):
         accuracy_best=accuracy,
         accuracy_kept=accuracy,
         setting=setting,
-        variant=variant,
+        varied=varied or {},
         share=share,
         history=[{"round": 0, "n": 0, "cost": 0, "accuracy": accuracy}],
     )
@@ -97,7 +98,9 @@ def test_settings_count_alike_and_only_with_seeds_that_all_have():
 
 
 def test_what_is_varied_is_told_apart_and_the_first_even_is_the_baseline():
-    results = [run(name, 1.0, 0.5, variant=one) for one in ("memory=off", "memory=plain") for name in ("fixed", "even")]
+    results = [
+        run(name, 1.0, 0.5, varied={"training.memory": one}) for one in ("off", "plain") for name in ("fixed", "even")
+    ]
     found = Frontier(results)
     assert found.names[0] == "fixed, memory=off"
     assert found.baseline == "even, memory=off"
@@ -105,12 +108,12 @@ def test_what_is_varied_is_told_apart_and_the_first_even_is_the_baseline():
 
 def test_a_report_has_the_frontier_and_the_comparison_with_all_of_the_money():
     results = [run(name, share, share / 2) for name in ("even", "<other>") for share in SHARES]
-    page = comparison_report(results, "", "bara compare")
+    page = comparison_report(Comparison(results))
     assert "needed for 50.0 %" in page
     assert "With 100 %" in page
     assert "part of the budget, %" in page
     assert "<other>" not in page
-    assert "needed" not in comparison_report([replace(one, share=None) for one in results[:1]], "", "bara compare")
+    assert "needed" not in comparison_report(Comparison([replace(one, share=None) for one in results[:1]]))
 
 
 SMALL = [
@@ -150,12 +153,12 @@ def test_compare_plays_every_allocator_at_every_budget_with_every_value(tmp_path
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
-        (["--budgets", "a,1"], "must be numbers by comma"),
+        (["--budgets", "a,1"], "must be numbers separated by commas"),
         (["--budgets", "0,1"], "must be positive"),
         (["--budgets", "inf"], "must be positive"),
-        (["--suite", "report", "--budgets", "100,200"], "settings of a suite have budgets of their own"),
-        (["--vary", "training.memory"], "must be KEY=V1,V2"),
-        (["--vary", "training.memory="], "must be KEY=V1,V2"),
+        (["--suite", "report", "--budgets", "100,200"], "each setting of a suite has its own budget"),
+        (["--vary", "training.memory"], "must be KEY=VALUE"),
+        (["--set", "training.memory="], "must be KEY=VALUE"),
         (["--vary", "training.memry=off,plain"], "did you mean 'training.memory'"),
     ],
 )

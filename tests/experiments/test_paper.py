@@ -7,7 +7,7 @@ import pytest
 
 from bara.errors import ConfigError, UnknownNameError
 from bara.experiments.paper.analysis import analyse, standing
-from bara.experiments.paper.exhibits import BARA, EXHIBITS, UNLIMITED, Scale, exhibits, union
+from bara.experiments.paper.exhibits import BARA, EXHIBITS, PAPERS, UNLIMITED, Scale, exhibits, union
 from bara.experiments.paper.regimes import REGIMES, Regime
 from bara.experiments.results import Result
 from bara.experiments.runs import run
@@ -39,7 +39,7 @@ def result(allocator, seed, final, rounds=(), setting="figures-digits", share=No
 
 
 def test_all_are_every_figure_and_table():
-    figures, others = ["fig1", "fig2", "fig3", "fig4"], ["table1", "table2", "ablation", "regimes"]
+    figures, others = ["fig1", "fig2", "fig3", "fig4"], ["table1", "table2", "ablation", "regimes", "border"]
     assert [one.name for one in exhibits(["all"])] == figures + others
     assert [one.name for one in exhibits(["fig4", "fig1", "fig4"])] == ["fig4", "fig1"]
     with pytest.raises(UnknownNameError, match="fig3"):
@@ -66,10 +66,21 @@ def test_scale_multiplies_the_samples_and_full_has_all():
     assert Scale().config("figures", "mnist").data.train_samples == 4000
     assert Scale(0.5).config("figures", "mnist").data.train_samples == 2000
     assert Scale(None).config("figures", "mnist").data.train_samples is None
+    with pytest.raises(ConfigError, match="digits is not in the paper"):
+        Scale(None).config("figures", "digits")
     with pytest.raises(ConfigError, match="above 0"):
         Scale(0)
     with pytest.raises(ConfigError, match="above 0"):
         Scale(math.nan)
+
+
+@pytest.mark.parametrize("family", ["figures", "table1", "table2"])
+def test_the_papers_own_size_has_its_networks_under_privacy_with_group_norm(family):
+    full = {name: Scale(None).config(family, name).training.model for name in PAPERS}
+    cifar = "cifar-cnn-private" if family == "table2" else "cifar-cnn"
+    assert full == {"mnist": "mlp", "fashion-mnist": "cnn", "cifar10": cifar, "cifar100": cifar}
+    for exhibit in EXHIBITS.values():
+        assert Scale(None, seeds=1).cells(exhibit, list(PAPERS))
 
 
 def test_a_figure_about_one_dataset_shows_another_where_that_is_not_wanted():
@@ -137,9 +148,8 @@ def test_the_best_n_without_the_budget_is_searched_for_where_it_is_asked_for():
     assert (row["best_n"], row["predicted"], row["real"]) == (19, pytest.approx(0.3), pytest.approx(0.2))
 
 
-def in_regime(regime, finals):
+def played(setting, finals):
     """A run of each allocator for every seed, with the final accuracy of each."""
-    setting = f"regimes-{regime}"
     return [result(name, seed, final, setting=setting) for name, of in finals.items() for seed, final in enumerate(of)]
 
 
@@ -147,13 +157,20 @@ def test_a_regime_has_everybodys_distance_from_even_allocation_and_the_bound():
     """Of the n tried after stage 1 the one of the highest mean is the bound, whichever seed it wins."""
     regime = next(iter(REGIMES))
     finals = {"even": [0.5, 0.6], "bara": [0.4, 0.5], "explored:n=1": [0.1, 0.9], "explored:n=19": [0.6, 0.7]}
-    rows = analyse(EXHIBITS["regimes"], in_regime(regime, finals), [], Scale(searched=2)).rows
+    rows = analyse(EXHIBITS["regimes"], played(f"regimes-{regime}", finals), [], Scale(searched=2)).rows
     by_method = {row["method"]: row for row in rows}
     assert by_method.keys() == {"EA", "BARA (ours)", "bound"}
     assert by_method["bound"]["allocator"] == "explored:n=19"
     assert by_method["bound"]["less_EA"] == pytest.approx(0.1)
     assert {standing(row) for row in rows if row["method"] == "BARA (ours)"} == {-1}
     assert (rows[0]["swing"], rows[0]["money"]) == (REGIMES[regime].swing, REGIMES[regime].money)
+
+
+def test_on_real_data_the_bound_stands_beside_the_readings_too():
+    finals = {"even": [0.5, 0.6], "bara": [0.4, 0.5], "explored:n=1": [0.1, 0.9], "explored:n=19": [0.6, 0.7]}
+    shown = analyse(EXHIBITS["border"], played("border-early", finals), [], Scale(searched=2))
+    assert {row["method"]: row["allocator"] for row in shown.rows}["bound"] == "explored:n=19"
+    assert shown.measured.startswith("digits, an early curve that swings, half the money: best bound (65.0)")
 
 
 def test_how_often_n_changes_is_counted_from_the_first_round_of_stage_two():
@@ -167,8 +184,8 @@ def test_how_often_n_changes_is_counted_from_the_first_round_of_stage_two():
 
 def test_the_map_says_in_how_many_regimes_each_is_ahead_and_behind():
     first, second, *_ = REGIMES
-    runs = in_regime(first, {"even": [0.5, 0.6], "bara": [0.4, 0.5]})
-    runs += in_regime(second, {"even": [0.5, 0.6], "bara": [0.5, 0.7]})
+    runs = played(f"regimes-{first}", {"even": [0.5, 0.6], "bara": [0.4, 0.5]})
+    runs += played(f"regimes-{second}", {"even": [0.5, 0.6], "bara": [0.5, 0.7]})
     shown = analyse(EXHIBITS["regimes"], runs, [], Scale(seeds=2))
     assert shown.measured == "BARA (ours): ahead of EA in 0, behind in 1 of 2 (-10.0 to +5.0 points)."
     assert "27 regimes" in shown.size

@@ -7,15 +7,15 @@ from typer.testing import CliRunner
 
 from bara.cli import app
 from bara.errors import ConfigError, UnknownNameError
-from bara.experiments.comparison import cells
 from bara.experiments.config import shipped
+from bara.experiments.grid import cells
 from bara.experiments.results import Result
 from bara.experiments.statistics import estimate, stratified
 from bara.experiments.suites import Setting, Standings, settings
 
 
 def test_there_is_a_set_to_tune_on_and_another_to_report():
-    assert list(shipped("suites")) == ["development", "report"]
+    assert list(shipped("suites")) == ["development", "report", "silos"]
     tuned = {setting.config.model_dump_json() for setting in settings("development")}
     reported = {setting.config.model_dump_json() for setting in settings("report")}
     assert not tuned & reported
@@ -40,7 +40,7 @@ def test_every_allocator_can_be_built_for_every_setting(suite):
 
 
 def test_full_size_uses_all_samples_and_keys_can_be_changed():
-    full = settings("report", ["budget.total=7"], full=True)
+    full = settings("report", {"budget.total": 7}, full=True)
     assert all(setting.config.data.train_samples is None for setting in full)
     assert all(setting.config.data.evaluation_samples is None for setting in full)
     assert {setting.config.budget.total for setting in full} == {7}
@@ -115,9 +115,9 @@ def test_two_suites_at_once_are_refused(tmp_path):
     config = tmp_path / "c.toml"
     config.write_text("")
     for arguments, told in (
-        ([str(config), "--suite", "report"], "--suite report; required is one of them"),
-        (["--full"], "required is --suite, too"),
-        (["--only", "a"], "required is --suite, too"),
+        ([str(config), "--suite", "report"], "an experiment or the suite 'report', not both"),
+        (["--full"], "need a suite"),
+        (["--only", "a"], "need a suite"),
         (["--suite", "nothing"], "no suite is named 'nothing'"),
     ):
         outcome = CliRunner().invoke(app, ["compare", *arguments])
@@ -132,7 +132,7 @@ def test_every_cell_of_a_suite_is_kept_under_a_name_of_its_own():
 
 def test_a_change_that_is_none_is_refused():
     with pytest.raises(ConfigError, match="unknown key"):
-        settings("report", ["budget.toto=7"])
+        settings("report", {"budget.toto": 7})
 
 
 def test_without_even_the_first_is_the_baseline_and_what_cannot_be_paired_does_not_count():

@@ -1,9 +1,10 @@
+import numpy as np
 import pytest
 
 from bara import Award
 from bara.errors import ConfigError
-from bara.federations.bidding import Bidders, Strategy, client_names
-from bara.federations.costs import Distribution
+from bara.federations.bidding import Bidders, Strategy, client_names, equilibrium_asks
+from bara.federations.costs import Distribution, PrivacyCosts, valuations
 
 
 def bidders(**options):
@@ -58,7 +59,35 @@ def test_names_sort_as_they_count():
     assert (names[0], names[100]) == ("client-000", "client-100")
 
 
-@pytest.mark.parametrize("text", ["liar", "truthful(1)", "overbid(-1)", "overbid(1, 2)"])
+def test_at_first_price_equilibrium_bidders_ask_as_the_textbook_says():
+    """One winner of two, costs from U(0, 1): (1 + c) / 2. Nobody asks below its cost, and the dearest asks it."""
+    costs, asks = equilibrium_asks(Distribution.parse("uniform(0, 1)"), clients=2, winners=1)
+    assert asks == pytest.approx((1 + costs) / 2, abs=0.02)
+    b = bidders(strategic=3, strategy=Strategy.parse("equilibrium(2)"))
+    ratio = b.bids(1).prices / b.costs(1)
+    assert (ratio[:3] > 1).all()
+    assert ratio[3] == 1
+
+
+@pytest.mark.parametrize("winners", [1, 3])
+def test_no_other_price_pays_better_in_equilibrium(winners):
+    """Four clients at first price, one of which costs 0.8 and tries every ask against three in equilibrium."""
+    costs, asks = equilibrium_asks(Distribution.parse("uniform(0.5, 1.5)"), 4, winners)
+    others = np.interp(np.random.default_rng(1).uniform(0.5, 1.5, (40_000, 3)), costs, asks)
+    tried = np.linspace(0.82, 1.6, 40)
+    profit = [(ask - 0.8) * ((others < ask).sum(1) < winners).mean() for ask in tried]
+    own = float(np.interp(0.8, costs, asks))
+    assert (own - 0.8) * ((others < own).sum(1) < winners).mean() > 0.98 * max(profit)
+
+
+def test_equilibrium_is_refused_where_clients_differ_or_nobody_says_how_many_win():
+    with pytest.raises(ConfigError, match="privacy budgets differ"):
+        Bidders(2, PrivacyCosts(np.array([0.1, 1.0]), valuations("linear")), 0, strategy=Strategy("equilibrium", 1))
+    with pytest.raises(ConfigError, match="how many win"):
+        Strategy.parse("equilibrium")
+
+
+@pytest.mark.parametrize("text", ["liar", "truthful(1)", "overbid(-1)", "overbid(1, 2)", "equilibrium(1.5)"])
 def test_a_strategy_nobody_knows_is_refused(text):
     with pytest.raises(ConfigError):
         Strategy.parse(text)

@@ -1,7 +1,7 @@
 import numpy as np
 
-from bara.federations.kept_models import KeptModels, taken_home
-from bara.records import Evaluation
+from bara.federations.kept_models import KeptModels
+from bara.records import Evaluation, taken_home
 
 
 def state(number):

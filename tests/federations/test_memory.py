@@ -169,3 +169,20 @@ def test_a_checkpoint_writes_only_what_changed(tmp_path):
     store.put(2, {"state": np.zeros(1)}, memory.pieces())
     assert (tmp_path / "checkpoints/updates-1.npz").stat() == before
     assert (tmp_path / "checkpoints/updates-2.npz").stat().st_size < before.st_size / 10
+
+
+@pytest.mark.parametrize("extrapolated", [False, True])
+def test_the_steps_without_a_client_are_those_of_a_memory_that_never_knew_it(extrapolated):
+    memory = UpdateMemory(extrapolated=extrapolated)
+    known = {}
+    for number, fresh in rounds(3, 6):
+        memory.tell(number, fresh)
+        known |= fresh
+    for client, step in memory.steps_without():
+        others = UpdateMemory(extrapolated=False)
+        mean = others.tell(1, {name: one for name, one in known.items() if name != client})
+        assert np.allclose(step, memory.size * mean, atol=1e-5)
+    assert len(list(memory.steps_without())) == len(known)
+    alone = UpdateMemory(extrapolated=False)
+    alone.tell(1, {"only": update(1.0)})
+    assert list(alone.steps_without()) == []

@@ -46,7 +46,7 @@ def test_when_everybody_fails_the_model_stays_as_it_is(make_federation):
 @pytest.mark.parametrize(
     ("curve", "message"),
     [
-        ({"a_0": 0.9, "a_max": 0.5}, "a_0 <= a_max"),
+        ({"a_0": 0.9, "a_max": 0.5}, "a_0 must be at most a_max"),
         ({"s": 0}, "s = 0"),
         ({"phi": 1}, "phi = 1"),
         ({"v_1": -1}, "v_1 = -1"),

@@ -16,8 +16,8 @@ from bara.flower._bidders import answer_bids
 from bara.flower._federation import FlowerFederation
 from bara.flower._options import ServerOptions
 
-collect_ignore = ["plain_app"]
-"""It is an app, not tests."""
+collect_ignore = ["plain_app", "apps_of_others"]
+"""They are apps, not tests."""
 
 
 class LocalGrid(Grid):
@@ -82,7 +82,7 @@ class LocalGrid(Grid):
         except Exception as error:  # noqa: BLE001 - as Flower does
             reply = Message(Error(code=2, reason=f"Traceback\n{error!r}"), reply_to=message)
         kind = message.metadata.message_type.partition(".")[0]
-        change = self.mishaps.get((kind, context.node_config["partition-id"]))
+        change = self.mishaps.get((kind, context.node_config.get("partition-id")))
         return reply if change is None else change(reply)
 
 

@@ -119,7 +119,9 @@ def test_a_settled_round_without_its_checkpoint_is_not_trained_again_unpaid(tmp_
             zeros = {name: np.zeros_like(array) for name, array in found.arrays.items()}
             save(path, zeros, found.round, found.extra)
     grid = LocalGrid(walking_app(), 5)
-    with pytest.raises(LedgerError, match="round 1 is settled, but there is no checkpoint of it"):
+    with pytest.raises(
+        LedgerError, match="round 1 is settled, but the checkpoint that the ledger commits to is missing"
+    ):
         begin(tmp_path / "run", grid=grid)
     assert not grid.pushed
 
@@ -128,14 +130,14 @@ def test_a_settled_round_without_its_checkpoint_is_not_trained_again_unpaid(tmp_
     ("keys", "complaint"),
     [
         ({"bara.budget.totl": 3}, r"unknown key 'budget.totl'; did you mean 'budget.total'\?"),
-        ({"bara.federation.engine": "simulator"}, "the app is the engine"),
+        ({"bara.federation.engine": "simulator"}, "engine must not be set in a Flower app"),
         ({"bara.federation.bid-second": 3}, r"unknown key 'bara.federation.bid_second'; did you mean 'bid_seconds'\?"),
-        ({"bara.federation.bid-seconds": 0.0}, "federation.bid_seconds is 0.0; required is a finite number above 0"),
-        ({"bara.training.learning-rate": 0.5}, "bara.training is set, but the Flower app itself decides that"),
-        ({"bara.clients.failure-rate": 0.5}, "bara.clients.failure_rate is set"),
+        ({"bara.federation.bid-seconds": 0.0}, "federation.bid_seconds must be finite and positive, got 0.0"),
+        ({"bara.training.learning-rate": 0.5}, "bara.training must not be set: the Flower app itself decides that"),
+        ({"bara.clients.failure-rate": 0.5}, "bara.clients.failure_rate must not be set"),
         (
             {"bara.mechanism.name": "fl-market"},
-            "requires local differential privacy, which FlowerFederation cannot do: its clients must",
+            "requires local differential privacy, which FlowerFederation cannot do: if its clients",
         ),
     ],
 )
@@ -164,9 +166,9 @@ def test_a_mechanism_that_learns_quality_measures_it_on_the_servers_data(tmp_pat
 def test_a_run_goes_on_as_it_was_opened_and_says_so_when_the_app_says_otherwise(tmp_path, logged):
     begin(tmp_path / "run")
     begin(tmp_path / "run")
-    assert "goes on as configured" not in logged.text
+    assert "keeps the configuration" not in logged.text
     begin(tmp_path / "run", **{"bara.budget.total": 400})
-    assert "goes on as configured when it began" in logged.text
+    assert "keeps the configuration it began with" in logged.text
     assert account(tmp_path / "run")[0].opened_with == 40_000_000
 
 
@@ -174,7 +176,7 @@ def test_bara_itself_cannot_go_on_with_an_apps_run_and_says_who_can(tmp_path):
     begin(tmp_path / "run")
     done = CliRunner().invoke(program, ["resume", str(tmp_path / "run")])
     assert done.exit_code == 2
-    assert "this run belongs to a Flower app; start it with `flwr run`" in done.output
+    assert "this run belongs to a Flower app; start or resume it with `flwr run`" in done.output
 
 
 def test_an_award_that_needs_approval_ends_the_app_and_once_approved_is_trained(tmp_path, logged):
@@ -200,7 +202,7 @@ def test_a_pause_ends_the_app_before_its_next_round_and_it_goes_on_where_it_was(
     with monkeypatch.context() as patched:
         patched.setattr(FlowerFederation, "train", paused)
         result = begin(tmp_path / "run")
-    assert "paused by the operator before round 3; the books are closed, and the same `flwr run` goes on" in logged.text
+    assert "paused by the operator before round 3; the books are closed; resume with the same `flwr run`" in logged.text
     assert set(result.evaluate_metrics_serverapp) == {0, 1, 2}
     assert told == ["paused before its next round; continue with: flwr run\n"]
     assert len(account(tmp_path / "run")[1]) == 1 + 2  # the initial model, and two rounds
@@ -218,11 +220,11 @@ def test_where_no_count_is_set_the_clients_that_are_connected_count(tmp_path):
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"bara.budget": 30}, "bara.budget is 30"),
-        ({"bara.clients": 10}, "bara.clients is 10"),
-        ({"bara.federation": "x"}, "bara.federation is 'x'"),
-        ({"bara.clients.count": "many"}, "bara.clients.count = 'many'; required is int"),
-        ({"bara.federation.patience": "long"}, "bara.federation.patience = 'long'; required is float"),
+        ({"bara.budget": 30}, "bara.budget must be a section with keys in the app's configuration, got 30"),
+        ({"bara.clients": 10}, "bara.clients must be a section with keys in the app's configuration, got 10"),
+        ({"bara.federation": "x"}, "bara.federation must be a section with keys in the app's configuration, got 'x'"),
+        ({"bara.clients.count": "many"}, "bara.clients.count = 'many'; it must be a whole number"),
+        ({"bara.federation.patience": "long"}, "bara.federation.patience = 'long'; it must be a finite number"),
         ({"bara.federation.patince": 3}, "unknown key 'bara.federation.patince'; did you mean 'patience'"),
     ],
 )

@@ -49,6 +49,7 @@ def test_the_books_say_whose_run_it_is_and_nothing_of_the_simulator(tmp_path):
     begin(tmp_path / "run", adam(), grid_of())
     with RunFolder.find(tmp_path / "run") as found:
         stored = found.open_books().opening["config"]
+    stored["budget"] = {key: value for key, value in stored["budget"].items() if value is not None}  # as TOML has it
     assert tomllib.loads((tmp_path / "run" / "config.toml").read_text()) == {
         key: value for key, value in stored.items() if key != "ledger"
     } | {"ledger": {"retention": "keep"}}
@@ -64,9 +65,9 @@ def test_the_books_say_whose_run_it_is_and_nothing_of_the_simulator(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"grid": grid_of("me/sklearn")}, "was begun with app = me/digits, and this app has me/sklearn"),
-        ({"strategy": FedMedian(fraction_evaluate=0.0)}, "with strategy = FedAdam, and this app has FedMedian"),
-        ({"strategy": adam(0.1)}, "with FedAdam.eta = 0.5, and this app has 0.1"),
+        ({"grid": grid_of("me/sklearn")}, "was begun with app = me/digits, but this app has me/sklearn"),
+        ({"strategy": FedMedian(fraction_evaluate=0.0)}, "with strategy = FedAdam, but this app has FedMedian"),
+        ({"strategy": adam(0.1)}, "with FedAdam.eta = 0.5, but this app has 0.1"),
         (
             {"model": ArrayRecord({"w": Array(np.zeros((4, 3), np.float32))})},
             "model = 2 arrays, 8 numbers, .* 1 arrays",
@@ -100,20 +101,20 @@ def begin_lossy(folder, **keys):
 
 
 def test_a_corrected_key_takes_effect_after_a_start_that_failed(tmp_path, logged):
-    with pytest.raises(ConfigError, match="required is 'accuracy'"):
+    with pytest.raises(ConfigError, match="must report 'accuracy'"):
         begin_lossy(tmp_path / "run")
     result = begin_lossy(tmp_path / "run", **{"bara.federation.accuracy": "score", "bara.budget.total": 30})
     assert set(result.evaluate_metrics_serverapp) == {0, 1, 2}
     assert account(tmp_path / "run")[0].opened_with == 30_000_000
-    assert "had promised nothing: it is now in" in logged.text
+    assert "had promised nothing: it was moved to" in logged.text
     assert (tmp_path / "run.1" / "ledger.db").is_file()  # nothing is ever deleted
 
 
 def test_money_that_was_added_keeps_a_run_where_it_is(tmp_path):
-    with pytest.raises(ConfigError, match="required is 'accuracy'"):
+    with pytest.raises(ConfigError, match="must report 'accuracy'"):
         begin_lossy(tmp_path / "run")
     CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "topup", "5"])
-    with pytest.raises(ConfigError, match="required is 'accuracy'"):
+    with pytest.raises(ConfigError, match="must report 'accuracy'"):
         begin_lossy(tmp_path / "run", **{"bara.federation.accuracy": "score"})
     assert not (tmp_path / "run.1").exists()
 
@@ -122,7 +123,7 @@ def test_a_finished_run_says_so_and_gives_its_whole_result_back(tmp_path, logged
     first = begin(tmp_path / "run", FedAvg(), grid_of())
     grid = grid_of()
     again = begin(tmp_path / "run", FedAvg(), grid)
-    assert re.search(r"the run in .* has ended before \(the money left .*\): nobody is asked", logged.text)
+    assert re.search(r"the run in .* has already ended \(the money left .*\): nobody is asked", logged.text)
     assert not grid.pushed
     assert again.evaluate_metrics_clientapp.keys() == {1, 2, 3}
     for name in ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp"):
@@ -139,5 +140,5 @@ def test_a_run_that_was_paused_gives_the_metrics_of_all_its_rounds_back(tmp_path
 
 
 def test_an_app_cannot_say_who_it_is_itself(tmp_path):
-    with pytest.raises(ConfigError, match=r"bara\.app is set, but the Flower app itself decides that"):
+    with pytest.raises(ConfigError, match=r"bara\.app must not be set: the Flower app itself decides that"):
         begin(tmp_path / "run", **{"bara.app.name": "me/another"})

@@ -51,7 +51,7 @@ def test_a_price_can_be_read_from_the_environment_of_the_silos_machine(monkeypat
     monkeypatch.setenv("BARA_PRICE", " 2.5 ")
     assert answered(from_environment()).price == 2_500_000
     monkeypatch.delenv("BARA_PRICE")
-    with pytest.raises(ConfigError, match="the environment has no BARA_PRICE"):
+    with pytest.raises(ConfigError, match="the environment variable BARA_PRICE is not set"):
         answered(from_environment())
 
 

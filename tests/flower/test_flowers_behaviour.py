@@ -5,9 +5,11 @@ from flwr.app import ConfigRecord, MetricRecord
 from flwr.serverapp.strategy import FedAvg
 
 from bara.errors import ConfigError
+from bara.experiments.run_folder import RunFolder
+from bara.flower import start
 
 from .conftest import LocalGrid, how_far, start_model, walking_app
-from .test_app import account, begin
+from .test_app import account, begin, context
 from .test_federation import award
 
 
@@ -44,7 +46,7 @@ def test_an_evaluation_now_and_then_is_enough(federate, logged):
     found = played(federation, 1, 2, 3)
     assert [one.accuracy for one in found] == pytest.approx([0.0, 0.0, 0.08, 0.08])
     assert set(federation.result.evaluate_metrics_serverapp) == {2}
-    assert "nobody evaluates the model of round 3; an accuracy of 0.08 stands" in logged.text
+    assert "nobody evaluated the model of round 3; the last accuracy, 0.08, stands" in logged.text
 
 
 def test_a_run_whose_model_nobody_evaluates_is_refused(federate):
@@ -75,7 +77,7 @@ def test_a_metric_that_is_better_when_higher_may_be_of_any_size(federate):
     ("value", "better", "complaint"),
     [
         (3.5, None, r"'rmse' must be in \[0, 1\], got 3.5; or set bara.federation.better to lower or higher"),
-        (-1.0, "lower", "'rmse' must be at least 0, got -1$"),
+        (-1.0, "lower", "'rmse' must be at least 0, got -1; shift it, or use an allocator that does not look at it"),
     ],
 )
 def test_a_metric_that_does_not_fit_is_named_with_what_to_do(federate, value, better, complaint):
@@ -83,10 +85,20 @@ def test_a_metric_that_does_not_fit_is_named_with_what_to_do(federate, value, be
         federate(evaluate=telling(value), accuracy="rmse", better=better).evaluate()
 
 
-def test_a_run_on_a_loss_spends_its_budget(tmp_path):
-    begin(tmp_path / "run", **{"bara.federation.accuracy": "loss", "bara.federation.better": "lower"})
+def test_a_run_on_a_loss_spends_its_budget_and_the_books_hold_the_loss_itself(tmp_path, logged):
+    def measured(server_round, _arrays):
+        return MetricRecord({"loss": 3.5 - 2.5 * server_round})  # in the end it is negative: a likelihood's, say
+
+    keys = {"bara.federation.accuracy": "loss", "bara.federation.better": "lower"}
+    where = context(tmp_path / "run", **keys)
+    start(FedAvg(fraction_evaluate=0.0), where, LocalGrid(walking_app(), 5), start_model(), 3, evaluate_fn=measured)
     assert account(tmp_path / "run")[0].spent == 36_000_000
-    with pytest.raises(ConfigError, match=r"bara.federation.better = 'smaller'; required is"):
+    with RunFolder.find(tmp_path / "run") as found:
+        told = [record.evaluation for record in found.open_books().history()]
+    assert [one.metric for one in told] == [3.5, 1.0, -1.5, -4.0]
+    assert [one.accuracy for one in told] == [1 / 4.5, 1 / 2, 1, 1]
+    assert "metric -1.5" in logged.text
+    with pytest.raises(ConfigError, match=r"bara.federation.better = 'smaller'; it must be"):
         begin(tmp_path / "another", **{"bara.federation.better": "smaller"})
 
 

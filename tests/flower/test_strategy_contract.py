@@ -150,7 +150,7 @@ def test_winners_that_are_not_asked_win_again_in_the_next_round(federate):
     ids=lambda value: type(value).__name__,
 )
 def test_a_strategy_that_could_never_have_winners_enough_is_refused(tmp_path, strategy, least):
-    complaint = f"needs at least {least} winners a round, and at most 4 of 5 clients can win"
+    complaint = f"needs at least {least} winners per round, but at most 4 of 5 clients can win"
     with pytest.raises(ConfigError, match=complaint):
         begin(tmp_path / "run", strategy, **{"bara.allocator.n": 4})
     assert not (tmp_path / "run").exists()
@@ -253,7 +253,9 @@ def test_what_a_strategy_changes_in_the_configuration_stays_changed_even_after_a
     begin(tmp_path / "run", strategy)
     assert [strategy.seen[r]["lr"] for r in (1, 2, 3)] == [0.1, 0.05, 0.025]
     assert strategy.rounds == 3
-    assert logged.text.count("begins without Annealed.rng (a Generator), which cannot be saved") == 2  # once a session
+    assert (
+        logged.text.count("Annealed.rng (a Generator) cannot be saved, so a resumed run begins without") == 2
+    )  # once a session
 
 
 def accounted():
@@ -300,7 +302,7 @@ def test_a_privacy_budget_that_is_used_up_ends_the_round_with_one_sentence(feder
     private.accountant = RdpAccountant(config)
     federation = federate(private)
     federation.bids(1)
-    with pytest.raises(TrainingError, match=r"could not configure training \(nobody is paid\): .* exceed max_epsilon"):
+    with pytest.raises(TrainingError, match=r"could not configure training, so nobody is paid: .* exceed max_epsilon"):
         federation.train(1, award(0, 1))
 
 

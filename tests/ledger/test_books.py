@@ -211,9 +211,9 @@ def test_one_store_holds_many_runs(open_books, play_into):
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("nonsense", "no database"),
+        ("nonsense", "does not name a database"),
         ("postgresql+psycopg://me:secret@localhost/db", "password"),
-        ("nosuch://x", "no data"),
+        ("nosuch://x", "does not name a database"),
     ],
 )
 def test_a_url_that_is_no_database_is_refused_before_anything_runs(url, message):

@@ -13,8 +13,9 @@ from bara.errors import LedgerError
 from bara.experiments import Config, run
 from bara.experiments.run_folder import RunFolder
 from bara.ledger import Terms, operators, signatures, verify
+from bara.ledger.payouts import batches
 from bara.ledger.signatures import client_receipt
-from bara.ledger.statements import export_json, lines, own_statement, payouts_csv, statement
+from bara.ledger.statements import export_json, lines, own_statement, statement
 from bara.records import RoundRecord
 
 SMALL = ["federation.engine=synthetic", "allocator.name=even", "budget.total=30", "budget.max_rounds=8"]
@@ -109,7 +110,7 @@ def test_what_an_operator_says_to_a_copy_that_was_left_behind_is_refused_before_
         before = folder.open_books().receipt()
     refused = bara("ledger", tmp_path / "copy", *words)
     assert refused.exit_code == 1
-    assert re.search("is not of this record|not whole: event .* the receipt", refused.output)
+    assert re.search("does not match this record|not whole: event .* the receipt", refused.output)
     with RunFolder.find(tmp_path / "copy") as folder:
         assert folder.open_books().receipt() == before
 
@@ -220,7 +221,7 @@ def raised(tmp_path, monkeypatch):
     "leave",
     [
         statement,
-        payouts_csv,
+        batches,
         export_json,
         lambda books: list(lines(books)),
         lambda books: own_statement(books, "client-00"),

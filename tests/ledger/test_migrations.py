@@ -52,5 +52,5 @@ def test_a_ledger_from_the_future_or_of_junk_is_left_alone(old_folder, junk):
     connection.execute("UPDATE alembic_version SET version_num = ?", (junk,))
     connection.commit()
     connection.close()
-    with pytest.raises(LedgerError, match=r"of schema .*, this program knows .*; update it"):
+    with pytest.raises(LedgerError, match=r"has schema .*, but this bara only knows up to .*; update bara"):
         Store.in_file(old_folder / "ledger.db")

@@ -13,9 +13,10 @@ from bara.experiments import Config, run
 from bara.experiments.run_folder import RunFolder
 from bara.federations.synthetic import SyntheticFederation
 from bara.ledger import Books, Receipt, Terms, operators, verify
+from bara.ledger.payouts import batch_csv, batches, new_batch
 from bara.ledger.progress import add_totals, closed_rounds, failures
 from bara.ledger.signatures import check_client_receipt, client_receipt, public_key
-from bara.ledger.statements import lines, own_statement, payouts_csv, statement, statement_json, table_csv
+from bara.ledger.statements import lines, own_statement, statement, statement_json, table_csv
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.client_cap import ClientCap
 from bara.records import MAX_MONEY, money
@@ -75,7 +76,7 @@ def test_a_paused_run_stops_between_rounds_and_continues_to_the_same_end(tmp_pat
     path = tmp_path / "run"
     with pytest.raises(RunStoppedError, match="paused by the operator before round 4"):
         sitting(path, config(), at(3, lambda: look(path, operators.pause)))
-    with pytest.raises(LedgerError, match="paused already"):
+    with pytest.raises(LedgerError, match="already paused"):
         look(path, operators.pause)
     assert sitting(path) == run(config())
 
@@ -100,10 +101,10 @@ def test_an_award_above_the_limit_waits_for_approval_and_is_then_trained_as_prom
     promised = look(path, lambda books: books.awarded().award)
     with pytest.raises(RunStoppedError, match="round 1 promises"):
         sitting(path)
-    with pytest.raises(LedgerError, match="round 2 waits for no approval"):
+    with pytest.raises(LedgerError, match="round 2 does not wait for approval"):
         look(path, lambda books: operators.approve(books, 2))
     look(path, lambda books: operators.approve(books, 1))
-    with pytest.raises(LedgerError, match="approved already"):
+    with pytest.raises(LedgerError, match="already approved"):
         look(path, lambda books: operators.approve(books, 1))
     with pytest.raises(RunStoppedError, match="round 2 promises"):
         sitting(path)
@@ -119,7 +120,7 @@ def test_a_declined_award_is_trained_by_nobody_paid_to_nobody_and_held_against_n
     promised = look(path, lambda books: books.awarded().award)
     look(path, lambda books: operators.decline(books, 1))
     for answer in (operators.approve, operators.decline):
-        with pytest.raises(LedgerError, match="round 1 is declined already"):
+        with pytest.raises(LedgerError, match="round 1 is already declined"):
             look(path, lambda books: answer(books, 1))  # noqa: B023 - called at once
     with pytest.raises(RunStoppedError, match="round 2 promises"):
         sitting(path)
@@ -138,6 +139,49 @@ def test_a_declined_award_is_trained_by_nobody_paid_to_nobody_and_held_against_n
     prices = dict(zip(first.awarded.bids.clients, map(int, first.awarded.bids.prices), strict=True))
     assert {client: one.asked for client, one in totals.items()} == {one: prices[one] for one in promised.clients}
     assert look(path, verify).ok
+
+
+HOPELESS = [
+    *("allocator.name=planner", "budget.max_rounds=20", "budget.target=0.9", "budget.otherwise=ask"),
+    *("federation.a_max=0.3", "federation.delta=0.01", "federation.v_1=1e-4"),
+]
+
+
+def test_a_target_out_of_reach_waits_once_and_goes_on_or_ends_as_the_operator_says(tmp_path):
+    """Also the dashboard's and the statement's `waiting`, and a resume in the middle of it all."""
+    ends = {}
+    for answer in (operators.approve, operators.decline):
+        path = tmp_path / answer.__name__
+        with pytest.raises(RunStoppedError, match=r"the target of 90 % looks out of reach: .*; round \d+ promises"):
+            sitting(path, config(*HOPELESS))
+        waiting = look(path, statement).waiting
+        assert waiting == look(path, Books.last_round) + 1
+        with pytest.raises(RunStoppedError, match="out of reach"):
+            sitting(path)
+        look(path, lambda books: answer(books, waiting))  # noqa: B023 - called at once
+        ends[answer.__name__] = sitting(path).ended
+        assert look(path, verify).ok
+    assert ends["approve"] == "the deadline is reached"
+    assert ends["decline"].startswith("the target of 90 % looks out of reach")
+
+
+def test_a_run_towards_a_target_that_is_resumed_in_the_middle_ends_as_one_that_was_not(tmp_path):
+    goal = ("allocator.name=planner", "budget.target=0.35", "budget.max_rounds=30")
+    whole = sitting(tmp_path / "whole", config(*goal))
+    for round_number in (3, 9):
+
+        def stop():
+            raise RunStoppedError
+
+        settings = None if (tmp_path / "parts").exists() else config(*goal)
+        with pytest.raises(RunStoppedError):
+            sitting(tmp_path / "parts", settings, at(round_number, stop))
+    assert sitting(tmp_path / "parts") == whole
+
+
+def test_a_run_without_books_cannot_ask():
+    with pytest.raises(ConfigError, match="needs books"):
+        run(config(*HOPELESS))
 
 
 def test_a_run_with_declined_and_approved_awards_ends_and_adds_up(tmp_path):
@@ -164,7 +208,7 @@ def test_a_round_below_the_limit_can_be_neither_approved_nor_declined(open_books
     books = open_books(terms=Terms(approve_above=10**9))
     play_into(books, steps=2)
     for answer in (operators.approve, operators.decline):
-        with pytest.raises(LedgerError, match="waits for no approval"):
+        with pytest.raises(LedgerError, match="does not wait for approval"):
             answer(books, 1)
 
 
@@ -217,20 +261,20 @@ def test_only_an_open_promise_can_be_void_and_only_once(tmp_path, monkeypatch):
     crash_in(monkeypatch, 3)
     with pytest.raises(ZeroDivisionError):
         sitting(path, config())
-    for number, state in ((2, "settled already"), (4, "not promised"), (0, "settled already")):
-        with pytest.raises(LedgerError, match=f"round {number} is {state}; required is an award that is stored and"):
+    for number, state in ((2, "already settled"), (4, "not promised"), (0, "already settled")):
+        with pytest.raises(LedgerError, match=f"round {number} is {state}; only an award that is stored and"):
             void(path, number)
-    with pytest.raises(LedgerError, match="required is a reason"):
+    with pytest.raises(LedgerError, match="--reason must say"):
         void(path, 3, "  ")
-    with pytest.raises(LedgerError, match="required is a reason"):
+    with pytest.raises(LedgerError, match="--reason must say"):
         void(path, 3, "what a terminal in another encoding says: \udcff")
     events = look(path, Books.receipt).events
     void(path, 3)
     assert look(path, Books.receipt).events == events + 1
-    with pytest.raises(LedgerError, match="round 3 is voided already"):
+    with pytest.raises(LedgerError, match="round 3 is already voided"):
         void(path, 3)
     sitting(path)
-    with pytest.raises(LedgerError, match="round 3 is settled already"):
+    with pytest.raises(LedgerError, match="round 3 is already settled"):
         void(path, 3)
 
 
@@ -241,7 +285,7 @@ def test_an_award_that_waits_for_approval_can_be_void_and_then_not_be_approved(t
     void(path, 1)
     assert look(path, statement).waiting is None
     for answer in (operators.approve, operators.decline):
-        with pytest.raises(LedgerError, match="round 1 is voided already"):
+        with pytest.raises(LedgerError, match="round 1 is already voided"):
             look(path, lambda books: answer(books, 1))  # noqa: B023 - called at once
     with pytest.raises(RunStoppedError, match="round 2 promises"):
         sitting(path)
@@ -308,9 +352,9 @@ def test_an_operator_without_the_key_may_read_and_cannot_break_the_chain(open_bo
     if key is None:
         assert statement(other).spent == statement(books).spent
         with pytest.raises(LedgerError, match="needs the same key"):
-            payouts_csv(other)
+            batches(other)
     for action in (operators.pause, lambda one: operators.top_up(one, 1), *([statement] if key else [])):
-        with pytest.raises(LedgerError, match="required is the key the run was opened with"):
+        with pytest.raises(LedgerError, match="opened with"):
             action(other)
     assert verify(books).ok
     operators.pause(books)
@@ -320,7 +364,7 @@ def test_an_operator_without_the_key_may_read_and_cannot_break_the_chain(open_bo
 def test_no_key_can_be_brought_to_a_run_that_was_opened_without(open_books, play_into):
     books = open_books()
     play_into(books, steps=3)
-    with pytest.raises(LedgerError, match="required is the key the run was opened with"):
+    with pytest.raises(LedgerError, match="opened with"):
         operators.pause(Books.find(books.store, terms=Terms(key=b"new")))
 
 
@@ -350,7 +394,7 @@ def test_a_receipt_that_is_gone_stops_a_resume_until_it_is_back(tmp_path):
     with pytest.raises(RunStoppedError):
         sitting(path, config(f"ledger.receipt={receipt}"), at(3, lambda: look(path, operators.pause)))
     receipt.rename(tmp_path / "elsewhere.json")
-    with pytest.raises(LedgerError, match=r"receipt\.json is gone"):
+    with pytest.raises(LedgerError, match=r"receipt\.json is missing"):
         sitting(path)
     (tmp_path / "elsewhere.json").rename(receipt)
     assert sitting(path).rounds == 10
@@ -404,7 +448,7 @@ def test_of_two_runs_that_begin_in_one_folder_the_second_leaves_no_trace(tmp_pat
     with RunFolder.new(tmp_path / "run", config()) as one, RunFolder.new(tmp_path / "run", config("seed=1")) as two:
         one.claim_books()
         before = (tmp_path / "run" / "config.toml").read_text()
-        with pytest.raises(ConfigError, match="is there already"):
+        with pytest.raises(ConfigError, match="already holds a run"):
             two.claim_books()
         assert (tmp_path / "run" / "config.toml").read_text() == before
 
@@ -412,7 +456,7 @@ def test_of_two_runs_that_begin_in_one_folder_the_second_leaves_no_trace(tmp_pat
 def test_a_new_run_does_not_go_on_with_another_of_the_same_name_in_a_shared_database(tmp_path):
     settings = config(f"ledger.url=sqlite:///{tmp_path / 'shared.db'}")
     sitting(tmp_path / "one" / "run", settings)
-    with pytest.raises(ConfigError, match="holds a run 'run' already"):
+    with pytest.raises(ConfigError, match="already holds a run 'run'"):
         sitting(tmp_path / "two" / "run", settings)
     sitting(tmp_path / "two" / "another", settings)
 
@@ -420,7 +464,7 @@ def test_a_new_run_does_not_go_on_with_another_of_the_same_name_in_a_shared_data
 @pytest.mark.parametrize("text", ["[]", "{}", '{"run": "r", "events": "9", "head": "x"}', "nonsense"])
 def test_what_is_no_receipt_is_refused(tmp_path, text):
     (tmp_path / "receipt.json").write_text(text)
-    with pytest.raises(LedgerError, match="is no receipt"):
+    with pytest.raises(LedgerError, match="is not a receipt"):
         Receipt.read(tmp_path / "receipt.json")
 
 
@@ -429,7 +473,7 @@ def test_a_run_that_has_ended_takes_no_more_money(tmp_path):
     for action in (operators.pause, lambda books: operators.top_up(books, 1)):
         with pytest.raises(LedgerError, match="has ended"):
             look(tmp_path / "run", action)
-    with pytest.raises(LedgerError, match="more than zero"):
+    with pytest.raises(LedgerError, match="must be positive"):
         look(tmp_path / "run", lambda books: operators.top_up(books, 0))
 
 
@@ -476,8 +520,8 @@ def test_a_statement_adds_up_and_a_clients_own_shows_nobody_elses_bids(open_book
 def test_payouts_are_what_was_paid(open_books, play_into):
     books = open_books()
     play_into(books)
-    rows = [line.split(",") for line in payouts_csv(books).splitlines()[1:]]
-    assert sum(money(amount) for _, amount, _, _ in rows) == statement(books).spent
+    rows = [line.split(",") for line in batch_csv(books, new_batch(books)).splitlines()[1:]]
+    assert sum(money(amount) for _, amount, *_ in rows) == statement(books).spent
 
 
 def test_a_client_can_check_its_signed_receipt_and_no_one_can_forge_one(open_books, play_into):
@@ -488,14 +532,14 @@ def test_a_client_can_check_its_signed_receipt_and_no_one_can_forge_one(open_boo
     check_client_receipt(receipt, key, client.paid)
     with pytest.raises(LedgerError, match="the client's record says"):
         check_client_receipt(receipt, key, client.paid + 1)
-    with pytest.raises(LedgerError, match="does not fit"):
+    with pytest.raises(LedgerError, match="does not match"):
         check_client_receipt({**receipt, "paid": receipt["paid"] + 1}, key)
-    with pytest.raises(LedgerError, match="does not fit"):
+    with pytest.raises(LedgerError, match="does not match"):
         check_client_receipt(receipt, public_key(open_books("other", Terms(key=b"another"))))
     for nothing in ({}, [], "receipt"):
-        with pytest.raises(LedgerError, match="no signed receipt"):
+        with pytest.raises(LedgerError, match="not a signed receipt"):
             check_client_receipt(nothing, key)
-    with pytest.raises(LedgerError, match="required is the key the run was opened with"):
+    with pytest.raises(LedgerError, match="opened with"):
         public_key(Books.find(books.store, terms=Terms(key=b"mistyped")))
     with pytest.raises(ConfigError, match="signing needs a key"):
         public_key(open_books("plain"))

@@ -50,7 +50,7 @@ def test_dropped_bids_and_menus_are_gone_and_the_chain_still_holds(open_books, p
     with books.store.read() as connection:
         assert connection.exec_driver_sql("SELECT COUNT(*) FROM sealed").scalar() == 0
     record = list(books.history())[-1]
-    with pytest.raises(LedgerError, match="bids of this round are dropped"):
+    with pytest.raises(LedgerError, match="bids of this round were dropped"):
         _ = record.awarded.bids.prices
     with pytest.raises(LedgerError, match="menu's costs"):
         len(record.awarded.costs)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from bara.errors import BaraError, LedgerError
 from bara.ledger import Books, Receipt, Store, Terms, operators, verify
-from bara.ledger.statements import export_json, payouts_csv, statement
+from bara.ledger.payouts import batches
+from bara.ledger.statements import export_json, statement
 
 NUMBERS = itertools.count()
 TABLES = {
@@ -121,7 +122,7 @@ def test_property_junk_in_any_column_is_found_and_shown_to_nobody(written, data)
     try:
         books = Books.find(store, terms=terms)
         assert not verify(books).ok
-        for read in (statement, export_json, payouts_csv):
+        for read in (statement, export_json, batches):
             with pytest.raises(LedgerError):
                 read(books)
     except BaraError:
@@ -174,7 +175,7 @@ def test_a_removed_tail_is_found_with_the_receipt_and_only_with_it(written, gone
         assert check(copy, terms).ok
     finding = check(copy, terms, receipt)
     assert not finding.ok
-    assert terms.retention == "drop" or (finding.wrong == keep + 1 and "tail is gone" in finding.problem)
+    assert terms.retention == "drop" or (finding.wrong == keep + 1 and "tail is missing" in finding.problem)
 
 
 def test_the_first_wrong_event_is_named(written):
@@ -203,7 +204,7 @@ def test_a_ledger_rewritten_as_a_whole_does_not_fit_the_receipt(open_books, play
     assert verify(second).ok
     assert "not the one on the receipt" in verify(second, forged).problem
     own = second.receipt()
-    assert "receipt is of run 'one'" in verify(second, Receipt("one", own.events, own.head)).problem
+    assert "receipt is for run 'one'" in verify(second, Receipt("one", own.events, own.head)).problem
 
 
 def test_without_the_key_a_keyed_chain_can_be_neither_checked_nor_made(open_books, play_into):

@@ -111,6 +111,14 @@ def test_rrafl_pays_reputation_times_the_first_losers_unit_price():
     assert units(rrafl.menu(bids).award(Offer.recruit(2), RICH)) == {"bob": 2, "ann": 3}
 
 
+def test_rrafl_lets_reputation_fall_easily_and_rise_slowly_where_it_is_told_to():
+    """From 0.5 ann rises by a tenth of what is missing, cat falls by half of what it has."""
+    rrafl = Rrafl(smoothing=0.5, rising=0.1)
+    bids = Bids.of({"ann": 3, "bob": 1, "cat": 1})
+    teach(rrafl, bids, {"ann": (1.0, 0.5), "bob": (1.0, 0.75)}, void=("cat",))
+    assert rrafl.reputation(bids).tolist() == pytest.approx([0.55, 0.5, 0.25])
+
+
 def test_rrafl_thinks_no_less_of_who_was_never_asked():
     rrafl = Rrafl(smoothing=0.5)
     bids = Bids.of({"ann": 3, "bob": 1, "cat": 1})
@@ -318,30 +326,31 @@ def test_the_level_decides_how_much_noise_optaggr_expects():
 
 @pytest.mark.parametrize("epsilon", [0, -0.5, float("nan"), float("inf")])
 def test_a_privacy_budget_that_is_none_is_refused_by_name(epsilon):
-    with pytest.raises(InvalidBidError, match=r"client 'bob' has epsilon .*; required is a finite positive number"):
+    with pytest.raises(InvalidBidError, match=r"client 'bob' has epsilon = .*; it must be finite and positive"):
         Bids.of({"ann": 1, "bob": 1}, epsilon={"ann": 1, "bob": epsilon})
 
 
 def test_a_bid_without_a_privacy_budget_is_refused():
-    with pytest.raises(InvalidBidError, match="bids carry no column 'epsilon'; they carry: samples"):
+    with pytest.raises(InvalidBidError, match="bids have no column 'epsilon'; they have: samples"):
         FLMarket().menu(Bids.of({"ann": 1}, samples={"ann": 10}))
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Fair(forgetting=0), "forgetting is 0"),
-        (lambda: Fair(least=1), "least 1"),
-        (lambda: Rrafl(smoothing=2), "smoothing 2"),
-        (lambda: Rrafl(least=-1), "least is -1"),
-        (lambda: AFL(clients=0), "clients is 0"),
-        (lambda: AFL(smoothing=0), "smoothing is 0"),
-        (lambda: FMore(form="product"), "the form of the score is 'product'"),
-        (lambda: FMore(weights=[1, 2]), "required is one above 0 for each"),
-        (lambda: FMore(worth=0), "the worth of quality is 0"),
-        (lambda: FLMarket(level="global"), "the level of privacy is 'global'"),
-        (lambda: FLMarket(clip=0), "the clipping bound is 0"),
-        (lambda: FLMarket(auction="english"), "the auction is 'english'"),
+        (lambda: Fair(forgetting=0), "'fair' has forgetting = 0; it must be above 0"),
+        (lambda: Fair(least=1), "least = 1; it must be at least 0 and below 1"),
+        (lambda: Rrafl(smoothing=2), "smoothing = 2; it must be"),
+        (lambda: Rrafl(rising=0), "rising = 0; it must be above 0"),
+        (lambda: Rrafl(least=-1), "least = -1"),
+        (lambda: AFL(clients=0), "clients = 0; it must be at least 1"),
+        (lambda: AFL(smoothing=0), "smoothing = 0; it must be above 0"),
+        (lambda: FMore(form="product"), "form = 'product'; it must be one of additive"),
+        (lambda: FMore(weights=[1, 2]), "each column must have one, finite and positive"),
+        (lambda: FMore(worth=0), "worth = 0; it must be finite and positive"),
+        (lambda: FLMarket(level="global"), "level of privacy must be 'record' or 'client', got 'global'"),
+        (lambda: FLMarket(clip=0), "clipping bound must be finite and positive, got 0"),
+        (lambda: FLMarket(auction="english"), "auction = 'english'; it must be"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused(make, message):

@@ -86,7 +86,9 @@ def test_a_cost_above_its_cap_is_found_in_a_mechanism_that_ignores_the_offer():
             return DeafMenu()
 
     case = Case(Bids.of({"a": 1, "b": 2, "c": 3}), Offer.spend(1), Purse.of(100, 1))
-    assert PROPERTIES["budget-feasible"](Deaf(), case).text.startswith("2 clients are paid 6.00, its cap is 0.000001")
+    assert PROPERTIES["budget-feasible"](Deaf(), case).text.startswith(
+        "6.00 is paid to 2 clients, but its cap is 0.000001"
+    )
 
 
 @cache
@@ -148,6 +150,7 @@ FIELD = {
     "A_FL": taught(AFL(clients=1)),
     "FL-Market": FLMarket(),
     "FL-Market, All-in": FLMarket(auction="all-in"),
+    "FL-Market, DM-RegretNet": FLMarket(auction="dm-regretnet"),
 }
 
 

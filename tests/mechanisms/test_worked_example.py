@@ -126,25 +126,29 @@ def test_equal_bids_go_to_the_names_that_sort_first():
 
 
 def test_a_cost_beyond_the_menu_is_refused():
-    with pytest.raises(InvalidOfferError, match="n is 5; this menu serves 1 to 4"):
+    with pytest.raises(InvalidOfferError, match="n must be from 1 to 4 on this menu, got 5"):
         bid_price_first().menu(Bids.of(PRICES)).cost(5)
 
 
 def test_a_reserve_price_of_zero_is_refused():
-    with pytest.raises(ConfigError, match="the reserve price is 0"):
+    with pytest.raises(ConfigError, match="the reserve price must be positive, got 0"):
         QualityAuction(reserve=0)
 
 
 def test_qualities_too_far_apart_are_refused_by_name():
     bids = Bids.of({"ann": 1, "bob": 1}, samples={"ann": 1e300, "bob": 1e-300})
-    with pytest.raises(InvalidBidError, match=r"clients 'ann' and 'bob' have qualities 1e\+300 and 1e-300; .* 63 bits"):
+    with pytest.raises(
+        InvalidBidError, match=r"clients 'ann' and 'bob' have qualities 1e\+300 and 1e-300, too far apart; .* 63 bits"
+    ):
         QualityAuction(quality="samples").menu(bids)
 
 
 @pytest.mark.parametrize("quality", [None, "samples"])
 def test_a_reserve_price_beyond_all_money_is_refused(quality):
     bids = Bids.of(PRICES, samples=dict.fromkeys(PRICES, 2.0))
-    with pytest.raises(ConfigError, match=r"the reserve price is 9000000000000.00; .*63 bits for all 5 clients"):
+    with pytest.raises(
+        ConfigError, match=r"the reserve price is 9000000000000.00; paid to all 5 clients, it must fit in 63 bits"
+    ):
         QualityAuction(quality, reserve="9e12").menu(bids)
 
 

@@ -17,13 +17,13 @@ def test_every_kind_of_offer_is_a_cap_for_every_n():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Offer.recruit(-1), "an offer for -1 clients"),
-        (lambda: Offer.spend(-1), "a cap of -0.000001"),
-        (lambda: Offer.caps([1, -2]), "a cap of -0.000002"),
-        (lambda: Offer.recruit(1, shortfall="beg"), "shortfall 'beg'"),
-        (lambda: Offer.recruit(2.5), "limit is 2.5; required is a whole number"),
-        (lambda: Offer.spend(float("nan")), "budget is nan"),
-        (lambda: Offer.caps([1.9]), "a cap is 1.9"),
+        (lambda: Offer.recruit(-1), "for zero or more clients, got -1"),
+        (lambda: Offer.spend(-1), "caps must be zero or more, got -0.000001"),
+        (lambda: Offer.caps([1, -2]), "caps must be zero or more, got -0.000002"),
+        (lambda: Offer.recruit(1, shortfall="beg"), "shortfall must be 'shrink' or 'stop', got 'beg'"),
+        (lambda: Offer.recruit(2.5), "limit must be a whole number, got 2.5"),
+        (lambda: Offer.spend(float("nan")), "budget must be a whole number, got nan"),
+        (lambda: Offer.caps([1.9]), "a cap must be a whole number, got 1.9"),
     ],
 )
 def test_an_offer_that_is_no_cap_is_refused(make, message):
@@ -40,13 +40,18 @@ def test_a_purse_counts_money_and_rounds():
 
 
 def test_a_purse_never_goes_below_zero():
-    with pytest.raises(OverspentError, match=r"10.000001 spent of 10.00"):
+    with pytest.raises(OverspentError, match=r"spent must be from zero to the budget of 10.00, got 10.000001"):
         Purse.of(10, 3).after(10_000_001)
 
 
 @pytest.mark.parametrize(
     ("total", "rounds", "message"),
-    [(0, 5, "budget is 0.00"), (-1, 5, "budget"), (5, 0, "deadline is 0"), (5, 2**63, "to 2147483647")],
+    [
+        (0, 5, "total must be positive, got 0.00"),
+        (-1, 5, "budget"),
+        (5, 0, "max_rounds must be from 1"),
+        (5, 2**63, "to 2147483647"),
+    ],
 )
 def test_an_empty_purse_or_deadline_is_refused(total, rounds, message):
     with pytest.raises(InvalidRecordError, match=message):
@@ -54,15 +59,15 @@ def test_an_empty_purse_or_deadline_is_refused(total, rounds, message):
 
 
 def test_an_award_that_contradicts_itself_is_refused():
-    with pytest.raises(InvalidRecordError, match="2 winners but 1 payments"):
+    with pytest.raises(InvalidRecordError, match="one payment per winner, got 1 for 2"):
         Award(("ann", "bob"), (1,))
     with pytest.raises(InvalidRecordError, match=r"client 'ann' is awarded 0.00"):
         Award(("ann",), (0,))
-    with pytest.raises(InvalidRecordError, match="payment of 'ann' is True; required is a whole number"):
+    with pytest.raises(InvalidRecordError, match="payment of 'ann' must be a whole number, got True"):
         Award(("ann",), (True,))
-    with pytest.raises(InvalidRecordError, match="a client is named 7"):
+    with pytest.raises(InvalidRecordError, match=r"a client's name must be text .*, got 7"):
         Award((7,), (1,))
-    with pytest.raises(InvalidRecordError, match="1 winners but 2 weights"):
+    with pytest.raises(InvalidRecordError, match="one weight per winner, got 2 for 1"):
         Award(("ann",), (1,), weights=(0.5, 0.5))
 
 

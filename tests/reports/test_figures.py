@@ -5,7 +5,8 @@ import pytest
 from bara.experiments.paper.analysis import described
 from bara.experiments.paper.exhibits import EXHIBITS, Scale
 from bara.experiments.paper.regimes import REGIMES
-from bara.reports.figures import FORMATS, INK, exhibit_charts, save_charts, save_map
+from bara.reports.drawings import FORMATS, INK
+from bara.reports.figures import exhibit_charts, save_charts, save_map
 from bara.reports.paper import markdown, table_rows
 
 

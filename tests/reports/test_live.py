@@ -32,7 +32,7 @@ def test_the_screen_shows_how_far_it_is_and_what_is_left(play):
     assert "10 of 30" in page
     assert f"{last.purse_after.left / 1e6:,.2f}" in page
     assert f"{100 * last.evaluation.accuracy:.1f} %" in page
-    assert f"round 10: {last.awarded.award.n} clients train for" in page
+    assert f"round 10: training {last.awarded.award.n} clients for" in page
     assert "digits [bold]x" in page
     assert max(map(len, page.splitlines())) <= 80
 
@@ -57,7 +57,7 @@ def test_before_the_first_round_there_is_a_screen_too():
 
 def test_elsewhere_there_is_a_plain_line_every_tenth_of_the_way(play, capsys):
     _, records = screen(play)
-    with watching("x", PURSE, quiet=False) as show:
+    with watching("x", PURSE, progress=True) as show:
         for record in records:
             show(record.awarded)
             show(record)
@@ -69,7 +69,7 @@ def test_elsewhere_there_is_a_plain_line_every_tenth_of_the_way(play, capsys):
 
 def test_quiet_is_quiet(play, capsys):
     _, records = screen(play)
-    with watching("x", PURSE, quiet=True) as show:
+    with watching("x", PURSE, progress=False) as show:
         for record in records:
             show(record)
     assert capsys.readouterr() == ("", "")

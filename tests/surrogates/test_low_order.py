@@ -43,5 +43,5 @@ def test_beyond_the_last_node_the_line_is_level_where_newtons_polynomial_runs_aw
 
 
 def test_a_node_that_is_there_already_is_refused():
-    with pytest.raises(ValueError, match="node 2 is there already"):
+    with pytest.raises(ValueError, match="node 2 was added before"):
         through(PiecewiseLine(), {2: 1.0}).add(2, 3.0)

@@ -78,5 +78,5 @@ def test_a_hundred_and_fifty_nodes_are_still_exact():
 
 
 def test_a_node_given_twice_is_refused():
-    with pytest.raises(ValueError, match="node 3 is there already"):
+    with pytest.raises(ValueError, match="node 3 was added before"):
         through([3, 3], [Fraction(1), Fraction(2)])

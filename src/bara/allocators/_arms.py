@@ -13,7 +13,7 @@ MOST_ARMS = 256
 def check_clients(allocator: str, clients: int) -> None:
     """Refuse a federation of nobody."""
     if clients < 1:
-        raise ConfigError(f"allocator {allocator!r} was told of {clients} clients; required is at least 1")
+        raise ConfigError(f"allocator {allocator!r} has clients = {clients}; it must be at least 1")
 
 
 def arms_of(clients: int, most: int = MOST_ARMS) -> IntArray:

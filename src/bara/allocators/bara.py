@@ -12,14 +12,14 @@ Notation:
 import math
 from collections import defaultdict
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from bara.allocators._arms import arms_of, check_clients, explored, positions
 from bara.allocators.estimators import ESTIMATORS, Estimator
 from bara.errors import ConfigError
-from bara.plugins import check_options, nearest
+from bara.plugins import Within, check_fields, check_options, nearest
 from bara.records import Belief, FloatArray, Offer, Purse, RoundRecord, Shortfall
 from bara.surrogates import KalmanGP, squared_exponential
 
@@ -57,46 +57,28 @@ class Reading:
         shortfall: When n cannot be paid: `stop` (Algorithm 1) or `shrink`.
     """
 
-    exploration_rounds: int = 40
-    exploration_share: float = 0.5
+    exploration_rounds: Annotated[int, Within(at_least=0)] = 40
+    exploration_share: Annotated[float, Within(at_least=0, at_most=1)] = 0.5
     normalise: bool = True
-    length_scale: float = 0.2
-    forgetting: float = 0.001
-    noise: float = 0.01
-    beta_scale: float = 0.8
-    beta_rate: float = 0.4
-    ahead: int = 1
+    length_scale: Annotated[float, Within(above=0)] = 0.2
+    forgetting: Annotated[float, Within(at_least=0, below=1)] = 0.001
+    noise: Annotated[float, Within(above=0)] = 0.01
+    beta_scale: Annotated[float, Within(at_least=0)] = 0.8
+    beta_rate: Annotated[float, Within(above=0)] = 0.4
+    ahead: Annotated[int, Within(at_least=0)] = 1
     reestimate: bool = False
     cap_horizon: bool = True
     horizon: Literal["total", "left"] = "total"
     clip: bool = True
     vector: Literal["chosen", "column"] = "chosen"
-    unit: float = 1.0
+    unit: Annotated[float, Within(above=0)] = 1.0
     predicts: Literal["estimate", "mean"] = "estimate"
     cost_average: Literal["chosen", "menus"] = "chosen"
     shortfall: Shortfall = "stop"
 
     def __post_init__(self) -> None:
         """Refuse a parameter that is outside its range."""
-        rules = {
-            "exploration_rounds": self.exploration_rounds >= 0,
-            "exploration_share": 0 <= self.exploration_share <= 1,
-            "length_scale": self.length_scale > 0,
-            "forgetting": 0 <= self.forgetting < 1,
-            "noise": self.noise > 0,
-            "beta_scale": self.beta_scale >= 0,
-            "beta_rate": self.beta_rate > 0,
-            "ahead": self.ahead >= 0,
-            "horizon": self.horizon in ("total", "left"),
-            "vector": self.vector in ("chosen", "column"),
-            "unit": self.unit > 0,
-            "predicts": self.predicts in ("estimate", "mean"),
-            "cost_average": self.cost_average in ("chosen", "menus"),
-            "shortfall": self.shortfall in ("stop", "shrink"),
-        }
-        for name, holds in rules.items():
-            if not holds:
-                raise ConfigError(f"allocator 'bara' has {name} = {getattr(self, name)!r}, which is out of range")
+        check_fields("allocator 'bara'", self)
 
 
 _LETTER = Reading(exploration_share=1.0, normalise=False, cap_horizon=False, clip=False)
@@ -119,6 +101,9 @@ class Bara:
         **options: Fields of `Reading` to change.
     """
 
+    more_options: ClassVar = Reading
+    """What `**options` may hold."""
+
     def __init__(
         self,
         clients: int,
@@ -137,7 +122,7 @@ class Bara:
         self._estimator = ESTIMATORS.build(estimator, clients=clients) if isinstance(estimator, str) else estimator
         if not isinstance(self._estimator, Estimator):
             raise ConfigError(
-                f"allocator 'bara' has estimator = {estimator!r}; required is an estimator: tell, estimate"
+                f"allocator 'bara' has estimator = {estimator!r}; it must have the methods tell and estimate"
             )
         self._costs: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # n -> [sum, count]
         self._rounds: list[int] = []  # n of each round told, for re-estimation

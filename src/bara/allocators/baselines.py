@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 from bara.allocators._arms import arms_of, check_clients, explored
-from bara.errors import ConfigError
+from bara.plugins import Within, check_fields
 from bara.randomness import stream
 from bara.records import Offer, Purse, RoundRecord, Shortfall
 
@@ -111,13 +112,12 @@ class Fixed:
         shortfall: When n can no longer be paid: end the run (`stop`, as the paper enumerates n) or `shrink`.
     """
 
-    n: int
+    n: Annotated[int, Within(at_least=1)]
     shortfall: Shortfall = "stop"
 
     def __post_init__(self) -> None:
         """Refuse a number that recruits nobody."""
-        if self.n < 1:
-            raise ConfigError(f"allocator 'fixed' has n = {self.n}; required is at least 1")
+        check_fields("allocator 'fixed'", self)
 
     def ask(self, purse: Purse) -> Offer:  # noqa: ARG002 - the protocol's signature
         """The same n, whatever is left."""
@@ -141,16 +141,15 @@ class Explored:
         exploration_rounds: T_0; rounds t < T_0 explore.
     """
 
-    n: int
+    n: Annotated[int, Within(at_least=1)]
     clients: int
     seed: int = 0
-    exploration_rounds: int = 40
+    exploration_rounds: Annotated[int, Within(at_least=0)] = 40
 
     def __post_init__(self) -> None:
         """Refuse a number that recruits nobody."""
         check_clients("explored", self.clients)
-        if self.n < 1:
-            raise ConfigError(f"allocator 'explored' has n = {self.n}; required is at least 1")
+        check_fields("allocator 'explored'", self)
 
     def ask(self, purse: Purse) -> Offer:
         """A random n, then the same n, whatever is left."""

@@ -11,7 +11,7 @@ from bara.plugins import Registry
 from bara.records import RoundRecord
 from bara.surrogates import LearningCurveBelief, MeanLine, NewtonPolynomial, PiecewiseLine
 
-_NO_START = "told of round {} first; required is round 0, the initial evaluation (RoundRecord.initial)"
+_NO_START = "an estimator must be told of round 0 first, the initial evaluation (RoundRecord.initial), got round {}"
 
 
 @runtime_checkable

@@ -2,8 +2,9 @@
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
-from bara.errors import ConfigError
+from bara.plugins import Within, check_fields
 from bara.records import Offer, Purse, RoundRecord
 
 
@@ -19,20 +20,13 @@ class Finale:
         part: Which part of the deadline, where `rounds` is None.
     """
 
-    rounds: int | None = None
-    shares: int = 4
-    part: float = 0.05
+    rounds: Annotated[int | None, Within(at_least=0)] = None
+    shares: Annotated[int, Within(at_least=1)] = 4
+    part: Annotated[float, Within(at_least=0, at_most=1)] = 0.05
 
     def __post_init__(self) -> None:
         """Refuse a finale that is none."""
-        name = type(self).__name__.lower()
-        if self.shares < 1 or (self.rounds is not None and self.rounds < 0):
-            raise ConfigError(
-                f"allocator '{name}' has rounds = {self.rounds} and shares = {self.shares}; required are rounds of at "
-                "least 0 and shares of at least 1"
-            )
-        if not 0 <= self.part <= 1:
-            raise ConfigError(f"allocator '{name}' has part = {self.part}; required is a part from 0 to 1")
+        check_fields(f"allocator '{type(self).__name__.lower()}'", self)
 
     def ask(self, purse: Purse) -> Offer:
         """This round's shares of what is left."""

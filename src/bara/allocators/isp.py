@@ -8,9 +8,10 @@ probe recruits N - 1, the most that an auction without a reserve price has a los
 
 from collections import deque
 from statistics import fmean
+from typing import Annotated
 
 from bara.allocators._arms import check_clients
-from bara.errors import ConfigError
+from bara.plugins import Within, check_arguments
 from bara.records import Evaluation, Offer, Purse, RoundRecord, Shortfall
 
 
@@ -24,13 +25,15 @@ class Isp:
         shortfall: When k cannot be paid: `stop` or `shrink`.
     """
 
-    def __init__(self, clients: int, every: int = 10, momentum: float = 0.5, shortfall: Shortfall = "stop") -> None:
+    def __init__(
+        self,
+        clients: int,
+        every: Annotated[int, Within(at_least=1)] = 10,
+        momentum: Annotated[float, Within(at_least=0, below=1)] = 0.5,
+        shortfall: Shortfall = "stop",
+    ) -> None:
         check_clients("isp", clients)
-        if every < 1 or not 0 <= momentum < 1:
-            raise ConfigError(
-                f"allocator 'isp' has every = {every} and momentum = {momentum}; required are at least 1, and at "
-                "least 0 and below 1"
-            )
+        check_arguments("allocator 'isp'", Isp, every=every, momentum=momentum, shortfall=shortfall)
         self._most = max(clients - 1, 1)
         self._every, self._momentum, self._shortfall = every, momentum, shortfall
         self._size = float(self._most)

@@ -7,16 +7,23 @@ came out better than what the rest of the plan can be expected to reach is kept:
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bara.allocators._aims import Aims, Outset
 from bara.allocators._arms import arms_of, check_clients
+from bara.allocators._kept import KeptModel
 from bara.allocators._plans import Plans, worth_keeping
 from bara.allocators.finale import Finale
+from bara.allocators.prospects import Prospects, enough
 from bara.randomness import stream
-from bara.records import Belief, Offer, Purse, RoundRecord
-from bara.surrogates import LearningCurveBelief
+from bara.records import Belief, Goal, MoneyOutlook, Offer, Purse, RoundRecord
+from bara.surrogates import LearningCurveBelief, Shapes
+
+BoolArray = NDArray[np.bool_]
 
 ARMS = 24
 DRAWS = 48
@@ -46,11 +53,24 @@ class Planner:
         clients: N, the largest number of clients there may be.
         seed: Where draws from the posterior and early variation come from.
         stop: Whether it may end the run early to keep a model that came out well.
+        goal: What the money is for; None for the best model that all of it can buy.
     """
 
-    def __init__(self, clients: int, seed: int = 0, stop: bool = True) -> None:  # noqa: FBT001, FBT002 - an option
+    goals = frozenset({"target", "worth"})
+    """What it can be told to spend for (`bara.protocols.check_goal`)."""
+
+    def __init__(
+        self,
+        clients: int,
+        seed: int = 0,
+        stop: bool = True,  # noqa: FBT001, FBT002 - an option
+        goal: Goal | None = None,
+    ) -> None:
         check_clients("planner", clients)
         self._clients = clients
+        self._goal = goal or Goal()
+        self._kept = KeptModel()
+        self._aims = Aims(self._goal, clients)
         self._seed = seed
         self._stop = stop
         self._arms = arms_of(clients, ARMS)
@@ -74,18 +94,23 @@ class Planner:
         self._accuracy = record.evaluation.accuracy
         if record.round == 0:
             self._curve = LearningCurveBelief(self._clients, self._accuracy)
+            self._aims.start(self._accuracy)
             return
         if record.n and self._curve is not None:
+            expected = None
             if self._curve.rounds >= FIRST_ROUNDS:
                 off = self._curve.surprise(record.n, self._accuracy)
                 self._surprise = PATIENCE * self._surprise + (1 - PATIENCE) * off**2
-                self._expected = self._curve.expected(record.n, 1)
+                self._expected = expected = self._curve.expected(record.n, 1)
             self._curve.tell(record.n, self._accuracy)
+            self._kept.tell(record.evaluation, expected)
+        self._aims.tell(record)
         purse = record.purse_after
         if purse.rounds_left:  # otherwise the last plan stands, and with it the costs it was made with
             self._learn_costs(record)
             offer, self._belief = self._decide(purse)
             self._planned = (purse, offer)
+            self._aims.believe(self._belief.outlook, purse)
 
     def belief(self) -> Belief:
         """For each n of the main phase the final accuracy it expects, and the plan it follows."""
@@ -113,6 +138,8 @@ class Planner:
 
     def _decide(self, purse: Purse) -> tuple[Offer, Belief]:
         known = self._menus > 0
+        if self._goal.name is not None:
+            return self._towards_the_goal(purse, known)
         if self._curve is None or self._curve.rounds < FIRST_ROUNDS or not known.any():
             return _default(purse, "too few rounds to plan on")
         if self._surprise > MISFIT**2:
@@ -121,11 +148,24 @@ class Planner:
         shapes = self._curve.draw(stream(self._seed, "posterior"), DRAWS)
         plans = Plans(purse, self._arms[known], self._costs[known] / self._menus[known], shapes)
         best = plans.best(MARGIN)
+        outlook = self._prospects(purse, known, shapes).curve(self._kept.accuracy)
         belief = plans.belief(best, stream(self._seed, "noise", purse.round))
+        belief = replace(belief, outlook=MoneyOutlook(outlook, enough(outlook, purse.total)))
         near_the_end = plans.rounds(best) <= LAST_PART * purse.max_rounds and self._curve.rounds >= ROUNDS_FOR_LUCK
         if self._stop and near_the_end and worth_keeping(self._accuracy, self._expected, shapes, plans.path(best)):
-            return Offer.stop(), Belief("stop: the model is better than what is to be expected", plan=belief.plan)
+            why = f"the model is as good as the {purse.show(purse.left)} that is left can be expected to make it"
+            return Offer.stop(why), Belief("stop: the model is better than what is to be expected", plan=belief.plan)
         return plans.offer(best, self._variation(purse)), belief
+
+    def _towards_the_goal(self, purse: Purse, known: BoolArray) -> tuple[Offer, Belief]:
+        if self._curve is None or self._curve.rounds < FIRST_ROUNDS or not known.any():
+            return self._aims.first(purse, self._kept)
+        shapes = self._curve.draw(stream(self._seed, "posterior"), DRAWS)
+        prospects = self._prospects(purse, known, shapes)
+        return self._aims.decide(Outset(purse, prospects, self._kept, self._variation(purse)))
+
+    def _prospects(self, purse: Purse, known: BoolArray, shapes: Shapes) -> Prospects:
+        return Prospects(purse, self._arms[known], self._costs[known] / self._menus[known], shapes, self._kept.real)
 
     def _variation(self, purse: Purse) -> float:
         """Early rounds vary around the plan, so that the curve can be told apart from the noise."""

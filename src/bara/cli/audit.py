@@ -14,21 +14,28 @@ def audit_command(
     ],
     trials: Annotated[int, typer.Option(min=1, help="Random rounds a property is tried on.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Where the rounds come from.")] = 0,
+    currency: Annotated[
+        str | None, typer.Option(help="Prices and payments in its smallest unit: EUR for cents.")
+    ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Check what a mechanism claims: rationality, budget, truthfulness; print counter-examples."""
     with errors(debug):
         from bara.mechanisms import MECHANISMS
-        from bara.mechanisms.audit import audit
+        from bara.mechanisms.audit import audit, regret
         from bara.plugins import parse_spec
+        from bara.records import smallest_unit
         from bara.reports.tables import audit_table
 
         spec = parse_spec(mechanism)
-        findings = list(audit(MECHANISMS.build(spec.pop("name"), spec), trials, seed))
+        audited = MECHANISMS.build(spec.pop("name"), spec)
+        findings = list(audit(audited, trials, seed, unit=smallest_unit(currency)))
+        lying = None if "truthful-in-price" in audited.claims else regret(audited, seed=seed)
         if as_json:
-            print_json({"mechanism": mechanism, "findings": [vars(f) for f in findings]})
+            tree = {"mechanism": mechanism, "findings": [vars(f) for f in findings]}
+            print_json(tree | ({} if lying is None else {"regret": vars(lying)}))
         else:
-            show(audit_table(mechanism, findings))
+            show(audit_table(mechanism, findings, lying))
         if any(finding.broken for finding in findings):
             raise typer.Exit(1)

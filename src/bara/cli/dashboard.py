@@ -14,7 +14,9 @@ TOKEN = "BARA_DASHBOARD_TOKEN"  # noqa: S105 - the name of a variable
 
 
 def dashboard_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder, or one that holds runs.")],
+    place: Annotated[
+        str, typer.Argument(metavar="DIR|URL", help="A run's folder, one that holds runs, or a database's URL.")
+    ],
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = 8765,
     host: Annotated[str, typer.Option(help="The address; beyond this machine visitors need a token.")] = "127.0.0.1",
     token: Annotated[
@@ -32,7 +34,7 @@ def dashboard_command(
         address = import_path("bara.dashboard.server:Address")
         serve = import_path("bara.dashboard.server:serve")
         serve(
-            folder,
+            place if "://" in place else Path(place),
             address(host, port, token or os.environ.get(TOKEN), allow_host),
             lambda line: (say if line[:4] == "http" else note)(line),
         )

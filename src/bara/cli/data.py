@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bara.cli.options import AsJson, Debug, examples
-from bara.cli.output import errors, print_json, progress_bar, say, show
+from bara.cli.output import errors, print_json, say, show
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -39,6 +39,7 @@ def data_fetch(name: DataName, path: DataPath = None, as_json: AsJson = False, d
     """Download a dataset from its public source, check it, and keep it; `all` for every one."""
     with errors(debug):
         from bara import datasets
+        from bara.reports.live import progress_bar
 
         wanted = datasets.names() if name == "all" else (name,)
         with progress_bar(quiet=as_json) as progress:
@@ -73,11 +74,21 @@ def data_verify(name: DataName, path: DataPath = None, as_json: AsJson = False, 
             raise typer.Exit(1)
 
 
-@data_app.command("show", epilog=examples("bara data show digits --clients 20 --partition 'shards(2)'"))
+@data_app.command(
+    "show", epilog=examples("bara data show digits --clients 20 --partition 'shards(2)'", "bara data show rand-hie")
+)
 def data_show(
     name: DataName = "digits",
-    clients: Annotated[int, typer.Option(min=1, help="How many clients.")] = 20,
-    partition: Annotated[str, typer.Option(help="shards(k), iid, dirichlet(alpha) or quantity(skew).")] = "shards(2)",
+    clients: Annotated[int, typer.Option(min=1, help="How many clients; of silos, as many as there are.")] = 20,
+    partition: Annotated[
+        str | None,
+        typer.Option(
+            help="shards(k), iid, dirichlet(alpha), quantity(skew), natural or natural(k).",
+            show_default="natural, where silos are known; else shards(2)",
+        ),
+    ] = None,
+    client: Annotated[str | None, typer.Option(help="Of a table, the column that says who owns a row.")] = None,
+    target: Annotated[str | None, typer.Option(help="Of a table, the column to learn.")] = None,
     seed: Annotated[int, typer.Option(help="Decides who gets what.")] = 0,
     path: DataPath = None,
     as_json: AsJson = False,
@@ -87,10 +98,12 @@ def data_show(
     with errors(debug):
         from bara import datasets
 
-        dataset = datasets.load(name, path)
-        parts = datasets.partition(partition, dataset.y_train, clients, seed)
+        dataset = datasets.load(name, path, columns=datasets.Columns(target or "", client))
+        partition = partition or ("natural" if dataset.silos else "shards(2)")
+        parts, names = datasets.divide(dataset, partition, clients, seed)
+        labels, classes = (dataset.y_train, dataset.classes) if dataset.classes else (dataset.levels, 10)
         if as_json:
-            held = datasets.counts(dataset.y_train, parts, dataset.classes).tolist()
-            print_json({"dataset": name, "partition": partition, "clients": clients, "seed": seed, "labels": held})
+            held = {"labels": datasets.counts(labels, parts, classes).tolist(), "names": list(names)}
+            print_json({"dataset": name, "partition": partition, "clients": len(parts), "seed": seed, **held})
         else:
-            say(datasets.picture(dataset.y_train, parts, dataset.classes))
+            say(datasets.picture(labels, parts, classes, names=names))

@@ -1,31 +1,53 @@
 """`bara ledger DIR ...`: what each client was promised and paid, proof of it, and what an operator may do."""
 
 import contextlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
-from bara.cli.options import AsJson, Debug, Folder, examples
+from bara.cli.options import AsJson, Debug, Place, RunName, examples
 from bara.cli.output import errors, print_json, say, show
 from bara.errors import ConfigError
+from bara.text import counted
 
 if TYPE_CHECKING:
+    from bara.experiments.database_run import DatabaseRun
+    from bara.experiments.replays import Replay
     from bara.experiments.run_folder import RunFolder
     from bara.ledger import Books
+    from bara.ledger.statements import ClientTotal, Line, Period
 
-ledger_app = typer.Typer(help="What each client was promised and paid; proof that the record is whole.")
+
+class _RunAnywhere(TyperGroup):
+    """Takes `--run NAME` wherever it stands: click takes a group's own options before its arguments only."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Put it first."""
+        for place, word in enumerate(args):
+            if word == "--run" or word.startswith("--run="):
+                end = place + 2 - ("=" in word)
+                return super().parse_args(ctx, args[place:end] + args[:place] + args[end:])
+        return super().parse_args(ctx, args)
+
+
+ledger_app = typer.Typer(
+    help="What each client was promised and paid; proof that the record is whole.", cls=_RunAnywhere
+)
 
 Client = Annotated[str | None, typer.Option(help="One client's own account, with nothing of the others' bids.")]
 Round = Annotated[int, typer.Argument(metavar="ROUND", min=0, max=2**31 - 1, help="Whose award.")]
+Plugins = Annotated[
+    bool, typer.Option("--plugins", help="Import the code of others that the run's configuration names.")
+]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
 
 @ledger_app.callback(invoke_without_command=True)
-def _open(context: typer.Context, folder: Folder) -> None:
-    context.obj = folder
+def _open(context: typer.Context, place: Place, run: RunName = None) -> None:
+    context.obj = place, run
     if context.invoked_subcommand is None:
         context.invoke(statement_command, context)
 
@@ -38,11 +60,11 @@ def _books(context: typer.Context, debug: bool) -> Iterator["Books"]:
 
 
 @contextlib.contextmanager
-def _folder(context: typer.Context, debug: bool) -> Iterator["RunFolder"]:
+def _folder(context: typer.Context, debug: bool) -> Iterator["RunFolder | DatabaseRun"]:
     with errors(debug):
-        from bara.experiments.run_folder import RunFolder
+        from bara.experiments.database_run import find_run
 
-        with RunFolder.find(context.obj) as folder:
+        with find_run(*context.obj) as folder:
             yield folder
 
 
@@ -50,6 +72,11 @@ def _folder(context: typer.Context, debug: bool) -> Iterator["RunFolder"]:
 def statement_command(
     context: typer.Context,
     client: Client = None,
+    since: Annotated[str | None, typer.Option(metavar="DAY", help="With --client: from this day on.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="DAY", help="With --client: to this day, included.")] = None,
+    as_html: Annotated[
+        bool, typer.Option("--html", help="With --client: a page to print, signed with the key.")
+    ] = False,
     rounds: Annotated[bool, typer.Option("--rounds", help="With --csv: a line a round, not a client.")] = False,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
@@ -57,48 +84,112 @@ def statement_command(
 ) -> None:
     """Who was promised and paid what, by client and by round."""
     with _books(context, debug) as books:
-        from bara.ledger.statements import line_json, own_statement, statement, statement_json, table_csv
+        from bara.federations.metrics import stored_title
+        from bara.ledger.attention import attentions
+        from bara.ledger.statements import Period, line_json, own_statement, statement, statement_json, table_csv
         from bara.reports.tables import own_table, statement_tables
 
+        if client is None and (since or until or as_html):
+            raise ConfigError("--since, --until and --html are for one client's statement; say --client NAME, too")
         if client is not None:
-            total, own = own_statement(books, client)
-            if as_json:
-                print_json({**line_json(total), "rounds": [line_json(line) for line in own]})
-            elif as_csv:
-                say(table_csv(own), nl=False)
-            else:
-                show(own_table(total, own))
+            with books.store.read():
+                period, currency = Period(since, until) if since or until else None, books.purse.currency
+                total, own = own_statement(books, client, period)
+                if as_html:
+                    say(_page(books, total, own, period))
+                elif as_json:
+                    print_json({**line_json(total), "currency": currency, "rounds": [line_json(line) for line in own]})
+                elif as_csv:
+                    say(table_csv(own), nl=False)
+                else:
+                    show(own_table(total, own, currency))
             return
-        account = statement(books)
+        with books.store.read():
+            account, needs = statement(books), attentions(books)
         if as_json:
-            print_json(statement_json(account))
+            print_json({**statement_json(account), "needs": [vars(one) for one in needs]})
         elif as_csv:
             say(table_csv(account.rounds if rounds else account.clients), nl=False)
         else:
-            show(statement_tables(account))
+            show(statement_tables(account, stored_title(books.opening.get("config") or {})))
+            for one in needs:
+                say(f"needs you: {one.text}" + (f"; {one.answer}" if one.answer else ""))
+
+
+def _page(books: "Books", total: "ClientTotal", own: "list[Line]", period: "Period | None") -> str:
+    from bara.reports.client_statement import client_statement
+
+    receipt = None
+    if books.chain.key is not None:
+        from bara.ledger.signatures import client_receipt
+
+        receipt = client_receipt(books, total.client, period)
+    return client_statement(books.name, total, own, books.purse.currency, receipt)
 
 
 @ledger_app.command("verify", epilog=examples("bara ledger DIR verify --receipt /elsewhere/receipt.json"))
 def verify_command(
     context: typer.Context,
     receipt: Annotated[Path | None, typer.Option(help="A receipt from the second place.")] = None,
+    again: Annotated[
+        bool, typer.Option("--replay", help="Also make every offer, menu and award again from the stored bids.")
+    ] = False,
+    plugins: Plugins = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Check every event, row, digest and sum; names the first that is wrong."""
     with _books(context, debug) as books:
+        from bara.experiments.replays import replay
         from bara.ledger import Receipt, verify
 
         finding = verify(books, None if receipt is None else Receipt.read(receipt))
+        replayed = replay(books, plugins=plugins) if again and finding.ok else None
         if as_json:
-            print_json({"ok": finding.ok, **vars(finding)})
+            more = {} if replayed is None else {"replay": {"ok": replayed.ok, **vars(replayed)}}
+            print_json({"ok": finding.ok, **vars(finding), **more})
         elif finding.ok:
             fits = ["the key fits"] * finding.keyed + ["the receipt fits"] * (receipt is not None)
-            say(f"the record is whole: {finding.events} events, head {', '.join([finding.head, *fits])}")
+            say(f"the record is whole: {counted(finding.events, 'event')}, head {', '.join([finding.head, *fits])}")
         else:
             say(f"the record is NOT whole: event {finding.wrong}: {finding.problem}")
-        if not finding.ok:
+        if replayed is not None and not as_json:
+            say(_replay_words(replayed))
+        if not finding.ok or (replayed is not None and not replayed.ok):
             raise typer.Exit(1)
+
+
+def _replay_words(replayed: "Replay") -> str:
+    same = (
+        f"made again and the same: {counted(replayed.offers, 'offer')}, {counted(replayed.awards, 'menu')} with awards"
+    )
+    unknown = f"; {replayed.unknown}" if replayed.unknown else ""
+    return (
+        f"{same}{unknown}" if replayed.ok else f"round {replayed.round} comes out otherwise: {replayed.problem}; {same}"
+    )
+
+
+@ledger_app.command("explain", epilog=examples("bara ledger DIR explain 12 --client client-03"))
+def explain_command(
+    context: typer.Context,
+    round_number: Round,
+    client: Annotated[str | None, typer.Option(help="Say more of this client.")] = None,
+    plugins: Plugins = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Why a round went as it did: offer, bids, winners, what set the price, what other asks would have brought."""
+    with _books(context, debug) as books:
+        from bara.experiments.explanations import explain_round
+        from bara.ledger import require_whole
+
+        with books.store.read():
+            require_whole(books)
+            explained = explain_round(books, round_number, client, plugins=plugins)
+        if as_json:
+            print_json(explained.to_json())
+        else:
+            say("\n".join(explained.sentences))
 
 
 @ledger_app.command("export", epilog=examples("bara ledger DIR export > ledger.json", "bara ledger DIR export --csv"))
@@ -113,13 +204,39 @@ def export_command(context: typer.Context, as_csv: AsCsv = False, debug: Debug =
             print_json(export_json(books))
 
 
-@ledger_app.command("payouts", epilog=examples("bara ledger DIR payouts > payouts.csv"))
-def payouts_command(context: typer.Context, debug: Debug = False) -> None:
-    """What is to be transferred to whom, as CSV."""
-    with _books(context, debug) as books:
-        from bara.ledger.statements import payouts_csv
+@ledger_app.command("payouts", epilog=examples("bara ledger DIR payouts --new --payees payees.csv > batch.csv"))
+def payouts_command(
+    context: typer.Context,
+    new: Annotated[bool, typer.Option("--new", help="Put what is due into a new batch, and print it.")] = False,
+    batch: Annotated[int | None, typer.Option(min=1, help="Print this batch again.")] = None,
+    payees: Annotated[
+        Path | None, typer.Option(help="CSV with a column `client` and others (name, account) to stand beside it.")
+    ] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """What is to be transferred to whom: the batches that were made, a new one, or one of them again (CSV or JSON)."""
+    with _folder(context, debug) as folder:
+        from bara.ledger import payouts
+        from bara.reports.tables import batches_table
 
-        say(payouts_csv(books), nl=False)
+        known = None if payees is None else payouts.read_payees(payees)
+        if new and batch is not None:
+            raise ConfigError("both --new and --batch; say one of them")
+        books = folder.open_books() if new else folder.read_books()
+        if not new and batch is None:
+            with books.store.read():
+                made, due = payouts.batches(books), payouts.due(books)
+            if as_json:
+                print_json([payouts.batch_json(books, one) for one in [*made, *([due] if due else [])]])
+            else:
+                show(batches_table(made, due, books.purse.currency, folder.address))
+            return
+        wanted = payouts.new_batch(books, known) if new else payouts.find_batch(books, batch or 0)
+        if as_json:
+            print_json(payouts.batch_json(books, wanted, known))
+        else:
+            say(payouts.batch_csv(books, wanted, known), nl=False)
 
 
 @ledger_app.command("topup", epilog=examples("bara ledger DIR topup 250"))
@@ -128,13 +245,13 @@ def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> 
     with _folder(context, debug) as folder:
         from bara.ledger import operators
         from bara.ledger.statements import statement
-        from bara.records import money, show_money
+        from bara.records import money
 
         books = folder.open_books()
         added = money(amount, what="the top-up")
         before = statement(books).budget  # of a record that is whole: to another nothing is added
         operators.top_up(books, added)
-        say(f"the budget is {show_money(before + added)} now")
+        say(f"the budget is {books.purse.show(before + added)} now")
 
 
 def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments: object) -> None:
@@ -144,13 +261,19 @@ def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments
 
         books = folder.hold_books() if action in ("void", "forget") else folder.open_books()
         getattr(operators, action)(books, *arguments)
-        say(f"{done}: {folder.resume_command}")
+        say(f"{done}: {folder.continue_command if action == 'pause' else folder.resume_command}")
 
 
 @ledger_app.command("pause", epilog=examples("bara ledger DIR pause"))
 def pause_command(context: typer.Context, debug: Debug = False) -> None:
     """Stop the run before its next round; `bara resume DIR` continues it."""
     _act(context, debug, "pause", "paused before its next round; continue with")
+
+
+@ledger_app.command("continue", epilog=examples("bara ledger DIR continue"))
+def continue_command(context: typer.Context, debug: Debug = False) -> None:
+    """Let a paused run go on, when it is started again; `bara resume DIR` does both."""
+    _act(context, debug, "continue_run", "it may go on; start it with")
 
 
 @ledger_app.command("adopt", epilog=examples("bara ledger DIR adopt"))
@@ -213,10 +336,11 @@ def receipt_command(
         from bara.files import read_whole
         from bara.ledger.signatures import check_client_receipt
         from bara.records import money, show_money
+        from bara.reports.client_statement import read_receipt
 
         try:
-            receipt = json.loads(read_whole(file, plain=False))
-        except (OSError, ValueError, RecursionError) as error:
-            raise ConfigError(f"{file} is no receipt: {error}") from None
+            receipt = read_receipt(read_whole(file, plain=False))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{file} is not a receipt: {error}") from None
         check_client_receipt(receipt, public_key, None if paid is None else money(paid))
-        say(f"the receipt is good: {receipt['client']} was paid {show_money(receipt['paid'])}")
+        say(f"the receipt is good: {receipt['client']} was paid {show_money(receipt['paid'], receipt.get('currency'))}")

@@ -7,24 +7,19 @@ import os
 import shlex
 import sys
 import traceback
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bara.errors import ConfigError
+from bara.errors import ConfigError, InterruptionError
 from bara.plugins import explain, is_fault
 from bara.text import note, spelled
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-    from rich.progress import Progress
-
-    from bara.experiments.comparison import Cell, Failure
-    from bara.experiments.results import Result
 
 
 def command_line() -> str:
@@ -65,7 +60,7 @@ def show(what: "RenderableType") -> None:
     console = Console()
     with console.capture() as shown:
         console.print(Spelled(what))
-    sys.stdout.write(shown.get())
+    sys.stdout.write(shown.get().rstrip("\n") + "\n")
 
 
 class Spelled:
@@ -123,49 +118,10 @@ def errors(debug: bool = False) -> Iterator[None]:
         if debug or "--debug" in sys.argv:
             traceback.print_exc()
         line, code = explain(error), 2 if isinstance(error, ConfigError) else 1
+        code = 130 if isinstance(error, InterruptionError) else code
         if isinstance(error, KeyboardInterrupt):
             line, code = "interrupted", 130
         elif is_fault(error):
-            line = f"a fault of bara's own, which --debug shows in full, for a report: {line}"
+            line = f"this is a bug in bara; please report it with the output of --debug: {line}"
         note(f"bara: {'; '.join([line, *getattr(error, '__notes__', [])])}")
         raise typer.Exit(code) from None
-
-
-@contextmanager
-def progress_bar(*, quiet: bool) -> Iterator["Progress"]:
-    """A live bar on a terminal; nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(
-        *columns, TextColumn("{task.fields[note]}"), console=console, disable=quiet or not console.is_terminal
-    ) as progress:
-        yield progress
-
-
-def run_grid(
-    grid: Sequence["Cell"], out: Path | None, jobs: int, cluster: str | None = None, *, quiet: bool
-) -> tuple[list["Result"], list["Failure"]]:
-    """Run a grid behind a progress bar, or plain lines; what came of it, in the grid's order."""
-    from bara.experiments.comparison import Failure, compare, connected, in_order, label
-    from bara.reports.terminal import per_cent
-
-    # joblib restarts a worker whose memory has grown, as it does with another dataset, and warns of it.
-    warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
-    done: list[Result | Failure] = []
-    try:
-        with connected(cluster) as backend, progress_bar(quiet=quiet) as progress:
-            task = progress.add_task("running", total=len(grid), note="")
-            for outcome in compare(grid, folder=out, jobs=jobs, backend=backend):
-                done.append(outcome)
-                progress.update(task, advance=1, note=spelled(label(outcome)))
-                if progress.disable and not quiet:
-                    end = outcome.error if isinstance(outcome, Failure) else per_cent(outcome.accuracy_final)
-                    note(f"{len(done)} of {len(grid)}: {label(outcome)}: {end}")
-    except KeyboardInterrupt:
-        kept = "nothing is kept without --out" if out is None else f"kept in {out}; the same command goes on from there"
-        note(f"stopped after {len(done)} of {len(grid)} runs: {kept}")
-        raise typer.Exit(130) from None
-    return in_order(grid, done, out)

@@ -6,18 +6,18 @@ from typing import Annotated
 import typer
 
 from bara.cli.options import AsJson, Changes, Debug, Jobs, listed
-from bara.cli.output import command_line, errors, print_json, run_grid, say, show
-from bara.text import note
+from bara.cli.output import command_line, errors, print_json, say, show
+from bara.text import counted, note
 
 
 def paper_command(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="[EXHIBIT]...", help="fig1, fig2, fig3, fig4, table1, table2, ablation, regimes, or all."
+            metavar="[EXHIBIT]...", help="fig1, fig2, fig3, fig4, table1, table2, ablation, regimes, border, or all."
         ),
     ] = ["all"],
-    scale: Annotated[str, typer.Option(help="Times the presets' samples; full for all, as in the paper.")] = "1",
+    scale: Annotated[str, typer.Option(help="Times the presets' samples; full: all, and the paper's networks.")] = "1",
     seeds: Annotated[int, typer.Option(help="Repetitions.")] = 3,
     searched: Annotated[int, typer.Option(help="How many n the search for the best one tries (fig3).")] = 7,
     unlimited: Annotated[bool, typer.Option("--unlimited", help="Search n* without the budget (fig3).")] = False,
@@ -35,12 +35,13 @@ def paper_command(
     """Make the paper's figures and tables anew, resumably, and say what it claims and what was measured."""
     with errors(debug):
         import bara.reports.figures  # noqa: F401 - what drawing needs is missed now, not after hours
-        from bara.experiments.comparison import label, unfinished
+        from bara.experiments.grid import label, unfinished
         from bara.experiments.paper.analysis import analyse
         from bara.experiments.paper.exhibits import Scale, exhibits, known_datasets, union
         from bara.experiments.paper.runtime_estimate import expected_seconds
         from bara.reports.paper import publish
         from bara.reports.terminal import exhibit_table
+        from bara.verbs import run_grid
 
         wanted = exhibits(names)
         size = Scale(Scale.factor(scale), seeds, searched, unlimited, tuple(changes))
@@ -49,12 +50,12 @@ def paper_command(
         grid = union(grids.values())
         todo = unfinished(grid, out / "runs")
         if not as_json:
-            note(f"{len(grid)} runs, {len(grid) - len(todo)} of them done")
+            note(f"{counted(len(grid), 'run')}, {len(grid) - len(todo)} done")
             if todo:
                 minutes = sum(expected_seconds(todo, jobs).values()) / 60
                 about = f"about {minutes:,.0f} minutes" if minutes >= 2 else "less than two minutes"
-                note(f"the others take {about}")
-        results, failures = run_grid(grid, out / "runs", jobs, quiet=as_json)
+                note(f"the rest will take {about}")
+        results, failures = run_grid(grid, out / "runs", jobs, progress=not as_json)
         shown = [analyse(one, results, datasets, size) for one in wanted]
         opened = publish(shown, out, command_line())
         if as_json:

@@ -1,22 +1,24 @@
 """The verb `plan`: what a budget would buy, and what a goal would cost, before anything is spent."""
 
-from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bara.cli.options import AsJson, Changes, ConfigFile, Debug, Jobs, listed
-from bara.cli.output import errors, print_json, run_grid, say, show
+from bara.cli.options import AsJson, Changes, ConfigFile, Debug, Jobs, listed, numbers, varied
+from bara.cli.output import errors, print_json, say, show
 from bara.errors import ConfigError
 
 
 def plan_command(
     config: ConfigFile = None,
     past: Annotated[
-        list[Path], typer.Option(help="Learn from these finished runs: a run's folder or a folder of runs.")
+        list[str], typer.Option(help="Learn from these runs: a run's folder, a folder of runs, a database's URL.")
     ] = [],
-    allocators: Annotated[str, typer.Option(help="Which, by comma.")] = "even,even:carry_over=true,planner",
+    allocators: Annotated[
+        str, typer.Option(help="Which, by comma; even, even:carry_over=true and planner, or, with a goal, planner.")
+    ] = "",
+    start: Annotated[float | None, typer.Option(help="Without --past: how good the initial model is (0.1).")] = None,
+    goal: Annotated[float | None, typer.Option(help="Without --past: how good it can get at best (0.95).")] = None,
     budgets: Annotated[str, typer.Option(help="How much money, by comma; half, all and twice the configured.")] = "",
     reach: Annotated[
         float | None, typer.Option(help="What budget reaches this accuracy (0.85)? With the first allocator.")
@@ -30,47 +32,32 @@ def plan_command(
 ) -> None:
     """Forecast rounds, cost and accuracy for several allocators and budgets, or the budget that reaches a goal."""
     with errors(debug):
-        from bara.experiments.config import Config
-        from bara.experiments.forecasts import BUDGETS, budget_for, curves, forecast_cells, outlooks, past_results
-        from bara.records import decimal_money
+        from bara.reports.money_curves import outlook_line
         from bara.reports.terminal import outlook_table
+        from bara.verbs import plan
 
-        experiment = Config.load(config, changes)
-        runs = past_results(past)
-        drawn = curves(experiment, runs, draws)
-        names = listed(allocators, "--allocators")
-        total = decimal_money(experiment.purse().total)
-        if reach is not None:
-            _check_fractions(reach, confidence)
-            if budgets:
-                raise ConfigError("both --reach and --budgets; required is one of them: the first looks for a budget")
-            grid = forecast_cells(experiment, names[:1], [total * part for part in BUDGETS], drawn)
-        else:
-            grid = forecast_cells(experiment, names, _budgets(budgets, total), drawn)
-        results, failures = run_grid(grid, None, jobs, quiet=as_json)
-        if failures:
-            raise ConfigError(f"the forecast with {failures[0].allocator} failed: {failures[0].error}")
-        found = list(outlooks(results))
-        needed = None if reach is None else budget_for(reach, confidence, results)
+        keys, grid = varied(changes)
+        if grid:
+            raise ConfigError(f"--set {next(iter(grid))} has several values, which only compare can vary; give one")
+        found = plan(
+            config,
+            past=past,
+            start=start,
+            goal=goal,
+            allocators=listed(allocators, "--allocators") if allocators else (),
+            budgets=numbers(budgets, "--budgets"),
+            reach=reach,
+            confidence=confidence,
+            draws=draws,
+            jobs=jobs,
+            progress=not as_json,
+            **keys,
+        )
         if as_json:
-            answer = {} if reach is None else {"reach": reach, "confidence": confidence, "budget": needed}
-            print_json({"past_runs": len(runs), "forecasts": [asdict(one) for one in found], **answer})
+            print_json(found.to_json())
             return
-        show(outlook_table(found, len(runs), draws))
-        if reach is not None:
-            goal = f"{100 * reach:g} % with {100 * confidence:g} % confidence"
-            most = f"more than {total * BUDGETS[-1]:,.0f}, or more rounds than {experiment.budget.max_rounds}"
-            say(f"{goal}: " + (f"{needed:,.0f}" if needed is not None else most))
-
-
-def _budgets(text: str, total: float) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")] if text else [total / 2, total, 2 * total]
-    except ValueError:
-        raise ConfigError(f"--budgets {text!r}; required are numbers by comma, like 500,1000") from None
-
-
-def _check_fractions(reach: float, confidence: float) -> None:
-    for name, value in (("--reach", reach), ("--confidence", confidence)):
-        if not 0 < value < 1:
-            raise ConfigError(f"{name} is {value}; required is a fraction between 0 and 1, like 0.85")
+        show(outlook_table(found.outlooks, found.told, found.measure))
+        if found.money is not None:
+            say(f"What money buys, by the curve of the past run: {outlook_line(found.money)}")
+        if answer := found.answer():
+            say(answer)

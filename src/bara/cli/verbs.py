@@ -10,6 +10,7 @@ from bara.cli.compare import compare_command
 from bara.cli.dashboard import dashboard_command
 from bara.cli.data import data_app
 from bara.cli.ledger import ledger_app, receipt_command
+from bara.cli.new import new_command
 from bara.cli.options import Debug, examples
 from bara.cli.paper import paper_command
 from bara.cli.plan import plan_command
@@ -49,6 +50,7 @@ for _name, _verb, *_lines in (
         "compare",
         compare_command,
         "bara compare --allocators even,even:carry_over=true,planner --seeds 5",
+        "bara compare --mechanisms bid-price-first,fair --set training.memory=off,plain --latex",
         "bara compare --suite report --out results/report",
     ),
     ("paper", paper_command, "bara paper fig1", "bara paper all --seeds 5 --out paper", "bara paper all --data digits"),
@@ -58,6 +60,7 @@ for _name, _verb, *_lines in (
         "bara plan experiment.toml --past runs --budgets 500,1000,2000",
         "bara plan --past runs --reach 0.85 --confidence 0.9 --allocators planner",
     ),
+    ("new", new_command, "bara new allocator my-allocator", "bara new flower-app my-app"),
     ("report", report_command, "bara report runs/20260101-120000-000-digits-planner", "bara report results"),
     ("dashboard", dashboard_command, "bara dashboard runs", "bara dashboard runs --host 0.0.0.0 --port 8000"),
     ("receipt", receipt_command, "bara receipt client-03.json --public-key HEX --paid 12.5"),

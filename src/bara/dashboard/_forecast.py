@@ -1,22 +1,17 @@
-"""How good the final model will be: the allocator's own plan, or a learning curve fitted to the rounds so far."""
+"""How good the final model will be, and what money buys: the allocator's own plan, or a curve fitted to the rounds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from bara.experiments.money_curves import DRAWS, FEWEST, FittedCurve, Played
 from bara.ledger.progress import ClosedRound
 from bara.randomness import stream
+from bara.records import Prospect, Purse
 from bara.surrogates import LearningCurveBelief, interval
 
-FEWEST = 5
-"""Rounds before which a curve says nothing."""
-
-BLOCKS = 64
-"""Observations a curve is fitted to; a longer run is told in blocks of rounds, so that a page opens at once."""
-
-DRAWS = 200
 RECENT = 10
 
 
@@ -53,34 +48,36 @@ class Extrapolation:
     """
 
     def __init__(self, clients: int) -> None:
-        self._clients = max(clients, 2)
-        self._block = 0
-        self._told = 0
-        self._curve: LearningCurveBelief | None = None
+        self._fitted = FittedCurve(clients)
 
     def forecast(self, rounds: Sequence[ClosedRound], rounds_left: int) -> Forecast | None:
         """The final accuracy after so many more rounds, money permitting."""
-        played = [one for one in rounds if one.delivered]
-        if len(played) < FEWEST or not rounds_left:
+        curve, played = self._fit(rounds)
+        if curve is None or not rounds_left:
             return None
-        curve = self._fit(rounds[0].accuracy, played)
         recent = played[-RECENT:]
-        n = float(np.mean([len(one.delivered) for one in recent]))
+        n = float(np.mean([one.n for one in recent]))
         cost = float(np.mean([one.paid for one in recent]))
-        ahead = min(rounds_left, (rounds[-1].total - rounds[-1].spent) / cost) / self._block
+        ahead = min(rounds_left, (rounds[-1].total - rounds[-1].spent) / cost) / self._fitted.block
         finals = self._finals(curve, n, ahead, len(rounds))
         return Forecast(float(finals.mean()), *interval(finals), "a learning curve fitted to the rounds so far")
 
-    def _fit(self, initial: float, played: Sequence[ClosedRound]) -> LearningCurveBelief:
-        block = 1 << max((len(played) - 1) // BLOCKS, 0).bit_length()
-        if self._curve is None or block != self._block:
-            self._curve, self._block, self._told = LearningCurveBelief(self._clients, initial), block, 0
-        while len(played) - self._told >= block:
-            some = played[self._told : self._told + block]
-            n = min(round(np.mean([len(one.delivered) for one in some])), self._clients)
-            self._curve.tell(max(n, 1), float(np.mean([one.accuracy for one in some])))
-            self._told += block
-        return self._curve
+    def prospects(self, rounds: Sequence[ClosedRound], max_rounds: int, *, ended: bool) -> tuple[Prospect, ...]:
+        """What the run comes to for more money; of one that has ended, what it would have come to for other sums."""
+        curve, _ = self._fit(rounds)
+        if curve is None:
+            return ()
+        last = rounds[-1]
+        if ended:
+            return self._fitted.prospects(Purse(last.spent, last.round), fresh=True).curve(rounds[0].accuracy)
+        if last.round >= max_rounds:
+            return ()
+        purse = Purse(last.total, max_rounds, last.spent, last.round + 1)
+        return self._fitted.prospects(purse).curve(max(one.accuracy for one in rounds[-RECENT:]))
+
+    def _fit(self, rounds: Sequence[ClosedRound]) -> tuple[LearningCurveBelief | None, Sequence[Played]]:
+        played = [Played(len(one.delivered), one.paid, one.accuracy) for one in rounds if one.delivered]
+        return (self._fitted.fit(rounds[0].accuracy, played) if len(played) >= FEWEST else None), played
 
     def _finals(self, curve: LearningCurveBelief, n: float, ahead: float, rounds: int) -> Any:
         """Draws of the final accuracy, with the noise that a single evaluation has."""
@@ -88,3 +85,14 @@ class Extrapolation:
         shapes = curve.draw(rng, DRAWS)
         noise = shapes.deviation(n)[0] * rng.standard_normal(DRAWS)
         return np.clip(shapes.after([n], [ahead], [n], [0])[0] + noise, 0, 1)
+
+
+def told_outlook(belief: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What an allocator that can tell says of more money, and of its goal."""
+    outlook = (belief or {}).get("outlook")
+    return dict(outlook) if outlook and outlook.get("prospects") else None
+
+
+def fitted_outlook(prospects: Sequence[Prospect]) -> dict[str, Any] | None:
+    """The same of a curve fitted to the rounds."""
+    return {"prospects": [asdict(one) for one in prospects]} if prospects else None

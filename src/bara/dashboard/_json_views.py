@@ -13,10 +13,14 @@ from bara.dashboard._round_view import Json, round_json
 from bara.dashboard._run_index import RunIndex
 from bara.dashboard._run_view import RunView
 from bara.errors import LedgerError
+from bara.experiments.config import WITH_DATA
+from bara.experiments.contributions import Contributions, caution
 from bara.experiments.run_folder import command_for
+from bara.federations.metrics import stored_title
 from bara.ledger.progress import ClosedRound
 from bara.ledger.statements import ClientTotal, line_json
 from bara.records import json_money
+from bara.text import counted
 
 LISTED = 200
 """Runs that are listed, newest first."""
@@ -43,7 +47,7 @@ def index_json(index: RunIndex) -> Json:
     """Every run with where it stands; one that cannot be read says why."""
     names = index.names()
     return {
-        "folder": shown(index.folder.name),
+        "folder": shown(index.title),
         "count": len(names),
         "runs": [_listed(index, name) for name in names[:LISTED]],
     }
@@ -83,21 +87,24 @@ def run_json(view: RunView, after: int = -1) -> Json:
         "rounds": _columns([since[i] for i in kept]),
         "of": len(view.rounds),
         "clients": _clients(view),
+        "contributions": _contributions(view),
         "failures": _failures(view),
-        "sheet": None if view.newest is None else round_json(view.newest, view.rounds),
+        "sheet": None if view.newest is None else round_json(view.newest, view.rounds, view.newest_words),
     }
 
 
 def _summary(view: RunView) -> Json:
     """What was run and how it stands."""
     config, engine = view.config, view.engine
-    dataset = config.get("data", {}).get("name") if engine in {"simulator", "flower"} else engine
+    dataset = config.get("data", {}).get("name") if engine in WITH_DATA else engine
     return {
         "run": shown(view.name),
         "allocator": shown(_label(config.get("allocator", {}))),
         "mechanism": shown(_label(config.get("mechanism", {}))),
         "dataset": shown(str(dataset)),
         "seed": config.get("seed"),
+        "currency": view.books.purse.currency,
+        "metric": shown(stored_title(config)),
         "retention": "keep" if view.books.keeps_bids else "drop",
         "state": state_json(view),
         "glance": _glance(view),
@@ -110,7 +117,8 @@ def state_json(view: RunView) -> Json:
     if state is None:
         return {"word": "unknown"}
     going = "stopped" if view.alone else "running"
-    word = "finished" if state.ended is not None else "paused" if state.paused else going
+    waits = any(one.key.startswith("approval") for one in view.needs)
+    word = "finished" if state.ended is not None else "waiting" if waits else "paused" if state.paused else going
     training = view.newest is not None and not view.newest.settled and word == "running"
     return {
         "word": word,
@@ -120,6 +128,9 @@ def state_json(view: RunView) -> Json:
         "closed": state.closed,
         "resume": command_for("resume", Path(view.place), view.engine) if word == "stopped" else None,
         "training": view.newest.round if training and view.newest is not None else None,
+        "needs": [
+            {"text": shown(one.text, TOLD), "answer": one.answer and shown(one.answer, TOLD)} for one in view.needs
+        ],
     }
 
 
@@ -141,12 +152,28 @@ def _glance(view: RunView) -> Json:
         "kept": None if view.kept is None else {"model": shown(view.kept[0]), "accuracy": view.kept[1]},
         "loss": rounds[-1].loss if rounds else None,
         "forecast": None if view.forecast is None else asdict(view.forecast),
+        "outlook": _outlook(view),
         "active": len(active),
         "clients": view.config.get("clients", {}).get("count"),
         "bought": _bought(rounds),
         **json_money(returned=sum(one.returned for one in view.failures)),
         "failed": len(view.failures),
         "top_share": _top_share(view.totals, spent),
+    }
+
+
+def _outlook(view: RunView) -> Json | None:
+    """What money buys, in columns, what is enough, and how it stands with a target."""
+    told = view.outlook
+    if told is None:
+        return None
+    points = told["prospects"]
+    goal = {key: told.get(key) for key in ("chance", "sure", "out_of_reach")}
+    return {
+        **json_money(spend=[one["spend"] for one in points], enough=told.get("enough")),
+        **{key: [one[key] for one in points] for key in ("accuracy", "low", "high")},
+        "target": view.config.get("budget", {}).get("target"),
+        **goal,
     }
 
 
@@ -186,9 +213,23 @@ def _clients(view: RunView) -> Json:
     rest = ranked[CLIENTS:]
     return {
         "top": [_total(one, shown(one.client)) for one in ranked[:CLIENTS]],
-        "others": _total(_sum(rest), f"{len(rest)} others") if rest else None,
+        "others": _total(_sum(rest), counted(len(rest), "other")) if rest else None,
         "count": len(ranked),
     }
+
+
+def _contributions(view: RunView) -> Json | None:
+    """What the model is better by for each client's updates, and how far that is to be trusted."""
+    summed = Contributions()
+    for one in view.rounds:
+        summed.tell(one.contributions)
+    found = summed.summary()
+    if found is None:
+        return None
+    top = list(found.items())[:CLIENTS]
+    paid = {client: view.totals[client].paid if client in view.totals else 0 for client, _ in top}
+    clients = [{"client": shown(client), **one, **json_money(paid=paid[client])} for client, one in top]
+    return {"clients": clients, "caution": caution(found)}
 
 
 def _failures(view: RunView) -> Json:

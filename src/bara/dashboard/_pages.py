@@ -152,7 +152,7 @@ def _round(view: RunView, number: int) -> Response:
     with view.held():
         details = round_details(view.books, min(number, 2**31 - 1))
         if details is not None:
-            return _json(round_json(details, view.rounds))
+            return _json(round_json(details, view.rounds, view.explained(details.round)))
     raise HTTPException(404, "There is no such round.")
 
 
@@ -160,7 +160,7 @@ def _number(text: str) -> int:
     try:
         return max(min(int(text), 2**31 - 1), -1)
     except ValueError:
-        raise HTTPException(400, "Required is a round's number.") from None
+        raise HTTPException(400, "Expected the number of a round.") from None
 
 
 def _page(name: str) -> Handler:

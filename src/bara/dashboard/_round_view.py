@@ -13,13 +13,17 @@ Json = dict[str, Any]
 BIDS = 200
 """Bids that are listed."""
 
+LONGEST = 2000
+"""Characters of a sentence that are shown."""
+
 MENU = 120
 """Points of a menu that are drawn."""
 
 
-def round_json(details: RoundDetails, rounds: Sequence[ClosedRound]) -> Json:
-    """All that the page shows."""
+def round_json(details: RoundDetails, rounds: Sequence[ClosedRound], words: Sequence[str] = ()) -> Json:
+    """All that the page shows, with the round explained in words."""
     return {
+        "words": [shown(sentence, LONGEST) for sentence in words],
         "round": details.round,
         "settled": details.settled,
         "n": len(details.winners),

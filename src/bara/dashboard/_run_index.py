@@ -1,11 +1,15 @@
-"""The runs below a folder. A request names one of those that were found; no path is ever made from a request."""
+"""The runs below a folder, or in a database. A request names one of those that were found; no path is made from it."""
 
+import contextlib
 import math
 import os
+import shlex
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import final
 
@@ -13,8 +17,9 @@ from bara.dashboard._run_view import PATIENCE, RunView
 from bara.errors import ConfigError, LedgerError
 from bara.experiments.results import Result, read_result
 from bara.experiments.run_folder import read_stored, stored_config
-from bara.ledger import Books
-from bara.ledger.locks import is_held
+from bara.ledger import Books, Store, read_books
+from bara.ledger.locks import is_held, is_played
+from bara.ledger.store import check_url, run_names, whole_url
 
 DEPTH = 3
 """Folders below the given one in which runs are looked for."""
@@ -23,31 +28,48 @@ FRESH = 0.2
 """Seconds for which what was found serves whoever else asks: a crowd that comes at once is one look."""
 
 
-@final
-class RunIndex:
-    """One run's folder, or a folder of runs.
-
-    Args:
-        folder: Which.
+@dataclass(frozen=True)
+class FoundRun:
+    """A run that is there, and how it is looked at.
 
     Attributes:
-        folder: Which, with no links in its path.
+        place: What stands for it in a command.
+        books: Opens its books for reading.
+        held: Whether a process has it; None where that cannot be known.
+        result: What it came to, once that is there.
+        age: By which the newest is listed first.
+    """
+
+    place: str
+    books: Callable[[], Books]
+    held: Callable[[], bool | None]
+    result: Callable[[], Result | None]
+    age: float
+
+
+@final
+class RunIndex:
+    """One run's folder, a folder of runs, or the runs of a database.
+
+    Args:
+        place: Which folder, or the URL of the database.
+
+    Attributes:
+        title: What a page calls it.
         single: Whether it is itself a run.
     """
 
-    def __init__(self, folder: Path) -> None:
-        if not folder.is_dir():
-            raise ConfigError(f"there is no folder {str(folder)!r}; required is a run's folder or one that holds runs")
-        self._given = folder
-        self.folder = folder.resolve()
-        self.single = os.path.lexists(self.folder / "config.toml")
+    def __init__(self, place: Path | str) -> None:
+        source = DatabaseRuns(place) if isinstance(place, str) else FolderRuns(place)
+        self.title, self.single = source.title, source.single
+        self._source = source
         self._views: dict[str, RunView] = {}
         self._looks: dict[str, tuple[float, Future[RunView]]] = {}
-        self._search: tuple[float, dict[str, Path]] = (-math.inf, {})
+        self._search: tuple[float, dict[str, FoundRun]] = (-math.inf, {})
 
     def names(self) -> list[str]:
         """The runs there are now, newest first."""
-        return [name for name, _ in sorted(self._runs().items(), key=lambda one: (-_age(one[1]), one[0]))]
+        return [name for name, _ in sorted(self._runs().items(), key=lambda one: (-one[1].age, one[0]))]
 
     def view(self, name: str) -> RunView:
         """The run of that name, up to date; a `LedgerError` says why there is none to be seen, or not yet."""
@@ -55,25 +77,26 @@ class RunIndex:
         try:
             return look.result(max(self._looks[name][0] + PATIENCE - time.monotonic(), 0))
         except TimeoutError:
-            raise LedgerError(f"run {name!r} does not answer, or takes long to read; it is shown once it is") from None
+            raise LedgerError(
+                f"run {name!r} does not answer, or takes long to read; it appears here once it is read"
+            ) from None
 
     def look(self, name: str) -> "Future[RunView]":
         """The look at that run that is under way, or a new one, in a thread that nobody else waits for if it hangs."""
-        path = self._runs().get(name)
-        if path is None:
+        found = self._runs().get(name)
+        if found is None:
             raise LookupError(name)
         _, look = self._looks.get(name, (0.0, None))
         if look is None or look.done():
             look = Future[RunView]()
             look.set_running_or_notify_cancel()
             self._looks[name] = time.monotonic(), look
-            threading.Thread(target=self._take, args=(look, name, path), daemon=True).start()
+            threading.Thread(target=self._take, args=(look, name, found), daemon=True).start()
         return look
 
-    def _take(self, look: "Future[RunView]", name: str, path: Path) -> None:
+    def _take(self, look: "Future[RunView]", name: str, found: FoundRun) -> None:
         view = self._views.get(name) or self._views.setdefault(
-            name,
-            RunView(name, self._place(name), lambda: _books(path), lambda: is_held(path), lambda: self._result(path)),
+            name, RunView(name, found.place, found.books, found.held, found.result)
         )
         try:
             view.refresh(FRESH)
@@ -81,6 +104,44 @@ class RunIndex:
             look.set_exception(error)
         else:
             look.set_result(view)
+
+    def _runs(self) -> dict[str, FoundRun]:
+        searched, runs = self._search
+        if time.monotonic() - searched >= FRESH:
+            runs = dict(self._source.found())
+            self._search = time.monotonic(), runs
+        return runs
+
+
+@final
+class FolderRuns:
+    """One run's folder, or a folder of runs; links that lead out of it are not followed."""
+
+    def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise ConfigError(f"there is no folder {str(folder)!r}; expected a run's folder, or a folder of runs")
+        self._given = folder
+        self._folder = folder.resolve()
+        self.title = self._folder.name
+        self.single = os.path.lexists(self._folder / "config.toml")
+
+    def found(self) -> Iterator[tuple[str, FoundRun]]:
+        """The runs there are, by name."""
+        if self.single:
+            yield self._found(Path(self._folder.name), self._folder, self._given)
+            return
+        folders = [self._folder]
+        for _ in range(DEPTH):
+            folders = [one for folder in folders for one in _folders(folder) if self._inside(one)]
+            for path in folders:
+                config, ledger = path / "config.toml", path / "ledger.db"
+                if os.path.lexists(config) and self._inside(config) and self._inside(ledger):
+                    below = path.relative_to(self._folder)
+                    yield self._found(below, path, self._given / _name(below))
+
+    def _found(self, name: Path, path: Path, place: Path) -> tuple[str, FoundRun]:
+        books, held, result = partial(_books, path, place), partial(is_held, path), partial(self._result, path)
+        return _name(name), FoundRun(str(place), books, held, result, _age(path))
 
     def _result(self, path: Path) -> Result | None:
         """What a run came to; None where it left nothing that can be read."""
@@ -90,34 +151,39 @@ class RunIndex:
         except ConfigError:
             return None
 
-    def _place(self, name: str) -> str:
-        return str(self._given if self.single else self._given / name)
-
-    def _runs(self) -> dict[str, Path]:
-        searched, runs = self._search
-        if time.monotonic() - searched >= FRESH:
-            runs = dict(self._found())
-            self._search = time.monotonic(), runs
-        return runs
-
-    def _found(self) -> Iterator[tuple[str, Path]]:
-        if self.single:
-            yield _name(Path(self.folder.name)), self.folder
-            return
-        folders = [self.folder]
-        for _ in range(DEPTH):
-            folders = [one for folder in folders for one in _folders(folder) if self._inside(one)]
-            for path in folders:
-                config, ledger = path / "config.toml", path / "ledger.db"
-                if os.path.lexists(config) and self._inside(config) and self._inside(ledger):
-                    yield _name(path.relative_to(self.folder)), path
-
     def _inside(self, path: Path) -> bool:
         """A link that leads out of the folder is not followed; one that leads nowhere is the run's own trouble."""
         try:
-            return path.resolve().is_relative_to(self.folder)
+            return path.resolve().is_relative_to(self._folder)
         except (OSError, RuntimeError):  # a loop
             return True
+
+
+@final
+class DatabaseRuns:
+    """The runs of a database, which who started the dashboard has named."""
+
+    single = False
+
+    def __init__(self, url: str) -> None:
+        self._url = whole_url(url)
+        check_url(self._url)
+        self.title = self._url.rpartition("/")[2]
+        run_names(self._url)  # is it there at all?
+
+    def found(self) -> Iterator[tuple[str, FoundRun]]:
+        """The runs there are, by name."""
+        for number, name in enumerate(run_names(self._url)):
+            place = f"{shlex.quote(self._url)} --run {shlex.quote(name)}"
+            books, held = partial(self._books, name, place), partial(self._held, name)
+            yield _name(Path(name)), FoundRun(place, books, held, lambda: None, float(number))
+
+    def _books(self, name: str, address: str) -> Books:
+        return _addressed(read_books(self._url, name), address)
+
+    def _held(self, name: str) -> bool | None:
+        with contextlib.closing(Store.read_only(self._url)) as store:
+            return is_played(store, name)
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -133,10 +199,15 @@ def _name(path: Path) -> str:
     return path.as_posix().encode(errors="replace").decode()
 
 
-def _books(path: Path) -> Books:
+def _books(path: Path, place: Path) -> Books:
     """The configuration is read for one key and otherwise left alone: the ledger knows what was run."""
     url = stored_config(path).get("ledger", {}).get("url")
-    return read_stored(path, None if url is None else str(url))
+    return _addressed(read_stored(path, None if url is None else str(url)), shlex.quote(str(place)))
+
+
+def _addressed(books: Books, address: str) -> Books:
+    books.address = address
+    return books
 
 
 def _age(path: Path) -> float:

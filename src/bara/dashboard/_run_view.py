@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
-from bara.dashboard._forecast import Extrapolation, Forecast, planned
+from bara.dashboard._forecast import Extrapolation, Forecast, fitted_outlook, planned, told_outlook
 from bara.errors import BaraError, LedgerError
+from bara.experiments.explanations import explain_round
 from bara.experiments.results import Result
 from bara.ledger import Books
+from bara.ledger.attention import Attention, attentions
 from bara.ledger.progress import (
     ClosedRound,
     FailedDelivery,
@@ -26,6 +28,10 @@ from bara.ledger.statements import ClientTotal
 
 PATIENCE = 3.0
 """Seconds that a page of many runs waits for one of them."""
+
+
+FEW = 500
+"""Rounds that are read again to explain one that follows them."""
 
 
 @final
@@ -46,7 +52,10 @@ class RunView:
         totals: What each client asked, was promised and was paid.
         failures: Who did not deliver, and why.
         newest: The newest round that was awarded, settled or not; None before the first.
+        newest_words: That round, explained.
+        needs: What needs a person.
         forecast: Where it is expected to end; None where it has ended, or too little is known.
+        outlook: What more money would buy, or, once it has ended, what other sums would have bought.
     """
 
     def __init__(
@@ -78,7 +87,7 @@ class RunView:
         except BaraError as error:
             raise LedgerError(str(error)) from error
         except Exception as error:
-            raise LedgerError(f"the record of run {self.name!r} cannot be read: {error!r}") from error
+            raise LedgerError(f"cannot read the record of run {self.name!r}: {error!r}") from error
         finally:
             self._lock.release()
 
@@ -128,6 +137,12 @@ class RunView:
         """The deadline."""
         return self.books.purse.max_rounds
 
+    def explained(self, number: int, *, past: bool = True) -> tuple[str, ...]:
+        """A round in words; with what was learned in earlier rounds, where it is wanted and they are few."""
+        with contextlib.suppress(BaraError):
+            return explain_round(self.books, number, past=past and number <= FEW, what_if=False).sentences
+        return ()
+
     def _forget(self) -> None:
         self.books = self._open()
         self.state = None
@@ -135,7 +150,10 @@ class RunView:
         self.totals = dict[str, ClientTotal]()
         self.failures: list[FailedDelivery] = []
         self.newest: RoundDetails | None = None
+        self.newest_words: tuple[str, ...] = ()
+        self.needs: list[Attention] = []
         self.forecast: Forecast | None = None
+        self.outlook: dict[str, Any] | None = None
         self._kept = None
         self._extrapolation = Extrapolation(int(self.config.get("clients", {}).get("count", 2)))
 
@@ -149,8 +167,15 @@ class RunView:
         self.failures += failed
         self.rounds += new
         self.newest = newest
+        self.needs = attentions(self.books)
+        self.newest_words = () if newest is None else self.explained(newest.round, past=False)
         self.state = found
         self.forecast = self._look_ahead(closed) if found.ended is None else None
+        self.outlook = self._what_money_buys(ended=found.ended is not None)
+
+    def _what_money_buys(self, *, ended: bool) -> dict[str, Any] | None:
+        own = None if ended or self.newest is None else told_outlook(self.newest.belief)
+        return own or fitted_outlook(self._extrapolation.prospects(self.rounds, self.max_rounds, ended=ended))
 
     def _look_ahead(self, closed: int) -> Forecast | None:
         own = planned(None if self.newest is None else self.newest.belief)

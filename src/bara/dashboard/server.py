@@ -42,18 +42,18 @@ class Address:
     def rules(self) -> Rules:
         """Whom to let in."""
         if self.token is not None and len(self.token) < SHORTEST:
-            raise ConfigError(f"the token has {len(self.token)} characters; it must have at least {SHORTEST}")
+            raise ConfigError(f"the token must have at least {SHORTEST} characters, got {len(self.token)}")
         if wild := [name for name in self.hosts if "*" in name]:
-            raise ConfigError(f"{wild[0]!r} stands for several hosts; expected the name of one")
+            raise ConfigError(f"--allow-host must be the name of one host, got {wild[0]!r}")
         if is_loopback(self.host):
             return Rules({name.lower() for name in (*LOOPBACK, self.host, *self.hosts)}, self.token)
         return Rules(("*",), self.token or secrets.token_urlsafe(24))
 
 
-def serve(folder: Path, address: Address, say: Callable[[str], None]) -> None:
+def serve(place: Path | str, address: Address, say: Callable[[str], None]) -> None:
     """Serve until interrupted; says where, once it listens."""
     rules = address.rules()
-    app = make_app(RunIndex(folder), rules)
+    app = make_app(RunIndex(place), rules)
     listener = _listen(address)
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host

@@ -7,37 +7,51 @@ parts = partition("shards(2)", data.y_train, clients=20, seed=0)
 print(picture(data.y_train, parts))
 """
 
-from bara.datasets._catalogue import names
+from bara.datasets._catalogue import names, silos
+from bara.datasets._division import Division, divide
 from bara.datasets._fetching import Fetched, fetch
+from bara.datasets._formats.table import is_table
 from bara.datasets._inspection import Availability, Report, available, verify
-from bara.datasets._loading import load, places
-from bara.datasets._partitions import Scheme, dirichlet, flip_labels, iid, parse, partition, quantity, shards
+from bara.datasets._loading import is_own, load, places
+from bara.datasets._partitions import Scheme, dirichlet, flip_labels, iid, natural, parse, partition, quantity, shards
 from bara.datasets._pictures import counts, picture
-from bara.datasets._record import Dataset
+from bara.datasets._record import Dataset, Task
 from bara.datasets._splits import HeldOut, held_out, subset
+from bara.datasets._table_loading import digest, whole_path
+from bara.datasets._tables import Columns
 
 __all__ = [
     "Availability",
+    "Columns",
     "Dataset",
+    "Division",
     "Fetched",
     "HeldOut",
     "Report",
     "Scheme",
+    "Task",
     "available",
     "counts",
+    "digest",
     "dirichlet",
+    "divide",
     "fetch",
     "flip_labels",
     "held_out",
     "iid",
+    "is_own",
+    "is_table",
     "load",
     "names",
+    "natural",
     "parse",
     "partition",
     "picture",
     "places",
     "quantity",
     "shards",
+    "silos",
     "subset",
     "verify",
+    "whole_path",
 ]

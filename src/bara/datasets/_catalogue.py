@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
@@ -12,7 +12,7 @@ from bara.plugins import nearest
 
 @dataclass(frozen=True)
 class Version:
-    """One accepted content of a dataset: the SHA-256 of each decoded array (labels as bytes)."""
+    """One accepted content of a dataset: the SHA-256 of each decoded array (labels as bytes), or of a table's files."""
 
     name: str
     sha256: Mapping[str, str]
@@ -34,27 +34,36 @@ class Entry:
     Attributes:
         name: What users call it.
         classes: How many labels it has.
-        shape: Height, width and, of colour images, channels.
+        shape: Height, width and, of colour images, channels; empty of a table.
         versions: The contents that are accepted as this dataset; the complete one first.
         remotes: The files that ``fetch`` downloads; none when the dataset is embedded.
         mirrors: Addresses that publish them, in the order they are tried.
         torchvision: The folder torchvision keeps it in, where it has one of its own.
         embedded: Whether it comes with an installed package and needs no file.
+        table: Of a table, which columns are what (`bara.datasets._tables.Columns`).
+        silos: Of a table, how many own its rows.
     """
 
     name: str
     classes: int
-    shape: tuple[int, ...]
     versions: tuple[Version, ...]
+    shape: tuple[int, ...] = ()
     remotes: tuple[Remote, ...] = ()
     mirrors: tuple[str, ...] = ()
     torchvision: str = ""
     embedded: bool = False
+    table: Mapping[str, Any] = field(default_factory=dict)
+    silos: int = 0
 
 
 def names() -> tuple[str, ...]:
     """Every name in the catalogue, the embedded default first."""
     return tuple(CATALOGUE)
+
+
+def silos() -> dict[str, int]:
+    """The datasets whose silos are known, and how many each has."""
+    return {name: known.silos for name, known in CATALOGUE.items() if known.silos}
 
 
 def entry(name: str) -> Entry:

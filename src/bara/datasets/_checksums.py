@@ -71,12 +71,13 @@ def problems(name: str, arrays: Arrays, checks: tuple[Check, ...]) -> Iterator[s
     for check in checks:
         shape = getattr(arrays, check.part).shape[1:]
         if not check.right:
-            yield _altered(name, check)
+            yield altered(name, check)
         elif check.expected and shape not in ((), CATALOGUE[name].shape):
             yield f"{name}: {check.part} in {check.file} holds images of {shape}; they must be {CATALOGUE[name].shape}"
 
 
-def _altered(name: str, check: Check) -> str:
+def altered(name: str, check: Check) -> str:
+    """What to tell the user about a part whose checksum is wrong."""
     return (
         f"{name}: {check.part} in {check.file} is not as published (SHA-256 {check.sha256[:12]}..., "
         f"not {check.expected[:12]}...): the file is damaged or of another dataset. "

@@ -98,7 +98,7 @@ def _download(pooch: Any, folder: Path, remote: Remote, mirrors: Sequence[str], 
             return _retrieve(pooch, folder, remote, mirror, show)
         except (OSError, ValueError) as error:  # what requests and pooch raise
             failures.append(f"{mirror}: {_reason(error)}")
-    raise DatasetError(f"{remote.file} could not be fetched to {folder}. " + "; ".join(failures))
+    raise DatasetError(f"cannot fetch {remote.file} to {folder}: " + "; ".join(failures))
 
 
 def _retrieve(pooch: Any, folder: Path, remote: Remote, mirror: str, show: Progress) -> None:

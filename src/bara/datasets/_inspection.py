@@ -10,10 +10,15 @@ import numpy as np
 
 from bara.datasets import _formats as formats
 from bara.datasets._catalogue import CATALOGUE, Entry
-from bara.datasets._checksums import Check, compare, problems
-from bara.datasets._loading import is_own, load_own, locate, places
+from bara.datasets._checksums import Check, altered, compare, problems
+from bara.datasets._formats.table import is_table
+from bara.datasets._loading import is_own, load_own, locate, locate_table, places
 from bara.datasets._record import Arrays, Dataset, infer_classes
-from bara.errors import DatasetError
+from bara.datasets._silo_tables import SiloTable, published
+from bara.datasets._silo_tables import find as find_tables
+from bara.datasets._table_loading import load_table
+from bara.datasets._tables import Columns
+from bara.errors import DatasetError, MissingExtraError, UnfitDatasetError
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,12 @@ def verify(name: str, path: str | os.PathLike[str] | None = None) -> Report:
     """
     if name not in CATALOGUE and is_own(name):
         return _verify_own(name)
+    if is_table(name):
+        raise UnfitDatasetError(
+            f"{name} is a table of your own: nobody published a checksum; picture it: bara data show"
+        )
+    if name in CATALOGUE and CATALOGUE[name].table:
+        return _verify_table(name, path)
     source = locate(name, path)
     try:
         arrays = source.read()
@@ -108,6 +119,17 @@ def _verify_own(name: str) -> Report:
     return Report(name, "function", Path(name), "", (), *_per_label(data))
 
 
+def _verify_table(name: str, path: str | os.PathLike[str] | None) -> Report:
+    found = locate_table(name, path)
+    version, digests = published(found)
+    checks = tuple(Check("table", file, *both) for file, both in digests.items())
+    wrong = tuple(altered(name, check) for check in checks if not check.right)
+    data = None if wrong else load_table(name, path, found, Columns(), verify=False)
+    return Report(
+        name, found.kind, found.path, "" if wrong else version, checks, *(_per_label(data) if data else ((), ())), wrong
+    )
+
+
 def _counts(name: str, arrays: Arrays) -> tuple[tuple[int, ...], tuple[int, ...], tuple[str, ...]]:
     """Samples a label on both sides, or what keeps the arrays from being a dataset."""
     classes = CATALOGUE[name].classes if name in CATALOGUE else infer_classes(arrays)
@@ -123,10 +145,15 @@ def _per_label(data: Dataset) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _availability(entry: Entry, path: str | os.PathLike[str] | None) -> Availability:
-    if entry.embedded:
-        source: formats.Source | None = locate(entry.name)
-    else:
-        source = next((found for place in places(path) for found in formats.find(place.folder, entry.name)), None)
+    finder = find_tables if entry.table else formats.find
+    try:
+        source: formats.Source | SiloTable | None = None
+        if entry.embedded:
+            source = locate_table(entry.name) if entry.table else locate(entry.name)
+    except MissingExtraError as error:
+        return Availability(entry.name, "missing", command=str(error).partition(": ")[2])
+    if source is None:
+        source = next((found for place in places(path) for found in finder(place.folder, entry.name)), None)
     if source is None:
         return Availability(entry.name, "missing", command=f"bara data fetch {entry.name}")
     return Availability(entry.name, "embedded" if entry.embedded else "found", source.kind, source.path)

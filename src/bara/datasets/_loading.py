@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from bara.datasets import _formats as formats
 from bara.datasets._catalogue import CATALOGUE, names
@@ -12,7 +13,12 @@ from bara.datasets._checksums import certify
 from bara.datasets._digits import EmbeddedDigits
 from bara.datasets._formats.idx import STEMS, present
 from bara.datasets._formats.npz import NpzFile
+from bara.datasets._formats.table import is_table
 from bara.datasets._record import Dataset, infer_classes
+from bara.datasets._silo_tables import SiloTable, embedded_rand
+from bara.datasets._silo_tables import find as find_tables
+from bara.datasets._table_loading import load_table
+from bara.datasets._tables import Columns
 from bara.errors import BaraError, ConfigError, DatasetError, MissingExtraError, UnfitDatasetError, UnknownNameError
 from bara.plugins import Registry, nearest
 
@@ -49,7 +55,8 @@ def home(path: str | os.PathLike[str] | None = None) -> Path:
     found = places(path)
     if not found:
         raise MissingExtraError(
-            f"no folder for datasets: set data.path or ${VARIABLE}, or pip install 'bara-fl[sim]' to use your cache"
+            f"there is no folder for datasets: set data.path or ${VARIABLE}, or pip install 'bara-fl[sim]' to use your "
+            "cache"
         )
     return found[0].folder
 
@@ -76,6 +83,20 @@ def locate(name: str, path: str | os.PathLike[str] | None = None) -> formats.Sou
     return found or _missing(name, looked)
 
 
+def locate_table(name: str, path: str | os.PathLike[str] | None = None) -> SiloTable:
+    """The first place in which a table of the catalogue is found.
+
+    Raises:
+        DatasetError: If it is not there.
+        MissingExtraError: If the package it comes with is not installed.
+    """
+    if CATALOGUE[name].embedded:
+        return embedded_rand()
+    looked = places(path)
+    found = next((table for place in looked for table in find_tables(place.folder, name)), None)
+    return found or _missing(name, looked)
+
+
 def _cache() -> list[Place]:
     """The user's cache; nothing can be in it as long as the extra that fills it is not installed."""
     try:
@@ -94,10 +115,12 @@ def _single(path: Path) -> NpzFile | None:
     return NpzFile(path) if path.is_file() else None
 
 
-def _missing(name: str, looked: tuple[Place, ...]) -> formats.Source:
+def _missing(name: str, looked: tuple[Place, ...]) -> NoReturn:
     where = f"looked in {', '.join(map(str, looked)) or 'no folder: none is named'}"
     if name not in CATALOGUE:
-        raise UnknownNameError(f"no dataset {name!r} and no {name}.npz ({where}); {nearest(name.lower(), [*names()])}")
+        raise UnknownNameError(
+            f"there is no dataset {name!r} and no {name}.npz ({where}); {nearest(name.lower(), [*names()])}"
+        )
     raise DatasetError(f"{name} is not here. Get it with: bara data fetch {name} ({where}{_incomplete(name, looked)})")
 
 
@@ -116,15 +139,23 @@ REGISTRY: Registry[Dataset] = Registry("dataset", {})
 """The functions that installed packages offer in the entry-point group ``bara.datasets``."""
 
 
-def load(name: str = "digits", path: str | os.PathLike[str] | None = None, *, verify: bool = True) -> Dataset:
+def load(
+    name: str = "digits",
+    path: str | os.PathLike[str] | None = None,
+    *,
+    verify: bool = True,
+    columns: Columns | None = None,
+) -> Dataset:
     """Loads a dataset by its name.
 
     Args:
         name: ``digits`` (inside scikit-learn, works offline), ``mnist``, ``fashion-mnist``, ``cifar10``, ``cifar100``;
-            the name of any ``<name>.npz`` with ``x_train``, ``y_train``, ``x_test``, ``y_test``; or the import path
+            with real silos ``rand-hie`` and ``heart-disease``; the name of any ``<name>.npz`` with ``x_train``,
+            ``y_train``, ``x_test``, ``y_test``; the file of a table (CSV, Parquet); or the import path
             ``pkg.module:function`` or the entry point of a function that returns a ``Dataset``.
         path: A folder to look in before ``$BARA_DATA`` and the user's cache, or an ``.npz`` file itself.
         verify: Whether a dataset of the catalogue must be, byte for byte, the published one.
+        columns: Of a table, which columns are what.
 
     Raises:
         DatasetError: If it is missing (the message says which command gets it), damaged or malformed.
@@ -135,6 +166,11 @@ def load(name: str = "digits", path: str | os.PathLike[str] | None = None, *, ve
     >>> digits.x_train.shape, digits.x_test.shape, digits.classes
     ((1400, 8, 8), (397, 8, 8), 10)
     """
+    if is_table(name) or (name in CATALOGUE and CATALOGUE[name].table):
+        found = None if is_table(name) else locate_table(name, path)
+        return load_table(name, path, found, columns or Columns(), verify=verify)
+    if columns not in (None, Columns()):
+        raise UnfitDatasetError(f"data.client, target and the like are set, but {name!r} is no table")
     if name not in CATALOGUE and is_own(name):
         return load_own(name)
     source = locate(name, path)

@@ -16,6 +16,7 @@ from bara.datasets._record import Labels
 from bara.errors import ConfigError, DatasetError, UnfitDatasetError, UnknownNameError
 from bara.plugins import nearest, parse_call
 from bara.randomness import stream
+from bara.text import counted
 
 Parts = list[NDArray[np.int64]]
 
@@ -45,11 +46,11 @@ def shards(labels: Labels, clients: int, per_client: int = 2, *, seed: int = 0) 
         UnfitDatasetError: If there are fewer samples than shards.
     """
     _check(labels, clients)
-    _check_whole("the number of shards a client", per_client)
+    _check_whole("the number of shards per client", per_client)
     if len(labels) < clients * per_client:
         raise UnfitDatasetError(
-            f"{clients} clients with {per_client} shards each need {clients * per_client} samples "
-            f"or more; there are {len(labels)}"
+            f"{counted(clients, 'client')} with {counted(per_client, 'shard')} each need at least "
+            f"{counted(clients * per_client, 'sample')}, got {len(labels)}"
         )
     pieces = np.array_split(np.argsort(labels, kind="stable"), clients * per_client)
     dealt = stream(seed, "shards").permutation(len(pieces)).reshape(clients, per_client)
@@ -92,6 +93,32 @@ def quantity(labels: Labels, clients: int, skew: float = 1.0, *, seed: int = 0) 
     return [np.sort(part) for part in np.split(order, np.cumsum(sizes)[:-1])]
 
 
+def natural(owners: Labels, clients: int, at_most: int | None = None, *, seed: int = 0) -> Parts:  # noqa: ARG001
+    """Every silo holds its own samples; with a number, the smallest are merged until at most so many are left.
+
+    Args:
+        owners: For each sample, the number of the silo that owns it.
+        clients: How many clients there are; taken from the silos.
+        at_most: How many may be left.
+        seed: Nothing is drawn.
+
+    >>> [part.tolist() for part in natural(np.array([0, 1, 0, 2]), 2, 2)]
+    [[0, 2], [1, 3]]
+    """
+    groups = merged(np.bincount(owners), at_most)
+    return [np.flatnonzero(np.isin(owners, group)) for group in groups]
+
+
+def merged(sizes: NDArray[np.int64], at_most: int | None) -> list[list[int]]:
+    """Silos in groups: each alone, or the two smallest groups made one until at most so many are left."""
+    groups = [([silo], int(size)) for silo, size in enumerate(sizes)]
+    while at_most is not None and len(groups) > at_most:
+        groups.sort(key=lambda group: (group[1], group[0]))
+        (first, one), (second, two), *others = groups
+        groups = [(sorted(first + second), one + two), *others]
+    return sorted(group for group, _ in groups)
+
+
 @dataclass(frozen=True)
 class Kind:
     """One way to partition: the function, and what its number in brackets may be.
@@ -103,6 +130,7 @@ class Kind:
         whole: Whether it must be a whole number.
         least: What it must not be below.
         open: Whether it must not be equal to that either.
+        optional: Whether it may be left out, and nothing takes its place.
     """
 
     split: Any
@@ -111,6 +139,7 @@ class Kind:
     whole: bool = False
     least: float = 0.0
     open: bool = False
+    optional: bool = False
 
     def allows(self, number: float) -> bool:
         """Whether the number may stand in the brackets."""
@@ -120,9 +149,10 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = {
     "iid": Kind(iid),
-    "shards": Kind(shards, "a whole number of shards a client, 1 or more", 2, whole=True, least=1),
+    "shards": Kind(shards, "a whole number of shards per client, 1 or more", 2, whole=True, least=1),
     "dirichlet": Kind(dirichlet, "alpha, a number above 0", open=True),
     "quantity": Kind(quantity, "the skew, a number of 0 or more", 1.0),
+    "natural": Kind(natural, "a whole number of clients, 1 or more", whole=True, least=1, optional=True),
 }
 """Every way to partition that a configuration can name."""
 
@@ -140,6 +170,8 @@ class Scheme:
 
     def split(self, labels: Labels, clients: int, seed: int = 0) -> Parts:
         """The sample indices of each client."""
+        if self.name not in KINDS or self.name == "natural":
+            raise ConfigError(f"partition {str(self)!r} needs a whole dataset, not labels alone; use divide")
         numbers = () if self.number is None else (self.number,)
         parts: Parts = KINDS[self.name].split(labels, clients, *numbers, seed=seed)
         return parts
@@ -157,6 +189,8 @@ def parse(text: str) -> Scheme:
     >>> parse("shards")
     Scheme(name='shards', number=2)
     """
+    if ":" in text:
+        return Scheme(text.strip())  # a function of a user's own, imported when it is called
     name = text.partition("(")[0].strip()
     if name not in KINDS:
         raise UnknownNameError(f"partition {text!r}: there is no {name!r}; {nearest(name.lower(), [*KINDS])}")
@@ -165,9 +199,11 @@ def parse(text: str) -> Scheme:
         if numbers:
             raise ConfigError(f"partition {text!r}: {name} takes no number; expected {name!r}")
         return Scheme(name)
+    if kind.optional and not numbers:
+        return Scheme(name)
     number, *others = numbers or (kind.default,)
     if others or not kind.allows(number):
-        raise ConfigError(f"partition {text!r}: in the brackets goes {kind.rule}")
+        raise ConfigError(f"partition {text!r}: the brackets must hold {kind.rule}")
     return Scheme(name, int(number) if kind.whole else number)
 
 
@@ -216,7 +252,7 @@ def _numbers(text: str) -> tuple[float, ...]:
 def _check(labels: Labels, clients: int) -> None:
     _check_whole("the number of clients", clients)
     if np.ndim(labels) != 1:
-        raise DatasetError(f"labels must be a list with one label a sample, got shape {np.shape(labels)}")
+        raise DatasetError(f"labels must be a list with one label per sample, got shape {np.shape(labels)}")
     if len(labels) < clients:
         raise UnfitDatasetError(
             f"there are more clients ({clients}) than samples ({len(labels)}): each needs at least one"
@@ -263,8 +299,10 @@ def _check_flips(samples: int, indices: NDArray[np.int64], fraction: float, clas
     if not 0 <= fraction <= 1:
         raise ConfigError(f"the fraction of flipped labels must be from 0 to 1, got {fraction}")
     if classes < 2:
-        raise ConfigError(f"labels cannot be flipped among {classes} class(es); there must be at least 2")
+        raise ConfigError(f"flipping labels needs at least 2 classes, got {classes}")
     if len(indices) and not (indices.min() >= 0 and indices.max() < samples):
-        raise DatasetError(f"labels to flip are at {indices.min()} .. {indices.max()}; there are {samples} labels")
+        raise DatasetError(
+            f"the indices of the labels to flip must be from 0 to {samples - 1}, got {indices.min()} to {indices.max()}"
+        )
     if len(np.unique(indices)) != len(indices):
-        raise DatasetError("the indices of the labels to flip hold one twice; each may be there once")
+        raise DatasetError("the indices of the labels to flip must be distinct, got one twice")

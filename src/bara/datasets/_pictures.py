@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bara.datasets._record import Labels
+from bara.text import counted
 
 SHADES = " ░▒▓█"
 NARROW = 20
@@ -29,6 +30,7 @@ def picture(
     *,
     style: str = "shades",
     rows: int = 40,
+    names: Sequence[str] = (),
 ) -> str:
     """Clients by labels: the darker, the more samples; each client's total at the end of its row.
 
@@ -38,6 +40,7 @@ def picture(
         classes: How many labels to show; those that occur if not given.
         style: ``"shades"``, or ``"counts"`` for numbers, which any terminal can show.
         rows: With more clients than this, the first so many are shown and the rest are added up in a line.
+        names: What the clients are called; their numbers unless given.
 
     >>> print(picture(np.array([0, 0, 0, 1, 1]), [np.array([0, 1, 2]), np.array([3, 4])], style="counts"))
     client    0   1  samples
@@ -47,12 +50,16 @@ def picture(
     table = counts(labels, parts, classes)
     draw = _numbers if style == "counts" else _shades
     header, cells = draw(table)
-    width = max(6, len(str(len(table))))
+    called = list(names) or [str(k) for k in range(len(table))]
+    width = max(6, *(len(name) for name in called[:rows]))
     lines = [f"{'client':>{width}} {header}  samples"]
     sizes = table.sum(axis=1)
-    lines += [f"{k:>{width}} {cells[k]} {sizes[k]:>8}" for k in range(min(rows, len(table)))]
+    lines += [f"{called[k]:>{width}} {cells[k]} {sizes[k]:>8}" for k in range(min(rows, len(table)))]
     if len(table) > rows:
-        lines.append(f"{'...':>{width}} and {len(table) - rows} more clients with {sizes[rows:].sum()} samples")
+        lines.append(
+            f"{'...':>{width}} and {counted(len(table) - rows, 'more client')} with "
+            f"{counted(sizes[rows:].sum(), 'sample')}"
+        )
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Takes a part of a dataset, each class in its share: fewer training samples, or the held-out set in two."""
+"""Takes a part of a dataset, each class (and silo) in its share: fewer training samples, or the held-out set in two."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,9 +25,9 @@ class HeldOut:
     """
 
     x_validation: NDArray[Any]
-    y_validation: Labels
+    y_validation: NDArray[Any]
     x_test: NDArray[Any]
-    y_test: Labels
+    y_test: NDArray[Any]
     same: bool
 
 
@@ -50,9 +50,10 @@ def subset(dataset: Dataset, train_samples: int | None, seed: int = 0) -> Datase
     if isinstance(train_samples, bool) or not isinstance(train_samples, int | np.integer) or train_samples < 1:
         raise ConfigError(f"train_samples must be a whole number of at least 1, got {train_samples!r}")
     if train_samples > available:
-        raise UnfitDatasetError(f"{dataset.name}: train_samples is {train_samples} but there are {available}")
-    kept = np.sort(_order(dataset.y_train, seed, "subset")[:train_samples])
-    return replace(dataset, x_train=dataset.x_train[kept], y_train=dataset.y_train[kept])
+        raise UnfitDatasetError(f"{dataset.name}: train_samples must be at most {available}, got {train_samples}")
+    kept = np.sort(_order(dataset.strata[0], seed, "subset")[:train_samples])
+    owners = dataset.owners[kept] if dataset.silos else dataset.owners
+    return replace(dataset, x_train=dataset.x_train[kept], y_train=dataset.y_train[kept], owners=owners)
 
 
 def held_out(dataset: Dataset, mode: str = "halves", seed: int = 0) -> HeldOut:
@@ -75,8 +76,8 @@ def held_out(dataset: Dataset, mode: str = "halves", seed: int = 0) -> HeldOut:
     if mode != "halves":
         raise UnknownNameError(f"held-out data cannot be split by {mode!r}; {nearest(mode, ['halves', 'same'])}")
     if len(y) < 2:
-        raise DatasetError(f"{dataset.name}: x_test holds {len(y)} sample; two halves need at least 2")
-    order = _order(y, seed, "held out")
+        raise DatasetError(f"{dataset.name}: x_test must hold at least 2 samples to make two halves, got {len(y)}")
+    order = _order(dataset.strata[1], seed, "held out")
     validation, test = np.sort(order[: len(y) // 2]), np.sort(order[len(y) // 2 :])
     return HeldOut(x[validation], y[validation], x[test], y[test], same=False)
 

@@ -1,80 +1,130 @@
-"""The same federation under several allocators and seeds, side by side on all cores, resumable."""
+"""A comparison: the runs of a grid side by side, kept in a folder and opened from it again."""
 
-import hashlib
-import importlib
 import json
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, replace
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, final
 
-from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from bara.errors import ConfigError
+from bara.experiments.config import Config, flat
+from bara.experiments.frames import frame, round_rows, run_rows
+from bara.experiments.frontier import Frontier
+from bara.experiments.grid import Cell, Failure, read_stored
+from bara.experiments.results import Result
+from bara.experiments.suites import Setting, Standings
+from bara.experiments.views import view
+from bara.files import read_whole, write_whole
+from bara.text import counted
 
-from bara import __version__
-from bara.errors import ConfigError, MissingExtraError
-from bara.experiments.config import Config
-from bara.experiments.factory import build_allocator, build_mechanism, check_engine
-from bara.experiments.results import Result, read_result, write_table
-from bara.experiments.runs import run
-from bara.files import read_whole, replacing
-from bara.plugins import explain, nearest
 
-
-@dataclass(frozen=True)
-class Cell:
-    """One run of a comparison.
+@final
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Several allocators, and whatever else was varied, side by side over paired seeds.
 
     Attributes:
-        config: What is run.
-        setting: Which setting of a suite it is, if it is one.
-        variant: What is varied beside the allocator (`memory=off`), if anything is.
-        share: Which part of the configured budget it has, where several are tried.
+        results: The runs that ended, in the order of the table.
+        failures: Those that did not, and why.
+        command: What made it; of one that was added to, a line for each time.
+        config: What all runs share, as TOML; empty where they are of a suite.
+        bases: The experiments as they were before anything was varied, by setting; outside a suite the setting is "".
     """
 
-    config: Config
-    setting: str | None = None
-    variant: str | None = None
-    share: float | None = None
+    results: list[Result]
+    failures: list[Failure] = field(default_factory=list)
+    command: str = ""
+    config: str = ""
+    bases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """The one that a folder holds; runs that have not ended, or failed, are not in it."""
+        kept = Kept.find(folder)
+        return cls(kept.results(folder), [], kept.command, kept.config, kept.bases)
+
+    @cached_property
+    def frontier(self) -> Frontier | None:
+        """Accuracy over money, where several budgets were tried with the same seeds."""
+        if not any(result.share is not None for result in self.results):
+            return None
+        found = Frontier(self.results)
+        return found if found.is_complete else None
+
+    @cached_property
+    def standings(self) -> Standings | None:
+        """Where each allocator stands over a suite, with one budget for each setting."""
+        if "" in self.bases or any(result.share is not None for result in self.results):
+            return None
+        settings = [Setting(name, Config.parse(tree)) for name, tree in self.bases.items()]
+        return Standings.of_suite(settings, self.results)
+
+    def to_frame(self, *, rounds: bool = False) -> Any:
+        """A pandas frame with a line for each run; with `rounds`, for each round of each."""
+        return frame(round_rows(self.results) if rounds else run_rows(self.results))
+
+    def to_json(self, *, history: bool = False) -> dict[str, Any]:
+        """A plain tree; with `history`, every round, too."""
+        tree: dict[str, Any] = {"results": [result.to_json(history=history) for result in self.results]}
+        tree["failures"] = [failure.to_json() for failure in self.failures]
+        tree |= {"standings": self.standings.to_json()} if self.standings else {}
+        return tree | ({"frontier": self.frontier.to_json()} if self.frontier else {})
+
+    def to_markdown(self) -> str:
+        """The table as Markdown."""
+        return str(view("markup:markdown")(self))
+
+    def to_latex(self) -> str:
+        """The table as LaTeX, for the package booktabs."""
+        return str(view("markup:latex")(self))
 
     @property
-    def place(self) -> dict[str, Any]:
-        """Where its outcome belongs in the comparison."""
-        return {"setting": self.setting, "variant": self.variant, "share": self.share}
+    def figures(self) -> list[str]:
+        """The names that `plot` takes."""
+        return [chart.name for chart in view("charts:charts_of")(self)]
 
-    @property
-    def key(self) -> str:
-        """The same configuration has the same key, in any session."""
-        content = f"{__version__} {self.config.model_dump_json()}"
-        return hashlib.sha256(content.encode()).hexdigest()[:16]
+    def plot(self, name: str | None = None, *, columns: int = 1, ax: Any = None) -> Any:
+        """Draw a figure of the report (see `figures`), or all of them side by side.
+
+        Args:
+            name: Which; None for all.
+            columns: How many columns of a two-column page it is wide.
+            ax: Matplotlib's axes to draw the one figure into, instead of a new figure.
+        """
+        return view("drawings:plot")(self, name, columns=columns, ax=ax)
+
+    def save(self, folder: str | Path, *, columns: int = 1) -> None:
+        """Write report, tables, data and each figure (PNG, SVG, PDF) into a folder."""
+        view("publication:publish")(self, Path(folder), columns=columns)
+
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        names = list(dict.fromkeys(result.name for result in self.results))
+        shown = ", ".join(names[:6]) + (f", and {len(names) - 6} more" if len(names) > 6 else "")
+        lost = f"; {len(self.failures)} failed" if self.failures else ""
+        return f"<Comparison: {counted(len(self.results), 'run')} of {shown}{lost}>"
+
+    def _repr_html_(self) -> str:
+        return str(view("html:comparison_in_short")(self))
 
 
 @dataclass(frozen=True)
-class Failure:
-    """A run that did not end, and why; the others go on."""
-
-    allocator: str
-    seed: int
-    error: str
-    setting: str | None = None
-    variant: str | None = None
-    share: float | None = None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What a folder of results says of how it was made.
+class Kept:
+    """What a folder of results says of how they were made: `comparison.json`.
 
     Attributes:
-        command: The command line.
-        config: What all runs share, as TOML; empty where they are of a suite.
+        command: As in `Comparison`.
+        config: Likewise.
         cells: The runs, by key, in the order of the table.
+        bases: As in `Comparison`; none in what earlier versions wrote.
     """
 
     command: str
     config: str
     cells: list[str]
+    bases: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     _FILE: ClassVar = "comparison.json"
 
@@ -88,188 +138,84 @@ class Comparison:
         """The one that a folder holds."""
         try:
             found = cls(**json.loads(read_whole(folder / cls._FILE)))
-            return replace(found, cells=[str(cell) for cell in found.cells])
-        except (OSError, ValueError, TypeError, RecursionError) as error:
-            raise ConfigError(f"{str(folder / cls._FILE)!r} is of no comparison: {error}") from None
+            bases = found.bases or ({"": tomllib.loads(found.config)} if found.config else {})
+            return replace(found, cells=[str(cell) for cell in found.cells], bases=bases)
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise ConfigError(f"{str(folder / cls._FILE)!r} does not describe a comparison: {error}") from None
 
     def keep(self, folder: Path) -> None:
         """Write it beside the results."""
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / self._FILE).write_text(json.dumps(vars(self), indent=1))
+        write_whole(folder / self._FILE, [json.dumps(vars(self), indent=1)])
 
     def results(self, folder: Path) -> list[Result]:
-        """Those of its runs that have ended."""
-        return [result for key in self.cells if (result := _read(folder / f"{key}.json")) is not None]
+        """Those of its runs that have ended, in its order, each with a value of all that was varied in any."""
+        found = [result for key in self.cells if (result := read_stored(folder / f"{key}.json")) is not None]
+        return in_one_table(found, self.bases)
+
+    def joined(self, folder: Path, new: "Kept", grid: Sequence[Cell]) -> "Kept":
+        """Both in one; refused where one table cannot hold both, or where a result would take another's place."""
+        if set(self.cells) <= set(new.cells):
+            return new
+        self._refuse_another_experiment(folder, new, grid)
+        old = {key: result for key in self.cells if (result := read_stored(folder / f"{key}.json")) is not None}
+        due = {cell.key: _to_come(cell) for cell in grid}
+        every = dict.fromkeys(key for result in (*old.values(), *due.values()) for key in result.varied)
+        shares = any(result.share is not None for result in (*old.values(), *due.values()))
+        places = {_place(_filled(result, self.bases, every, shares=shares)): key for key, result in old.items()}
+        for key, result in due.items():
+            if places.get(_place(_filled(result, new.bases, every, shares=shares)), key) != key:
+                raise ConfigError(
+                    f"{str(folder)!r} has a result of {result.name}, seed {result.seed}, made by other code: another "
+                    "version of bara or of the part; give another folder or another name"
+                )
+        commands = dict.fromkeys([*self.command.split("\n"), *new.command.split("\n")])
+        keys = list(dict.fromkeys([*self.cells, *new.cells]))
+        return Kept("\n".join(commands), self.config, keys, {**new.bases, **self.bases})
+
+    def _varied(self, folder: Path) -> list[str]:
+        return list(dict.fromkeys(key for result in self.results(folder) for key in result.varied))
+
+    def _refuse_another_experiment(self, folder: Path, new: "Kept", grid: Sequence[Cell]) -> None:
+        free = {"seed", "federation.workers", *self._varied(folder), *(key for cell in grid for key in cell.varied)}
+        if not self.bases or ("" in self.bases) != ("" in new.bases):
+            raise ConfigError(f"{str(folder)!r} holds a comparison of another kind; give this one a folder of its own")
+        for setting in self.bases.keys() & new.bases.keys():
+            old, now = flat(self.bases[setting]), flat(new.bases[setting])
+            for key in sorted(old.keys() | now.keys()):
+                section = key.partition(".")[0]
+                if section == "allocator" or key in free or section in free or old.get(key) == now.get(key):
+                    continue
+                raise ConfigError(
+                    f"{str(folder)!r} holds a comparison with {key} = {old.get(key)!r}, this one has {now.get(key)!r}: "
+                    f"give it a folder of its own, or vary the key (--set {key}={old.get(key)},{now.get(key)})"
+                )
 
 
-def cells(
-    config: Config,
-    allocators: Sequence[str],
-    seeds: int,
-    setting: str | None = None,
-    variant: str | None = None,
-    shares: Sequence[float] = (),
-) -> list[Cell]:
-    """Every allocator with every part of the budget and every seed, seed by seed, each checked before anything runs."""
-    if seeds < 1:
-        raise ConfigError(f"{seeds} seeds; required is at least 1")
-    if not allocators:
-        raise ConfigError("no allocator to compare; required is at least one")
-    # The cells share the cores; a federation that trained on all of them would only wait for the others.
-    alone = config.model_copy(update={"federation": config.federation.model_copy(update={"workers": 1})})
-    budgets = {share: alone.with_budget(share) for share in shares} if shares else {None: alone}
-    grid = [
-        Cell(one.with_allocator(allocator, seed), setting, variant, share)
-        for seed in range(config.seed, config.seed + seeds)
-        for share, one in budgets.items()
-        for allocator in dict.fromkeys(allocators)
-    ]
-    for cell in grid[: len(grid) // seeds]:
-        build_allocator(cell.config)
-        build_mechanism(cell.config)
-        check_engine(cell.config)
-    return grid
+Bases = Mapping[str, Mapping[str, Any]]
+"""The experiments before anything was varied, by setting."""
 
 
-def check_jobs(jobs: int) -> None:
-    """Refuse a number of processes that joblib does not know."""
-    if jobs == 0:
-        raise ConfigError("0 jobs; required is at least 1, or -1 for all cores")
+def in_one_table(results: Sequence[Result], bases: Bases) -> list[Result]:
+    """The same results, each with a value of everything that was varied in any of them, those of a place together."""
+    every = dict.fromkeys(key for result in results for key in result.varied)
+    shares = any(result.share is not None for result in results)
+    filled = [_filled(result, bases, every, shares=shares) for result in results]
+    rank = {_place(result)[:-1]: i for i, result in reversed(list(enumerate(filled)))}
+    return sorted(filled, key=lambda one: (rank[_place(one)[:-1]], one.seed))
 
 
-def compare(
-    grid: Sequence[Cell],
-    folder: Path | None = None,
-    jobs: int = -1,
-    backend: str | None = None,
-    play: Callable[[Config], Result] = run,
-) -> Iterator[Result | Failure]:
-    """Yield the result of every cell: first those that an earlier session finished, then the others as they come.
-
-    Args:
-        grid: What to run.
-        folder: Where each result is kept as soon as it is there; None to keep nothing.
-        jobs: How many processes; -1 for all cores.
-        backend: A joblib backend (`loky`, `ray`, `dask`, ...) that the caller has set up; None for joblib's own.
-        play: What runs a configuration.
-    """
-    check_jobs(jobs)
-    if folder is not None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"cannot keep results in {str(folder)!r}: {error.strerror}") from None
-    todo = []
-    for cell in grid:
-        stored = _stored(folder, cell)
-        if stored is None:
-            todo.append(cell)
-        else:
-            yield replace(stored, **cell.place)
-    with parallel_config(backend=backend) if backend else parallel_config():
-        for cell, outcome in _outcomes(play, todo, jobs):
-            named = replace(outcome, **cell.place)
-            if folder is not None and isinstance(named, Result):
-                _store(folder, cell, named)
-            yield named
+def _filled(result: Result, bases: Bases, every: Iterable[str], *, shares: bool) -> Result:
+    base = flat(bases.get(result.setting or "", {})) | {"mechanism": result.mechanism}
+    varied = {key: result.varied.get(key, base.get(key)) for key in every}
+    return replace(result, varied=varied, share=1.0 if shares and result.share is None else result.share)
 
 
-def label(outcome: Result | Failure) -> str:
-    """Which cell an outcome is of."""
-    budget = None if outcome.share is None else f"{outcome.share:.4g} of the budget"
-    parts = (outcome.setting, outcome.allocator, outcome.variant, budget, f"seed {outcome.seed}")
-    return ", ".join(part for part in parts if part)
+def _place(result: Result) -> tuple[Any, ...]:
+    return result.setting, json.dumps(result.varied, sort_keys=True), result.share, result.allocator, result.seed
 
 
-def in_order(
-    grid: Sequence[Cell], outcomes: Sequence[Result | Failure], folder: Path | None = None
-) -> tuple[list[Result], list[Failure]]:
-    """Results and failures in the grid's order; the results also as a table in the folder."""
-    places = [(cell.setting, cell.variant, cell.share, cell.config.allocator.label) for cell in grid]
-    rank = {place: i for i, place in reversed(list(enumerate(places)))}
-    done = sorted(outcomes, key=lambda one: (rank[one.setting, one.variant, one.share, one.allocator], one.seed))
-    results = [one for one in done if isinstance(one, Result)]
-    if folder is not None:
-        write_table(results, folder / "results.csv")
-    return results, [one for one in done if isinstance(one, Failure)]
-
-
-def _outcomes(
-    play: Callable[[Config], Result], todo: Sequence[Cell], jobs: int
-) -> Iterator[tuple[Cell, Result | Failure]]:
-    """As they come; from a backend that gives only lists (Ray's), as many at a time as it has processors."""
-    calls = [delayed(_play)(play, cell) for cell in todo]
-    try:
-        yield from Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(calls)
-    except ValueError as error:
-        if "return_as" not in str(error):
-            raise
-        size = effective_n_jobs(jobs)
-        for first in range(0, len(calls), size):
-            yield from Parallel(n_jobs=jobs, batch_size=1)(calls[first : first + size])
-
-
-def unfinished(grid: Sequence[Cell], folder: Path) -> list[Cell]:
-    """The cells that no earlier session finished."""
-    return [cell for cell in grid if _stored(folder, cell) is None]
-
-
-def _play(play: Callable[[Config], Result], cell: Cell) -> tuple[Cell, Result | Failure]:
-    try:
-        return cell, play(cell.config)
-    except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; the others go on
-        return cell, Failure(cell.config.allocator.label, cell.config.seed, explain(error))
-
-
-def _stored(folder: Path | None, cell: Cell) -> Result | None:
-    return None if folder is None else _read(folder / f"{cell.key}.json")
-
-
-def _read(path: Path) -> Result | None:
-    try:
-        return read_result(path)
-    except ConfigError:
-        return None  # not there, damaged, or of another version: it is run again
-
-
-def _store(folder: Path, cell: Cell, result: Result) -> None:
-    with replacing(folder / f"{cell.key}.json", durable=False) as file:
-        file.write(json.dumps(result.to_json()).encode())
-
-
-_CLUSTERS = {"dask": "distributed", "ray": "ray"}
-"""Which package each kind of cluster needs."""
-
-
-@contextmanager
-def connected(where: str | None) -> Iterator[str | None]:
-    """Connect to a cluster and give joblib's name for it; None stays on this machine.
-
-    Args:
-        where: `dask:tcp://host:8786`, `ray:host:6379`, `ray:auto`, or None.
-    """
-    if where is None:
-        yield None
-        return
-    engine, _, address = where.partition(":")
-    if engine not in _CLUSTERS or not address:
-        raise ConfigError(f"--cluster {where!r}; required is ENGINE:ADDRESS, and {nearest(engine, list(_CLUSTERS))}")
-    package = _import(engine)
-    try:
-        client = package.Client(address, timeout=10) if engine == "dask" else _ray(package, address)
-    except (OSError, ConnectionError, ValueError) as error:
-        raise ConfigError(f"--cluster {where!r} does not answer: {error}") from None
-    with client, redirect_stdout(sys.stderr):  # engines print notes; what is asked for stands alone
-        yield engine
-
-
-def _ray(package: Any, address: str) -> Any:
-    importlib.import_module("ray.util.joblib").register_ray()
-    return package.init(address=address)
-
-
-def _import(engine: str) -> Any:
-    try:
-        return importlib.import_module(_CLUSTERS[engine])
-    except ModuleNotFoundError:
-        raise MissingExtraError(f"{engine} is not installed: pip install '{_CLUSTERS[engine]}'") from None
+def _to_come(cell: Cell) -> Result:
+    """Where the result of a cell is going to stand."""
+    numbers = ("budget", "spent", "rounds", "accuracy_final", "accuracy_last10", "accuracy_best")
+    unknown: dict[str, Any] = {**dict.fromkeys(numbers, 0), "ended": ""}
+    return Result(**cell.config.identity(), **unknown, **cell.place)

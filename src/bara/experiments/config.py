@@ -1,13 +1,15 @@
 """One experiment as a validated configuration: TOML in, TOML out, every default visible."""
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Union
 
 import tomli_w
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
+from bara.datasets import is_table
 from bara.errors import BaraError, ConfigError, InvalidMoneyError, InvalidRecordError
 from bara.experiments.sections import (
     KEPT,
@@ -20,16 +22,25 @@ from bara.experiments.sections import (
     LedgerSection,
     MechanismSection,
     Section,
+    Table,
     TrainingSection,
+    bare,
 )
+from bara.experiments.whose_data import settled
 from bara.files import read_whole
-from bara.plugins import nearest, parse_spec, toml_value
-from bara.records import Purse, decimal_money
+from bara.plugins import OBJECT, nearest, toml_value
+from bara.records import MICRO, Purse, decimal_money, money
 from bara.text import UNSTORABLE
+
+Source = Union["Config", Mapping[str, Any], str, Path, None]
+"""What an experiment can be read from."""
 
 FLOWER_APP = "flower-app"
 """What the configuration of a Flower app's run has for an engine: its nodes are reached from its own server alone."""
 
+
+OWN_LOOP = "own-loop"
+"""What the configuration of a run has for an engine that a program of the user's own plays (`bara.open_session`)."""
 
 WITH_DATA = {"simulator", "flower"}
 """The engines whose training and whose data the configuration describes."""
@@ -54,27 +65,48 @@ class Config(Section):
 
     @model_serializer(mode="wrap")
     def _what_counts(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A Flower app decides its data, its clients and its training by itself: our defaults say nothing of them."""
+        """Who trains elsewhere decides data, clients and training there: our defaults say nothing of them."""
         tree: dict[str, Any] = dump(self)
         if self.app is None:
-            del tree["app"]
-        if self.federation.engine == FLOWER_APP:
-            del tree["data"]
+            tree.pop("app", None)
+        if self.federation.engine in (FLOWER_APP, OWN_LOOP):
+            tree.pop("data", None)
             tree["clients"] = {"count": self.clients.count}
-            tree["training"] = {key: tree["training"][key] for key in KEPT}
+            tree["training"] = {key: getattr(self.training, key) for key in KEPT}
+        if self.federation.engine == OWN_LOOP:
+            tree.pop("training")
+            tree["federation"].pop("workers", None)
         return tree
 
+    def __init__(self, /, **keys: Any) -> None:
+        """Every section as a table, or its main key as a lone value (`budget=300`, `allocator=MyAllocator()`)."""
+        try:
+            super().__init__(**keys)
+        except ValidationError as error:
+            raise ConfigError(_explain(type(self), error)) from None
+
     @classmethod
-    def load(cls, path: Path | None = None, changes: Sequence[str] = ()) -> Self:
-        """Read a TOML file, a preset by its name, or the defaults, and change single keys (`budget.total=600`).
+    def load(cls, source: Source = None, changes: Sequence[str] = (), **keys: Any) -> Self:
+        """Read an experiment and change some of its keys.
 
         What is new has a memory, unless it is turned off: extrapolated, where our engines train and validation data
         are apart from those that are reported.
+
+        Args:
+            source: A TOML file, a preset by its name, a mapping, another configuration, or None for the defaults.
+            changes: Single keys as the command line writes them (`budget.total=600`).
+            **keys: Tables, of which the keys given are changed; or lone values for a table's main key (`budget=600`,
+                `allocator=MyAllocator`).
+
+        >>> Config.load(budget=600, clients={"count": 8}).budget.total
+        600.0
         """
-        tree = read_toml(path if path.exists() else shipped("presets").get(str(path), path)) if path else {}
+        tree = _tree(source)
         for change in changes:
             set_key(tree, change)
-        config = cls.parse(tree)
+        for key, value in keys.items():
+            change_key(tree, key, value)
+        config = settled(cls.parse(tree))
         fits = config.federation.engine in WITH_DATA and config.data.held_out == "halves"
         if not fits or "memory" in config.training.model_fields_set:
             return config
@@ -86,22 +118,21 @@ class Config(Section):
         """Validate a tree of keys; an unknown one is an error that suggests the nearest."""
         for key, value in flat(tree).items():
             if isinstance(value, str) and UNSTORABLE.search(value):
-                raise ConfigError(f"{key} is {value!r}; required is text without NUL and halves of characters")
+                raise ConfigError(f"{key} must be text without NUL or lone surrogates, got {value!r}")
         try:
-            config = cls.model_validate(tree)
-            config.purse()
+            config = cls(**tree)
+            config.check_cap()
             if config.federation.engine in OURS:
                 config.clients.check()
                 config.training.check()
             if config.app is not None and config.federation.engine != FLOWER_APP:
-                raise ConfigError("app is set, which only a Flower app's server may say of its run")
+                raise ConfigError("app is set; only the server of a Flower app may set it")
+            config.budget.goal  # noqa: B018 - refused here, before anything is built
             if config.training.memory == "extrapolated" and config.data.held_out == "same":
                 raise ConfigError(
-                    'training.memory = "extrapolated" learns from validation data, and data.held_out = "same" has no '
-                    'others to report: use data.held_out = "halves", or training.memory = "plain"'
+                    'training.memory = "extrapolated" learns from the validation data, and data.held_out = "same" '
+                    'leaves no other data to report on; use data.held_out = "halves", or training.memory = "plain"'
                 )
-        except ValidationError as error:
-            raise ConfigError(_explain(cls, error)) from None
         except (InvalidMoneyError, InvalidRecordError) as error:
             raise ConfigError(str(error)) from None
         return config
@@ -110,22 +141,74 @@ class Config(Section):
     def dataset(self) -> str:
         """What is learned, by name."""
         app = self.app.name.rpartition("/")[2] if self.app else ""
-        return self.data.name if self.federation.engine in WITH_DATA else app or self.federation.engine
+        name = Path(self.data.name).name.partition(".")[0] if is_table(self.data.name) else self.data.name
+        return bare(name if self.federation.engine in WITH_DATA else app or self.federation.engine)
+
+    @property
+    def metric(self) -> str:
+        """What evaluations tell; `bara.federations.metrics.metric_title` is what people read."""
+        return self.training.metric if self.federation.engine in WITH_DATA else "accuracy"
+
+    def check_cap(self) -> None:
+        """Refuse a budget that cannot be, and a cap that nobody can be paid."""
+        unit, cap = self.purse().unit, self.ledger.client_cap
+        if cap is not None and money(cap) % unit:
+            raise ConfigError(f"ledger.client_cap must be whole in the smallest unit of budget.currency, got {cap}")
+
+    def identity(self) -> dict[str, Any]:
+        """What a result says of what was run."""
+        return {
+            "allocator": self.allocator.label,
+            "mechanism": self.mechanism.label,
+            "dataset": self.dataset,
+            "seed": self.seed,
+            "clients": self.clients.count,
+            "metric": self.metric,
+            "target": self.budget.target,
+        }
 
     def purse(self) -> Purse:
         """The full purse."""
-        return Purse.of(self.budget.total, self.budget.max_rounds)
+        return Purse.of(self.budget.total, self.budget.max_rounds, self.budget.currency)
 
-    def with_allocator(self, spec: str, seed: int) -> Self:
-        """The same experiment under another allocator, written `even:carry_over=true`, and another seed."""
-        return self.model_copy(update={"allocator": AllocatorSection(**parse_spec(spec)), "seed": seed})
+    def with_allocator(self, spec: Any, seed: int) -> Self:
+        """The same experiment under another allocator (`even:carry_over=true`, a class, an object) and seed."""
+        return self.model_copy(update={"allocator": AllocatorSection.model_validate(spec), "seed": seed})
 
     def with_budget(self, share: float) -> Self:
         """The same experiment with a part of its budget, or a multiple of it."""
-        total = round(decimal_money(self.purse().total) * share, 6)
+        return self.with_total(decimal_money(self.purse().total) * share)
+
+    def with_total(self, total: float) -> Self:
+        """The same experiment with another budget, rounded to what can be paid."""
+        unit = self.purse().unit / MICRO
+        total = round(round(total / unit) * unit, 6)
         config = self.model_copy(update={"budget": self.budget.model_copy(update={"total": total})})
         config.purse()
         return config
+
+    def parts(self) -> dict[str, Any]:
+        """The classes and objects that were handed over where a name would stand, by section."""
+        sections = ((key, getattr(self, key)) for key in type(self).model_fields)
+        return {key: one.part for key, one in sections if isinstance(one, Table) and one.part is not None}
+
+    def handed_over(self) -> list[str]:
+        """The sections that name a part which only Python can hand over, not a file."""
+        sections = {key: getattr(self, key) for key in type(self).model_fields}
+        parts = {key: one for key, one in sections.items() if isinstance(one, Table) and one.OF_PART and one.MAIN}
+        return [key for key, one in parts.items() if str(getattr(one, one.MAIN or "")).startswith(OBJECT)]
+
+    def with_parts(self, **parts: Any) -> Self:
+        """The same experiment with what it only names (`allocator=MyAllocator()`); refused where it names another."""
+        changes = {}
+        for key, part in parts.items():
+            section = getattr(self, key, None)
+            if not isinstance(section, Table) or not section.OF_PART:
+                raise ConfigError(
+                    f"{key!r} is not a part of a run; the parts are allocator, mechanism, federation, data"
+                )
+            changes[key] = section.handed(part)
+        return self.model_copy(update=changes)
 
     def to_toml(self) -> str:
         """The whole configuration, every default included."""
@@ -146,22 +229,62 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_whole(path, plain=False))
     except FileNotFoundError:
-        raise ConfigError(f"there is no configuration {str(path)!r}") from None
+        raise ConfigError(f"there is no configuration file {str(path)!r}") from None
     except (ValueError, RecursionError, OSError) as error:
-        raise ConfigError(f"{path} is no TOML file: {error}") from None
+        raise ConfigError(f"{path} is not a TOML file: {error}") from None
 
 
 def set_key(tree: dict[str, Any], change: str) -> None:
     """Change one key of a tree, written `budget.total=600`."""
     key, equals, text = change.partition("=")
     if not equals or not key.strip():
-        raise ConfigError(f"--set {change!r}; required is KEY=VALUE, like budget.total=600")
-    *sections, last = key.strip().split(".")
+        raise ConfigError(f"--set {change!r} must be KEY=VALUE, like budget.total=600")
+    _put(tree, key.strip(), toml_value(text), f"--set {change!r}")
+
+
+def _put(tree: dict[str, Any], key: str, value: Any, what: str) -> None:
+    """Set a key by its whole name, `budget.total`."""
+    *sections, last = key.split(".")
     for section in sections:
         tree = tree.setdefault(section, {})
         if not isinstance(tree, dict):
-            raise ConfigError(f"--set {change!r}: {section!r} is no section")
-    tree[last] = toml_value(text)
+            raise ConfigError(f"{what}: {section!r} is not a section")
+    tree[last] = value
+
+
+_WHOLE = {"allocator", "mechanism"}
+"""Sections whose other keys are the part's own options: another part has none of them."""
+
+
+def change_key(tree: dict[str, Any], key: str, value: Any) -> None:
+    """Change a key, some keys of a table, or the main key of one."""
+    section = Config.model_fields[key].annotation if key in Config.model_fields else None
+    main = getattr(section, "MAIN", None)
+    if isinstance(value, Mapping) and (key not in _WHOLE or value.keys().isdisjoint({"name"})):
+        for name, inner in value.items():
+            _put(tree, f"{key}.{name}", inner, f"{key}={dict(value)!r}")
+    elif main is None or key in _WHOLE:
+        _put(tree, key, value, f"{key}={value!r}")
+    else:
+        _put(tree, f"{key}.{main}", value, f"{key}={value!r}")
+
+
+def _tree(source: Source) -> dict[str, Any]:
+    """The keys of a source, free to be changed."""
+    if source is None:
+        return {}
+    if isinstance(source, Config):
+        tree = source.model_dump(exclude_unset=True)
+        for key, part in source.parts().items():
+            tree[key][getattr(source, key).MAIN] = part
+        return tree
+    if isinstance(source, Mapping):
+        tree = {}
+        for key, value in source.items():
+            change_key(tree, key, value)
+        return tree
+    path = Path(source)
+    return read_toml(path if path.exists() else shipped("presets").get(str(path), path))
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -179,6 +302,20 @@ def _without_none(tree: Any) -> Any:
     return tree
 
 
+_PYDANTIC = {
+    ", (unable|got) .*": "",
+    "Input should be": "must be",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "greater than": "above",
+    "less than": "below",
+    "a valid integer": "a whole number",
+    "a valid dictionary or instance of .*": "a section with keys",
+    "Field required": "is missing",
+}
+"""Pydantic's words, and ours."""
+
+
 def _explain(model: type[BaseModel], error: ValidationError) -> str:
     """The first of pydantic's findings, as one line that names the key."""
     first = error.errors()[0]
@@ -187,8 +324,11 @@ def _explain(model: type[BaseModel], error: ValidationError) -> str:
         return f"unknown key {key!r}; {nearest(key, _keys(model))}"
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, BaraError):
-        return f"{key}: {cause}"
-    return f"{key} is {first['input']!r}: {first['msg']}"
+        return f"{key}: {cause}" if key else str(cause)
+    rule = first["msg"]
+    for theirs, ours in _PYDANTIC.items():
+        rule = re.sub(theirs, ours, rule)
+    return f"{key} {rule}, got {first['input']!r}"
 
 
 def _keys(model: type[BaseModel], prefix: str = "") -> list[str]:

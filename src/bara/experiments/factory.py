@@ -7,7 +7,7 @@ import numpy as np
 
 from bara.allocators import ALLOCATORS
 from bara.errors import ConfigError
-from bara.experiments.config import FLOWER_APP, Config
+from bara.experiments.config import FLOWER_APP, OWN_LOOP, Config
 from bara.experiments.sections import KEPT, ClientsSection
 from bara.federations.bidding import Bidders, Strategy
 from bara.federations.costs import Distribution, PrivacyCosts, valuations
@@ -16,7 +16,7 @@ from bara.federations.synthetic import LearningCurve, SyntheticFederation
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.client_cap import ClientCap
 from bara.plugins import Registry, check_options
-from bara.protocols import Allocator, Federation, Mechanism, Requirements, requirements_of
+from bara.protocols import Allocator, Federation, Mechanism, Requirements, check_goal, requirements_of
 from bara.randomness import stream
 from bara.records import FloatArray, IntArray, money
 from bara.session import Session
@@ -43,14 +43,15 @@ def assemble(config: Config, folder: Path | None = None) -> Session:
 
 def build_allocator(config: Config) -> Allocator:
     """The allocator a configuration names."""
-    return ALLOCATORS.build(
-        config.allocator.name, config.allocator.options, clients=config.clients.count, seed=config.seed
-    )
+    own, goal = config.allocator, config.budget.goal
+    check_goal(own.label, ALLOCATORS.factory(own.name) if own.part is None else own.part, goal)
+    context = {"clients": config.clients.count, "seed": config.seed, "goal": goal}
+    return ALLOCATORS.build(own.name, own.options, own.part, **context)
 
 
 def build_mechanism(config: Config) -> Mechanism:
     """The mechanism a configuration names, with the cap a client has."""
-    mechanism = MECHANISMS.build(config.mechanism.name, config.mechanism.options)
+    mechanism = MECHANISMS.build(config.mechanism.name, config.mechanism.options, config.mechanism.part)
     cap = config.ledger.client_cap
     return mechanism if cap is None else ClientCap(mechanism, money(cap))
 
@@ -68,7 +69,10 @@ def build_federation(
     check_engine(config)
     if requirements is None:
         requirements = requirements_of(build_mechanism(config))
-    return FEDERATIONS.build(config.federation.engine, config=config, folder=folder, requirements=requirements)
+    engine, part = config.federation.engine, config.federation.part
+    if isinstance(part, Federation) and FEDERATIONS.is_made(part):
+        return part  # itself, not a copy: it may hold connections or processes
+    return FEDERATIONS.build(engine, part=part, config=config, folder=folder, requirements=requirements)
 
 
 def keeping(config: Config, folder: Path | None) -> Keeping:
@@ -78,9 +82,15 @@ def keeping(config: Config, folder: Path | None) -> Keeping:
 
 def check_engine(config: Config) -> None:
     """Refuse an engine that is not there, or that bara cannot start."""
+    if config.federation.engine == OWN_LOOP:
+        raise ConfigError(
+            "this run is played by a program of its own (bara.open_session); start that again, and it goes on where it "
+            "stopped"
+        )
     if config.federation.engine == FLOWER_APP:
-        raise ConfigError("this run belongs to a Flower app; start it with `flwr run`, which also resumes it")
-    FEDERATIONS.factory(config.federation.engine)
+        raise ConfigError("this run belongs to a Flower app; start or resume it with `flwr run`")
+    if config.federation.part is None:
+        FEDERATIONS.factory(config.federation.engine)
 
 
 def epsilons(config: Config, requirements: Requirements) -> FloatArray | None:
@@ -99,11 +109,13 @@ def costs(config: Config, requirements: Requirements) -> Distribution | PrivacyC
     return PrivacyCosts(budgets, valuations(config.clients.valuation))
 
 
-def bidders(config: Config, requirements: Requirements, samples: IntArray | None = None) -> Bidders:
-    """The clients as bidders; their data sizes where they have data."""
+def bidders(
+    config: Config, requirements: Requirements, samples: IntArray | None = None, names: tuple[str, ...] = ()
+) -> Bidders:
+    """The clients as bidders; their data sizes where they have data, their names where they have some."""
     clients = config.clients
     return Bidders(
-        clients.count,
+        names or clients.count,
         costs(config, requirements),
         config.seed,
         strategic=clients.strategic,
@@ -112,6 +124,7 @@ def bidders(config: Config, requirements: Requirements, samples: IntArray | None
         factors=_cost_factors(config, samples),
         drift=clients.drift,
         absence_rate=clients.absence_rate,
+        unit=config.purse().unit,
     )
 
 
@@ -123,7 +136,7 @@ def _cost_factors(config: Config, samples: IntArray | None) -> FloatArray | None
         return stream(config.seed, "speed").lognormal(-0.125, 0.5, config.clients.count)
     if samples is None:
         raise ConfigError(
-            "clients.cost_by is 'samples', but this federation has no data; required is an engine that has"
+            "clients.cost_by is 'samples', but this federation has no data; choose a federation.engine that has"
         )
     return np.asarray(samples / samples.mean())
 

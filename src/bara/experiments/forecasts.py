@@ -5,21 +5,31 @@ Notation: see `bara.surrogates.learning_curve`; y is the log-odds of the accurac
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
-from bara.errors import ConfigError
-from bara.experiments.comparison import Cell
+from bara.allocators.prospects import enough
+from bara.errors import ConfigError, LedgerError
 from bara.experiments.config import Config
-from bara.experiments.factory import bidders
+from bara.experiments.database_run import DatabaseRun
+from bara.experiments.factory import bidders, build_allocator
+from bara.experiments.grid import Cell
+from bara.experiments.limits import what_binds
+from bara.experiments.money_curves import fitted
 from bara.experiments.results import Result, read_result
+from bara.experiments.run_folder import RunFolder
 from bara.experiments.sections import FederationSection
+from bara.experiments.stored_results import result_of
 from bara.federations.synthetic import SyntheticFederation
+from bara.ledger.store import run_names
 from bara.protocols import Requirements
 from bara.randomness import stream
+from bara.records import MoneyOutlook
 from bara.surrogates import LearningCurveBelief, gap_left, interval
 
 ENGINE = "bara.experiments.forecasts:imagined"
@@ -48,6 +58,8 @@ class ImaginedCurve:
     phi: float
     noise: float
     noise_ratio: float
+    samples: int | None = None
+    """How many samples the run to come is measured on."""
 
     def accuracy(self, progress: float, selection: float, apart: float, noise: float) -> float:
         """What a round comes to; see `bara.federations.synthetic.Curve`."""
@@ -59,18 +71,61 @@ def imagined(config: Config, requirements: Requirements) -> SyntheticFederation:
     """The engine of a forecast; its options are the curve's."""
     absent = 1 - (1 - config.clients.failure_rate) * (1 - config.clients.late_rate)
     curve = ImaginedCurve(**config.federation.options)
-    return SyntheticFederation(bidders(config, requirements), curve, config.seed, absent, "imagined training")
+    who = bidders(config, requirements)
+    return SyntheticFederation(who, curve, config.seed, absent, "imagined training", curve.samples)
 
 
-def past_results(places: Iterable[Path]) -> list[Result]:
-    """The results of finished runs: of each folder itself, and of the runs in it."""
-    found = []
+def past_results(places: Iterable[Path | str]) -> list[Result]:
+    """What runs came to, those that have not ended as far as they are: of folders, of the runs in them, of databases.
+
+    A run of which no round is settled teaches nothing, and is left out.
+    """
+    found: list[Result] = []
     for place in places:
-        files = [path for path in (place / "result.json", *sorted(place.glob("*/result.json"))) if path.is_file()]
-        if not files:
-            raise ConfigError(f"there is no finished run in {str(place)!r}; required is a run's folder, or one of runs")
-        found += [read_result(path) for path in files]
+        before = len(found)
+        if "://" in str(place):
+            found += [result for name in run_names(str(place)) for result in _so_far(DatabaseRun(str(place), name))]
+        else:
+            below = {path.parent for name in ("config.toml", "result.json") for path in Path(place).glob(f"*/{name}")}
+            for folder in (Path(place), *sorted(below)):
+                if (folder / "result.json").is_file():
+                    found.append(read_result(folder / "result.json"))
+                elif (folder / "config.toml").is_file():
+                    found += _so_far(RunFolder.find(folder))
+        if len(found) == before:
+            raise ConfigError(f"no run with a settled round is in {str(place)!r}; give a run's folder, or one of runs")
     return found
+
+
+def _so_far(run: RunFolder | DatabaseRun) -> list[Result]:
+    with run:
+        try:
+            books = run.read_books()
+        except LedgerError:  # stopped before there were any
+            return []
+        return [result_of(books)] if books.last_round() > 0 else []
+
+
+def stated_curves(config: Config, start: float, goal: float, count: int) -> list[ImaginedCurve]:
+    """So many curves from a stated start to a stated goal, where nothing is known of the task but these two.
+
+    Args:
+        config: The experiment.
+        start: How good the initial model is.
+        goal: How good it can get with everybody and all the time there is; drawn `RUNS_APART` around it.
+        count: How many.
+    """
+    for name, value in (("--start", start), ("--goal", goal)):
+        if not 0 < value < 1:
+            raise ConfigError(f"{name} must be a fraction between 0 and 1, like 0.85; got {value:g}")
+    if goal <= start:
+        raise ConfigError(f"--goal must be above --start ({start:g}), got {goal:g}")
+    first = float(logit(start))
+    drawn = []
+    for i, curve in enumerate(curves(config, [], count)):
+        top = float(logit(goal)) + RUNS_APART * stream(config.seed, "stated goal", i).standard_normal()
+        drawn.append(replace(curve, start=start, y_max=top, gap=max(top - first, 1e-3)))
+    return drawn
 
 
 def curves(config: Config, past: Sequence[Result], count: int) -> list[ImaginedCurve]:
@@ -80,8 +135,9 @@ def curves(config: Config, past: Sequence[Result], count: int) -> list[ImaginedC
     is 1 + 1/k; that of draws from each of the k in turn is 1 - 1/k already, so that 2/k are added.
     """
     if count < 2:
-        raise ConfigError(f"{count} draws; required is at least 2, or there is no interval")
+        raise ConfigError(f"draws must be at least 2, or there is no interval, got {count}")
     beliefs = [_learned(run) for run in past] or [(LearningCurveBelief(config.clients.count, START), START)]
+    samples = next((run.samples for run in past if run.samples), config.data.evaluation_samples)
     apart = RUNS_APART * math.sqrt(2 / len(past)) if past else 0.0
     drawn = []
     for i in range(count):
@@ -89,9 +145,10 @@ def curves(config: Config, past: Sequence[Result], count: int) -> list[ImaginedC
         shape = belief.draw(stream(config.seed, "imagined curve", i), 1)
         here = float(gap_left(shape.progress, shape.s, shape.p)[0])
         level, gap, delta, selection = (float(x[0]) for x in (shape.level, shape.gap, shape.delta, shape.selection))
-        rest = (float(x[0]) for x in (shape.s, shape.p, shape.kappa, shape.phi, shape.noise, shape.noise_ratio))
+        rest = {key: float(getattr(shape, key)[0]) for key in ("s", "p", "kappa", "phi", "noise", "noise_ratio")}
         level += apart * stream(config.seed, "imagined run", i).standard_normal()
-        drawn.append(ImaginedCurve(start, level + gap * here + delta * selection, gap, delta, *rest))
+        known: dict[str, Any] = {"samples": samples, **rest}
+        drawn.append(ImaginedCurve(start, level + gap * here + delta * selection, gap, delta, **known))
     return drawn
 
 
@@ -109,13 +166,15 @@ def forecast_cells(
 ) -> list[Cell]:
     """Every allocator with every budget on every curve; the setting is the budget."""
     grid = []
+    for allocator in allocators:
+        build_allocator(config.with_allocator(allocator, config.seed))  # refused before anything is played
     for budget in budgets:
         if not budget > 0:
-            raise ConfigError(f"a budget of {budget}; required is more than zero")
-        purse = config.budget.model_copy(update={"total": budget})
+            raise ConfigError(f"a forecast's budget must be positive, got {budget}")
+        purse = config.with_total(budget).budget
         for allocator in allocators:
             for i, curve in enumerate(drawn):
-                engine = FederationSection.model_validate({"engine": ENGINE, "workers": 1, **vars(curve)})
+                engine = FederationSection.model_validate({"engine": ENGINE, "workers": 1, **_set(vars(curve))})
                 there = config.with_allocator(allocator, config.seed + i)
                 grid.append(Cell(there.model_copy(update={"budget": purse, "federation": engine}), f"{budget:g}"))
     return grid
@@ -131,6 +190,8 @@ class Outlook:
         accuracy: Low, mean and high of the final accuracy.
         rounds: Likewise of the rounds played.
         spent: Likewise of the money spent.
+        binds: What keeps it from being better, in words: the limit that most of the runs come up against.
+        reached: How often the target was reached; None without one.
     """
 
     allocator: str
@@ -138,10 +199,12 @@ class Outlook:
     accuracy: tuple[float, float, float]
     rounds: tuple[float, float, float]
     spent: tuple[float, float, float]
+    binds: str | None = None
+    reached: float | None = None
 
 
-def outlooks(results: Sequence[Result]) -> Iterator[Outlook]:
-    """The forecasts' runs, added up for each budget and allocator."""
+def outlooks(results: Sequence[Result], config: Config | None = None) -> Iterator[Outlook]:
+    """The forecasts' runs, added up for each budget and allocator; with the configuration also what binds them."""
     groups: dict[tuple[float, str], list[Result]] = {}
     for result in results:
         groups.setdefault((result.budget, result.allocator), []).append(result)
@@ -152,7 +215,24 @@ def outlooks(results: Sequence[Result]) -> Iterator[Outlook]:
             _interval([run.accuracy_final for run in runs]),
             _interval([float(run.rounds) for run in runs]),
             _interval([run.spent for run in runs]),
+            None if config is None else what_binds(runs, config),
+            None if (target := runs[0].target) is None else fmean(run.accuracy_kept >= target for run in runs),
         )
+
+
+def allocators_for(config: Config) -> list[str]:
+    """Those that are compared unless others are named: where there is a goal, the one that has goals."""
+    return ["even", "even:carry_over=true", "planner"] if config.budget.goal.name is None else ["planner"]
+
+
+def past_outlook(config: Config, past: Sequence[Result]) -> MoneyOutlook | None:
+    """What the configured budget, half of it and twice as much buy by the curve of the last past run that tells."""
+    purse = config.purse()
+    for run in reversed(past):
+        if (curve := fitted(run)) is not None:
+            prospects = curve.prospects(purse, config.seed, fresh=True).curve(run.history[0]["accuracy"])
+            return MoneyOutlook(prospects, enough(prospects, purse.total))
+    return None
 
 
 def budget_for(target: float, confidence: float, results: Sequence[Result]) -> float | None:
@@ -172,3 +252,7 @@ def budget_for(target: float, confidence: float, results: Sequence[Result]) -> f
 def _interval(values: Sequence[float]) -> tuple[float, float, float]:
     low, high = interval(values)
     return low, float(np.mean(values)), high
+
+
+def _set(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if value is not None}

@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from bara.experiments.results import Result
+from bara.experiments.results import Result, measure_of
 from bara.experiments.statistics import Estimate, stratified
 from bara.experiments.suites import baseline_of
 from bara.randomness import stream
@@ -43,6 +43,7 @@ class Frontier:
         names: What is compared: allocators, and what else was varied.
         shares: Parts of the configured budget, the smallest first.
         baseline: Whose accuracy is the goal: `even`, or the first where that was not run.
+        measure: What people read of the metric.
         full: The part of the budget that it has for that: all of it, or the largest that was tried.
     """
 
@@ -50,6 +51,7 @@ class Frontier:
         self.names = list(dict.fromkeys(result.name for result in results))
         self.shares = sorted({result.share for result in results if result.share is not None})
         self.baseline = baseline_of(results)
+        self.measure = measure_of(results)
         self.full = 1.0 if 1.0 in self.shares else self.shares[-1]
         runs: dict[str | None, dict[tuple[str, float | None], dict[int, float]]] = {}
         for one in results:

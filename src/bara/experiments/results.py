@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,14 +13,16 @@ from types import MappingProxyType
 from typing import Any
 
 from bara.errors import ConfigError, InvalidRecordError
+from bara.experiments.contributions import Contributions
+from bara.experiments.views import view
 from bara.federations.bidding import Bidders
-from bara.federations.kept_models import taken_home
+from bara.federations.metrics import metric_title
 from bara.files import read_whole, write_whole
-from bara.records import Belief, Evaluation, Purse, RoundRecord, json_money
-from bara.text import csv_text
+from bara.records import Belief, Evaluation, Purse, RoundRecord, json_money, taken_home
+from bara.text import counted, csv_text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """One finished run. Amounts are decimal numbers in the budget's unit, exact as text in what ends in `_exact`.
 
@@ -45,14 +48,21 @@ class Result:
         kept: Which model is taken home, by its validation loss: `final`, `average` or `best`.
         accuracy_kept: Its accuracy; unless given, that of the final model.
         models: How good each of them is, where there are several.
+        metric: What `accuracy_*` and `accuracy` are (`training.metric`): accuracy, or another fraction that rises.
+        contributions: What the model is better by for each client's updates, over rounds: mean, low, high, rounds
+            (`bara.experiments.contributions`); None where it was not measured.
         privacy: What privacy each client has spent (`bara.experiments.privacy_accounting`); None where none is traded.
         lying: What strategic bidding earned (see `bara.experiments.runs`), or None where nobody lies.
         setting: Which setting of a suite it was, or None outside of one.
-        variant: What was varied beside the allocator, as `memory=off`; None where nothing was.
+        varied: What was varied beside the allocator, by key (`training.memory`).
         share: Which part of the configured budget it was given, where several were tried.
+        currency: What amounts are in, by its code of ISO 4217; None for units of no currency.
+        target: The accuracy that was to be reached; None without one.
+        samples: How many samples decisions were made on; None where that is not known.
         budget_exact: The whole budget; None in results of earlier versions, as for the next two.
         spent_exact: What was paid.
         payments_exact: What each client was paid in all.
+        folder: Where the run is, if it was kept; no part of what it came to.
     """
 
     allocator: str
@@ -74,13 +84,19 @@ class Result:
     accuracy_kept: float = math.nan
     models: dict[str, dict[str, float]] = field(default_factory=dict)
     lying: dict[str, Any] | None = None
+    contributions: dict[str, dict[str, Any]] | None = None
+    metric: str = "accuracy"
     privacy: dict[str, dict[str, float]] | None = None
     setting: str | None = None
-    variant: str | None = None
+    varied: dict[str, Any] = field(default_factory=dict)
     share: float | None = None
+    currency: str | None = None
+    target: float | None = None
+    samples: int | None = None
     budget_exact: str | None = None
     spent_exact: str | None = None
     payments_exact: dict[str, str] | None = None
+    folder: Path | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         """Where nothing was selected, the final model is kept."""
@@ -88,14 +104,74 @@ class Result:
             object.__setattr__(self, "accuracy_kept", self.accuracy_final)
 
     @property
+    def variant(self) -> str | None:
+        """What was varied beside the allocator in short: `memory=off`; None where nothing was."""
+        return told(self.varied)
+
+    @property
+    def measure(self) -> str:
+        """What people read of its metric: accuracy, AUC, ..."""
+        return metric_title(self.metric)
+
+    @property
     def name(self) -> str:
         """What tables and figures of a comparison call it: the allocator, and what else was varied."""
         return self.allocator if self.variant is None else f"{self.allocator}, {self.variant}"
 
+    def to_frame(self) -> Any:
+        """A pandas frame with a line for each round."""
+        from bara.experiments.frames import frame, round_rows  # noqa: PLC0415 - which knows this module
+
+        return frame(round_rows([self]))
+
+    @property
+    def figures(self) -> list[str]:
+        """The names that `plot` takes."""
+        return [chart.name for chart in view("charts:charts_of")(self)]
+
+    def plot(self, name: str | None = None, *, columns: int = 1, ax: Any = None) -> Any:
+        """Draw a figure of the report (see `figures`), or all of them side by side.
+
+        Args:
+            name: Which; None for all.
+            columns: How many columns of a two-column page it is wide.
+            ax: Matplotlib's axes to draw the one figure into, instead of a new figure.
+        """
+        return view("drawings:plot")(self, name, columns=columns, ax=ax)
+
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        what = ", ".join([self.dataset, f"{self.name} on {self.mechanism}", f"seed {self.seed}"])
+        reached = f"{100 * self.accuracy_kept:.1f} % for {self.spent:,.2f} in {counted(self.rounds, 'round')}"
+        return f"<Result: {what}: {reached}>"
+
+    def _repr_html_(self) -> str:
+        return str(view("html:run_in_short")(self))
+
     def to_json(self, *, history: bool = True) -> dict[str, Any]:
         """A plain tree; without the rounds where they are not wanted."""
         wanted = {key: value for key, value in vars(self).items() if value is not None}
+        wanted = {key: value for key, value in wanted.items() if key != "folder" and (value or key != "varied")}
         return wanted if history else {key: value for key, value in wanted.items() if key != "history"}
+
+
+def told(varied: Mapping[str, Any]) -> str | None:
+    """What was varied, in short; None where nothing was.
+
+    >>> told({"training.memory": "off", "mechanism": "fair"})
+    'memory=off, mechanism=fair'
+    """
+    return ", ".join(f"{short_key(key)}={value}" for key, value in varied.items()) or None
+
+
+def short_key(key: str) -> str:
+    """A key in short: `memory` for `training.memory`, `mechanism` for `mechanism.name`.
+
+    >>> short_key("training.memory"), short_key("data.name")
+    ('memory', 'data')
+    """
+    section, _, last = key.rpartition(".")
+    return section.rpartition(".")[2] if last == "name" and section else last
 
 
 class Summary:
@@ -115,19 +191,28 @@ class Summary:
         self._remembered, self._age = array("q"), array("d")
         self._estimate = array("d")
         self._forecast = array("d"), array("d"), array("d")
+        self._contributions = Contributions()
         self._purse: Purse | None = None
+        self._samples: int | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it was told of any round."""
+        return self._purse is not None
 
     def tell(self, record: RoundRecord) -> None:
         """Add a settled round."""
         self._payments.update(record.payments)
         self._n.append(record.n)
         self._paid.append(record.paid)
+        self._contributions.tell(record.delivery.contributions)
         ages = record.delivery.ages
         self._remembered.append(sum(ages.values()))
         self._age.append(sum(age * count for age, count in ages.items()) / max(self._remembered[-1], 1))
         self._accuracy.append(record.evaluation.reported_accuracy)
         self._loss.append(math.nan if record.evaluation.reported_loss is None else record.evaluation.reported_loss)
         self._purse = record.purse_after
+        self._samples = record.evaluation.samples
         if record.round:  # the belief a round begins with is what the one before it taught
             self._believe(record.awarded.belief)
         if self.bidders is not None:
@@ -149,13 +234,14 @@ class Summary:
             **identity: The result's other fields.
         """
         if self._purse is None:
-            raise InvalidRecordError("a run without a round has no result")
+            raise InvalidRecordError("a run that has played no round has no result")
         self._believe(belief)
         kept = taken_home(models) if models else "final"
         return Result(
             **json_money(
                 budget=self._purse.total, spent=self._purse.spent, payments=dict(self._payments.most_common())
             ),
+            currency=self._purse.currency,
             rounds=self._purse.round - 1,
             ended=ended,
             accuracy_final=self._accuracy[-1],
@@ -163,8 +249,10 @@ class Summary:
             accuracy_last10=fmean(self._accuracy[1:][-10:] or self._accuracy),
             accuracy_best=max(self._accuracy),
             history=self._history(),
+            contributions=self._contributions.summary(),
             belief=None if belief is None else asdict(belief),
             kept=kept,
+            samples=self._samples,
             models={name: _scores(one) for name, one in models.items()},
             **identity,
         )
@@ -214,11 +302,24 @@ COLUMNS = (
 def read_result(path: Path) -> Result:
     """What a run left in that file."""
     try:
-        result = Result(**json.loads(read_whole(path)))
+        result = Result(**_of_today(json.loads(read_whole(path))))
         fmean(entry["accuracy"] for entry in (*result.history, {"accuracy": result.accuracy_final}))
     except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
-        raise ConfigError(f"{str(path)!r} holds no run's result: {error}") from None
+        raise ConfigError(f"{str(path)!r} does not hold a run's result: {error}") from None
     return result
+
+
+def _of_today(tree: dict[str, Any]) -> dict[str, Any]:
+    """What was varied was a text once."""
+    if "variant" in tree:
+        pairs = re.split(r", (?=\w+=)", tree.pop("variant"))
+        tree["varied"] = dict(pair.split("=", 1) for pair in pairs)
+    return tree
+
+
+def measure_of(results: Sequence[Result]) -> str:
+    """What people read of the metric that the results have in common, or of each."""
+    return ", ".join(dict.fromkeys(result.measure for result in results)) or "accuracy"
 
 
 def by_setting(results: Sequence[Result]) -> dict[str | None, list[Result]]:

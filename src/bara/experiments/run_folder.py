@@ -6,26 +6,34 @@ import json
 import os
 import shlex
 import tomllib
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Self, final
 
 from bara.errors import ConfigError, LedgerError, NoBooksError
-from bara.experiments.config import FLOWER_APP, Config, flat
+from bara.experiments.config import FLOWER_APP, OWN_LOOP, Config, flat
 from bara.experiments.results import Result, read_result
+from bara.experiments.whose_data import settled
 from bara.faults import point
 from bara.files import SMALL, make_folder, read_whole, write_whole
 from bara.ledger import Books, Store, Terms, read_books, stored_receipt, verify
 from bara.ledger.locks import only_process, only_session
+from bara.ledger.notifications import check_hook
 from bara.ledger.operators import check_place, continue_run
-from bara.ledger.store import check_host, whole_url
+from bara.ledger.store import check_host, run_names, whole_url
 from bara.records import money
 
 
 def command_for(verb: str, place: Path, engine: str) -> str:
     """The command, whole and exact, that runs or resumes what is there: bara's own, or a Flower app's."""
-    return "flwr run" if engine == FLOWER_APP else f"bara {verb} {shlex.quote(str(place))}"
+    others = {FLOWER_APP: "flwr run", OWN_LOOP: OWN_PROGRAM}
+    return others.get(engine) or f"bara {verb} {shlex.quote(str(place))}"
+
+
+OWN_PROGRAM = "your own program, which goes on where it stopped"
+"""What makes a run go on that `bara.open_session` opened."""
 
 
 @final
@@ -47,11 +55,12 @@ class RunFolder(contextlib.ExitStack):
     @classmethod
     def new(cls, path: Path | None, config: Config) -> Self:
         """A folder that is not there yet or is empty; None for a new one below `runs/`. Nothing is written yet."""
+        config = settled(config)
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
         path = path or Path("runs") / f"{stamp}-{config.dataset}-{config.allocator.name.rpartition(':')[2]}"
         _check_name(path, "the run's folder")
         if path.exists() and (not path.is_dir() or any(not one.name.startswith(".") for one in path.iterdir())):
-            raise ConfigError(f"{str(path)!r} is there already; required is a new or empty folder for --out")
+            raise ConfigError(f"{str(path)!r} already exists; --out must be a new or empty folder")
         terms(config)
         return cls(path, _with_whole_paths(config), is_new=True)
 
@@ -66,7 +75,7 @@ class RunFolder(contextlib.ExitStack):
     def claim_books(self) -> Books:
         """Take the run's lock and open its books, or go on with those of a run that was started; to play it."""
         if self._claimed is None:
-            self._claimed = self._start() if self._is_new else self._hold()
+            self._claimed = self._addressed(self._start() if self._is_new else self._hold())
             continue_run(self._claimed)
         return self._claimed
 
@@ -79,14 +88,17 @@ class RunFolder(contextlib.ExitStack):
         point("folder made")
         self.enter_context(only_process(self.path))
         if (self.path / "config.toml").exists():
-            raise ConfigError(f"a run is there already in {str(self.path)!r}; required is a new folder for --out")
+            raise ConfigError(f"{str(self.path)!r} already holds a run; --out must be a new folder")
+        if self.config.ledger.url is not None:  # before it could be opened: which run of that database is this folder's
+            write_whole(self.path / _OPENED, [f"{self.config.ledger.url}\n\n{self.path.resolve().name}\n"])
         write_whole(self.path / "config.toml", [self.config.to_toml()])
         point("configuration written")
         store = self._locked_store()
         if self._books(store) is not None:
             (self.path / "config.toml").unlink()
+            (self.path / _OPENED).unlink(missing_ok=True)
             raise ConfigError(
-                f"{store.place} holds a run {self.name!r} already; required is a folder of another name for --out"
+                f"{store.place} already holds a run {self.name!r}; --out must be a folder with another name"
             )
         return self._open(store)
 
@@ -97,12 +109,9 @@ class RunFolder(contextlib.ExitStack):
         books = self._books(store)
         if books is None:
             self._refuse_lost_books(store.place)
+            self._refuse_another_run(store)
             return self._open(store)
-        finding = verify(books, stored_receipt(books))
-        if not finding.ok:
-            raise LedgerError(f"the ledger of {self.path} is not whole: event {finding.wrong}: {finding.problem}")
-        _refuse_changes(self.config, Config.parse(books.opening["config"]))
-        check_place(books)
+        check_books(books, self.config, str(self.path))
         self._mark_opened(books)
         return books
 
@@ -117,19 +126,19 @@ class RunFolder(contextlib.ExitStack):
                 f"the run in {self.path} was stopped before its books were opened; `{self.resume_command}` opens them"
             ) from None
         self.callback(books.store.close)
-        return books
+        return self._addressed(books)
 
     def open_books(self) -> Books:
         """The books, for what an operator may do while the run goes on."""
         self.read_books()  # they are there, and where the operator says
         books = self._books(self._store(), needs_key=False)
         assert books is not None  # noqa: S101 - it was read a moment ago
-        return books
+        return self._addressed(books)
 
     def hold_books(self) -> Books:
         """The books, for what an operator may do only while nobody plays the run: its lock is taken."""
         self.read_books()
-        return self._hold()
+        return self._addressed(self._hold())
 
     def put_aside(self) -> Path | None:
         """Make room for a new run: one that has promised nothing moves beside its place; None where it has, and stays.
@@ -146,13 +155,13 @@ class RunFolder(contextlib.ExitStack):
             self.path.rename(place)
         return place
 
-    def finish(self, result: Result, report: str) -> dict[str, str]:
-        """Write the result and the report; returns what is where."""
+    def finish(self, result: Result, report: str) -> Result:
+        """Write the result and the report; returns the result, which then knows where they are."""
         write_whole(self.path / "report.html", [report])
         whole = json.JSONEncoder(indent=1).iterencode(result.to_json())  # a long run's need not be in memory at once
         write_whole(self.path / "result.json", chain(whole, "\n"))
         point("result written")
-        return {"report": str(self.path / "report.html"), "folder": str(self.path)}
+        return replace(result, folder=self.path)
 
     def result(self) -> Result:
         """What the run came to."""
@@ -160,9 +169,9 @@ class RunFolder(contextlib.ExitStack):
         if not path.is_file():
             raise ConfigError(
                 f"the run in {str(self.path)!r} has not ended; `bara dashboard` shows it as it is, "
-                f"`{self.resume_command}` ends it"
+                f"`{self.resume_command}` finishes it"
             )
-        return read_result(path)
+        return replace(read_result(path), folder=self.path)
 
     @property
     def command(self) -> str:
@@ -172,12 +181,24 @@ class RunFolder(contextlib.ExitStack):
     @property
     def resume_command(self) -> str:
         """What makes the run go on, once it was stopped."""
+        if handed := self.config.handed_over():
+            return f"bara.resume({str(self.path)!r}, {', '.join(f'{part}=...' for part in handed)})"
         return command_for("resume", self.path, self.config.federation.engine)
 
     @property
+    def continue_command(self) -> str:
+        """What lets the run go on, once it was paused."""
+        return self.resume_command
+
+    @property
+    def address(self) -> str:
+        """The run as one writes it after `bara ledger`."""
+        return shlex.quote(str(self.path))
+
+    @property
     def name(self) -> str:
-        """What the run is called in a database that it shares."""
-        return self.path.resolve().name
+        """What the run is called in a database that it shares; a folder that was renamed since still says it."""
+        return run_name(self.path)
 
     def _open(self, store: Store) -> Books:
         tree = self.config.model_dump(mode="json")
@@ -188,37 +209,41 @@ class RunFolder(contextlib.ExitStack):
     def _mark_opened(self, books: Books) -> None:
         """Note, before anybody is promised anything, where the books are and how they begin."""
         path, first = self.path / _OPENED, books.first_hash()
-        _, _, before = self._opened().partition("\n")
-        if before.strip() not in ("", first):
+        if self._opened_line(1) not in ("", first):
             raise LedgerError(
-                f"the books in {books.store.place} are not those that the run in {self.path} was opened with; put "
-                "those back, or say in config.toml (ledger.url) where they are"
+                f"the books in {books.store.place} are not those that the run in {self.path} was opened with; restore "
+                "those, or set ledger.url in config.toml to where they are"
             )
-        write_whole(path, [f"{books.store.place}\n{first}\n"])
+        name = [] if self.config.ledger.url is None else [books.name]
+        write_whole(path, ["".join(f"{line}\n" for line in (books.store.place, first, *name))])
 
     def _is_untouched(self) -> bool:
         try:
             books = read_books(self.path / "ledger.db")
         except NoBooksError:
-            return not self._opened()
+            return not self._opened_line(1)
         with contextlib.closing(books.store):
             return books.is_untouched()
 
-    def _opened(self) -> str:
-        """What the folder says of where its books were opened, and how they begin; nothing before that."""
-        try:
-            return read_whole(self.path / _OPENED, SMALL)
-        except FileNotFoundError:
-            return ""
-        except (OSError, ValueError) as error:
-            raise LedgerError(f"cannot read {self.path / _OPENED}: {error}") from None
+    def _opened_line(self, number: int) -> str:
+        return _opened(self.path)[number]
+
+    def _refuse_another_run(self, store: Store) -> None:
+        """In a database that others use, open no new run because of a folder that `bara run` has not made itself."""
+        if self.config.ledger.url is not None and not self._opened_line(2):
+            names = ", ".join(map(repr, run_names(self.config.ledger.url)[:10])) or "none"
+            raise ConfigError(
+                f"{store.place} holds no run {self.name!r} (it holds: {names}), and this folder was not made by `bara "
+                "run`; look at one of them with `bara ledger URL --run NAME`, or start a new run with `bara run "
+                f"{shlex.quote(str(self.path / 'config.toml'))}`"
+            )
 
     def _refuse_lost_books(self, place: str | None) -> None:
         """Without its books a run that was opened would begin anew, and pay everybody again."""
-        if opened := self._opened():
+        if self._opened_line(1):
             raise LedgerError(
-                f"the books of the run in {self.path} were opened in {opened.partition(chr(10))[0]} and are not in "
-                f"{place}; required is that they are put back, or that ledger.url in config.toml says where they are"
+                f"the books of the run in {self.path} were opened in {self._opened_line(0)} and are not in "
+                f"{place}; restore them, or set ledger.url in config.toml to where they are"
             )
 
     def _locked_store(self) -> Store:
@@ -232,6 +257,10 @@ class RunFolder(contextlib.ExitStack):
         self.callback(store.close)
         return store
 
+    def _addressed(self, books: Books) -> Books:
+        books.address = self.address
+        return books
+
     def _books(self, store: Store, *, needs_key: bool = True) -> Books | None:
         own = self.config.ledger.url is None
         return Books.find(store, None if own else self.name, terms(self.config, needs_key=needs_key))
@@ -240,8 +269,23 @@ class RunFolder(contextlib.ExitStack):
 _OPENED = ".opened"
 """The file that says that a run's books were opened, and where."""
 
-_MAY_CHANGE = {"ledger.url", "ledger.receipt", "ledger.key", "data.path", "federation.workers"}
+_MAY_CHANGE = {"ledger.url", "ledger.receipt", "ledger.key", "ledger.notify", "data.path", "federation.workers"}
 """Where things are, and how many processes train: nothing of a run's result depends on them."""
+
+
+def _opened(folder: Path) -> list[str]:
+    """Where a folder's books were opened, how they begin, what the run is called there; "" for what it does not say."""
+    try:
+        return [*read_whole(folder / _OPENED, SMALL).split("\n"), "", ""]
+    except FileNotFoundError:
+        return ["", "", ""]
+    except (OSError, ValueError) as error:
+        raise LedgerError(f"cannot read {folder / _OPENED}: {error}") from None
+
+
+def run_name(folder: Path) -> str:
+    """What a folder's run is called in a database that it shares; one that was renamed since still says it."""
+    return _opened(folder)[2] or folder.resolve().name
 
 
 def stored_config(folder: Path) -> dict[str, Any]:
@@ -257,7 +301,17 @@ def read_stored(folder: Path, url: str | None, terms: Terms | None = None) -> Bo
     if url is None:
         return read_books(folder / "ledger.db", terms=terms)
     check_host(url)
-    return read_books(url, folder.resolve().name, terms)
+    return read_books(url, run_name(folder), terms)
+
+
+def check_books(books: Books, config: Config, whose: str) -> None:
+    """Refuse to go on with books that are not whole, not at their place, or were opened with another configuration."""
+    books.check_key()
+    finding = verify(books, stored_receipt(books))
+    if not finding.ok:
+        raise LedgerError(f"the ledger of {whose} is not whole: event {finding.wrong}: {finding.problem}")
+    _refuse_changes(config, Config.parse(books.opening["config"]))
+    check_place(books)
 
 
 def _refuse_changes(now: Config, opened: Config) -> None:
@@ -266,7 +320,7 @@ def _refuse_changes(now: Config, opened: Config) -> None:
     for key in sorted(one.keys() | two.keys()):
         if key not in _MAY_CHANGE and one.get(key) != two.get(key):
             raise ConfigError(
-                f"{key} is {one.get(key)!r} in config.toml; required is the {two.get(key)!r} the run was opened with"
+                f"{key} must be the {two.get(key)!r} the run was opened with, got {one.get(key)!r} in its configuration"
                 + (" (`bara ledger DIR topup` adds to a budget)" if key == "budget.total" else "")
             )
 
@@ -280,11 +334,10 @@ def _with_whole_paths(config: Config) -> Config:
         path = Path(config.ledger.receipt).absolute()
         _check_name(path, "ledger.receipt")
         if not path.parent.is_dir():
-            raise ConfigError(f"ledger.receipt is {str(path)!r}; required is a file in a folder that is there")
+            raise ConfigError(f"ledger.receipt is {str(path)!r}, but its folder does not exist; create it")
         if path.exists():
             raise ConfigError(
-                f"ledger.receipt is {str(path)!r}, which is there already and may be another run's; required is a file "
-                "of its own"
+                f"ledger.receipt is {str(path)!r}, which already exists and may be another run's; name a new file"
             )
         changes["receipt"] = str(path)
     return config.model_copy(update={"ledger": config.ledger.model_copy(update=changes)})
@@ -295,7 +348,7 @@ def _check_name(path: Path, what: str) -> None:
     try:
         os.stat(str(path).encode())  # noqa: PTH116 - as UTF-8, which a name need not be
     except (UnicodeEncodeError, ValueError):
-        raise ConfigError(f"{what} is {str(path)!r}; required is a name in UTF-8") from None
+        raise ConfigError(f"{what} must have a name in UTF-8, got {str(path)!r}") from None
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENOTDIR):
             raise ConfigError(f"{what} is {str(path)!r}: {error.strerror}") from None
@@ -312,4 +365,16 @@ def terms(config: Config, *, needs_key: bool = True) -> Terms:
         None if ledger.approve_above is None else money(ledger.approve_above),
         None if ledger.receipt is None else Path(ledger.receipt),
         key,
+        _hook(ledger.notify) if needs_key else None,
     )
+
+
+def _hook(notify: str | None) -> str | None:
+    """Who is told what needs a person; a URL that is a secret stands in the environment."""
+    if notify is None:
+        return None
+    hook = os.environ.get(notify[1:], "") if notify.startswith("$") else notify
+    if not hook:
+        raise ConfigError(f"ledger.notify names the environment variable {notify[1:]!r}, which is not set")
+    check_hook(hook)
+    return hook

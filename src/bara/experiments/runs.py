@@ -2,19 +2,21 @@
 
 import contextlib
 import signal
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from types import FrameType
 from typing import Any, Protocol, final, runtime_checkable
 
-from bara.errors import RunStoppedError
+from bara.errors import ConfigError, InterruptionError, RunStoppedError
 from bara.experiments.config import Config
 from bara.experiments.factory import assemble
 from bara.experiments.privacy_accounting import PrivacyAccount
 from bara.experiments.results import Result, Summary
 from bara.experiments.run_folder import RunFolder
+from bara.experiments.whose_data import settled
 from bara.federations.bidding import Bidders
-from bara.protocols import Believer, Federation, requirements_of
+from bara.protocols import Believer, requirements_of
 from bara.records import Evaluation, RoundRecord, json_money
 from bara.session import Session, Step
 from bara.text import note
@@ -47,43 +49,40 @@ def run(
             played again but rebuilt.
         session: Allocator, mechanism and federation; None for those the configuration names.
     """
+    config = settled(config)
+    if folder is None and config.budget.target is not None and config.budget.otherwise == "ask":
+        raise ConfigError('budget.otherwise = "ask" needs books in which to wait for an answer: give the run a folder')
     session = session or assemble(config, None if folder is None else folder.path)
     federation, allocator = session.federation, session.allocator
     summary = Summary(_strategic(config, federation))
     account = PrivacyAccount() if requirements_of(session.mechanism).protection else None
     with _entered(federation):
         budget = config.purse() if folder is None else folder.claim_books()
-        for step in session.rounds(budget, *(one.tell for one in (summary, account) if one)):
-            for observe in observers:
-                observe(step)
+        try:
+            for step in session.rounds(budget, *(one.tell for one in (summary, account) if one)):
+                for observe in observers:
+                    observe(step)
+        except RunStoppedError as stopped:
+            stopped.so_far = summary.result(str(stopped), **config.identity()) if summary.has_begun else None
+            raise
         models = federation.finish() if isinstance(federation, Keeps) else {}
     result = summary.result(
         session.ended or "",
         allocator.belief() if isinstance(allocator, Believer) else None,
         models=models,
         privacy=None if account is None else account.spent(),
-        **_identity(config),
+        **config.identity(),
     )
     return _with_lying(config, summary, result)
 
 
-def _entered(federation: Federation) -> contextlib.AbstractContextManager[Any]:
+def _entered(federation: object) -> contextlib.AbstractContextManager[Any]:
     """A federation that holds processes ends them; the others need nothing."""
     held = isinstance(federation, contextlib.AbstractContextManager)
     return federation if held else contextlib.nullcontext()  # type: ignore[return-value]
 
 
-def _identity(config: Config) -> dict[str, object]:
-    return {
-        "allocator": config.allocator.label,
-        "mechanism": config.mechanism.label,
-        "dataset": config.dataset,
-        "seed": config.seed,
-        "clients": config.clients.count,
-    }
-
-
-def _strategic(config: Config, federation: Federation) -> Bidders | None:
+def _strategic(config: Config, federation: object) -> Bidders | None:
     """The bidders, where some of them are strategic and the federation lets us see."""
     bidders = getattr(federation, "bidders", None)
     return bidders if config.clients.strategic and isinstance(bidders, Bidders) else None
@@ -118,15 +117,18 @@ class Interruption(contextlib.AbstractContextManager["Interruption"]):
             signal.signal(signal.SIGINT, self._before)
 
     def observe(self, step: Step) -> None:
-        """Listen from the first step on, before which there is nothing to finish; stop between rounds, if asked."""
-        if self._before is None:
+        """Listen from the first step on, before which there is nothing to finish; stop between rounds, if asked.
+
+        Only a program's main thread hears Ctrl-C, and can listen.
+        """
+        if self._before is None and threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._ask)
         if self.asked and isinstance(step, RoundRecord):
-            raise RunStoppedError(f"interrupted after round {step.round}")
+            raise InterruptionError(f"interrupted after round {step.round}")
 
     def _ask(self, _signal: int, _frame: FrameType | None) -> None:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
         note("")
-        note("bara: this round is finished first; Ctrl-C again stops at once")
+        note("bara: finishing this round first; Ctrl-C again stops at once")

@@ -4,15 +4,16 @@ import os
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bara.datasets import Dataset, flip_labels, held_out, load, partition, subset
+from bara.datasets import Dataset, flip_labels, held_out
 from bara.errors import ConfigError
 from bara.experiments.config import Config
 from bara.experiments.factory import bidders, epsilons, keeping
+from bara.experiments.whose_data import division, load_data
 from bara.federations.bidding import client_names
 from bara.federations.simulator import Data, Engine, Training
 from bara.federations.simulator.conduct import Conduct, Role, cast_roles
@@ -26,21 +27,30 @@ def simulator(config: Config, requirements: Requirements, folder: Path | None = 
     """The federation that trains on this machine."""
     if config.federation.options:
         raise ConfigError(
-            f"unknown key 'federation.{next(iter(config.federation.options))}'; the simulator has workers"
+            f"unknown key 'federation.{next(iter(config.federation.options))}'; the simulator's only key is 'workers'"
         )
-    engine, sizes, roles = build_engine(config, requirements)
-    bidding = bidders(config, requirements, sizes)
-    return SimulatedFederation(engine, bidding, conduct(config, roles), _options(config, requirements, folder))
+    made = build_engine(config, requirements)
+    bidding = bidders(config, requirements, made.sizes, made.names)
+    return SimulatedFederation(
+        made.engine, bidding, conduct(config, made.roles), _options(config, requirements, folder)
+    )
 
 
-def build_engine(
-    config: Config, requirements: Requirements, workers: int | None = None
-) -> tuple[Engine, IntArray, dict[str, Role]]:
-    """What trains a configuration's clients, their data sizes, and who of them is not honest."""
+class Clients(NamedTuple):
+    """What trains a configuration's clients, their names and data sizes, and who of them is not honest."""
+
+    engine: Engine
+    names: tuple[str, ...]
+    sizes: IntArray
+    roles: dict[str, Role]
+
+
+def build_engine(config: Config, requirements: Requirements, workers: int | None = None) -> Clients:
+    """What trains a configuration's clients, and who they are."""
     clients = config.clients
-    dataset = subset(load(config.data.name, config.data.path, verify=config.data.verify), config.data.train_samples)
-    parts = partition(clients.partition, dataset.y_train, clients.count, config.seed)
-    names = client_names(clients.count)
+    dataset = load_data(config.data)
+    made = division(config, dataset)
+    parts, names = made.parts, made.names or client_names(clients.count)
     roles = cast_roles(
         names, config.seed, noisy=clients.noisy, free_riders=clients.free_riders, poisoners=clients.poisoners
     )
@@ -51,8 +61,9 @@ def build_engine(
         _data(config, dataset, labels, parts),
         seed=config.seed,
         workers=workers or _workers(config, len(labels)),
+        metric=config.training.metric,
     )
-    return engine, np.array([len(part) for part in parts], np.int64), roles
+    return Clients(engine, names, np.array([len(part) for part in parts], np.int64), roles)
 
 
 SMALL = 10_000
@@ -76,33 +87,35 @@ def _privacy(config: Config, requirements: Requirements) -> Privacy | None:
     if protection is None or budgets is None:
         return None
     if config.training.evidence:
-        raise ConfigError("training.evidence tells losses on private data; required is false with this mechanism")
+        raise ConfigError(
+            "training.evidence must be false with this mechanism, got true: it tells losses on private data"
+        )
     return Privacy(protection, tuple(budgets.tolist()))
 
 
-def _data(config: Config, dataset: Dataset, labels: NDArray[np.int64], parts: Sequence[NDArray[np.int64]]) -> Data:
+def _data(config: Config, dataset: Dataset, labels: NDArray[Any], parts: Sequence[NDArray[np.int64]]) -> Data:
     """Training data, and the held-out set as the parts that decide and that are reported."""
     held = held_out(dataset, config.data.held_out, config.seed)
     most = config.data.evaluation_samples
     sets = {"validation": (held.x_validation, held.y_validation), "test": (held.x_test, held.y_test)}
     if held.same:
         del sets["validation"]
-    cut: dict[str, tuple[NDArray[Any], NDArray[np.int64]]] = {
-        name: (x[:most], y[:most]) for name, (x, y) in sets.items()
-    }
+    cut = {name: (x[:most], y[:most]) for name, (x, y) in sets.items()}
     ends = np.cumsum([0, *(len(y) for _, y in cut.values())])
     index = {name: np.arange(first, last) for name, first, last in zip(cut, ends, ends[1:], strict=False)}
     x_held = np.concatenate([x for x, _ in cut.values()])
     y_held = np.concatenate([y for _, y in cut.values()])
-    return Data(dataset.x_train, labels, x_held, y_held, dataset.classes, index, parts)
+    return Data(dataset.x_train, labels, x_held, y_held, dataset.classes, index, parts, dataset.task)
 
 
 def _with_noise(
     config: Config, dataset: Dataset, parts: Sequence[NDArray[np.int64]], noisy: Sequence[bool]
-) -> NDArray[np.int64]:
+) -> NDArray[Any]:
     chosen = [part for part, wrong in zip(parts, noisy, strict=True) if wrong]
     if not chosen:
         return dataset.y_train
+    if dataset.task == "regression":
+        raise ConfigError("clients.noisy makes labels wrong, and this target is a number; set clients.noisy = 0")
     return flip_labels(
         dataset.y_train, np.concatenate(chosen), config.clients.label_noise, dataset.classes, config.seed
     )
@@ -122,4 +135,10 @@ def _options(config: Config, requirements: Requirements, folder: Path | None) ->
         same_held_out=config.data.held_out == "same",
         keeping=keeping(config, folder),
         checkpoint_every=config.training.checkpoint_every,
+        contributions_every=_contributions_every(config),
     )
+
+
+def _contributions_every(config: Config) -> int:
+    asked = config.training.contributions_every
+    return int(config.clients.partition.startswith("natural")) if asked is None else asked

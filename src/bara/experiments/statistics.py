@@ -15,6 +15,15 @@ class Estimate:
     margin: float | None
     count: int
 
+    def within(self, low: float, high: float) -> tuple[float, float]:
+        """Both ends of the interval, as far as there can be such values.
+
+        >>> Estimate(0.75, 0.5, 2).within(0, 1)
+        (0.25, 1)
+        """
+        margin = self.margin or 0.0
+        return max(self.mean - margin, low), min(self.mean + margin, high)
+
 
 def estimate(values: Sequence[float]) -> Estimate:
     """The mean of repeated runs.

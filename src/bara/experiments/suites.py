@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any, Self
 
 from bara.errors import UnknownNameError
-from bara.experiments.config import Config, read_toml, set_key, shipped
+from bara.experiments.config import Config, change_key, read_toml, shipped
 from bara.experiments.results import Result
 from bara.experiments.statistics import Estimate, stratified
+from bara.experiments.whose_data import settled
 from bara.plugins import nearest
 
 
@@ -31,12 +33,14 @@ class Setting:
         return self.config.clients.partition == "iid"
 
 
-def settings(suite: str, changes: Sequence[str] = (), *, only: Sequence[str] = (), full: bool = False) -> list[Setting]:
+def settings(
+    suite: str, changes: Mapping[str, Any] = MappingProxyType({}), *, only: Sequence[str] = (), full: bool = False
+) -> list[Setting]:
     """A suite's settings.
 
     Args:
         suite: Its name.
-        changes: Single keys to change in all of them (`budget.total=600`).
+        changes: Keys to change in all of them, as for `Config.load`.
         only: Which of its settings; all unless given.
         full: At full size, for larger machines: all samples of every dataset.
     """
@@ -54,9 +58,9 @@ def settings(suite: str, changes: Sequence[str] = (), *, only: Sequence[str] = (
             for key in ("train_samples", "evaluation_samples"):
                 setting["data"].pop(key, None)
     for setting in made.values():
-        for change in changes:
-            set_key(setting, change)
-    return [Setting(name, Config.parse(setting)) for name, setting in made.items()]
+        for key, value in changes.items():
+            change_key(setting, key, value)
+    return [Setting(name, settled(Config.parse(setting))) for name, setting in made.items()]
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,12 +117,14 @@ class Standings:
     Attributes:
         allocators: All that were run, each with what else was varied.
         baseline: The one that others are measured against.
+        measure: What people read of the metric.
         settings: Those that count.
     """
 
     def __init__(self, settings: Sequence[Setting], results: Sequence[Result], measure: str = "accuracy_kept") -> None:
         self.allocators = list(dict.fromkeys(result.name for result in results))
         self.baseline = baseline_of(results)
+        self.measure = ", ".join(dict.fromkeys(getattr(result, "measure", "accuracy") for result in results))
         self._final: dict[str, dict[str, Runs]] = {}
         self._last10: dict[str, dict[str, Runs]] = {}
         for result in results:

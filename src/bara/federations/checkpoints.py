@@ -98,7 +98,7 @@ def load(path: Path) -> Checkpoint:
         raise TrainingError(f"checkpoint {path} is cut short or damaged: {error}") from error
     told = about.pop("sum", None)
     if told != (_sum(arrays) if about.get("format") == 1 else _digest(about, arrays)):
-        raise TrainingError(f"checkpoint {path} is damaged, or of a format later than {FORMAT}: its sum is wrong")
+        raise TrainingError(f"checkpoint {path} is damaged, or in a format later than {FORMAT}: its checksum is wrong")
     return Checkpoint(arrays, about["round"], about["extra"], told if isinstance(told, str) else None)
 
 
@@ -175,12 +175,12 @@ class CheckpointStore:
         own = load(self._path(name))
         needs = own.extra.get("needs", None if "state" in own.arrays else {})
         if needs is None:
-            raise TrainingError(f"{name} is no checkpoint of its own")
+            raise TrainingError(f"{name} is only a piece of other checkpoints")
         if isinstance(needs, list):  # format 1 says the rounds, its own among them
             needs = dict.fromkeys(map(round_name, {*needs} - {own.round}))
         pieces = {needed: load(self._path(needed)) for needed in needs}
         if any(needs[needed] != piece.digest for needed, piece in pieces.items()):
-            raise TrainingError(f"{name} needs pieces that are not those it was saved with")
+            raise TrainingError(f"{name} needs pieces that differ from those it was saved with")
         return own, pieces
 
     def _names(self) -> set[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from bara.errors import ConfigError, InvalidBidError
 from bara.plugins import import_path, nearest, parse_call
 from bara.records import FloatArray
+from bara.text import counted
 
 _DRAWS: dict[str, tuple[int, Callable[..., FloatArray]]] = {
     "constant": (1, lambda _rng, size, value: np.full(size, value)),
@@ -51,13 +52,13 @@ class Distribution:
         if name not in _DRAWS:
             raise ConfigError(f"no distribution is named {name!r}; {nearest(name, list(_DRAWS))}")
         if len(arguments) != _DRAWS[name][0]:
-            raise ConfigError(f"{text!r} has {len(arguments)} numbers; {name} takes {_DRAWS[name][0]}")
+            raise ConfigError(f"{name} takes {counted(_DRAWS[name][0], 'number')}, got {text!r}")
         if not all(np.isfinite(arguments)) or (name == "uniform" and not 0 <= arguments[0] <= arguments[1]):
-            raise ConfigError(f"{text!r} cannot be drawn from; required are finite numbers, low before high")
+            raise ConfigError(f"a distribution must have finite numbers, and uniform 0 <= low <= high, got {text!r}")
         if name in ("lognormal", "normal") and arguments[1] < 0:
-            raise ConfigError(f"{text!r} has a negative spread; required is zero or more")
+            raise ConfigError(f"a distribution's spread must be zero or more, got {text!r}")
         if name in ("constant", "exponential") and arguments[0] <= 0:
-            raise ConfigError(f"{text!r} is no price; required is more than zero")
+            raise ConfigError(f"{name} must have a positive number, got {text!r}")
         return cls(name, arguments)
 
     def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
@@ -72,7 +73,7 @@ def valuations(name: str) -> tuple[Valuation, ...]:
     if ":" in name:
         own = import_path(name)
         if not callable(own):
-            raise ConfigError(f"clients.valuation is {name!r}, which is {own!r}; required is a function of epsilon")
+            raise ConfigError(f"clients.valuation {name!r} must be a function of epsilon, got {own!r}")
         return (own,)
     if name not in VALUATIONS:
         raise ConfigError(f"no valuation is named {name!r}; {nearest(name, [*VALUATIONS, MIXED])}")
@@ -100,7 +101,7 @@ class PrivacyCosts:
         if bad.any():
             client = int(np.argmax(bad))
             raise InvalidBidError(
-                f"client {client} has a privacy budget of {self.epsilons[client]}; required is a finite number above 0"
+                f"client {client} has a privacy budget of {self.epsilons[client]}; it must be finite and positive"
             )
         for choice in self.choices:
             _check_rises(choice)
@@ -118,6 +119,6 @@ def _check_rises(valuation: Valuation) -> None:
     values = np.array([valuation(share) for share in np.linspace(0.01, 1, 100).tolist()])
     if not (np.isfinite(values).all() and values[0] > 0 and (np.diff(values) > 0).all()):
         raise ConfigError(
-            f"the valuation {getattr(valuation, '__name__', valuation)!r} does not rise from above 0 to 1; required is "
-            "that more privacy costs more"
+            f"the valuation {getattr(valuation, '__name__', valuation)!r} must be positive and rise with epsilon from "
+            "0 to 1: giving up more privacy must cost more"
         )

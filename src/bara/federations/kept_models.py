@@ -1,14 +1,12 @@
 """Which models of a run are kept beside the last one, and which of them is taken home."""
 
 from collections import deque
-from collections.abc import Mapping
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bara.federations.checkpoints import Arrays
-from bara.records import Evaluation
 
 
 @final
@@ -56,16 +54,3 @@ class KeptModels:
         arrays = [model[name] for _, model in self._recent]
         mean: NDArray[Any] = np.stack(arrays).mean(axis=0, dtype=np.float64).astype(arrays[-1].dtype)
         return mean
-
-
-def taken_home(models: Mapping[str, Evaluation]) -> str:
-    """Which of the models is kept: the one whose loss (or else accuracy) is best on validation; the last, of equals.
-
-    Where decisions are made on the same data that are reported (the paper), nothing is selected: the last one counts.
-    """
-    final = models["final"]
-    if final.test_accuracy is None:
-        return "final"
-    if any(one.loss is None for one in models.values()):
-        return max(models, key=lambda name: models[name].accuracy)
-    return min(models, key=lambda name: models[name].loss or 0.0)

@@ -122,6 +122,18 @@ class UpdateMemory:
             step *= np.float32(self.size)
         return step
 
+    def steps_without(self) -> Iterator[tuple[str, Vector]]:
+        """For each client, the step that the last `tell` would have come to without it; none for a lone one."""
+        total = math.fsum(row.weight for row in self._rows.values())
+        for left_out in sorted(self._rows) if len(self._rows) > 1 else ():
+            rest = total - self._rows[left_out].weight
+            step = np.zeros_like(self._rows[left_out].update)
+            for client in sorted(self._rows):
+                if client != left_out and rest > 0:
+                    row = self._rows[client]
+                    step += row.update * np.float32(row.weight / rest * self.size)
+            yield left_out, step
+
     def judge(self, loss: float) -> bool:
         """Learn from the loss that the step led to; says whether to take it, or to stay where the model was."""
         if not self._extrapolated:

@@ -11,9 +11,9 @@ from typing import Any, final
 from bara.errors import TrainingError
 from bara.faults import point
 from bara.federations.checkpoints import Arrays, Checkpoint, CheckpointStore, by_round, round_name, save
-from bara.federations.kept_models import KeptModels, taken_home
+from bara.federations.kept_models import KeptModels
 from bara.federations.memory import UpdateMemory, Variant
-from bara.records import Evaluation, RoundRecord
+from bara.records import Evaluation, RoundRecord, taken_home
 
 
 @final

@@ -11,10 +11,11 @@ The loss is that of a classifier of this accuracy: -log of it.
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import Annotated, Protocol, final
 
 from bara.errors import ConfigError
 from bara.federations.bidding import Bidders
+from bara.plugins import Within, check_fields
 from bara.protocols import Capabilities
 from bara.randomness import stream
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence
@@ -23,32 +24,35 @@ from bara.surrogates import gap_left, progress, spread
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """The task: how accuracy grows with progress and suffers from selecting few. See the module's notation."""
+    """The task: how accuracy grows with progress and suffers from selecting few. See the module's notation.
 
-    a_0: float = 0.1
-    a_max: float = 0.85
-    s: float = 12.0
-    p: float = 0.8
-    kappa: float = 4.0
-    delta: float = 0.3
-    phi: float = 0.7
-    v_0: float = 1e-5
-    v_1: float = 4e-3
+    Attributes:
+        a_0: The accuracy of the initial model.
+        a_max: What it tends to when everybody takes part.
+        s: The scale of progress: at S = s the gap to `a_max` is 2^-p of what it was.
+        p: The power with which the gap closes.
+        kappa: From about how many clients on more of them add little progress.
+        delta: How much accuracy selecting few costs.
+        phi: Which part of that stays from round to round.
+        v_0: The variance of noise when everybody takes part.
+        v_1: What selecting few adds to it.
+    """
+
+    a_0: Annotated[float, Within(at_least=0, at_most=1)] = 0.1
+    a_max: Annotated[float, Within(at_least=0, at_most=1)] = 0.85
+    s: Annotated[float, Within(above=0)] = 12.0
+    p: Annotated[float, Within(above=0)] = 0.8
+    kappa: Annotated[float, Within(at_least=0)] = 4.0
+    delta: Annotated[float, Within(at_least=0)] = 0.3
+    phi: Annotated[float, Within(at_least=0, below=1)] = 0.7
+    v_0: Annotated[float, Within(at_least=0)] = 1e-5
+    v_1: Annotated[float, Within(at_least=0)] = 4e-3
 
     def __post_init__(self) -> None:
         """Refuse a curve that leaves [0, 1] or does not rise."""
-        positive = {name: getattr(self, name) for name in ("s", "p")}
-        rest = {name: getattr(self, name) for name in ("kappa", "delta", "v_0", "v_1")}
-        if not 0 <= self.a_0 <= self.a_max <= 1:
-            raise ConfigError(f"a curve from {self.a_0} to {self.a_max}; required is 0 <= a_0 <= a_max <= 1")
-        for name, value in positive.items():
-            if not value > 0:
-                raise ConfigError(f"the curve has {name} = {value}; required is more than zero")
-        for name, value in rest.items():
-            if not value >= 0:
-                raise ConfigError(f"the curve has {name} = {value}; required is zero or more")
-        if not 0 <= self.phi < 1:
-            raise ConfigError(f"the curve has phi = {self.phi}; required is at least 0 and below 1")
+        check_fields("the synthetic federation", self)
+        if self.a_0 > self.a_max:
+            raise ConfigError(f"the curve must rise: a_0 must be at most a_max, got {self.a_0} and {self.a_max}")
 
     @property
     def start(self) -> float:
@@ -100,13 +104,21 @@ class SyntheticFederation:
         seed: Noise and failures depend on nothing but (seed, round).
         failure_rate: The probability that a winner does not deliver.
         purpose: What its random numbers are for; another one's are others.
+        samples: How many samples the server measures accuracies on, all of them on the same; None where it measures
+            exactly.
     """
 
     capabilities = Capabilities(protects=True)
     """It has no data that could be told."""
 
     def __init__(
-        self, bidders: Bidders, curve: Curve, seed: int, failure_rate: float = 0.0, purpose: str = "training"
+        self,
+        bidders: Bidders,
+        curve: Curve,
+        seed: int,
+        failure_rate: float = 0.0,
+        purpose: str = "training",
+        samples: int | None = None,
     ) -> None:
         self.bidders = bidders
         self._curve = curve
@@ -116,10 +128,16 @@ class SyntheticFederation:
         self._progress = 0.0
         self._selection = 0.0
         self._accuracy = curve.start
+        self._samples = samples
+        self._off = stream(seed, f"{purpose}, measured").standard_normal() if samples else 0.0
 
     def evaluate(self) -> Evaluation:
         """The model as it is now; at first, the initial one."""
-        return Evaluation(self._accuracy, loss=-math.log(max(self._accuracy, 1e-6)))
+        if self._samples is None:
+            return Evaluation(self._accuracy, loss=_loss(self._accuracy))
+        error = self._off * math.sqrt(self._accuracy * (1 - self._accuracy) / self._samples)
+        measured = min(max(self._accuracy + error, 0.0), 1.0)
+        return Evaluation(measured, _loss(measured), self._accuracy, _loss(self._accuracy), self._samples)
 
     def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
         """What each client asks."""
@@ -143,3 +161,7 @@ class SyntheticFederation:
         self._progress += progress(n, N, c.kappa)
         self._selection = c.phi * self._selection + (1 - c.phi) * apart
         self._accuracy = c.accuracy(self._progress, self._selection, apart, noise)
+
+
+def _loss(accuracy: float) -> float:
+    return -math.log(max(accuracy, 1e-6))

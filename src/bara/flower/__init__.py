@@ -17,21 +17,23 @@ __getattr__, __dir__ = lazily(
     __name__, {**dict.fromkeys(__all__, "_bidders"), "Bid": "_bid_messages", "start": "_server"}
 )
 
-SUPPORTED = ("1.41",)
-"""The Flower releases this was tested with."""
+SUPPORTED = ("1.38.0", "1.39.0", "1.40.0", "1.41.0", "1.42.0")
+"""The Flower releases this is tested with, the oldest first (`make test-flower-versions`)."""
 
 
 def check_version(found: str | None) -> None:
     """Refuse a Flower whose messages and grids may behave otherwise.
 
-    >>> check_version("1.12.0")
+    >>> check_version("1.9.0")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    bara.errors.MissingExtraError: Flower 1.12.0 is installed; supported is 1.41: pip install 'bara-fl[flower]'
+    bara.errors.MissingExtraError: Flower 1.9.0 is installed; bara works with 1.38 to 1.42: ...
     """
-    if found is None or ".".join(found.split(".")[:2]) not in SUPPORTED:
+    minors = [release.rpartition(".")[0] for release in SUPPORTED]
+    if found is None or ".".join(found.split(".")[:2]) not in minors:
         there = "Flower is not installed" if found is None else f"Flower {found} is installed"
-        raise MissingExtraError(f"{there}; supported is {', '.join(SUPPORTED)}: pip install 'bara-fl[flower]'")
+        works = f"bara works with {minors[0]} to {minors[-1]}"
+        raise MissingExtraError(f"{there}; {works}: pip install 'bara-fl[flower]'")
 
 
 def _installed() -> str | None:

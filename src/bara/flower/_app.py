@@ -58,7 +58,7 @@ def _refuse_other(folder: Path, opened: Mapping[str, Any], now: Mapping[str, Any
         before, after = opened.get(key, ""), now.get(key, "")
         if before != "" != after:
             raise ConfigError(
-                f"the run in {str(folder)!r} was begun with {key} = {before}, and this app has {after}; set "
+                f"the run in {str(folder)!r} was begun with {key} = {before}, but this app has {after}; set "
                 "bara.folder to another folder, or start the app that began it"
             )
 

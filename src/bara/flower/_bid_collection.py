@@ -13,9 +13,10 @@ from bara.errors import ConfigError, InvalidBidError, RunStoppedError
 from bara.flower import _bid_messages as bid_messages
 from bara.flower._exchange import TOO_LATE, ask
 from bara.flower._options import ServerOptions
-from bara.flower.identity import By, Directory, client_of_key
+from bara.flower.identity import Directory
 from bara.randomness import stream
 from bara.records import MAX_MONEY, TIE, Bids
+from bara.text import counted
 
 log = logging.getLogger("flwr")
 
@@ -26,29 +27,31 @@ class Attendance:
 
     Args:
         wanted: How many it waits for.
-        by: What nodes are known by.
+        directory: What nodes are called.
     """
 
-    def __init__(self, wanted: int, by: By) -> None:
+    def __init__(self, wanted: int, directory: Directory) -> None:
         self._wanted = wanted
-        self._by = by
+        self._directory = directory
         self._shown: list[str] | None = None
 
     def show(self, nodes: Iterable[NodeInfo]) -> None:
         """Say it, if it is news and not all of them."""
-        names = sorted(client_of_key(n.public_key) if self._by == "key" else f"node {n.node_id}" for n in nodes)
+        names = sorted(map(self._directory.shown, nodes))
         if names != self._shown and len(names) < self._wanted:
-            log.info("bara: waits for %d nodes; there are: %s", self._wanted, ", ".join(names) or "none yet")
+            log.info("bara: waiting for %d nodes; connected: %s", self._wanted, ", ".join(names) or "none yet")
         self._shown = names
 
 
-def connected(grid: Grid, options: ServerOptions) -> dict[int, NodeInfo]:
+def connected(grid: Grid, options: ServerOptions, directory: Directory | None = None) -> dict[int, NodeInfo]:
     """The nodes that are there; waits for the fewest without which no round begins."""
-    begun, attendance = time.monotonic(), Attendance(options.fewest, options.known_by)
+    directory = directory or Directory(options.known_by, options.names, options.partitions)
+    begun, attendance = time.monotonic(), Attendance(options.fewest, directory)
     while len(found := list(grid.get_nodes())) < options.fewest:
         if time.monotonic() - begun >= options.patience:
             raise RunStoppedError(
-                f"{len(found)} nodes are connected after {options.patience:g} seconds; required are {options.fewest}"
+                f"at least {counted(options.fewest, 'node')} must connect within {options.patience:g} seconds, got "
+                f"{len(found)}"
             )
         attendance.show(found)
         time.sleep(min(1.0, options.patience))
@@ -62,12 +65,14 @@ class BidCollection:
     Args:
         grid: Where the nodes are.
         options: How long to wait, and for what.
+        known: Clients that stand in the books.
     """
 
-    def __init__(self, grid: Grid, options: ServerOptions) -> None:
+    def __init__(self, grid: Grid, options: ServerOptions, known: Iterable[str] = ()) -> None:
         self._grid = grid
         self._options = options
-        self._directory = Directory(options.known_by)
+        self._directory = Directory(options.known_by, options.names, options.partitions)
+        self._directory.know(known)
         self._opened: tuple[int, Bids] | None = None
 
     def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
@@ -80,24 +85,25 @@ class BidCollection:
         """The node of each client, None where it is not connected."""
         if any(self._directory.node_of(client) is None for client in clients):  # after a restart
             if self._options.known_by == "key":
-                self._directory.read(connected(self._grid, self._options).values(), {})
+                self._directory.know(clients)
+                self._directory.read(connected(self._grid, self._options, self._directory).values(), {})
             else:
                 self.bids(round)  # only the nodes know which part they hold
         return {client: self._directory.node_of(client) for client in clients}
 
     def _collect(self, round: int) -> Bids:  # noqa: A002
-        nodes, seconds = connected(self._grid, self._options), self._options.bid_seconds
+        nodes, seconds = connected(self._grid, self._options, self._directory), self._options.bid_seconds
         answers = ask(self._grid, [bid_messages.request(node, round, seconds) for node in nodes], seconds)
         most = MAX_MONEY >> max(len(nodes), 1).bit_length()
         opened: dict[int, bid_messages.Opened] = {}
         problems = dict(answers.silent)
         for node, reply in answers.told.items():
             try:
-                opened[node] = bid_messages.read(reply.content, most)
+                opened[node] = bid_messages.read(reply.content, most, self._options.unit)
             except InvalidBidError as error:
                 problems[node] = str(error)
         for node, problem in problems.items():
-            log.warning("round %d: node %d is not in the menu: %s", round, node, problem)
+            log.warning("round %d: %s is not in the menu: %s", round, self._directory.shown(nodes[node]), problem)
         self._check_turnout(round, len(nodes), problems)
         clients = self._directory.read(nodes.values(), opened)
         return self._joined(round, {client: opened[node] for client, node in clients.items() if node in opened})
@@ -107,7 +113,7 @@ class BidCollection:
         if round == 1 and nodes and len(problems) == nodes:
             usual = Counter(problems.values()).most_common(1)[0][0]
             raise ConfigError(
-                f"none of {nodes} nodes answered when asked for a bid ({usual}); client_app.py must call "
+                f"none of {counted(nodes, 'node')} sent a valid bid ({usual}); client_app.py must call "
                 "`answer_bids(app, ...)`, and bara.federation.bid-seconds must be long enough"
             )
         late = sum(reason.startswith(TOO_LATE) for reason in problems.values())

@@ -68,7 +68,7 @@ def from_environment(name: str = "BARA_PRICE") -> Bidder:
 
     def bid(_round: int, _context: Context) -> Price:
         if name not in os.environ:
-            raise ConfigError(f"the environment has no {name}; required is this client's price")
+            raise ConfigError(f"the environment variable {name} is not set; set it to this client's price")
         return os.environ[name].strip()
 
     return bid
@@ -83,7 +83,7 @@ def from_file(path: str | Path | None = None) -> Bidder:
     def bid(_round: int, context: Context) -> Price | None:
         place = path if path is not None else context.node_config.get("bid-file")
         if place is None:
-            raise ConfigError("the node configuration has no bid-file; required is the file with this client's price")
+            raise ConfigError("the node configuration has no bid-file; set it to the file with this client's price")
         try:
             return Path(str(place)).read_text().strip() or None
         except OSError as error:

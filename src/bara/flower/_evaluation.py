@@ -65,28 +65,27 @@ class Evaluator:
         if not (round or decides):
             told = self._by_clients(round, model)
         told = central if decides else told or central
-        if told is not None:
+        if told:  # an empty record says as little as none
             self._last = self._read(round, told)
         else:
             accuracy = self._last.accuracy
-            log.warning("bara: nobody evaluates the model of round %d; an accuracy of %g stands", round, accuracy)
+            log.warning("bara: nobody evaluated the model of round %d; the last accuracy, %g, stands", round, accuracy)
         return self._last
 
     def measure(self, round: int, model: ArrayRecord) -> Evaluation:  # noqa: A002
         """Any model, by the server's own function if it has one; nothing is written down."""
         told = self._function(round, model) if self._function else self._on_clients(round, model)
-        return self._last if told is None else self._read(round, told)
+        return self._read(round, told) if told else self._last
 
     def _read(self, round: int, metrics: Mapping[str, Any]) -> Evaluation:  # noqa: A002
         accuracy = self._options.accuracy
         told = {key: metrics[key] for key in (accuracy, "loss", "test-accuracy", "test-loss") if key in metrics}
         broken = {key: value for key, value in told.items() if isinstance(value, float) and not math.isfinite(value)}
         if broken:
-            raise TrainingError(f"round {round}: the model's {broken} is not finite (nobody is paid)")
+            raise TrainingError(f"round {round}: the model's metrics must be finite, got {broken}; nobody is paid")
         if accuracy not in told:
             raise ConfigError(
-                f"the evaluation tells {sorted(metrics)}; required is {accuracy!r}, from evaluate_fn or from the "
-                "clients' evaluation"
+                f"the evaluation must report {accuracy!r}, from evaluate_fn or from the clients, got {sorted(metrics)}"
             )
         reported = told.get("test-accuracy")
         return Evaluation(
@@ -94,21 +93,24 @@ class Evaluator:
             told.get("loss"),
             test_accuracy=None if reported is None else self._fraction("test-accuracy", reported),
             test_loss=told.get("test-loss"),
+            metric=None if self._options.better is None else float(told[accuracy]),
+            samples=_count(metrics.get("num-examples")),
         )
 
     def _fraction(self, name: str, value: float) -> float:
         """The metric as an accuracy: itself, or so that its log-odds are the logarithm of the metric, or minus it."""
         better = self._options.better
-        if better == "higher":
-            return max(value, 0.0) / (1.0 + max(value, 0.0))
-        if better == "lower" and value >= 0:
-            return 1.0 / (1.0 + value)
         if better is None and 0 <= value <= 1:
             return value
-        most, hint = (
-            ("at least 0", "") if better else ("in [0, 1]", "; or set bara.federation.better to lower or higher")
+        if better == "higher" or (better == "lower" and (value >= 0 or self._options.blind)):
+            odds = max(value, 0.0)
+            return odds / (1.0 + odds) if better == "higher" else 1.0 / (1.0 + odds)
+        hint = (
+            "; shift it, or use an allocator that does not look at it (even, fixed)"
+            if better
+            else "; or set bara.federation.better to lower or higher"
         )
-        raise ConfigError(f"the metric {name!r} must be {most}, got {value:g}{hint}")
+        raise ConfigError(f"the metric {name!r} must be {'at least 0' if better else 'in [0, 1]'}, got {value:g}{hint}")
 
     def _by_clients(self, round: int, model: ArrayRecord) -> Metrics:  # noqa: A002
         told = self._on_clients(round, model)
@@ -129,6 +131,11 @@ class Evaluator:
             )
         answers = ask(self._grid, messages, self._options.evaluate_seconds)
         return self._strategy.aggregate_evaluate(round, list(answers.told.values())) if messages else None
+
+
+def _count(samples: Any) -> int | None:
+    """On how many samples a model was evaluated, where the metrics tell."""
+    return int(samples) if isinstance(samples, int | float) and 1 <= samples < math.inf else None
 
 
 def note(place: dict[int, MetricRecord], round: int, metrics: Metrics, what: str) -> None:  # noqa: A002

@@ -31,10 +31,12 @@ class Answers:
     Attributes:
         told: The answer of each node that gave one.
         silent: Why there is none from the others.
+        seconds: How long each answer took.
     """
 
     told: dict[int, Message] = field(default_factory=dict)
     silent: dict[int, str] = field(default_factory=dict)
+    seconds: dict[int, float] = field(default_factory=dict)
 
 
 def ask(grid: Grid, messages: Iterable[Message], seconds: float) -> Answers:
@@ -55,6 +57,7 @@ def ask(grid: Grid, messages: Iterable[Message], seconds: float) -> Answers:
                 answers.silent[node] = _reason(reply.error)
             else:
                 answers.told[node] = reply
+                answers.seconds[node] = time.monotonic() - begun
         waited = time.monotonic() - begun
         if waited >= seconds:
             break

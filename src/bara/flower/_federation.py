@@ -6,10 +6,11 @@ works, because it is wrapped, not subclassed.
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
@@ -20,7 +21,7 @@ from bara.federations.server_state import ServerState, named, part
 from bara.flower import _strategies as strategies
 from bara.flower._bid_collection import BidCollection
 from bara.flower._evaluation import EvaluateFunction, Evaluator, note
-from bara.flower._exchange import RestrictedGrid, ask
+from bara.flower._exchange import Answers, RestrictedGrid, ask
 from bara.flower._memory import RememberedReplies
 from bara.flower._options import ServerOptions
 from bara.flower._state import Knowledge
@@ -83,6 +84,7 @@ class FlowerFederation(contextlib.ExitStack):
         self._connect = connect
         self._strategy = strategy
         self._model = model
+        self._kinds = {name: np.dtype(array.dtype).kind for name, array in model.items()}
         self._evaluate = evaluate
         self._train_config = ConfigRecord() if train_config is None else train_config
         self._evaluate_config = ConfigRecord() if evaluate_config is None else evaluate_config
@@ -90,10 +92,12 @@ class FlowerFederation(contextlib.ExitStack):
         self._options = options or ServerOptions()
         self._orders = orders
         self._last = 0  # the round the model is from
+        self._known_clients: set[str] = set()  # of earlier sessions
         self._known: Evaluation | None = None  # how good the model was when another session left it
         self.result.arrays = model
         # Durable, because what silos have trained cannot be made again.
         self._kept = ServerState(self._options.keeping, durable=True, prefix=_MODEL)
+        self._effort: dict[str, dict[str, Any]] = {}  # what this round's replies took
         self._present: tuple[int, frozenset[str]] = (0, frozenset())  # a round, and who has bid in it
         if self._kept.memory is not None:
             strategies.check_memory(strategy)
@@ -110,7 +114,7 @@ class FlowerFederation(contextlib.ExitStack):
 
     @cached_property
     def _bids(self) -> BidCollection:
-        return BidCollection(self._grid, self._options)
+        return BidCollection(self._grid, self._options, self._known_clients)
 
     @cached_property
     def _evaluation(self) -> Evaluator:
@@ -182,6 +186,7 @@ class FlowerFederation(contextlib.ExitStack):
     def replay(self, record: RoundRecord) -> None:
         """Pass a round up to the checkpoint: the models kept beside the last are kept again."""
         self._known = record.evaluation
+        self._known_clients.update(record.awarded.bids.clients, record.awarded.award.clients)
         self._kept.replay(record)
 
     def finish(self) -> dict[str, Evaluation]:
@@ -216,6 +221,8 @@ class FlowerFederation(contextlib.ExitStack):
         answers = ask(self._grid, messages.values(), self._options.train_seconds)
         void |= {clients[node]: reason for node, reason in answers.silent.items()}
         replies = {clients[node]: reply for node, reply in answers.told.items()}
+        if self._options.measured:
+            self._effort = {clients[node]: _effort(messages[node], answers, node) for node in answers.told}
         unasked = tuple(client for node, client in clients.items() if node not in messages)
         void |= dict.fromkeys(unasked, self._why_unasked(len(clients)))
         validator = UpdateValidator(
@@ -223,6 +230,7 @@ class FlowerFederation(contextlib.ExitStack):
             strategies.metric_key(self._strategy),
             same_shapes=self._options.same_shapes,
             outliers=self._options.outliers,
+            kinds=self._kinds,
         )
         updates, refused = validator.admit(dict(sorted(replies.items())))
         return updates, void | refused, unasked
@@ -274,14 +282,14 @@ class FlowerFederation(contextlib.ExitStack):
             yield
         except Exception as error:
             name = type(self._strategy).__name__
-            raise TrainingError(f"round {round}: {name} could not {what} (nobody is paid): {error}") from error
+            raise TrainingError(f"round {round}: {name} could not {what}, so nobody is paid: {error}") from error
 
     def _weigh(self, award: Award, updates: Mapping[str, Update]) -> None:
         """Put the mechanism's weights where the strategy reads its own."""
         key = strategies.weight_key(self._strategy)
         if key is None:
             raise ConfigError(
-                f"the mechanism brings aggregation weights, which {type(self._strategy).__name__} cannot honour"
+                f"the mechanism sets aggregation weights, which {type(self._strategy).__name__} cannot use"
             )
         weights = dict(zip(award.clients, award.weights or (), strict=True))
         for client, update in updates.items():
@@ -307,8 +315,22 @@ class FlowerFederation(contextlib.ExitStack):
                 refused[client] = "the loss of its model is not finite"
                 continue
             samples = update.number("num-examples")
-            found[client] = Evidence(None if samples is None else int(samples), *losses)
+            found[client] = Evidence(None if samples is None else int(samples), *losses, **self._effort.get(client, {}))
         return found, refused
+
+
+def _effort(sent: Message, answers: Answers, node: int) -> dict[str, Any]:
+    """What a reply took: time from order to reply, and traffic."""
+    return {
+        "seconds": round(answers.seconds[node], 3),
+        "bytes_sent": _size(sent),
+        "bytes_received": _size(answers.told[node]),
+    }
+
+
+def _size(message: Message) -> int:
+    records: Iterable[Any] = message.content.values()
+    return sum(record.count_bytes() for record in records)
 
 
 def _numpy(record: ArrayRecord) -> dict[str, NDArray[Any]]:

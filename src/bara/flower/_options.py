@@ -1,6 +1,7 @@
 """How a server on Flower goes about its work."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, final, get_type_hints
 
@@ -31,8 +32,13 @@ class ServerOptions:
         accuracy: The metric that decisions are made on; `loss`, `test-accuracy` and `test-loss` are read beside it.
         better: Whether that metric is better when `lower` (a loss) or `higher`, of any size; None for a fraction.
         known_by: What clients are known by.
+        names: What clients are called, by the fingerprints of their keys; others are called what they say.
+        partitions: The names of those that are known by their partition; numbered unless given.
+        measured: Write down how long each winner took and how much was sent to and fro.
+        blind: The allocator does not look at accuracy, so that a metric need not be mapped to one.
         seed: Decides, anew each round, who goes first of those who ask the same; None for the order of their names.
         keeping: What it keeps from round to round.
+        unit: The smallest amount that can be paid, in micro-units; a bid that is no multiple of it is left out.
     """
 
     bid_seconds: float = 60.0
@@ -47,27 +53,33 @@ class ServerOptions:
     accuracy: str = "accuracy"
     better: Literal["lower", "higher"] | None = None
     known_by: By = "key"
+    names: Mapping[str, str] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+    measured: bool = False
+    blind: bool = False
     seed: int | None = None
     keeping: Keeping = field(default_factory=Keeping)
+    unit: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what cannot be waited for, or compared."""
         for name in ("bid_seconds", "train_seconds", "evaluate_seconds"):
             if not 0 < getattr(self, name) < math.inf:
-                raise ConfigError(f"federation.{name} is {getattr(self, name)}; required is a finite number above 0")
+                raise ConfigError(f"federation.{name} must be finite and positive, got {getattr(self, name)}")
         if self.fewest < 1 or self.patience < 0:
             raise ConfigError(
-                f"federation.fewest is {self.fewest} and patience {self.patience}; required are at least 1 and 0"
+                "federation.fewest must be at least 1 and federation.patience at least 0, got "
+                f"{self.fewest} and {self.patience}"
             )
         if self.outliers is not None and not self.same_shapes:
             raise ConfigError(
-                "federation.same_shapes is false, and the mechanism refuses updates far from the others'; required is "
-                "true, or a mechanism that does not (fair: mechanism.outliers = 0)"
+                "federation.same_shapes must be true with a mechanism that refuses updates far from the others', got "
+                "false; or choose a mechanism that does not (fair: mechanism.outliers = 0)"
             )
         if self.keeping.memory != "off" and not self.same_shapes:
             raise ConfigError(
-                "training.memory adds updates of different rounds, which must be of one shape: federation.same_shapes "
-                'must be true with it, or training.memory = "off"'
+                "federation.same_shapes must be true with training.memory, which adds updates of different rounds, got "
+                'false; or set training.memory = "off"'
             )
 
 

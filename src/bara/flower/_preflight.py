@@ -7,16 +7,20 @@ from typing import Any
 import flwr.serverapp.strategy as flower
 from flwr.serverapp.strategy import Strategy
 
-from bara.allocators.baselines import Fixed
+from bara.allocators.baselines import Decreasing, Even, Fixed, Increasing, RandomN
 from bara.errors import ConfigError
 from bara.experiments.config import Config
 from bara.flower._options import ServerOptions
 from bara.flower._strategies import layers, least_winners
 from bara.mechanisms import MECHANISMS
 from bara.protocols import Allocator
+from bara.text import counted
 
 FEW = 3
 """So few clients that the dearest of them is many of them."""
+
+BLIND = (Even, Increasing, Decreasing, RandomN, Fixed)
+"""Allocators that do not look at accuracy."""
 
 log = logging.getLogger("flwr")
 
@@ -46,7 +50,7 @@ def check_run(strategy: Strategy, config: Config, options: ServerOptions, alloca
     trees = any(isinstance(layer, flower.FedXgbBagging | flower.FedXgbCyclic) for layer in layers(strategy))
     if trees and options.same_shapes:
         raise ConfigError(
-            f"{type(strategy).__name__} grows trees, so updates are shaped otherwise than the model: set "
+            f"{type(strategy).__name__} grows trees, so updates and model differ in shape: set "
             "bara.federation.same-shapes to false"
         )
     count, reserve = config.clients.count, _reserve(config)
@@ -55,8 +59,9 @@ def check_run(strategy: Strategy, config: Config, options: ServerOptions, alloca
         most = min(most, allocator.n)
     if (least := least_winners(strategy)) > most:
         raise ConfigError(
-            f"{type(strategy).__name__} needs at least {least} winners a round, and at most {most} of {count} clients "
-            "can win: use more clients, a larger bara.allocator.n, a reserve price (bara.mechanism.reserve)"
+            f"{type(strategy).__name__} needs at least {least} winners per round, but at most {most} of "
+            f"{counted(count, 'client')} can win: use more clients, a larger bara.allocator.n or a reserve price "
+            "(bara.mechanism.reserve)"
         )
     if reserve == "none" and count <= FEW:
         log.warning(

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from flwr.app import ArrayRecord, ConfigRecord, Context
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
-from bara.errors import ConfigError, PausedError
-from bara.experiments.config import FLOWER_APP, Config
+from bara.errors import ConfigError, PausedError, WaitingError
+from bara.experiments.config import FLOWER_APP, Config, set_key
 from bara.experiments.factory import build_allocator, build_mechanism, keeping
 from bara.experiments.run_folder import RunFolder
 from bara.experiments.runs import run
@@ -22,9 +23,9 @@ from bara.flower._bid_collection import Attendance
 from bara.flower._evaluation import EvaluateFunction
 from bara.flower._federation import FlowerFederation
 from bara.flower._options import ServerOptions, engine_options
-from bara.flower._preflight import check_run, check_strategy
+from bara.flower._preflight import BLIND, check_run, check_strategy
 from bara.flower._strategies import capabilities
-from bara.flower.identity import known_by
+from bara.flower.identity import Directory, known_by, read_names
 from bara.plugins import check_options
 from bara.protocols import Requirements, requirements_of
 from bara.records import AwardedRound, RoundRecord, decimal_money
@@ -80,11 +81,16 @@ def start(
     """
     check_strategy(strategy)
     tree = settings(context.run_config, num_rounds, timeout)
+    names = read_names(Path(str(given))) if (given := tree.pop("names", None)) else {}
     app = app_identity.describe(strategy, initial_arrays, context, grid)
-    with _folder(tree, app, grid) as folder:
+    with _folder(tree, app, Directory(known_by(grid), names), grid) as folder:
         config = folder.config
         allocator, mechanism = build_allocator(config), build_mechanism(config)
-        options = _options(config, requirements_of(mechanism), grid, folder.path)
+        options = replace(
+            _options(config, requirements_of(mechanism), grid, folder.path),
+            names=names,
+            blind=type(allocator) in BLIND,
+        )
         check_run(strategy, config, options, allocator)
         federation = FlowerFederation(
             lambda: grid,
@@ -100,12 +106,13 @@ def start(
         session = Session(allocator, mechanism, federation)
         if (ended := folder.claim_books().ended()) is not None:
             log.info(
-                "bara: the run in %s has ended before (%s): nobody is asked, here is its result", folder.path, ended
+                "bara: the run in %s has already ended (%s): nobody is asked, here is its result", folder.path, ended
             )
         try:
             result = run(config, _show, folder=folder, session=session)
         except PausedError as paused:
-            log.warning("bara: %s; the books are closed, and the same `flwr run` goes on", paused)
+            then = "then resume" if isinstance(paused, WaitingError) else "the books are closed; resume"
+            log.warning("bara: %s; %s with the same `flwr run`", paused, then)
             return federation.result
         folder.finish(result, run_report(result, config.to_toml(), folder.command))
     log.info("bara: %s; spent %s of %s", result.ended, result.spent, result.budget)
@@ -115,23 +122,28 @@ def start(
 def settings(app: Mapping[str, Any], num_rounds: int | None = None, timeout: float | None = None) -> dict[str, Any]:
     """The tree of bara's keys in an app's configuration, which Flower holds flat and hyphenated.
 
+    Flower takes only keys on its command line that the app declares: one that is declared as "" is not set, and
+    `bara.set` sets any others.
+
     >>> settings({"lr": 0.1, "bara.budget.total": 30, "bara.budget.max-rounds": 5})
     {'budget': {'total': 30, 'max_rounds': 5}, 'training': {'memory': 'off'}, 'federation': {'engine': 'flower-app'}}
     """
     tree: dict[str, Any] = {}
     for key, value in app.items():
-        if key.startswith(PREFIX):
+        if key.startswith(PREFIX) and value != "":  # which says that it is not set
             *sections, last = key.removeprefix(PREFIX).replace("-", "_").split(".")
             branch = tree
             for section in sections:
                 branch = _section(branch, section)
             branch[last] = value
+    for change in filter(None, map(str.strip, str(tree.pop("set", "")).split(";"))):
+        set_key(tree, change)
     if num_rounds is not None:
         _section(tree, "budget").setdefault("max_rounds", num_rounds)
     _section(tree, "training").setdefault("memory", "off")  # an app's own aggregation, unless it says otherwise
     federation = _section(tree, "federation")
     if federation.setdefault("engine", FLOWER_APP) != FLOWER_APP:
-        raise ConfigError("bara.federation.engine is set in a Flower app; required is none: the app is the engine")
+        raise ConfigError("bara.federation.engine must not be set in a Flower app, which is the engine itself")
     if timeout is not None:
         federation.setdefault("train_seconds", float(timeout))
     return tree
@@ -141,11 +153,11 @@ def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
     """That section of the tree; a value where keys belong is refused."""
     section = tree.setdefault(name, {})
     if not isinstance(section, dict):
-        raise ConfigError(f"bara.{name} is {section!r} in the app's configuration; required are keys below it")
+        raise ConfigError(f"bara.{name} must be a section with keys in the app's configuration, got {section!r}")
     return section
 
 
-def _folder(tree: dict[str, Any], app: AppSection, grid: Grid) -> RunFolder:
+def _folder(tree: dict[str, Any], app: AppSection, directory: Directory, grid: Grid) -> RunFolder:
     """The run that is in `bara.folder`, or a new one; a count of 0 stands for the clients that are connected."""
     given = tree.pop("folder", None)
     path = Path(str(given)) if given else None
@@ -155,7 +167,7 @@ def _folder(tree: dict[str, Any], app: AppSection, grid: Grid) -> RunFolder:
     count, patience = clients.get("count", 0), tree["federation"].get("patience", 600)
     check_options("the Flower app", {"count": count}, {"count": int}, prefix="bara.clients.")
     check_options("the Flower app", {"patience": patience}, {"patience": float}, prefix="bara.federation.")
-    clients["count"] = _gathered(grid, count, patience)
+    clients["count"] = _gathered(grid, count, patience, directory)
     config = Config.parse(tree)
     _refuse_what_the_app_decides(config)
     return RunFolder.new(path, config.model_copy(update={"app": app}))
@@ -172,20 +184,24 @@ def _found(path: Path, tree: dict[str, Any], app: AppSection) -> RunFolder | Non
     )
     changed = app_identity.differing(opened.model_dump(exclude={"run_id"}), app.model_dump(exclude={"run_id"}))
     if (others or changed) and folder.config.app and (place := folder.put_aside()) is not None:
-        log.info("bara: the run in %s had promised nothing: it is now in %s, and begins anew", path, place)
+        log.info("bara: the run in %s had promised nothing: it was moved to %s and starts afresh", path, place)
         return None
     app_identity.check_training(path, opened, app)
     if others:
-        log.warning("bara: the run in %s goes on as configured when it began; `bara ledger DIR topup` adds money", path)
+        log.warning(
+            "bara: the run in %s keeps the configuration it began with; `bara ledger DIR topup` adds money", path
+        )
     if changed and folder.config.app:
-        log.warning("bara: the run in %s goes on with an app whose %s changed since", path, " and ".join(changed))
+        log.warning(
+            "bara: the run in %s goes on with an app whose %s changed since it began", path, " and ".join(changed)
+        )
     return folder
 
 
-def _gathered(grid: Grid, count: int, patience: float) -> int:
+def _gathered(grid: Grid, count: int, patience: float, directory: Directory) -> int:
     """Wait for so many nodes, or, where the count is 0, until no more join; returns how many clients there are."""
     before, now = -1, 0
-    end, attendance = time.monotonic() + patience, Attendance(count or 2, known_by(grid))
+    end, attendance = time.monotonic() + patience, Attendance(count or 2, directory)
     while time.monotonic() < end and (now < count if count else now < 2 or now != before):
         time.sleep(0.5)
         nodes = list(grid.get_nodes())
@@ -201,8 +217,10 @@ def _options(config: Config, requirements: Requirements, grid: Grid, folder: Pat
         columns=requirements.columns,
         outliers=requirements.outliers,
         known_by=known_by(grid),
+        measured=True,
         seed=config.seed,
         keeping=keeping(config, folder),
+        unit=config.purse().unit,
     )
 
 
@@ -217,13 +235,14 @@ def _refuse_what_the_app_decides(config: Config) -> None:
     plain = ClientsSection(count=config.clients.count)
     changed += [f"clients.{key}" for key, value in config.clients if value != getattr(plain, key)]
     if changed:
-        raise ConfigError(f"bara.{changed[0]} is set, but the Flower app itself decides that")
+        raise ConfigError(f"bara.{changed[0]} must not be set: the Flower app itself decides that")
 
 
 def _show(step: AwardedRound | RoundRecord) -> None:
     if isinstance(step, RoundRecord):
+        accuracy, metric = step.evaluation.reported_accuracy, step.evaluation.metric
         log.info(
-            "bara: round %d of %d: %d of %d winners delivered, paid %s, spent %s of %s, accuracy %.4f",
+            "bara: round %d of %d: %d of %d winners delivered, paid %s, spent %s of %s, %s",
             step.round,
             step.purse_after.max_rounds,
             step.n,
@@ -231,5 +250,5 @@ def _show(step: AwardedRound | RoundRecord) -> None:
             decimal_money(step.paid),
             decimal_money(step.purse_after.spent),
             decimal_money(step.purse_after.total),
-            step.evaluation.reported_accuracy,
+            f"accuracy {accuracy:.4f}" if metric is None else f"metric {metric:g}",
         )

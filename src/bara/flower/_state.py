@@ -65,7 +65,7 @@ class Knowledge:
         if new := sorted(set(lost) - self._lost):
             self._lost |= set(new)
             log.warning(
-                "bara: a resumed run begins without %s, which cannot be saved; a strategy may say what can with "
+                "bara: %s cannot be saved, so a resumed run begins without; a strategy can save it with "
                 "state_dict and load_state_dict",
                 ", ".join(new),
             )

@@ -115,7 +115,7 @@ def capabilities(strategy: Strategy, *, protects: bool, measures: bool, repeatab
     means = "FedAvg, FedProx, FedAvgM, FedAdam, FedAdagrad, FedYogi"
     lacks = {
         "weights": f"{type(strategy).__name__} has an aggregation of its own; use a weighted mean ({means})",
-        "protection": "its clients must train so; then say `start(..., protects=True)`",
+        "protection": "if its clients train with it, say so with `start(..., protects=True)`",
         "evidence": "give `start` an evaluate_fn",
     }
     can = {"weights": weight_key(strategy) is not None, "protection": protects, "evidence": measures}

@@ -58,6 +58,8 @@ class UpdateValidator:
         weighed_by: The metric that must be a positive number, or None.
         same_shapes: Refuse arrays that are not shaped as the model's.
         outliers: Refuse updates so many robust deviations farther from the others than is usual; None for none.
+        kinds: The kinds of numbers that the arrays began as: Flower's mean of batch norm's whole counter is a fraction,
+            and clients go on counting in whole numbers.
     """
 
     def __init__(
@@ -67,8 +69,10 @@ class UpdateValidator:
         *,
         same_shapes: bool = True,
         outliers: float | None = None,
+        kinds: Mapping[str, str] | None = None,
     ) -> None:
         self._model = model
+        self._kinds = kinds or {}
         self._weighed_by = weighed_by
         self._same_shapes = same_shapes
         self._outliers = outliers
@@ -91,7 +95,7 @@ class UpdateValidator:
     def _read(self, reply: Message) -> Update | str:
         content = reply.content
         if len(content.array_records) != 1 or len(content.metric_records) != 1:
-            return "its update holds no single ArrayRecord and MetricRecord"
+            return "its update must hold exactly one ArrayRecord and one MetricRecord"
         try:
             arrays = {name: array.numpy() for name, array in next(iter(content.array_records.values())).items()}
         except (ValueError, TypeError, EOFError, OSError) as error:
@@ -100,13 +104,13 @@ class UpdateValidator:
         return self._fault(update) or update
 
     def _fault(self, update: Update) -> str:
-        if self._same_shapes and (why := _misfit(self._model, update.arrays)):
+        if self._same_shapes and (why := _misfit(self._model, update.arrays, self._kinds)):
             return why
         if not all(np.isfinite(array).all() for array in update.arrays.values() if array.dtype.kind in "fc"):
             return "its update is not finite"
         key = self._weighed_by
         if key is not None and not (update.number(key) or 0.0) > 0:
-            return f"its {key} is {update.metrics.get(key)!r}; required is a positive number"
+            return f"its {key} must be positive, got {update.metrics.get(key)!r}"
         return ""
 
     def _far(self, updates: Mapping[str, Update]) -> dict[str, str]:
@@ -119,14 +123,14 @@ class UpdateValidator:
         return {clients[i]: reason for i, reason in found.items()}
 
 
-def _misfit(model: Mapping[str, NDArray[Any]], arrays: Mapping[str, NDArray[Any]]) -> str:
+def _misfit(model: Mapping[str, NDArray[Any]], arrays: Mapping[str, NDArray[Any]], kinds: Mapping[str, str]) -> str:
     if arrays.keys() != model.keys():
         return f"its update holds {sorted(arrays)}; the model holds {sorted(model)}"[:300]
     for name, array in arrays.items():
-        if array.shape != model[name].shape or array.dtype.kind != model[name].dtype.kind:
+        if array.shape != model[name].shape or array.dtype.kind not in (model[name].dtype.kind, kinds.get(name)):
             return (
-                f"its {name} is of shape {array.shape} and type {array.dtype}; the model's is of shape "
-                f"{model[name].shape} and type {model[name].dtype}"
+                f"its {name} must have shape {model[name].shape} and type {model[name].dtype}, as the model's, got "
+                f"{array.shape} and {array.dtype}"
             )
     return ""
 

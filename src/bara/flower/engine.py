@@ -96,7 +96,7 @@ def _bid(silos: Silos, round: int, context: Context) -> Bid | None:  # noqa: A00
 def _trained(silos: Silos, message: Message, context: Context) -> RecordDict:
     orders, me = message.content.config_records["config"], int(context.node_config["partition-id"])
     if me in orders["absent"]:  # type: ignore[operator]
-        raise RuntimeError("this client fails, as clients.failure_rate and late_rate have it")
+        raise RuntimeError("this client fails, as clients.failure_rate or late_rate asks")
     number = int(orders["server-round"])  # type: ignore[arg-type]
     state = message.content.array_records["arrays"][STATE].numpy()
     updates = silos.engine.train(state, number, [me], evidence=bool(orders["evidence"]))
@@ -120,8 +120,8 @@ def simulated(config: Config, requirements: Requirements, folder: Path | None = 
     mine = make()
     if config.training.memory != "off" and mine.engine.layout.learned < mine.engine.layout.size:
         raise ConfigError(
-            "training.memory adds updates of several rounds, which batch norm's statistics are not; use the simulator, "
-            "which keeps them apart, or another training.model"
+            "training.memory adds up updates of several rounds, which does not work for batch norm's statistics; use "
+            "the simulator, which keeps them apart, or another training.model"
         )
     simulation = Simulation(client_app(make), config.clients.count, config.federation.workers)
     federation = FlowerFederation(
@@ -137,6 +137,7 @@ def simulated(config: Config, requirements: Requirements, folder: Path | None = 
             columns=requirements.columns,
             outliers=config.training.outliers or requirements.outliers,
             known_by="partition",
+            partitions=mine.bidders.clients,
             keeping=keeping(config, folder),
         ),
         capabilities=capabilities(strategy, protects=True, measures=True, repeatable=True),
@@ -152,14 +153,17 @@ def simulated(config: Config, requirements: Requirements, folder: Path | None = 
 def silos(words: str, requirements: Requirements) -> Silos:
     """The simulator's clients of a configuration in TOML, in this process."""
     config = Config.parse(tomllib.loads(words))
-    engine, sizes, roles = build_engine(config, requirements, workers=1)
+    made = build_engine(config, requirements, workers=1)
+    bidding = bidders(config, requirements, made.sizes, made.names)
     same = config.data.held_out == "same"
-    return Silos(engine, bidders(config, requirements, sizes), conduct(config, roles), same_held_out=same)
+    return Silos(made.engine, bidding, conduct(config, made.roles), same_held_out=same)
 
 
 def _refuse_what_flower_has_not(config: Config) -> None:
     """A key that would be ignored is an error, not a surprise."""
     if config.clients.strategic and config.clients.strategy.startswith("learner"):
-        raise ConfigError("clients.strategy is a learner, which the nodes on Flower are not; use the simulator")
+        raise ConfigError(
+            "clients.strategy must not be a learner on Flower, whose nodes cannot learn; use the simulator"
+        )
     if config.training.checkpoint_every != TrainingSection().checkpoint_every:
-        raise ConfigError("training.checkpoint_every is set, but the run on Flower keeps every round's model")
+        raise ConfigError("training.checkpoint_every must not be set on Flower, where every round's model is kept")

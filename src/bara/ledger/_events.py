@@ -49,9 +49,9 @@ def read_body(text: str) -> dict[str, Any]:
     try:
         body = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise LedgerError(f"an event cannot be read, see `bara ledger DIR verify`: {error}") from error
+        raise LedgerError(f"cannot read an event, see `bara ledger DIR verify`: {error}") from error
     if not isinstance(body, dict):
-        raise LedgerError(f"an event holds {text[:40]!r}; required is an object, see `bara ledger DIR verify`")
+        raise LedgerError(f"an event must hold an object, got {text[:40]!r}; see `bara ledger DIR verify`")
     return body
 
 
@@ -203,7 +203,7 @@ class Receipt:
         try:
             receipt = cls(**json.loads(read_whole(path, SMALL)))
         except (OSError, ValueError, TypeError, RecursionError) as error:
-            raise LedgerError(f"{path} is no receipt: {error}") from error
+            raise LedgerError(f"{path} is not a receipt: {error}") from error
         if not isinstance(receipt.events, int):
-            raise LedgerError(f"{path} is no receipt: its events are {receipt.events!r}; required is a number")
+            raise LedgerError(f"{path} is not a receipt: its events must be a number, got {receipt.events!r}")
         return receipt

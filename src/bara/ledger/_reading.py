@@ -22,8 +22,10 @@ from bara.records import (
     Evaluation,
     Evidence,
     IntArray,
+    MoneyOutlook,
     Offer,
     Plan,
+    Prospect,
     Purse,
     RoundRecord,
 )
@@ -48,6 +50,7 @@ class StoredRound:
         settlements: (client, paid, reason).
         redactable: What may be dropped (bids, menu) and is still there, by name.
         refused: Why an operator would not have it, where one would not: nobody trains and nobody is paid.
+        at: When it was settled, in ISO 8601; None while it is not.
     """
 
     promised: Json | None
@@ -56,6 +59,7 @@ class StoredRound:
     settlements: Sequence[tuple[str, int, str | None]]
     redactable: Mapping[str, Any]
     refused: str | None = None
+    at: str | None = None
 
 
 def bids_json(bids: Bids) -> Json:
@@ -82,19 +86,26 @@ def settlement_json(record: RoundRecord) -> Json:
     # A delivery keeps the order in which clients were named; a record that is read back must keep it too.
     order = {"delivered": list(evidence), "void": list(record.delivery.void)}
     ages = {str(age): n for age, n in record.delivery.ages.items()}
-    rare = {"ages": ages, "forgotten": record.delivery.forgotten, "blameless": record.delivery.blameless}
+    delivery = record.delivery
+    rare = {
+        "ages": ages,
+        "forgotten": delivery.forgotten,
+        "blameless": delivery.blameless,
+        "contributions": dict(delivery.contributions),
+    }
     told = {key: value for key, value in rare.items() if value}
     return {"evaluation": _sparse(vars(record.evaluation)), "evidence": evidence, **order, **told}
 
 
-def read_award(round_number: int, stored: StoredRound) -> AwardedRound:
+def read_award(round_number: int, stored: StoredRound, currency: str | None = None) -> AwardedRound:
     """The promise as it was made; bids and menu are there unless they were dropped. Refused, it recruits nobody."""
     body = stored.promised or {}
     total, max_rounds, spent = body["purse"]
+    purse = Purse(total, max_rounds, spent, round_number, currency)
     return AwardedRound(
-        Purse(total, max_rounds, spent, round_number),
+        purse,
         Offer(**body["offer"]),
-        _read_bids(stored.redactable.get("bids")),
+        _read_bids(stored.redactable.get("bids"), purse.unit),
         _read_costs(stored.redactable.get("menu")),
         Award(fell_short=body["fell_short"]) if stored.refused else _award(body, stored.promises),
         _read_belief(body["belief"]),
@@ -113,8 +124,8 @@ def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRe
     void = {client: reasons[client] for client in body["void"]}
     ages = {int(age): count for age, count in body.get("ages", {}).items()}
     forgotten, blameless = (tuple(body.get(key, ())) for key in ("forgotten", "blameless"))
-    delivery = Delivery(evaluation, delivered, void, ages, forgotten, blameless)
-    return read_award(round_number, stored).settle(delivery)
+    delivery = Delivery(evaluation, delivered, void, ages, forgotten, blameless, body.get("contributions", {}))
+    return read_award(round_number, stored, purse.currency).settle(delivery)
 
 
 def asked_prices(bids: Json | None) -> dict[str, int] | None:
@@ -135,16 +146,26 @@ def _award(body: Json, promises: Sequence[tuple[str, int]]) -> Award:
 def _read_belief(tree: Json | None) -> Belief | None:
     if tree is None:
         return None
-    plan = tree.get("plan")
+    plan, outlook = tree.get("plan"), tree.get("outlook")
     known = {key: _tuple(value) for key, value in tree.items()}
-    return Belief(**{**known, "plan": None if plan is None else Plan(**plan)})
+    return Belief(
+        **{
+            **known,
+            "plan": None if plan is None else Plan(**plan),
+            "outlook": None if outlook is None else _read_outlook(outlook),
+        }
+    )
 
 
-def _read_bids(tree: Json | None) -> Bids:
+def _read_outlook(tree: Json) -> MoneyOutlook:
+    return MoneyOutlook(**{**tree, "prospects": tuple(Prospect(**one) for one in tree["prospects"])})
+
+
+def _read_bids(tree: Json | None, unit: int) -> Bids:
     if tree is None:
         return DROPPED_BIDS
     columns = {name: np.array(values, np.float64) for name, values in tree["columns"].items()}
-    return Bids(tuple(tree["clients"]), np.array(tree["prices"], np.int64), columns)
+    return Bids(tuple(tree["clients"]), np.array(tree["prices"], np.int64), columns, unit)
 
 
 def _read_costs(costs: list[int] | None) -> IntArray:
@@ -185,6 +206,7 @@ def stored_page(connection: sa.Connection, run: int, first: int, last: int) -> l
             [(row.client, row.paid, row.reason) for row in settlements.get(number, ())],
             {row.part: json.loads(row.content) for row in redactable.get(number, ())},
             next((_refusal(kind, bodies[kind]) for kind in REFUSALS if kind in bodies), None),
+            next((event.at for event in happened if event.kind == "settled"), None),
         )
         found.append((number, stored))
     return found
@@ -229,13 +251,16 @@ def is_paused(connection: sa.Connection, run: int) -> bool:
 
 
 def waiting_round(connection: sa.Connection, run: int, approve_above: int | None) -> int | None:
-    """The round, if there is one, whose award is above the limit: nobody trains it before an operator has answered."""
-    if approve_above is None:
-        return None
+    """The round, if there is one, whose award is above the limit, or whose offer asks: nobody trains it unanswered."""
     promises, closings = schema.promises, schema.closings
     last = sa.select(sa.func.max(closings.c.round)).where(closings.c.run == run).scalar_subquery()
     query = sa.select(promises.c.round, sa.func.sum(promises.c.amount)).where(
         promises.c.run == run, promises.c.round > last
     )
     found = connection.execute(query.group_by(promises.c.round)).one_or_none()
-    return found[0] if found is not None and int(found[1]) > approve_above else None
+    if found is None:
+        return None
+    number, cost = int(found[0]), int(found[1])
+    offer = json.loads(last_of(connection, run, "awarded", round_number=number) or "{}").get("offer", {})
+    above = approve_above is not None and cost > approve_above
+    return number if above or offer.get("asks") else None

@@ -13,6 +13,7 @@ from bara.ledger._events import START, Event, Receipt, Rows, commitment
 from bara.ledger._reading import REFUSALS
 from bara.ledger.books import Books
 from bara.records import Offer
+from bara.text import counted
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ def stored_receipt(books: Books) -> Receipt | None:
         return None
     if not path.exists():
         raise LedgerError(
-            f"the receipt {path} is gone, so nobody can tell whether events are missing; put it back, or take "
-            "ledger.receipt out of config.toml"
+            f"the receipt {path} is missing, so nobody can tell whether events are, too; restore it, or remove "
+            "ledger.receipt from config.toml"
         )
     return Receipt.read(path)
 
@@ -138,6 +139,8 @@ class _Walk:
                 schema.closings, ["total", "spent_before", "paid", "spent_after"], run=run, round=event.round
             )
             return [sorted(paid), *balance]
+        if event.kind == "paid out" and event.round is not None:
+            return paid_in(self._connection, run, json.loads(event.body)["first"], event.round)
         if event.kind == "topped up":
             found = self._fetch(schema.top_ups, ["amount"], run=run, number=event.number)
             return [row[0] for row in found]
@@ -157,7 +160,7 @@ class _Walk:
         table, run = schema.redactable, self._books.chain.run
         found = self._fetch(table, ["salt", "content"], run=run, round=event.round, part=part)
         if not found and not self._may_be_dropped(event):
-            raise _Wrong(f"its {part}{_of_round(event)} are gone, which this ledger keeps")
+            raise _Wrong(f"its {part}{_of_round(event)} are missing, though this ledger keeps them")
         if found and commitment(*found[0]) != json.loads(event.body)[part]:
             raise _Wrong(f"its {part}{_of_round(event)} do not fit their digest")
 
@@ -172,10 +175,11 @@ class _Walk:
         if not self._done:
             raise _Wrong("there is no event at all")
         if self._receipt is not None and self._receipt.run != self._books.name:
-            raise _Wrong(f"the receipt is of run {self._receipt.run!r}, this is {self._books.name!r}")
+            raise _Wrong(f"the receipt is for run {self._receipt.run!r}, but this is {self._books.name!r}")
         if self._receipt is not None and self._receipt.events > self._done:
             raise _Wrong(
-                f"the receipt counts {self._receipt.events} events, the ledger has {self._done}: its tail is gone"
+                f"the receipt counts {counted(self._receipt.events, 'event')}, the ledger has {self._done}: its tail "
+                "is missing"
             )
         for name, seen in self._seen.items():
             table = schema.metadata.tables[name]
@@ -194,6 +198,15 @@ class _Walk:
             raise _Wrong("what allocator and mechanism had learned does not fit the last settlement's digest")
 
 
+def paid_in(connection: sa.Connection, run: int, first: int, last: int) -> Rows:
+    """[round, client, amount] of everybody who was paid in these rounds."""
+    table = schema.settlements
+    query = sa.select(table.c.round, table.c.client, table.c.paid).where(
+        table.c.run == run, table.c.round.between(first, last), table.c.paid > 0
+    )
+    return sorted(list(row) for row in connection.execute(query))
+
+
 class _Sums:
     """Adds up a run's money event by event: what a chain of hashes cannot show, for whoever made it anew."""
 
@@ -203,6 +216,7 @@ class _Sums:
         self._promised: dict[str, int] = {}
         self._open: int | None = None  # the round that is promised and not settled
         self._refused: int | None = None  # the round whose award an operator took back
+        self._batches, self._paid_out = 0, 0  # how many there are, and the last round that is in one
 
     def add(self, event: Event, rows: Rows) -> None:
         """Refuse an event whose amounts do not follow from those before it."""
@@ -214,17 +228,29 @@ class _Sums:
             self._promise(event, json.loads(event.body), dict(rows))
         elif event.kind == "settled":
             self._settle(event, *rows)
+        elif event.kind == "paid out":
+            self._pay_out(event, json.loads(event.body))
         elif event.kind in REFUSALS:
             if event.round != self._open:
-                raise _Wrong(f"round {event.round} is {event.kind}, but is not promised, or settled already")
+                raise _Wrong(f"round {event.round} is {event.kind}, but was not promised, or is already settled")
             self._refused = event.round
+
+    def _pay_out(self, event: Event, body: dict[str, Any]) -> None:
+        follows = body["batch"] == self._batches + 1 and body["first"] == self._paid_out + 1
+        if event.round is None or not follows or not body["first"] <= event.round <= self._round:
+            raise _Wrong(
+                f"batch {body['batch']} does not begin where the one before it ended, or pays what is not settled"
+            )
+        self._batches, self._paid_out = body["batch"], event.round
 
     def _promise(self, event: Event, body: dict[str, Any], promises: dict[str, int]) -> None:
         if event.round != self._round + 1 or self._open is not None:
-            raise _Wrong(f"round {event.round} is promised, but round {self._round} is the last that is settled")
+            raise _Wrong(f"round {event.round} is promised, but the last settled round is {self._round}")
         total, _, spent = body["purse"]
         if spent != self._spent or total > self._budget:
-            raise _Wrong(f"it begins with {spent} spent of {total}; there are {self._spent} of {self._budget}")
+            raise _Wrong(
+                f"it says that {spent} of {total} was spent before; by the events it is {self._spent} of {self._budget}"
+            )
         cost = sum(promises.values())
         if cost > min(Offer(**body["offer"]).cap(len(promises)), total - spent):
             raise _Wrong(f"round {event.round} promises {cost}, more than its offer or what is left of the budget")
@@ -235,9 +261,9 @@ class _Sums:
             raise _Wrong(f"round {event.round} is settled, but was not promised")
         paid = {client: amount for client, amount, _ in settlements}
         if paid.keys() != self._promised.keys():
-            raise _Wrong(f"round {event.round} settles with others than were promised")
+            raise _Wrong(f"round {event.round} settles with other clients than it promised")
         if any(amount not in (0, self._promised[client]) for client, amount in paid.items()):
-            raise _Wrong(f"round {event.round} pays somebody something else than was promised")
+            raise _Wrong(f"round {event.round} pays somebody another amount than it promised")
         if event.round == self._refused and any(paid.values()):
             raise _Wrong(f"round {event.round} pays somebody, though the operator took its award back")
         total, before, cost, after = balance

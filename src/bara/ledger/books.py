@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, final
 
 import sqlalchemy as sa
 
-from bara.errors import LedgerError, PausedError
+from bara.errors import LedgerError, PausedError, WaitingError
 from bara.faults import point
 from bara.ledger import _schema as schema
 from bara.ledger._events import (
@@ -39,7 +39,7 @@ from bara.ledger._reading import (
     topped_up,
 )
 from bara.ledger.store import Store, insert
-from bara.records import AwardedRound, Purse, RoundRecord, show_money
+from bara.records import AwardedRound, Purse, RoundRecord
 
 _OPENED = ("retention", "approve_above")
 """Terms that are agreed when a run is opened and stay."""
@@ -54,12 +54,14 @@ class Terms:
         approve_above: An award that costs more, in micro-units, waits for approval; None for no such step.
         receipt: Where a receipt is written after each round; None for nowhere.
         key: Makes the chain an HMAC; it is never stored.
+        notify: A command or URL that is told what needs a person; None for nobody.
     """
 
     retention: Literal["keep", "drop"] = "keep"
     approve_above: int | None = None
     receipt: Path | None = None
     key: bytes | None = None
+    notify: str | None = None
 
 
 @final
@@ -70,6 +72,8 @@ class Books:
         self.store = store
         self.name = name
         self.terms = terms
+        self.address = "DIR"
+        """What stands for the run in `bara ledger DIR ...`, as messages say it."""
         self.chain = Chain(run, name, terms.key)
         self._promised: int | None = None  # the round whose promise is known to be stored
         self._refused: Mapping[str, str] = {}  # whom an operator would not have in that round, and why
@@ -84,6 +88,7 @@ class Books:
             books = cls(store, run, name, terms)
             kept = {term: getattr(terms, term) for term in _OPENED}
             body = {"config": config, "keyed": terms.key is not None, "place": store.identity(), **kept}
+            body |= {"currency": purse.currency} if purse.currency else {}
             books.chain.append(connection, Draft("opened", None, body, [purse.total, purse.max_rounds]))
             point("opening")
         point("opened")
@@ -99,7 +104,7 @@ class Books:
             found = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.name)).all()
         chosen = [run for run in found if name is None or run.name == name]
         if len(chosen) > 1:
-            raise LedgerError(f"{store.place} holds {len(chosen)} runs; required is one's name")
+            raise LedgerError(f"{store.place} holds {len(chosen)} runs; say which one (--run): {_listed(found)}")
         if not chosen:
             return None
         books = cls(store, chosen[0].id, chosen[0].name, terms or Terms())
@@ -116,7 +121,9 @@ class Books:
         with self.store.read() as connection:
             body = last_of(connection, self.chain.run, "opened")
         if body is None:
-            raise LedgerError(f"run {self.name!r} in {self.store.place} has no opening event; see `bara ledger verify`")
+            raise LedgerError(
+                f"run {self.name!r} in {self.store.place} has no opening event; see `bara ledger DIR verify`"
+            )
         return read_body(body)
 
     @property
@@ -129,6 +136,8 @@ class Books:
         """The purse the run was opened with."""
         with self.store.read() as connection:
             row = connection.execute(sa.select(schema.runs).where(schema.runs.c.id == self.chain.run)).one()
+        with contextlib.suppress(LedgerError):  # an opening that cannot be read is for `verify` to find
+            return Purse(row.total, row.max_rounds, currency=self.opening.get("currency"))
         return Purse(row.total, row.max_rounds)
 
     def first_hash(self) -> str:
@@ -136,13 +145,27 @@ class Books:
         with self.store.read() as connection:
             return self.chain.hash_of(connection, 1) or ""
 
-    def history(self) -> Iterator[RoundRecord]:
+    def history(self, begin: int = 0) -> Iterator[RoundRecord]:
         """Every settled round, as it was. Each page is a look of its own: between two, somebody may train for hours."""
-        for first in count(0, PAGE):
+        for first in count(begin, PAGE):
             with self.store.read() as connection:
                 page = stored_page(connection, self.chain.run, first, first + PAGE - 1)
             yield from (read_record(number, one, self.purse) for number, one in page if one.settled is not None)
             if len(page) < PAGE:
+                return
+
+    def promises(
+        self, first: int = 0, last: int | None = None
+    ) -> Iterator[tuple[AwardedRound | None, RoundRecord | None]]:
+        """Each round as it was promised, also where it was taken back, and as it was settled; 0 has no promise."""
+        for start in count(first, PAGE):
+            end = start + PAGE - 1 if last is None else min(start + PAGE - 1, last)
+            with self.store.read() as connection:
+                page = stored_page(connection, self.chain.run, start, end)
+            for number, one in page:
+                made = read_award(number, replace(one, refused=None), self.purse.currency) if one.promised else None
+                yield made, None if one.settled is None else read_record(number, one, self.purse)
+            if len(page) < PAGE or end == last:
                 return
 
     def last_round(self) -> int:
@@ -162,7 +185,7 @@ class Books:
         stored = page[0][1]
         self._promised = number
         self._refused = {client: stored.refused for client, _ in stored.promises if stored.refused}
-        return read_award(number, stored)
+        return read_award(number, stored, self.purse.currency)
 
     def ended(self) -> str | None:
         """Why the run ended, once it has."""
@@ -176,15 +199,19 @@ class Books:
         query = sa.select(table.c.kind, table.c.round).where(table.c.run == self.chain.run)
         with self.store.read() as connection:
             kinds = {(kind, number) for kind, number in connection.execute(query)}
-        return kinds <= {("opened", None), ("adopted", None), ("settled", 0), ("paused", None), ("continued", None)}
+        between = {(kind, None) for kind in ("opened", "adopted", "paused", "continued", "notified")}
+        return kinds <= {("settled", 0), *between}
 
     def forgotten(self) -> list[tuple[str, int]]:
         """Whom an operator had forgotten, each with the round before which it was."""
+        return [(body["client"], body["round"]) for body in map(json.loads, self.bodies("forgotten"))]
+
+    def bodies(self, kind: str) -> list[str]:
+        """What the events of a kind say, as it is stored, in their order."""
         table = schema.events
-        query = sa.select(table.c.body).where(table.c.run == self.chain.run, table.c.kind == "forgotten")
+        query = sa.select(table.c.body).where(table.c.run == self.chain.run, table.c.kind == kind)
         with self.store.read() as connection:
-            bodies = [json.loads(body) for body in connection.scalars(query.order_by(table.c.number))]
-        return [(body["client"], body["round"]) for body in bodies]
+            return list(connection.scalars(query.order_by(table.c.number)))
 
     def memory(self, part: str) -> Any:
         """What was last stored as the knowledge of that part, or None."""
@@ -240,6 +267,11 @@ class Books:
         point("closed")
         self.write_receipt()
 
+    def note_notified(self, key: str) -> None:
+        """Write down that somebody was told of this."""
+        with self.store.write() as connection:
+            self.chain.append(connection, Draft("notified", None, {"what": key}))
+
     def before_round(self, purse: Purse) -> Purse:
         """The purse with whatever was added to it since; stops the run if an operator has paused it."""
         with self.store.read() as connection:
@@ -254,10 +286,12 @@ class Books:
         with self.store.read() as connection:
             first = next(self.chain.events(connection), None)
         rows = [self.purse.total, self.purse.max_rounds]
+        if self.chain.key is None and first is not None and self.opening.get("keyed"):
+            raise LedgerError(f"run {self.name!r} was opened with a key, but ledger.key gives none; nothing was done")
         if first is None or not self.chain.fits(first, START, rows):
             raise LedgerError(
-                f"the first event of run {self.name!r} does not fit the key at hand (ledger.key); required is the key "
-                "the run was opened with, and nothing was done"
+                f"the first event of run {self.name!r} does not fit the key at hand (ledger.key); use the key that "
+                "the run was opened with. Nothing was done"
             )
 
     def write_receipt(self) -> None:
@@ -277,8 +311,8 @@ class Books:
             known = self.chain.hash_of(connection, before.events)
         if before.run != self.name or known != before.head:
             raise LedgerError(
-                f"the receipt {path} is not of this record: a copy of the run goes on elsewhere, or events were "
-                "removed here; stop the other, or restore this record, before anything is paid twice"
+                f"the receipt {path} does not match this record: a copy of the run goes on elsewhere, or events were "
+                "removed here; stop the copy, or restore this record, before anything is paid twice"
             )
 
     def _promise(self, awarded: AwardedRound) -> None:
@@ -326,12 +360,20 @@ class Books:
 
     def _wait_for_approval(self, awarded: AwardedRound) -> None:
         most, cost, number = self.terms.approve_above, awarded.award.cost, awarded.purse.round
-        if most is None or cost <= most:
+        above = most is not None and cost > most
+        if not (above or (awarded.offer.asks and cost)):
             return
         with self.store.read() as connection:
             approved = last_of(connection, self.chain.run, "approved", round_number=number)
         if approved is None:
-            raise PausedError(
-                f"round {number} promises {show_money(cost)}, above ledger.approve_above = {show_money(most)}: it "
-                f"waits for `bara ledger DIR approve {number}` or `decline {number}`"
+            limit = f", above ledger.approve_above = {self.purse.show(most or 0)}" if above else ""
+            why = f"{awarded.offer.asks}; " if awarded.offer.asks else ""
+            raise WaitingError(
+                f"{why}round {number} promises {self.purse.show(cost)}{limit}: it waits for `bara ledger "
+                f"{self.address} approve {number}` or `decline {number}`"
             )
+
+
+def _listed(runs: Sequence[Any], most: int = 10) -> str:
+    names = [repr(run.name) for run in runs]
+    return ", ".join(names[:most] + ["..."] * (len(names) > most))

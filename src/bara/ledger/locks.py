@@ -23,10 +23,10 @@ except ModuleNotFoundError:
 
 
 @contextlib.contextmanager
-def only_process(folder: Path) -> Iterator[None]:
+def only_process(folder: Path, name: str = ".lock", what: str | None = None) -> Iterator[None]:
     """Hold the lock of a run's folder, or refuse. A dead process holds nothing, so no lock is ever stale."""
     try:
-        file = (folder / ".lock").open("a+")
+        file = (folder / name).open("a+")
     except OSError as error:
         raise LedgerError(f"cannot write to {folder}: {error.strerror}") from error
     with file:
@@ -35,8 +35,8 @@ def only_process(folder: Path) -> Iterator[None]:
         except OSError as error:
             file.seek(0)
             raise LedgerError(
-                f"the run in {folder} is being run by process {file.read().strip() or 'another'}; required is that "
-                "it ends first"
+                f"{what or f'the run in {folder}'} is being run by process {file.read().strip() or 'another'}; stop "
+                "it, or wait until it ends"
             ) from error
         file.truncate(0)
         file.write(str(os.getpid()))
@@ -52,14 +52,14 @@ def _take(file: IO[str]) -> None:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def is_held(folder: Path) -> bool | None:
+def is_held(folder: Path, name: str = ".lock") -> bool | None:
     """Whether a process has the run of that folder; None where no lock was ever taken, or none can be looked at.
 
     Only other processes may ask: the system never refuses a lock to its own holder, and the holder loses it when it
     closes the file.
     """
     try:
-        with open(os.open(folder / ".lock", os.O_RDONLY | os.O_NONBLOCK)) as file:  # noqa: PTH123 - no pipe is waited for
+        with open(os.open(folder / name, os.O_RDONLY | os.O_NONBLOCK)) as file:  # noqa: PTH123 - no pipe is waited for
             fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -74,9 +74,59 @@ def only_session(store: Store, run: str) -> Iterator[None]:
     if store.engine.dialect.name != "postgresql":
         yield
         return
-    number = int.from_bytes(hashlib.sha256(run.encode()).digest()[:8], signed=True)
     with store.engine.connect() as connection:
-        if not connection.scalar(sa.select(sa.func.pg_try_advisory_lock(number))):
-            raise LedgerError(f"run {run!r} in {store.place} is being run by another process; required is that it ends")
+        if not connection.scalar(sa.select(sa.func.pg_try_advisory_lock(_number(run)))):
+            raise LedgerError(
+                f"run {run!r} in {store.place} is being run by another process; stop it, or wait until it ends"
+            )
         connection.commit()
-        yield
+        try:
+            yield
+        finally:
+            connection.invalidate()  # the lock is the connection's: back in the pool, it would keep it
+
+
+_MINE: set[Path] = set()
+"""Files by which this process holds runs."""
+
+
+@contextlib.contextmanager
+def only_player(store: Store, run: str) -> Iterator[None]:
+    """Hold a run that has no folder: by the server, or by a file beside its SQLite database."""
+    path = _beside(store, run)
+    if path is None:
+        with only_session(store, run):
+            yield
+        return
+    if path in _MINE:  # the system refuses no lock to the process that has it
+        raise LedgerError(f"run {run!r} is already being run by this process; let it end first")
+    with only_process(path.parent, path.name, f"run {run!r}"):
+        _MINE.add(path)
+        try:
+            yield
+        finally:
+            _MINE.discard(path)
+
+
+def is_played(store: Store, run: str) -> bool | None:
+    """Whether a process plays a run that has no folder; None where that cannot be known."""
+    path = _beside(store, run)
+    if path is not None:
+        return is_held(path.parent, path.name)
+    high, low = divmod(_number(run) % 2**64, 2**32)
+    query = sa.text(
+        "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = :high AND objid = :low)"
+    )
+    with store.read() as connection:
+        return bool(connection.scalar(query, {"high": high, "low": low}))
+
+
+def _beside(store: Store, run: str) -> Path | None:
+    if store.engine.dialect.name != "sqlite":
+        return None
+    path = Path(store.place or "").absolute()
+    return path.with_name(f".{path.name}.{hashlib.sha256(run.encode()).hexdigest()[:16]}.lock")
+
+
+def _number(run: str) -> int:
+    return int.from_bytes(hashlib.sha256(run.encode()).digest()[:8], signed=True)

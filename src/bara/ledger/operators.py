@@ -13,35 +13,41 @@ from bara.ledger._events import Draft
 from bara.ledger._reading import ANSWERS, REFUSALS, is_paused, last_of, topped_up, waiting_round
 from bara.ledger.books import Books
 from bara.ledger.store import insert
-from bara.records import MAX_MONEY, show_money
+from bara.records import MAX_MONEY
 from bara.text import UNSTORABLE
 
 
 def top_up(books: Books, amount: int) -> None:
     """Add to the budget; the next round's offer is made with it."""
-    if amount <= 0:
-        raise LedgerError(f"a top-up of {show_money(amount)}; required is more than zero")
-    with _writing(books) as connection:
+    if amount <= 0 or amount % books.purse.unit:
+        raise LedgerError(
+            f"a top-up must be positive and a whole multiple of {books.purse.show(books.purse.unit)}, got "
+            f"{books.purse.show(amount)}"
+        )
+    with writing(books) as connection:
         _refuse_ended(books, connection, "topped up")
         most = MAX_MONEY - books.purse.total - topped_up(connection, books.chain.run)
         if amount > most:
-            raise LedgerError(f"a top-up of {show_money(amount)}; required is at most {show_money(most)}")
+            raise LedgerError(f"a top-up must be at most {books.purse.show(most)}, got {books.purse.show(amount)}")
         number = books.chain.append(connection, Draft("topped up", rows=[amount]))
         insert(connection, schema.top_ups, [(books.chain.run, number, amount)])
 
 
 def pause(books: Books) -> None:
     """Stop the run before its next round."""
-    with _writing(books) as connection:
+    with writing(books) as connection:
         _refuse_ended(books, connection, "paused")
         if is_paused(connection, books.chain.run):
-            raise LedgerError(f"run {books.name!r} is paused already; `bara resume` continues it")
+            raise LedgerError(f"run {books.name!r} is already paused; `bara resume` continues it")
         books.chain.append(connection, Draft("paused"))
 
 
 def continue_run(books: Books) -> None:
     """Let a paused run go on; nothing happens to one that is not paused."""
-    with _writing(books) as connection:
+    with books.store.read() as connection:
+        if not is_paused(connection, books.chain.run):
+            return
+    with writing(books) as connection:
         if is_paused(connection, books.chain.run):
             books.chain.append(connection, Draft("continued"))
 
@@ -56,8 +62,18 @@ def check_place(books: Books) -> None:
             books.chain.append(connection, Draft("adopted", None, {"place": books.store.identity()}))
     elif place != books.store.identity():
         raise LedgerError(
-            f"run {books.name!r} belongs to {place}, and this is {books.store.identity()}: a copy, a moved folder or "
-            "a restored backup; where it alone is to go on, say `bara ledger DIR adopt`"
+            f"run {books.name!r} belongs to {place}, but this is {books.store.identity()}: a copy, a moved folder or "
+            f"a restored backup; if the run is to go on here and nowhere else, use `bara ledger {books.address} adopt`"
+        )
+
+
+def require_place(books: Books) -> None:
+    """Refuse what may be done in one place only, also after the run has ended: a copy would do it again."""
+    place = _place(books)
+    if place not in {None, books.store.identity()}:
+        raise LedgerError(
+            f"run {books.name!r} belongs to {place}, and this is {books.store.identity()}: a copy or a restored backup"
+            f"; where it alone is to be paid out, say `bara ledger {books.address} adopt`"
         )
 
 
@@ -70,7 +86,7 @@ def _place(books: Books) -> str | None:
 
 def adopt(books: Books) -> None:
     """Let the run go on here and nowhere else: after a move, or from a copy whose original will never go on."""
-    with _writing(books) as connection:
+    with writing(books) as connection:
         books.chain.append(connection, Draft("adopted", None, {"place": books.store.identity()}))
 
 
@@ -91,13 +107,15 @@ def void(books: Books, round_number: int, reason: str) -> None:
     may play the run meanwhile (`RunFolder.hold_books`).
     """
     if not reason.strip() or UNSTORABLE.search(reason):
-        raise LedgerError(f"round {round_number} is to be void for {reason!r}; required is a reason for the record")
-    with _writing(books) as connection:
+        raise LedgerError(f"--reason must say for the record why round {round_number} is void, got {reason!r}")
+    with writing(books) as connection:
         run = books.chain.run
         known = last_of(connection, run, "awarded", "settled", *REFUSALS, column="kind", round_number=round_number)
         if known != "awarded":
-            state = "not promised" if known is None else f"{known} already"
-            raise LedgerError(f"round {round_number} is {state}; required is an award that is stored and not settled")
+            state = "not promised" if known is None else f"already {known}"
+            raise LedgerError(
+                f"round {round_number} is {state}; only an award that is stored and not settled can be void"
+            )
         books.chain.append(connection, Draft("voided", round_number, {"reason": reason.strip()}))
 
 
@@ -106,33 +124,33 @@ def forget(books: Books, client: str) -> None:
 
     Nobody may play the run meanwhile (`RunFolder.hold_books`).
     """
-    with _writing(books) as connection:
+    with writing(books) as connection:
         _refuse_ended(books, connection, "made to forget anybody")
         table = schema.settlements
         paid = sa.select(table.c.round).where(
             table.c.run == books.chain.run, table.c.client == client, table.c.paid > 0
         )
         if connection.scalar(paid.limit(1)) is None:
-            raise LedgerError(f"client {client!r} was never paid in run {books.name!r}: nothing is remembered of it")
+            raise LedgerError(f"client {client!r} was never paid in run {books.name!r}, so nothing is remembered of it")
         body = {"client": client, "round": books.last_round() + 1}
         books.chain.append(connection, Draft("forgotten", None, body))
 
 
 def _answer(books: Books, round_number: int, answer: Literal["approved", "declined"]) -> None:
-    with _writing(books) as connection:
+    with writing(books) as connection:
         if waiting_round(connection, books.chain.run, books.terms.approve_above) != round_number:
             raise LedgerError(
-                f"round {round_number} waits for no approval; required is an award above ledger.approve_above that is "
-                "not settled"
+                f"round {round_number} does not wait for approval; only an award does that is not settled and is "
+                "either above ledger.approve_above or asked for by the allocator"
             )
         given = last_of(connection, books.chain.run, *ANSWERS, column="kind", round_number=round_number)
         if given is not None:
-            raise LedgerError(f"round {round_number} is {given} already")
+            raise LedgerError(f"round {round_number} is already {given}")
         books.chain.append(connection, Draft(answer, round_number))
 
 
 @contextlib.contextmanager
-def _writing(books: Books) -> Iterator[sa.Connection]:
+def writing(books: Books) -> Iterator[sa.Connection]:
     """One commit by an operator, who may have mistyped the key, and a receipt for it where the run belongs."""
     books.check_key()
     books.check_receipt()

@@ -52,6 +52,7 @@ class ClosedRound:
     void: tuple[str, ...]
     accuracy: float
     loss: float | None
+    contributions: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,7 @@ def _closed(row: Any) -> ClosedRound:
         tuple(body["void"]),
         evaluation.get("test_accuracy", evaluation["accuracy"]),
         evaluation.get("test_loss", evaluation.get("loss")),
+        {str(client): float(value) for client, value in body.get("contributions", {}).items()},
     )
 
 
@@ -242,7 +244,7 @@ def read_books(place: Path | str, run: str | None = None, terms: Terms | None = 
         version = store.version()
         if version not in (None, HEAD) and store.engine.dialect.name != "sqlite":
             raise LedgerError(
-                f"the ledger {store.place} is of schema {version}; required is {HEAD}, to which `bara resume` brings it"
+                f"the ledger {store.place} has schema {version}, expected {HEAD}; `bara resume` upgrades it"
             )
         books = None if version is None else Books.find(store, run, terms)
         if books is None:

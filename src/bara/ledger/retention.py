@@ -22,8 +22,8 @@ class Dropped:
 
     def _refuse(self, *_: Any) -> Never:
         raise LedgerError(
-            f"the {self._what} of this round are dropped (ledger.retention is 'drop'); an allocator or mechanism that "
-            "learns from them needs memory() and restore(), or a ledger that keeps them"
+            f"the {self._what} of this round were dropped (ledger.retention is 'drop'); an allocator or mechanism that "
+            "learns from them needs memory() and restore(), or ledger.retention = 'keep'"
         )
 
     __getitem__ = __len__ = __iter__ = __array__ = _refuse
@@ -37,6 +37,11 @@ class Dropped:
 
 DROPPED_BIDS = cast("Bids", Dropped("bids"))
 DROPPED_COSTS = cast("IntArray", Dropped("menu's costs"))
+
+
+def is_dropped(what: object) -> bool:
+    """Whether bids or a menu are gone."""
+    return isinstance(what, Dropped)
 
 
 def strip(record: RoundRecord) -> RoundRecord:

@@ -7,7 +7,7 @@ from typing import Any
 from bara.errors import ConfigError, LedgerError, MissingExtraError
 from bara.ledger._events import canonical
 from bara.ledger.books import Books
-from bara.ledger.statements import own_statement
+from bara.ledger.statements import Period, own_statement
 
 try:
     from cryptography.exceptions import InvalidSignature
@@ -21,14 +21,16 @@ def public_key(books: Books) -> str:
     return _signer(books).public_key().public_bytes_raw().hex()
 
 
-def client_receipt(books: Books, client: str) -> dict[str, Any]:
+def client_receipt(books: Books, client: str, period: Period | None = None) -> dict[str, Any]:
     """One client's own statement, the ledger's head, and a signature over both. Amounts are micro-units."""
     with books.store.read():
-        (total, own), head = own_statement(books, client), books.receipt()
+        (total, own), head = own_statement(books, client, period), books.receipt()
     rounds = [
         {"round": line.round, "promised": line.promised, "paid": line.paid, "reason": line.reason} for line in own
     ]
     words = {**asdict(head), "client": client, "paid": total.paid, "rounds": rounds}
+    words |= {"currency": books.purse.currency} if books.purse.currency else {}
+    words |= {name: day for name, day in vars(period or Period()).items() if day}
     signature = _signer(books).sign(canonical(words).encode()).hex()
     return {**words, "public_key": public_key(books), "signature": signature}
 
@@ -45,13 +47,15 @@ def check_client_receipt(receipt: dict[str, Any], key: str, paid: int | None = N
             bytes.fromhex(receipt["signature"]), canonical(words).encode()
         )
     except InvalidSignature as error:
-        raise LedgerError("the receipt's signature does not fit it and this public key") from error
+        raise LedgerError("the receipt's signature does not match the receipt and this public key") from error
     except (AttributeError, KeyError, ValueError, TypeError) as error:
-        raise LedgerError(f"this is no signed receipt or no public key: {error}") from error
+        raise LedgerError(f"this is not a signed receipt, or not a public key: {error}") from error
     if words["paid"] != sum(line["paid"] or 0 for line in words["rounds"]):
         raise LedgerError("the receipt's rounds do not add up to what it says was paid")
     if paid is not None and words["paid"] != paid:
-        raise LedgerError(f"the receipt says {words['paid']} micro-units were paid, the client's record says {paid}")
+        raise LedgerError(
+            f"the receipt says that {words['paid']} micro-units were paid, but the client's record says {paid}"
+        )
 
 
 def _signer(books: Books) -> Ed25519PrivateKey:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import chain
 from typing import Any
 
@@ -40,6 +41,7 @@ class Line:
         paid: What it was paid; None while the round is not settled.
         reason: Why it was not, or will not be, where it is not.
         privacy: The privacy budget its delivery spent, where bids carry one.
+        at: When the round was settled, in ISO 8601; None while it is not.
     """
 
     round: int
@@ -49,6 +51,7 @@ class Line:
     paid: int | None
     reason: str | None
     privacy: float | None
+    at: str | None = None
 
 
 @dataclass
@@ -106,6 +109,7 @@ class Statement:
         waiting: The round whose award waits for an operator's answer, if one does.
         clients: By client.
         rounds: By round.
+        currency: What all amounts are in; None for units of no currency.
     """
 
     run: str
@@ -118,6 +122,7 @@ class Statement:
     waiting: int | None
     clients: list[ClientTotal] = field(default_factory=list)
     rounds: list[RoundTotal] = field(default_factory=list)
+    currency: str | None = None
 
     @property
     def budget(self) -> int:
@@ -152,7 +157,7 @@ def statement(books: Books, *, needs_key: bool = False) -> Statement:
             outstanding += sum(line.promised for line in here if line.paid is None and line.reason is None)
         added = topped_up(connection, books.chain.run)
         paused = is_paused(connection, books.chain.run)
-        waiting = _unanswered(connection, books)
+        waiting = unanswered(connection, books)
     spent = sum(total.paid or 0 for total in rounds)
     return Statement(
         books.name,
@@ -165,21 +170,47 @@ def statement(books: Books, *, needs_key: bool = False) -> Statement:
         waiting,
         sorted(clients.values(), key=lambda total: total.client),
         rounds,
+        books.purse.currency,
     )
 
 
-def _unanswered(connection: sa.Connection, books: Books) -> int | None:
+def unanswered(connection: sa.Connection, books: Books) -> int | None:
+    """The round whose award waits for an operator's answer, if one does."""
     number = waiting_round(connection, books.chain.run, books.terms.approve_above)
     if number is None or last_of(connection, books.chain.run, *ANSWERS, round_number=number) is not None:
         return None
     return number
 
 
-def own_statement(books: Books, client: str) -> tuple[ClientTotal, list[Line]]:
-    """One client's account."""
-    total, own = ClientTotal(client), list(lines(books, client))
+@dataclass(frozen=True)
+class Period:
+    """The days of a statement, both included, as `2026-01-31`; None for no limit."""
+
+    first: str | None = None
+    last: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no day."""
+        for day in filter(None, (self.first, self.last)):
+            try:
+                date.fromisoformat(day)
+            except ValueError:
+                raise LedgerError(f"{day!r} is no day; write it like 2026-01-31") from None
+
+    def holds(self, at: str | None) -> bool:
+        """Whether that moment, in UTC, is in it; what is not settled is in none that has an end or a beginning."""
+        if at is None:
+            return self.first is self.last is None
+        day = at[:10]
+        return (self.first or day) <= day <= (self.last or day)
+
+
+def own_statement(books: Books, client: str, period: Period | None = None) -> tuple[ClientTotal, list[Line]]:
+    """One client's account, over the whole run or some days of it."""
+    holds = (period or Period()).holds
+    total, own = ClientTotal(client), [line for line in lines(books, client) if holds(line.at)]
     if not own:
-        raise LedgerError(f"client {client!r} has won no round of {books.name!r}")
+        raise LedgerError(f"client {client!r} has not won a round of {books.name!r}" + " in these days" * bool(period))
     for line in own:
         total.add(line)
     return total, own
@@ -192,7 +223,7 @@ def round_lines(number: int, stored: StoredRound) -> Iterator[Line]:
     privacy: dict[str, Any] = (stored.promised or {}).get("privacy") or {}
     for client, amount in stored.promises:
         got, reason = paid.get(client, (None, stored.refused))
-        yield Line(number, client, asked.get(client), amount, got, reason, privacy.get(client))
+        yield Line(number, client, asked.get(client), amount, got, reason, privacy.get(client), stored.at)
 
 
 def _round_total(number: int, stored: StoredRound, here: list[Line]) -> RoundTotal:
@@ -235,13 +266,6 @@ def table_csv(records: Iterable[ClientTotal | RoundTotal | Line]) -> str:
         return ""
     names = [*vars(first)]
     return csv_text(names, (exact_values(record, names) for record in chain([first], rest)))
-
-
-def payouts_csv(books: Books) -> str:
-    """What is to be transferred to whom, with the run as reference."""
-    paid = (total for total in statement(books, needs_key=True).clients if total.paid)
-    rows = ((total.client, show_money(total.paid), total.won - total.void, books.name) for total in paid)
-    return csv_text(("client", "amount", "rounds", "reference"), rows)
 
 
 def exact_values(record: Any, names: Iterable[str]) -> list[Any]:

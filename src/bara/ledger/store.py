@@ -82,7 +82,7 @@ class Store:
         path = Path(url.database or "")
         for file in (_beside(path, end) for end in ("", "-wal", "-shm", "-journal")):
             if file.exists() and not file.is_file():  # a pipe would be waited for
-                raise LedgerError(f"{file} is no plain file, and so no ledger")
+                raise LedgerError(f"{file} is not a regular file, so it cannot be a ledger")
         if not path.exists():
             raise NoBooksError(f"there is no ledger {str(path)!r} yet")
         engine = sa.create_engine(url, creator=lambda: _connect_read_only(path, patience), poolclass=sa.NullPool)
@@ -126,7 +126,7 @@ class Store:
         if self._file is not None and _file_number(self.place) != self._file:
             raise LedgerError(
                 f"the ledger {self.place} was removed or replaced while it was in use; nothing of this step is stored: "
-                "put it back, then resume"
+                "restore it, then resume"
             )
 
     @cached_property
@@ -156,7 +156,7 @@ class Store:
             yield
         finally:
             if before is not None and _file_number(path, "mtime_ns", "size") != before:
-                raise LedgerError(f"a run went on in the ledger {path} while it was read; ask again")
+                raise LedgerError(f"a run went on in the ledger {path} while it was read; try again")
 
     @contextlib.contextmanager
     def _clear_errors(self) -> Iterator[None]:
@@ -168,8 +168,8 @@ class Store:
             ) from error
         except (DatabaseError, self._driver.Error, UnicodeDecodeError) as error:  # SQLite quotes damaged bytes
             raise LedgerError(
-                f"cannot use the ledger {self.place}: {_words(error)}; this step is stored as a whole or not at all, "
-                "and a run goes on with `bara resume` when the cause is gone"
+                f"cannot use the ledger {self.place}: {_words(error)}; this step is stored as a whole or not at all; "
+                "once the cause is gone, `bara resume` goes on"
             ) from error
 
     def _migrate(self) -> None:
@@ -196,7 +196,9 @@ class Store:
             found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
         version = None if found is None else str(found)
         if version not in (None, *VERSIONS):
-            raise LedgerError(f"the ledger {self.place} is of schema {version}, this program knows {HEAD}; update it")
+            raise LedgerError(
+                f"the ledger {self.place} has schema {version}, but this bara only knows up to {HEAD}; update bara"
+            )
         return version
 
 
@@ -223,6 +225,16 @@ def whole_url(url: str) -> str:
     return parsed.set(database=str(Path(file).absolute())).render_as_string(hide_password=False)
 
 
+def run_names(url: str) -> list[str]:
+    """The runs that a database holds, in the order in which they were opened; nothing in it is changed."""
+    store = Store.read_only(url)
+    with contextlib.closing(store):
+        if store.version() is None:
+            return []
+        with store.read() as connection:
+            return [str(name) for name in connection.scalars(sa.text("SELECT name FROM runs ORDER BY id"))]
+
+
 def check_host(url: str) -> None:
     """Refuse a database server that nobody but a run's folder names: it would be sent the operator's password.
 
@@ -237,8 +249,8 @@ def check_host(url: str) -> None:
         names = [*([f"{parsed.host}:{parsed.port}"] if parsed.port else []), parsed.host, url]
     if not allowed.intersection(names):
         raise LedgerError(
-            f"the folder keeps its books on a server that you have not named, {parsed.render_as_string()}; nothing "
-            f"was sent to it; if it is yours, say {HOSTS}={shlex.quote(names[0])}"
+            f"the folder keeps its books on a server that you have not allowed, {parsed.render_as_string()}; nothing "
+            f"was sent to it; if it is yours, set {HOSTS}={shlex.quote(names[0])}"
         )
 
 
@@ -251,18 +263,24 @@ def _beside(path: Path, end: str) -> Path:
     return path.with_name(path.name + end)
 
 
+def check_url(url: str | sa.URL) -> None:
+    """Refuse what is no database, and a password, which would be stored, before anything is written."""
+    parsed = _parsed(url)
+    if parsed.password is not None or "password" in parsed.query:
+        raise ConfigError("ledger.url holds a password, which would be stored; use PGPASSWORD or ~/.pgpass")
+
+
 def _parsed(url: str | sa.URL) -> sa.URL:
     try:
         return sa.make_url(url)
-    except ArgumentError as error:
-        raise ConfigError(f"ledger.url is {url!r}, which is no database: {error}") from error
+    except (ArgumentError, ValueError) as error:
+        raise ConfigError(f"ledger.url is {str(url)!r}, which does not name a database: {error}") from error
 
 
 def _engine(url: str | sa.URL, patience: float) -> sa.Engine:
     parsed = _parsed(url)
     try:
-        if parsed.password is not None:
-            raise ConfigError("ledger.url holds a password, which would be stored; use PGPASSWORD or ~/.pgpass")
+        check_url(url)
         if parsed.get_backend_name() == "sqlite":
             engine = sa.create_engine(parsed, connect_args={"timeout": patience})
             sa.event.listen(engine, "connect", _prepare_sqlite)
@@ -272,7 +290,7 @@ def _engine(url: str | sa.URL, patience: float) -> sa.Engine:
     except ModuleNotFoundError as error:
         raise MissingExtraError(f"{url} needs {error.name}: pip install 'bara-fl[postgres]'") from error
     except NoSuchModuleError as error:
-        raise ConfigError(f"ledger.url is {url!r}, which is no database: {error}") from error
+        raise ConfigError(f"ledger.url is {url!r}, which does not name a database: {error}") from error
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

@@ -58,7 +58,7 @@ class Loggers(contextlib.AbstractContextManager["Loggers"]):
             except BaraError:
                 raise
             except Exception as error:  # another's library may raise anything
-                raise ConfigError(f"the logger {spec!r} cannot be opened: {error}") from error
+                raise ConfigError(f"cannot open the logger {spec!r}: {error}") from error
 
     def observe(self, step: AwardedRound | RoundRecord) -> None:
         """Tell each of them a settled round."""
@@ -84,7 +84,7 @@ class Loggers(contextlib.AbstractContextManager["Loggers"]):
         except Exception as error:  # noqa: BLE001 - a server that is away, a full disk: anything
             with contextlib.suppress(Exception):
                 self._loggers.pop(spec).close(finished=False)
-            note(f"bara: the logger {spec!r} failed and is told nothing more: {explain(error)}")
+            note(f"bara: the logger {spec!r} failed and logs nothing more: {explain(error)}")
 
 
 def parse_log(spec: str) -> tuple[str, str | None]:

@@ -16,6 +16,8 @@ MECHANISMS: Registry[Mechanism] = Registry(
         "fmore": "bara.mechanisms.fmore:FMore",
         "proportional-share": "bara.mechanisms.proportional_share:ProportionalShare",
         "a-fl": "bara.mechanisms.a_fl:AFL",
+        "posted-price": "bara.mechanisms.posted_price:PostedPrice",
+        "tariff": "bara.mechanisms.posted_price:Tariff",
     },
     Mechanism,
 )

@@ -9,8 +9,9 @@ Notation:
     u_i     unit price b_i / q_i; u_(n+1) is that of the first loser
 
 Every comparison and every payment is exact: floats find the candidates, and the few that lie within their error
-are decided with integers. A payment is rounded down to the micro-unit, which leaves it at or above the winner's
-own price because that is whole.
+are decided with integers. A payment is rounded down to the smallest amount that can be paid (`Bids.unit`: a
+micro-unit, or a cent), which leaves it at or above the winner's own price because that is a whole number of them: it
+is the highest price of that kind at which the winner would still have won.
 """
 
 from bisect import bisect_right
@@ -33,7 +34,7 @@ def reserve_price(reserve: float | str | None) -> int | None:
     except InvalidMoneyError as error:
         raise ConfigError(str(error)) from None
     if price is not None and price <= 0:
-        raise ConfigError(f"the reserve price is {reserve}; required is more than zero")
+        raise ConfigError(f"the reserve price must be positive, got {reserve}")
     return price
 
 
@@ -75,6 +76,7 @@ def equal_menu(bids: Bids, reserve: int | None = None, admitted: NDArray[np.bool
     if reserve is not None and reserve * len(bids) > MAX_MONEY:
         raise _reserve_too_large(reserve, len(bids))
     # Price and position share one 63-bit key, so that a plain sort settles ties by position; Bids keeps room for it.
+    reserve = None if reserve is None else reserve - reserve % bids.unit
     bits = len(bids).bit_length()
     preferred = bids.preference
     keys = ((bids.prices if preferred is None else bids.prices[preferred]) << bits) | np.arange(len(bids))
@@ -93,10 +95,7 @@ def equal_menu(bids: Bids, reserve: int | None = None, admitted: NDArray[np.bool
 
 
 def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None, admitted: NDArray[np.bool_] | None) -> Menu:
-    if (preferred := bids.preference) is None:
-        order = exact_order(bids.prices, quality)
-    else:
-        order = preferred[exact_order(bids.prices[preferred], quality[preferred])]
+    order = by_unit_price(bids, quality)
     order = order if admitted is None else order[admitted[order]]
     prices, scores = bids.prices[order], quality[order]
     if reserve is not None:
@@ -105,9 +104,16 @@ def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None, admitted
     costs = upper_bounds(prices[1:] / scores[1:] * scores.cumsum()[:-1])
 
     def pay(n: int, _cap: int) -> IntArray:
-        return floor_products(scores[:n], unit_price(prices, scores, n))
+        return floor_products(scores[:n], unit_price(prices, scores, n), bids.unit)
 
     return Menu(bids, order, costs, pay, exact=False)
+
+
+def by_unit_price(bids: Bids, quality: FloatArray) -> NDArray[np.int64]:
+    """Positions by unit price; equals in the order in which ties are settled."""
+    if (preferred := bids.preference) is None:
+        return exact_order(bids.prices, quality)
+    return preferred[exact_order(bids.prices[preferred], quality[preferred])]
 
 
 def exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
@@ -156,8 +162,10 @@ def _runs(flags: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> list[tuple[int
     return [(first, last + 1) for first, last in edges[runs].tolist()]
 
 
-def floor_products(scores: FloatArray, unit: Fraction) -> IntArray:
-    """floor(q_i u) for each q_i, exactly."""
+def floor_products(scores: FloatArray, unit: Fraction, step: int = 1) -> IntArray:
+    """q_i u for each q_i, rounded down to a whole number of steps, exactly."""
+    if step > 1:
+        return floor_products(scores, unit / step) * step
     products = scores * float(unit)
     payments = np.floor(products).astype(np.int64)
     near = (np.abs(products - np.rint(products)) <= products * _ERROR).nonzero()[0]
@@ -174,7 +182,7 @@ def _floor_product(score: float, unit: Fraction) -> int:
 
 def _reserve_too_large(reserve: int, clients: int) -> ConfigError:
     return ConfigError(
-        f"the reserve price is {show_money(reserve)}; required is that it fits in 63 bits for all {clients} clients"
+        f"the reserve price is {show_money(reserve)}; paid to all {clients} clients, it must fit in 63 bits"
     )
 
 
@@ -190,5 +198,5 @@ def check_range(bids: Bids, quality: FloatArray, reserve: int = 0) -> None:
     if int(bids.prices.max()) * ratio * len(bids) >= 2**62:
         raise InvalidBidError(
             f"clients {bids.clients[best]!r} and {bids.clients[worst]!r} have qualities {quality[best]} and "
-            f"{quality[worst]}; required is that the dearest payment, for all {len(bids)}, fits in 63 bits"
+            f"{quality[worst]}, too far apart; the dearest payment, paid to all {len(bids)}, must fit in 63 bits"
         )

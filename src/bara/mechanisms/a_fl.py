@@ -1,13 +1,13 @@
 """A_FL: how many rounds a job takes is traded against what its clients ask."""
 
-from typing import Any, final
+from typing import Annotated, Any, final
 
 import numpy as np
 
-from bara.errors import ConfigError
 from bara.mechanisms._critical import equal_menu, reserve_price
 from bara.mechanisms._learned import by_client
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
+from bara.plugins import Within, check_arguments
 from bara.protocols import Requirements
 from bara.records import Bids, Evidence, FloatArray, IntArray, Menu, RoundRecord
 
@@ -40,11 +40,13 @@ class AFL:
     claims = CRITICAL_PAYMENTS
     requirements = Requirements(evidence=True)
 
-    def __init__(self, clients: int | None = None, smoothing: float = 0.3, reserve: float | str | None = None) -> None:
-        if clients is not None and clients < 1:
-            raise ConfigError(f"clients is {clients}; required is at least one a round")
-        if not 0 < smoothing <= 1:
-            raise ConfigError(f"smoothing is {smoothing}; required is above 0 and at most 1")
+    def __init__(
+        self,
+        clients: Annotated[int | None, Within(at_least=1)] = None,
+        smoothing: Annotated[float, Within(above=0, at_most=1)] = 0.3,
+        reserve: float | str | None = None,
+    ) -> None:
+        check_arguments("mechanism 'a-fl'", AFL, clients=clients, smoothing=smoothing)
         self._clients = clients
         self._smoothing = smoothing
         self._reserve = reserve_price(reserve)

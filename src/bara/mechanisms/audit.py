@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bara.mechanisms.properties import EVERY_PROPERTY, PROPERTIES, random_case
+from bara.mechanisms.properties import EVERY_PROPERTY, PROPERTIES, profit, random_case
 from bara.protocols import Mechanism, requirements_of
+from bara.records import MICRO, Bids, FloatArray, Offer, Purse
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class Finding:
 
 
 def audit(
-    mechanism: Mechanism, trials: int = 1000, seed: int = 0, names: Collection[str] = EVERY_PROPERTY
+    mechanism: Mechanism, trials: int = 1000, seed: int = 0, names: Collection[str] = EVERY_PROPERTY, unit: int = 1
 ) -> Iterator[Finding]:
-    """Try these properties on random rounds; stop at a property's first counter-example."""
+    """Try these properties on random rounds, with prices of so many micro-units; stop at a first counter-example."""
     columns = tuple({"samples": 0, **dict.fromkeys(requirements_of(mechanism).columns)})
     for index, (name, check) in enumerate(PROPERTIES.items()):
         if name not in names:
@@ -43,6 +44,55 @@ def audit(
         counter_example, tried = None, 0
         while counter_example is None and tried < trials:
             tried += 1
-            found = check(mechanism, random_case(rng, columns))
+            found = check(mechanism, random_case(rng, columns, unit))
             counter_example = found.text if found else None
         yield Finding(name, name in mechanism.claims, tried, counter_example)
+
+
+_LIES = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0])
+
+
+@dataclass(frozen=True)
+class Regret:
+    """What lying gains where it does, in per cent of what taking part costs a client on average.
+
+    Attributes:
+        mean: Over all clients and rounds, each with the best of its lies.
+        most: The largest of them.
+        rounds: How many rounds were looked at.
+    """
+
+    mean: float
+    most: float
+    rounds: int
+
+
+def regret(mechanism: Mechanism, rounds: int = 20, clients: int = 20, seed: int = 0) -> Regret:
+    """How much a client gains at most by asking a multiple of its cost, in rounds like those of the paper's market.
+
+    Costs are from U(0.5, 1.5), times twice the privacy budget where there is one, which is from U(0.1, 1); the offer is
+    a budget between a twentieth of all costs and all of them.
+    """
+    rng = np.random.default_rng(seed)
+    gains = np.concatenate([_gains(mechanism, rng, clients) for _ in range(rounds)])
+    return Regret(100 * float(gains.mean()), 100 * float(gains.max()), rounds)
+
+
+def _gains(mechanism: Mechanism, rng: np.random.Generator, clients: int) -> FloatArray:
+    costs = rng.uniform(0.5, 1.5, clients)
+    columns = {name: rng.uniform(0.1, 1, clients) for name in requirements_of(mechanism).columns}
+    costs *= 2 * columns["epsilon"] if "epsilon" in columns else 1
+    names = tuple(f"client-{i:02d}" for i in range(clients))
+    bids = Bids(names, np.rint(costs * MICRO).astype(np.int64), columns)
+    budget = int(bids.prices.sum() * rng.uniform(0.05, 1))
+    offer, purse = Offer.spend(budget), Purse(budget, 1)
+
+    def gain(client: str, cost: int, ask: int) -> int:
+        return profit(mechanism.menu(bids.replace_price(client, ask)).unweighed(offer, purse), client, cost)
+
+    return np.array(
+        [
+            max(0, *(gain(client, cost, int(cost * lie)) for lie in _LIES)) - gain(client, cost, cost)
+            for client, cost in zip(names, bids.prices.tolist(), strict=True)
+        ]
+    ).clip(0) / float(bids.prices.mean())

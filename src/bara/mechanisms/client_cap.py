@@ -41,6 +41,7 @@ class ClientCap:
         beyond = [client for client, out in zip(bids.clients, bids.prices > self._left(bids), strict=True) if out]
         menu = self.inner.menu(bids.without(beyond))
         room = self._left(menu.bids)[menu.order]  # the mechanism may have left out more
+        room -= room % bids.unit
 
         def pay(n: int, cap: int) -> IntArray:
             return np.minimum(menu.pay(n, cap), room[:n])

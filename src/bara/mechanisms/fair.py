@@ -1,14 +1,14 @@
 """FAIR: quality learned from what each client's training achieves."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
-from bara.errors import ConfigError
 from bara.mechanisms._critical import reserve_price
 from bara.mechanisms._learned import by_client, learned_menu, loss_drop, sizes
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
+from bara.plugins import Within, check_arguments
 from bara.protocols import Requirements
 from bara.records import Bids, FloatArray, Menu, RoundRecord
 
@@ -56,12 +56,13 @@ class Fair:
     claims = CRITICAL_PAYMENTS
 
     def __init__(
-        self, forgetting: float = 0.9, outliers: float = 6.0, least: float = 0.1, reserve: float | str | None = None
+        self,
+        forgetting: Annotated[float, Within(above=0, at_most=1)] = 0.9,
+        outliers: Annotated[float, Within(at_least=0)] = 6.0,
+        least: Annotated[float, Within(at_least=0, below=1)] = 0.1,
+        reserve: float | str | None = None,
     ) -> None:
-        if not 0 < forgetting <= 1:
-            raise ConfigError(f"forgetting is {forgetting}; required is above 0 and at most 1")
-        if not 0 <= outliers < np.inf or not 0 <= least < 1:
-            raise ConfigError(f"outliers {outliers}, least {least}; required are numbers from 0, least below 1")
+        check_arguments("mechanism 'fair'", Fair, forgetting=forgetting, outliers=outliers, least=least)
         self.requirements = Requirements(evidence=True, outliers=outliers or None, weights=True)
         self._rho = forgetting
         self._least = least

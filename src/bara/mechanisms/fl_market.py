@@ -1,7 +1,7 @@
 """FL-Market: clients sell locally private updates; the more privacy they give up, the more their update counts."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.optimize import brentq
@@ -9,12 +9,21 @@ from scipy.optimize import brentq
 from bara.errors import ConfigError
 from bara.mechanisms._critical import critical_menu
 from bara.mechanisms._learned import sizes
+from bara.mechanisms.dm_regretnet import learned_auction_menu, load_weights
 from bara.mechanisms.properties import EVERY_PROPERTY
 from bara.mechanisms.proportional_share import sharing_menu
+from bara.plugins import Within
 from bara.protocols import Level, Protection, Requirements
 from bara.records import Bids, FloatArray, Menu, RoundRecord
 
-Auction = Literal["critical", "all-in"]
+Auction = Literal["critical", "all-in", "dm-regretnet"]
+
+_UNCLAIMED: dict[str, set[str]] = {
+    "critical": {"spends-the-budget"},
+    "all-in": {"truthful-in-price", "exact-sum"},
+    "dm-regretnet": {"truthful-in-price", "spends-the-budget"},
+}
+"""What each auction does not promise."""
 
 
 @dataclass(frozen=True)
@@ -22,39 +31,50 @@ class FLMarket:
     """Recruits by price per unit of privacy budget and data, and weighs updates by OptAggr.
 
     Zheng et al. 2022 (IEEE BigData): bids carry `epsilon`, the price is the client's valuation of it, the unit price is
-    v_i / (eps_i d_i). Two auctions:
+    v_i / (eps_i d_i). Three auctions, of which FL-Market publishes the last two:
 
     - `critical` (ours, the default): n winners share B(n) = u_(n+1) sum_j eps_j d_j, the first loser's unit price. It
       admits exactly n, spends just that, and is truthful under any offer made before the bids.
-    - `all-in` (the published auction): the n best win while u_n sum_j eps_j d_j is within the budget, which is shared
+    - `all-in` (FL-Market's baseline): the n best win while u_n sum_j eps_j d_j is within the budget, which is shared
       out whole by eps_i d_i. Not truthful: with a budget of 10, equal eps and costs 1, 4, 4.9, client 3 asks 3 and is
       paid 5. A menu serves the n best, so unlike the public code ours does not go on looking for smaller clients
       behind the first that does not fit. It spends whatever cap it is offered: use it with allocators that offer a
       budget, not a number of clients.
+    - `dm-regretnet` (FL-Market's own): order and price by networks that were trained to buy much privacy at little
+      regret (`bara.mechanisms.dm_regretnet` says what is published and what is ours). Nearly truthful, not quite.
 
     Args:
         level: Whom the noise protects (see `Protection`): `record`, or `client` as in the public code.
         clip: The L1 bound of a gradient.
-        auction: Which of the two.
+        auction: Which of the three.
         optimal: Weigh updates by OptAggr; otherwise by data size, as the federation does.
+        weights: A file of weights for `dm-regretnet`; None for those that come with bara.
     """
 
     level: Level = "record"
-    clip: float = 1.0
+    clip: Annotated[float, Within(above=0)] = 1.0
     auction: Auction = "critical"
     optimal: bool = True
+    weights: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an auction or a protection that nobody knows."""
-        if self.auction not in ("critical", "all-in"):
-            raise ConfigError(f"the auction is {self.auction!r}; required is 'critical' or 'all-in'")
+        """Refuse an auction or a protection that nobody knows, and weights that cannot be read or are not used."""
+        if self.auction not in _UNCLAIMED:
+            raise ConfigError(
+                f"mechanism 'fl-market' has auction = {self.auction!r}; it must be one of {', '.join(_UNCLAIMED)}"
+            )
+        if self.auction == "dm-regretnet":
+            load_weights(self.weights)
+        elif self.weights is not None:
+            raise ConfigError(
+                f"mechanism 'fl-market' takes weights only with auction = 'dm-regretnet', got {self.auction!r}"
+            )
         Protection(self.level, self.clip)
 
     @property
     def claims(self) -> frozenset[str]:
-        """The published auction spends every budget whole, and is not truthful."""
-        unclaimed = {"truthful-in-price", "exact-sum"} if self.auction == "all-in" else {"spends-the-budget"}
-        return EVERY_PROPERTY - unclaimed
+        """Both published auctions are not truthful; All-in spends every budget whole."""
+        return EVERY_PROPERTY - _UNCLAIMED[self.auction]
 
     @property
     def requirements(self) -> Requirements:
@@ -64,11 +84,7 @@ class FLMarket:
     def menu(self, bids: Bids) -> Menu:
         """The chosen auction over eps_i d_i, with OptAggr's weights for every n."""
         epsilons, data = bids.column("epsilon"), sizes(bids)
-        menu = (
-            sharing_menu(bids, epsilons * data, up_to_next=False)
-            if self.auction == "all-in"
-            else critical_menu(bids, epsilons * data)
-        )
+        menu = self._auctioned(bids, epsilons * data)
 
         def weigh(n: int) -> tuple[float, ...]:
             winners = menu.order[:n]
@@ -76,6 +92,13 @@ class FLMarket:
             return tuple(optimal_weights(data[winners], released).tolist())
 
         return Menu(menu.bids, menu.order, menu.costs, menu.pay, menu.exact, weigh if self.optimal else None)
+
+    def _auctioned(self, bids: Bids, sold: FloatArray) -> Menu:
+        if self.auction == "all-in":
+            return sharing_menu(bids, sold, up_to_next=False)
+        if self.auction == "dm-regretnet":
+            return learned_auction_menu(bids, sold, load_weights(self.weights))
+        return critical_menu(bids, sold)
 
     def tell(self, record: RoundRecord) -> None:
         """It learns nothing."""

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from bara.errors import ConfigError
 from bara.mechanisms._learned import sizes
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
+from bara.plugins import Within
 from bara.protocols import Requirements
 from bara.records import MICRO, Bids, FloatArray, Menu, RoundRecord
 
@@ -40,20 +41,25 @@ class FMore:
     columns: Sequence[str] = ("samples",)
     weights: Sequence[float] | None = None
     form: Form = "additive"
-    worth: float = 1.0
+    worth: Annotated[float, Within(above=0)] = 1.0
     claims: ClassVar[frozenset[str]] = CRITICAL_PAYMENTS - {"truthful-in-price"}
 
     def __post_init__(self) -> None:
         """Refuse a score that cannot be computed."""
         if isinstance(self.columns, str):
-            raise ConfigError(f"columns is {self.columns!r}; required is a list, like [{self.columns!r}]")
+            raise ConfigError(
+                f"mechanism 'fmore' has columns = {self.columns!r}; it must be a list, like [{self.columns!r}]"
+            )
         weights = [1.0] * len(self.columns) if self.weights is None else self.weights
         if self.form not in _FORMS:
-            raise ConfigError(f"the form of the score is {self.form!r}; required is one of {', '.join(_FORMS)}")
+            raise ConfigError(f"mechanism 'fmore' has form = {self.form!r}; it must be one of {', '.join(_FORMS)}")
         if not self.columns or len(weights) != len(self.columns) or not all(0 < w < np.inf for w in weights):
-            raise ConfigError(f"weights {list(weights)} for {list(self.columns)}; required is one above 0 for each")
+            raise ConfigError(
+                f"mechanism 'fmore' has weights {list(weights)} for columns {list(self.columns)}; each column must "
+                "have one, finite and positive"
+            )
         if not 0 < self.worth < np.inf:
-            raise ConfigError(f"the worth of quality is {self.worth}; required is a finite number above 0")
+            raise ConfigError(f"mechanism 'fmore' has worth = {self.worth}; it must be finite and positive")
 
     @property
     def requirements(self) -> Requirements:
@@ -61,8 +67,8 @@ class FMore:
         return Requirements(columns=tuple(self.columns))
 
     def menu(self, bids: Bids) -> Menu:
-        """By score, ties by name; n clients cost what they ask."""
-        order = np.argsort(-self.scores(bids), kind="stable")
+        """By score; n clients cost what they ask."""
+        order = bids.ranked(-self.scores(bids))
         prices = bids.prices[order]
         return Menu(bids, order, np.cumsum(prices), pay=lambda n, _cap: prices[:n])
 

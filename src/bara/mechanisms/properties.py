@@ -6,13 +6,14 @@ A property takes a mechanism and a `Case` (bids that are taken as the true costs
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 
 from bara.protocols import Mechanism
 from bara.records import MAX_MONEY, Award, Bids, Offer, Purse, Shortfall, show_money
+from bara.text import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,22 +59,27 @@ def budget_feasible(mechanism: Mechanism, case: Case) -> CounterExample | None:
     for name, most in (("its cap", case.offer.cap(award.n) if award.n else 0), ("the purse", case.purse.left)):
         if award.cost > most:
             return CounterExample(
-                f"{award.n} clients are paid {show_money(award.cost)}, {name} is {show_money(most)}; {_tell(case)}"
+                f"{show_money(award.cost)} is paid to {counted(award.n, 'client')}, but {name} is {show_money(most)}; "
+                f"{_tell(case)}"
             )
     return None
 
 
 def truthful_in_price(mechanism: Mechanism, case: Case) -> CounterExample | None:
-    """No client gains by asking anything else than its cost, whatever the offer, which was made before the bids."""
+    """No client gains by asking anything else than its cost, whatever the offer, which was made before the bids.
+
+    Costs are whole numbers of the bids' unit. Who has another one asks the next whole one up, and gains less than a
+    unit by anything else: where that wins and asking the truth does not, it is paid at most what it would have asked.
+    """
     honest = _award(mechanism, case)
     for client, cost in zip(case.bids.clients, case.bids.prices.tolist(), strict=True):
-        gain = _profit(honest, client, cost)
+        gain = profit(honest, client, cost)
         for lie in _lies(case.bids, client)[case.lies]:
             award = _award_if(mechanism, case, client, lie)
-            if _profit(award, client, cost) > gain:
+            if profit(award, client, cost) > gain:
                 return CounterExample(
-                    f"{client} has a cost of {show_money(cost)} and gains {show_money(gain)} by asking it; by asking "
-                    f"{show_money(lie)} it gains {show_money(_profit(award, client, cost))}; {_tell(case)}"
+                    f"{client} has a cost of {show_money(cost)} and gains {show_money(gain)} by asking that, but "
+                    f"{show_money(profit(award, client, cost))} by asking {show_money(lie)}; {_tell(case)}"
                 )
     return None
 
@@ -100,7 +106,7 @@ def monotone(mechanism: Mechanism, case: Case) -> CounterExample | None:
     for n, (fewer, more) in enumerate(pairwise(costs), 1):
         if more < fewer:
             return CounterExample(
-                f"{n} clients cost {show_money(fewer)} but {n + 1} cost {show_money(more)}; {_tell(case)}"
+                f"recruiting {n} costs {show_money(fewer)} but {n + 1} only {show_money(more)}; {_tell(case)}"
             )
     return None
 
@@ -110,22 +116,25 @@ def exact_sum(mechanism: Mechanism, case: Case) -> CounterExample | None:
     menu = mechanism.menu(case.bids)
     for n in range(1, len(menu) + 1):
         cost = menu.cost(n)
-        award = menu.award(Offer.caps([0] * (n - 1) + [cost]), Purse(MAX_MONEY, 1))
+        tried = replace(case, offer=Offer.caps([0] * (n - 1) + [cost]), purse=Purse(MAX_MONEY, 1))
+        award = menu.award(tried.offer, tried.purse)
         if award.n != n or award.cost != cost:
             return CounterExample(
-                f"the menu says {n} clients cost {show_money(cost)}; an offer of just that recruits {award.n} for "
-                f"{show_money(award.cost)}; {_tell(case)}"
+                f"the menu's price for n = {n} is {show_money(cost)}; an offer of exactly that recruits {award.n} for "
+                f"{show_money(award.cost)}; {_tell(tried)}"
             )
     return None
 
 
 def spends_the_budget(mechanism: Mechanism, case: Case) -> CounterExample | None:
-    """Offered a budget, an award that recruits anyone spends all of it, but for less than a micro-unit a winner."""
+    """Offered a budget, an award that recruits anyone spends all of it, but for less than the least unit a winner."""
     budget = min(case.offer.budget, case.purse.left)
-    award = mechanism.menu(case.bids).award(Offer.spend(budget), case.purse)
-    if award.n and award.cost <= budget - award.n:
+    tried = replace(case, offer=Offer.spend(budget))
+    award = mechanism.menu(case.bids).award(tried.offer, tried.purse)
+    if award.n and award.cost <= budget - award.n * case.bids.unit:
         return CounterExample(
-            f"offered {show_money(budget)}, {award.n} clients are paid {show_money(award.cost)}; {_tell(case)}"
+            f"{show_money(budget)} is offered, but {show_money(award.cost)} paid to {counted(award.n, 'client')}; "
+            f"{_tell(tried)}"
         )
     return None
 
@@ -145,14 +154,14 @@ CRITICAL_PAYMENTS = EVERY_PROPERTY - {"spends-the-budget"}
 _SCORES = np.array([1.0, 2.0, 3.0, 10.0, 1 / 3, 0.7])
 
 
-def random_case(rng: np.random.Generator, columns: tuple[str, ...] = ("samples",)) -> Case:
+def random_case(rng: np.random.Generator, columns: tuple[str, ...] = ("samples",), unit: int = 1) -> Case:
     """A round as an audit draws it: few clients, many ties, every kind of offer, purses that do and do not suffice."""
     count = int(rng.integers(1, 9))
     scale = (3, 20, 10**6)[rng.integers(3)]
-    prices = rng.integers(1, scale + 1, count)
+    prices = rng.integers(1, scale + 1, count) * unit
     names = tuple(f"client-{i}" for i in range(count))
     extra = {name: _SCORES[rng.integers(len(_SCORES), size=count)] for name in columns}
-    bids = Bids(names, prices, extra)
+    bids = Bids(names, prices, extra, unit)
     most = int(prices.max()) * count
     offer = _random_offer(rng, count, most)
     return Case(bids, offer, Purse(int(rng.integers(1, 2 * most + 2)), 10))
@@ -177,7 +186,8 @@ def _award_if(mechanism: Mechanism, case: Case, client: str, price: int) -> Awar
     return mechanism.menu(case.bids.replace_price(client, price)).unweighed(case.offer, case.purse)
 
 
-def _profit(award: Award, client: str, cost: int) -> int:
+def profit(award: Award, client: str, cost: int) -> int:
+    """What a client has of an award: its payment less its cost, nothing if it loses."""
     return award.payments[award.clients.index(client)] - cost if client in award.clients else 0
 
 
@@ -188,9 +198,11 @@ def _lies(bids: Bids, client: str) -> list[int]:
     scores = [values[bids.clients.index(client)] / values for values in bids.columns.values()]
     # Columns multiply into the quality of some mechanisms: their product is tried like each of them.
     scores += [np.prod(scores, axis=0)] if len(scores) > 1 else []
+    unit = bids.unit
     there = [*prices, *(int(b * s) for score in scores for b, s in zip(prices, score, strict=True))]
-    near = {p + step for p in there for step in (-1, 0, 1)} | {(p + own) // 2 for p in there}
-    return sorted(p for p in near | {1, own // 2, 2 * own, 3 * max(prices) + 1} if p > 0 and p != own)
+    near = {p + step for p in there for step in (-unit, 0, unit)} | {(p + own) // 2 for p in there}
+    far = {unit, own // 2, 2 * own, 3 * max(prices) + unit}
+    return sorted(p for p in {p - p % unit for p in near | far} if p > 0 and p != own)
 
 
 def _tell(case: Case) -> str:

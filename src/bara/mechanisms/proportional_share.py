@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from bara.mechanisms._critical import check_range, exact_order, floor_products, unit_price, upper_bounds
+from bara.mechanisms._critical import by_unit_price, check_range, floor_products, unit_price, upper_bounds
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.records import Bids, FloatArray, IntArray, Menu, RoundRecord
 from bara.records.bids import checked_column
@@ -32,7 +32,9 @@ class ProportionalShare:
 
     Our choices: n = N is not served, because without a loser an offer that names no budget would be spent whole; and
     with unequal quality, rounding payments down leaves less than a micro-unit a winner of the menu's cost unpaid, so
-    exact sums are not claimed.
+    exact sums are not claimed. Not here: Singer compares this set with the single client of the highest quality that
+    the budget pays and takes the better, which bounds the loss where one client is worth more than all the others. A
+    menu has one order of clients; with equal quality the comparison never wins.
 
     Args:
         quality: The column of the bids that the server takes as quality; None for equal quality.
@@ -60,7 +62,7 @@ class ProportionalShare:
 
 
 def sharing_menu(bids: Bids, quality: FloatArray, *, up_to_next: bool) -> Menu:
-    """The menu of a shared budget; ties go to the client whose name sorts first.
+    """The menu of a shared budget; ties go to the client that the bids prefer.
 
     Args:
         bids: The opened bids.
@@ -71,7 +73,7 @@ def sharing_menu(bids: Bids, quality: FloatArray, *, up_to_next: bool) -> Menu:
     quality = checked_column("quality", quality, bids.clients)
     if len(bids):
         check_range(bids, quality)
-    order = exact_order(bids.prices, quality)
+    order = by_unit_price(bids, quality)
     prices, scores = bids.prices[order], quality[order]
     costs = _least_budgets(prices, scores)
 
@@ -79,7 +81,8 @@ def sharing_menu(bids: Bids, quality: FloatArray, *, up_to_next: bool) -> Menu:
         ratios = [score.as_integer_ratio() for score in scores[:n].tolist()]
         whole = max(denominator for _, denominator in ratios)  # powers of two, so all the others divide it
         share = Fraction(cap * whole, sum(numerator * (whole // denominator) for numerator, denominator in ratios))
-        return floor_products(scores[:n], min(share, unit_price(prices, scores, n)) if up_to_next else share)
+        unit = min(share, unit_price(prices, scores, n)) if up_to_next else share
+        return floor_products(scores[:n], unit, bids.unit)
 
     return Menu(bids, order, costs[:-1] if up_to_next else costs, pay)
 

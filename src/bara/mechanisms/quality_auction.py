@@ -42,5 +42,9 @@ class QualityAuction:
 
 
 def bid_price_first(reserve: float | str | None = None) -> QualityAuction:
-    """The quality auction where all clients count alike: the cheapest win (the paper's experiments)."""
+    """The quality auction where all clients count alike: the cheapest win (the paper's experiments).
+
+    Args:
+        reserve: The most that a winner is paid, in units of the budget; None for no limit.
+    """
     return QualityAuction(reserve=reserve)

@@ -1,11 +1,11 @@
 """RRAFL: a reverse auction over reputation."""
 
-from typing import final
+from typing import Annotated, final
 
-from bara.errors import ConfigError
 from bara.mechanisms._critical import reserve_price
 from bara.mechanisms._learned import by_client, learned_menu, loss_drop
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
+from bara.plugins import Within, check_arguments
 from bara.protocols import Requirements
 from bara.records import Bids, FloatArray, Menu, RoundRecord
 
@@ -17,10 +17,12 @@ class Rrafl:
     Zhang et al. 2021 (WWW): unit reputation price b_i / R_i ascending, payment R_i (b / R)_next while the budget lasts:
     the critical-payment auction with q = R. How the paper updates reputation could not be recovered; ours is an
     exponential average of measured contributions, R <- (1 - s) R + s c, where c is a client's loss drop as a share of
-    the round's best, 1 where losses are not measured, and 0 for a winner that did not deliver.
+    the round's best, 1 where losses are not measured, and 0 for a winner that did not deliver. The authors' later
+    text wants a reputation that is easily lost and slowly won: `rising` below `smoothing` is that.
 
     Args:
         smoothing: s in (0, 1].
+        rising: s where the contribution is above the reputation; None for the same.
         start: The reputation of a client not seen yet, in (0, 1].
         least: Which share of the mean reputation a client must have to take part (our choice).
         reserve: The most that is paid for a unit of reputation, in units of the budget; None for no limit.
@@ -30,13 +32,15 @@ class Rrafl:
     requirements = Requirements(evidence=True)
 
     def __init__(
-        self, smoothing: float = 0.3, start: float = 0.5, least: float = 0.1, reserve: float | str | None = None
+        self,
+        smoothing: Annotated[float, Within(above=0, at_most=1)] = 0.3,
+        start: Annotated[float, Within(above=0, at_most=1)] = 0.5,
+        least: Annotated[float, Within(at_least=0, below=1)] = 0.1,
+        reserve: float | str | None = None,
+        rising: Annotated[float | None, Within(above=0, at_most=1)] = None,
     ) -> None:
-        if not 0 < smoothing <= 1 or not 0 < start <= 1:
-            raise ConfigError(f"smoothing {smoothing}, start {start}; required is above 0 and at most 1 for both")
-        if not 0 <= least < 1:
-            raise ConfigError(f"least is {least}; required is a share from 0, below 1")
-        self._smoothing = smoothing
+        check_arguments("mechanism 'rrafl'", Rrafl, smoothing=smoothing, start=start, least=least, rising=rising)
+        self._falling, self._rising = smoothing, smoothing if rising is None else rising
         self._start = start
         self._least = least
         self._reserve = reserve_price(reserve)
@@ -62,4 +66,5 @@ class Rrafl:
 
     def _learn(self, client: str, contribution: float) -> None:
         before = self._reputations.get(client, self._start)
-        self._reputations[client] = (1 - self._smoothing) * before + self._smoothing * contribution
+        smoothing = self._rising if contribution > before else self._falling
+        self._reputations[client] = (1 - smoothing) * before + smoothing * contribution

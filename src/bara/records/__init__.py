@@ -5,12 +5,35 @@ convert to and from decimals without loss.
 """
 
 from bara.records.bids import TIE, Bids, FloatArray, IntArray
+from bara.records.goals import Goal, Otherwise
 from bara.records.menus import Menu
-from bara.records.money import MAX_MONEY, MICRO, decimal_money, json_money, money, show_money
+from bara.records.money import (
+    DECIMALS,
+    MAX_MONEY,
+    MICRO,
+    decimal_money,
+    json_money,
+    money,
+    show_money,
+    smallest_unit,
+    tell_money,
+)
 from bara.records.offers import Award, Offer, Purse, Shortfall
-from bara.records.rounds import AwardedRound, Belief, Delivery, Evaluation, Evidence, Plan, RoundRecord
+from bara.records.rounds import (
+    AwardedRound,
+    Belief,
+    Delivery,
+    Evaluation,
+    Evidence,
+    MoneyOutlook,
+    Plan,
+    Prospect,
+    RoundRecord,
+    taken_home,
+)
 
 __all__ = [
+    "DECIMALS",
     "MAX_MONEY",
     "MICRO",
     "TIE",
@@ -22,10 +45,14 @@ __all__ = [
     "Evaluation",
     "Evidence",
     "FloatArray",
+    "Goal",
     "IntArray",
     "Menu",
+    "MoneyOutlook",
     "Offer",
+    "Otherwise",
     "Plan",
+    "Prospect",
     "Purse",
     "RoundRecord",
     "Shortfall",
@@ -33,4 +60,7 @@ __all__ = [
     "json_money",
     "money",
     "show_money",
+    "smallest_unit",
+    "taken_home",
+    "tell_money",
 ]

@@ -25,8 +25,8 @@ class Menu:
         order: Positions in `bids`, best client first.
         costs: `costs[n - 1]` is what n clients cost: exactly, or as an upper bound (see `exact`).
         pay: The exact payments for n clients under a cap.
-        exact: Whether `costs` is exact. Otherwise it lies above `cost(n)` by less than two micro-units a client
-            (more only where a round costs many millions of units and float64 ends).
+        exact: Whether `costs` is exact. Otherwise it lies above `cost(n)` by less than the bids' unit and a micro-unit
+            for each client (more only where a round costs many millions of units and float64 ends).
         weigh: The aggregation weights the mechanism wants, or None.
     """
 
@@ -44,7 +44,7 @@ class Menu:
     def cost(self, n: int) -> int:
         """What recruiting n clients costs, to the micro-unit."""
         if not 1 <= n <= len(self):
-            raise InvalidOfferError(f"n is {n}; this menu serves 1 to {len(self)}")
+            raise InvalidOfferError(f"n must be from 1 to {len(self)} on this menu, got {n}")
         return int(self.costs[n - 1]) if self.exact else int(self.pay(n, int(self.costs[n - 1])).sum())
 
     def award(self, offer: Offer, purse: Purse) -> Award:
@@ -73,7 +73,7 @@ class Menu:
         if self.exact or sure == len(self):
             return sure
         n, costs, caps = np.arange(sure + 1, len(self) + 1), self.costs[sure:], caps[sure:]
-        least = costs - 2 * n - np.ceil(costs * ((n + 4) * 2.0**-48)).astype(np.int64)
+        least = costs - (self.bids.unit + 1) * n - np.ceil(costs * ((n + 4) * 2.0**-48)).astype(np.int64)
         for place in (least <= caps).nonzero()[0][::-1]:
             if self.cost(int(n[place])) <= caps[place]:
                 return int(n[place])

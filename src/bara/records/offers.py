@@ -9,7 +9,7 @@ import numpy as np
 
 from bara.errors import BaraError, InvalidOfferError, InvalidRecordError, OverspentError
 from bara.records.bids import IntArray, check_names
-from bara.records.money import MAX_MONEY, money, show_money
+from bara.records.money import MAX_MONEY, money, show_money, smallest_unit
 
 Shortfall = Literal["shrink", "stop"]
 
@@ -18,7 +18,7 @@ def _whole(name: str, value: object, error: type[BaraError]) -> int:
     try:
         return operator.index(str(value) if isinstance(value, bool) else value)  # type: ignore[arg-type] # True is none
     except TypeError:
-        raise error(f"{name} is {value!r}; required is a whole number") from None
+        raise error(f"{name} must be a whole number, got {value!r}") from None
 
 
 @dataclass(frozen=True)
@@ -30,36 +30,53 @@ class Purse:
         max_rounds: The deadline: the last round that may be played.
         spent: What earlier rounds paid.
         round: The round about to be played; 0 is the evaluation of the initial model.
+        currency: What the budget is in, by its code of ISO 4217: every amount is a whole number of its smallest unit.
+            None for units of no currency, down to a millionth.
     """
 
     total: int
     max_rounds: int
     spent: int = 0
     round: int = 1
+    currency: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse a budget, deadline or balance that cannot be."""
         for name in ("total", "max_rounds", "spent", "round"):
             object.__setattr__(self, name, _whole(name, getattr(self, name), InvalidRecordError))
         if self.total > MAX_MONEY:
-            raise InvalidRecordError(f"the budget is {self.total}; required is at most {MAX_MONEY} micro-units")
+            raise InvalidRecordError(f"budget.total must be at most {MAX_MONEY} micro-units, got {self.total}")
         if self.total <= 0:
-            raise InvalidRecordError(f"the budget is {show_money(self.total)}; required is more than zero")
+            raise InvalidRecordError(f"budget.total must be positive, got {show_money(self.total)}")
+        if self.total % smallest_unit(self.currency):
+            raise InvalidRecordError(
+                f"budget.total must be a whole multiple of {show_money(self.unit)} {self.currency}, got "
+                f"{show_money(self.total)}"
+            )
         if not 1 <= self.max_rounds < 2**31:  # what a database's whole number holds
-            raise InvalidRecordError(f"the deadline is {self.max_rounds} rounds; required is from 1 to {2**31 - 1}")
+            raise InvalidRecordError(f"budget.max_rounds must be from 1 to {2**31 - 1}, got {self.max_rounds}")
         if not 0 <= self.spent <= self.total:
             raise OverspentError(
-                f"{show_money(self.spent)} spent of {show_money(self.total)}; required is between zero and the budget"
+                f"spent must be from zero to the budget of {show_money(self.total)}, got {show_money(self.spent)}"
             )
 
     @classmethod
-    def of(cls, total: float | str, max_rounds: int) -> Self:
-        """A full purse, its budget given in units.
+    def of(cls, total: float | str, max_rounds: int, currency: str | None = None) -> Self:
+        """A full purse, its budget given in units of the currency.
 
         >>> Purse.of(1500, 200).left
         1500000000
         """
-        return cls(money(total, what="the budget"), max_rounds)
+        return cls(money(total, what="budget.total"), max_rounds, currency=currency)
+
+    @property
+    def unit(self) -> int:
+        """The smallest amount that can be paid, in micro-units."""
+        return smallest_unit(self.currency)
+
+    def show(self, micros: int) -> str:
+        """An amount as one writes it in this purse's currency."""
+        return show_money(micros, self.currency)
 
     @property
     def left(self) -> int:
@@ -88,6 +105,8 @@ class Offer:
         table: A cap for each n = 1, 2, ..., or None.
         shortfall: When the purse cannot pay what the caps allow: recruit fewer (`shrink`) or end the run (`stop`).
         stopped: The allocator ends the run here.
+        reason: Why it does, in words.
+        asks: Why an award made of this offer waits for an operator's approval; None where it need not.
     """
 
     limit: int
@@ -95,6 +114,8 @@ class Offer:
     table: tuple[int, ...] | None = None
     shortfall: Shortfall = "shrink"
     stopped: bool = False
+    reason: str | None = None
+    asks: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse caps that are no amounts; one beyond all money is no limit."""
@@ -105,12 +126,12 @@ class Offer:
             table = tuple(min(_whole("a cap", cap, InvalidOfferError), MAX_MONEY) for cap in self.table)
             object.__setattr__(self, "table", table)
         if self.limit < 0:
-            raise InvalidOfferError(f"an offer for {self.limit} clients; required is zero or more")
+            raise InvalidOfferError(f"an offer must be for zero or more clients, got {self.limit}")
         worst = min((self.budget, *(self.table or ())))
         if worst < 0:
-            raise InvalidOfferError(f"an offer with a cap of {show_money(worst)}; required is zero or more")
+            raise InvalidOfferError(f"an offer's caps must be zero or more, got {show_money(worst)}")
         if self.shortfall not in ("shrink", "stop"):
-            raise InvalidOfferError(f"shortfall {self.shortfall!r}; required is 'shrink' or 'stop'")
+            raise InvalidOfferError(f"an offer's shortfall must be 'shrink' or 'stop', got {self.shortfall!r}")
 
     @classmethod
     def recruit(cls, n: int, *, shortfall: Shortfall = "shrink") -> Self:
@@ -133,9 +154,9 @@ class Offer:
         return cls(limit=0)
 
     @classmethod
-    def stop(cls) -> Self:
-        """End the run."""
-        return cls(limit=0, stopped=True)
+    def stop(cls, reason: str | None = None) -> Self:
+        """End the run; the reason stands in its books and its summary."""
+        return cls(limit=0, stopped=True, reason=reason)
 
     def cap(self, n: int) -> int:
         """The most this offer pays for n clients."""
@@ -168,9 +189,13 @@ class Award:
     def __post_init__(self) -> None:
         """Refuse an award whose columns differ in length or that pays nothing to a winner."""
         if len(self.clients) != len(self.payments):
-            raise InvalidRecordError(f"{len(self.clients)} winners but {len(self.payments)} payments")
+            raise InvalidRecordError(
+                f"an award must have one payment per winner, got {len(self.payments)} for {len(self.clients)}"
+            )
         if self.weights is not None and len(self.weights) != len(self.clients):
-            raise InvalidRecordError(f"{len(self.clients)} winners but {len(self.weights)} weights")
+            raise InvalidRecordError(
+                f"an award must have one weight per winner, got {len(self.weights)} for {len(self.clients)}"
+            )
         if any(type(payment) is not int for payment in self.payments):
             payments = tuple(
                 _whole(f"the payment of {c!r}", p, InvalidRecordError)
@@ -179,10 +204,12 @@ class Award:
             object.__setattr__(self, "payments", payments)
         check_names(self.clients, InvalidRecordError)
         if len(set(self.clients)) != len(self.clients):
-            raise InvalidRecordError(f"the winners {list(self.clients)} hold one twice; each can win once")
+            raise InvalidRecordError(f"an award must name each winner once, got {list(self.clients)}")
         if min(self.payments, default=1) <= 0:
             client, payment = next(pair for pair in zip(self.clients, self.payments, strict=True) if pair[1] <= 0)
-            raise InvalidRecordError(f"client {client!r} is awarded {show_money(payment)}; required is more")
+            raise InvalidRecordError(
+                f"client {client!r} is awarded {show_money(payment)}; a winner's payment must be positive"
+            )
 
     @property
     def n(self) -> int:

@@ -25,19 +25,24 @@ class Evaluation:
         loss: The mean loss, where it is known.
         test_accuracy: The accuracy to report, where decisions use a separate validation part.
         test_loss: The loss to report, likewise.
+        samples: How many samples the accuracy was measured on, where that is known; it says how far to trust it.
+        metric: What the accuracy stands for, as it was measured, where that is no fraction (an RMSE).
     """
 
     accuracy: float
     loss: float | None = None
     test_accuracy: float | None = None
     test_loss: float | None = None
+    samples: int | None = None
+    metric: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no accuracy (a per cent figure, say) and a loss that is not finite."""
         _check(self, _FRACTION, "accuracy", "test_accuracy")
-        _check(self, _FINITE, "loss", "test_loss")
+        _check(self, _FINITE, "loss", "test_loss", "metric")
+        _check(self, _COUNT, "samples")
         if self.accuracy is None:
-            raise InvalidRecordError("accuracy is None; required is a fraction in [0, 1]")
+            raise InvalidRecordError("accuracy must be a fraction in [0, 1], got None")
 
     @property
     def reported_accuracy(self) -> float:
@@ -58,15 +63,21 @@ class Evidence:
         samples: How much data it trained on, where that is known.
         loss_before: Its loss on its own data with the global model it was sent.
         loss_after: The same with the model it returned.
+        seconds: From sending it the model to its reply, where that was measured.
+        bytes_sent: How much it was sent.
+        bytes_received: How much it sent back.
     """
 
     samples: int | None = None
     loss_before: float | None = None
     loss_after: float | None = None
+    seconds: float | None = None
+    bytes_sent: int | None = None
+    bytes_received: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is not finite: mechanisms learn from it, and one NaN would spoil all that they know."""
-        _check(self, _FINITE, "samples", "loss_before", "loss_after")
+        _check(self, _FINITE, *self.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -81,6 +92,8 @@ class Delivery:
         forgotten: Whose remembered updates were let go before this round.
         blameless: Who of the void did not fail: they were never asked to train, or nobody's update was taken. They are
             not paid, and do not back off.
+        contributions: What the model is better by, on reported data, for each remembered update in it; for reports
+            alone, nothing is paid by it.
     """
 
     evaluation: Evaluation
@@ -89,15 +102,19 @@ class Delivery:
     ages: Mapping[int, int] = field(default_factory=dict)
     forgotten: tuple[str, ...] = ()
     blameless: tuple[str, ...] = ()
+    contributions: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Freeze the mappings; of a reason, which may be a stranger's, keep what a ledger can hold."""
         reasons = {client: UNSTORABLE.sub("\ufffd", str(reason)) for client, reason in self.void.items()}
         frozen: dict[str, Mapping[Any, Any]] = {"delivered": self.delivered, "void": reasons, "ages": self.ages}
+        frozen["contributions"] = self.contributions
         for name, value in frozen.items():
             object.__setattr__(self, name, MappingProxyType(dict(value)))
         if strangers := set(self.blameless) - reasons.keys():
-            raise InvalidRecordError(f"client {min(strangers)!r} is blameless; required is that it is void")
+            raise InvalidRecordError(
+                f"client {min(strangers)!r} is blameless, but not void; only a void client can be blameless"
+            )
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -108,6 +125,19 @@ class Delivery:
     def complete(cls, award: Award, evaluation: Evaluation) -> Self:
         """Every winner delivered."""
         return cls(evaluation, {client: Evidence() for client in award.clients})
+
+
+def taken_home(models: Mapping[str, Evaluation]) -> str:
+    """Which of the models is kept: the one whose loss (or else accuracy) is best on validation; the last, of equals.
+
+    Where decisions are made on the same data that are reported (the paper), nothing is selected: the last one counts.
+    """
+    final = models["final"]
+    if final.test_accuracy is None:
+        return "final"
+    if any(one.loss is None for one in models.values()):
+        return max(models, key=lambda name: models[name].accuracy)
+    return min(models, key=lambda name: models[name].loss or 0.0)
 
 
 @dataclass(frozen=True)
@@ -136,6 +166,42 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Prospect:
+    """What a sum of money is expected to buy: the accuracy of the kept model, nine times in ten between low and high.
+
+    Attributes:
+        spend: What the run will have cost in all, in micro-units.
+        accuracy: Expected.
+        low: The fifth percentile.
+        high: The ninety-fifth.
+    """
+
+    spend: int
+    accuracy: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class MoneyOutlook:
+    """What more money would buy, and what an allocator makes of the goal it was given.
+
+    Attributes:
+        prospects: What the run comes to if it costs so much in all, from stopping now to twice the money that is left.
+        enough: What the run has to cost in all for the goal, in micro-units; None where no sum considered is enough.
+        chance: How sure it is that the kept model reaches the target, once it has followed its plan; None without one.
+        sure: How sure it is that the model kept now has reached the target; None without one.
+        out_of_reach: Whether it believes that the target cannot be reached with the money and the rounds left.
+    """
+
+    prospects: tuple[Prospect, ...]
+    enough: int | None = None
+    chance: float | None = None
+    sure: float | None = None
+    out_of_reach: bool = False
+
+
+@dataclass(frozen=True)
 class Belief:
     """What an allocator believes, for logs, reports and the dashboard.
 
@@ -146,6 +212,7 @@ class Belief:
         deviation: For each arm, how unsure it is.
         estimate: Its estimate of the final accuracy from the last round alone, if it made one.
         plan: What it means to do with what is left, if it plans.
+        outlook: What more money would buy, if it can tell.
     """
 
     stage: str
@@ -154,6 +221,7 @@ class Belief:
     deviation: tuple[float, ...] = ()
     estimate: float | None = None
     plan: Plan | None = None
+    outlook: MoneyOutlook | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,8 +250,8 @@ class AwardedRound:
         """Refuse a promise that the purse cannot keep."""
         if self.award.cost > self.purse.left:
             raise OverspentError(
-                f"round {self.purse.round} promises {show_money(self.award.cost)}; required is at most the "
-                f"{show_money(self.purse.left)} that are left"
+                f"round {self.purse.round} promises {show_money(self.award.cost)}; at most "
+                f"{show_money(self.purse.left)} is left in the purse"
             )
 
     @classmethod
@@ -209,11 +277,15 @@ class RoundRecord:
         winners = set(self.awarded.award.clients)
         delivered, void = set(self.delivery.delivered), set(self.delivery.void)
         if delivered & void:
-            raise InvalidRecordError(f"client {min(delivered & void)!r} both delivered and did not")
+            raise InvalidRecordError(
+                f"client {min(delivered & void)!r} is both delivered and void; it must be one of them"
+            )
         if stranger := (delivered | void) - winners:
-            raise InvalidRecordError(f"client {min(stranger)!r} delivered but was not recruited")
+            raise InvalidRecordError(f"client {min(stranger)!r} is delivered or void, but was not recruited")
         if silent := winners - delivered - void:
-            raise InvalidRecordError(f"client {min(silent)!r} was recruited; required is a delivery or a reason")
+            raise InvalidRecordError(
+                f"client {min(silent)!r} was recruited; it must have a delivery, or a reason why it has none"
+            )
 
     @classmethod
     def initial(cls, purse: Purse, evaluation: Evaluation) -> Self:
@@ -257,6 +329,7 @@ class RoundRecord:
 
 _FINITE = (-sys.float_info.max, sys.float_info.max, "a finite number")
 _FRACTION = (0, 1, "a fraction in [0, 1]")
+_COUNT = (1, sys.maxsize, "at least 1")
 
 
 def _check(record: object, required: tuple[float, float, str], *names: str) -> None:
@@ -267,7 +340,7 @@ def _check(record: object, required: tuple[float, float, str], *names: str) -> N
         plain = value.item() if isinstance(value, np.generic) else value
         number = isinstance(plain, int | float) and not isinstance(plain, bool)
         if plain is not None and not (number and low <= plain <= high):
-            raise InvalidRecordError(f"{name} is {value}; required is {words}")
+            raise InvalidRecordError(f"{name} must be {words}, got {value}")
         object.__setattr__(record, name, plain)
 
 

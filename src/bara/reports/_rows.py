@@ -2,18 +2,39 @@
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 
+from bara.experiments.comparison import Comparison
 from bara.experiments.frontier import Frontier
-from bara.experiments.results import Result
+from bara.experiments.results import Result, short_key
 from bara.experiments.statistics import Estimate, estimate, holm, paired, significance
+from bara.experiments.suites import Standings
+
+
+class Best(str):
+    """A cell that holds the best of its column or row."""
+
+    __slots__ = ()
 
 
 def show_estimate(value: Estimate | None, *, signed: bool = False) -> str:
-    """A fraction as people read it: per cent, with half of its interval."""
+    """A fraction, or a difference of two, as people read it: per cent, with half of its interval.
+
+    Where the interval goes beyond what there can be, both ends are shown instead, as far as they mean something.
+
+    >>> show_estimate(Estimate(0.78, 0.031, 5)), show_estimate(Estimate(0.78, 1.392, 2))
+    ('78.0 ± 3.1', '78.0 [0, 100]')
+    """
     if value is None:
         return ""
-    margin = "" if value.margin is None else f" ± {100 * value.margin:.1f}"
-    return f"{100 * value.mean:{'+' if signed else ''}.1f}{margin}"
+    sign, least = ("+", -1) if signed else ("", 0)
+    shown = f"{100 * value.mean:{sign}.1f}"
+    if value.margin is None:
+        return shown
+    low, high = value.within(least, 1)
+    if value.mean - value.margin >= least and value.mean + value.margin <= 1:
+        return f"{shown} ± {100 * value.margin:.1f}"
+    return f"{shown} [{100 * low:{sign}.3g}, {100 * high:{sign}.3g}]"
 
 
 def show_p(value: float | None) -> str:
@@ -48,10 +69,15 @@ def frontier_rows(frontier: Frontier) -> list[list[str]]:
 
 
 def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
-    """Allocators side by side, a head first; differences are paired by seed, against the first, p-values after Holm."""
+    """Allocators side by side, a head first; differences are paired by seed, against the first, p-values after Holm.
+
+    What else was varied has a column of its own, and the allocator has none where it is always the same.
+    """
     groups: dict[str, dict[int, Result]] = {}
     for result in results:
         groups.setdefault(result.name, {})[result.seed] = result
+    varied = list(dict.fromkeys(key for result in results for key in result.varied))
+    same = bool(varied) and len({result.allocator for result in results}) == 1
     selected = any(result.kept != "final" for result in results)
     shown = (
         {"kept": "accuracy_kept", "final": "accuracy_final"}
@@ -62,11 +88,20 @@ def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
     tested = holm([_test(_taken_home(runs), first) if rank else None for rank, runs in enumerate(groups.values())])
     lying = any(result.lying for result in results)
     p = ["p"] if any(value is not None for value in tested) else []
-    rows = [["allocator", *shown, "vs first", *p, "spent", "rounds", *(["lying"] if lying else [])]]
-    for rank, (allocator, runs) in enumerate(groups.items()):
+    whose = [*([] if same else ["allocator"]), *map(short_key, varied)]
+    rows = [[*whose, *shown, "vs first", *p, "spent", "rounds", *(["lying"] if lying else [])]]
+    best = max(fmean(_taken_home(runs).values()) for runs in groups.values()) if len(groups) > 1 else None
+    for rank, runs in enumerate(groups.values()):
+        one = next(iter(runs.values()))
+        accuracies = [
+            show_estimate(estimate([getattr(result, key) for result in runs.values()])) for key in shown.values()
+        ]
+        if fmean(_taken_home(runs).values()) == best:
+            accuracies[0] = Best(accuracies[0])
         row = [
-            allocator,
-            *(show_estimate(estimate([getattr(result, key) for result in runs.values()])) for key in shown.values()),
+            *([] if same else [one.allocator]),
+            *(str(one.varied.get(key, "")) for key in varied),
+            *accuracies,
             show_estimate(paired(_taken_home(runs), first), signed=True) if rank else "",
             *(show_p(tested[rank]) for _ in p),
             f"{estimate([result.spent for result in runs.values()]).mean:,.1f}",
@@ -77,6 +112,35 @@ def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
             row.append(f"{estimate(gains).mean:+,.2f}" if gains else "")
         rows.append(row)
     return rows
+
+
+def suite_rows(standings: Standings) -> list[list[str]]:
+    """Settings down, allocators across, the best of each setting marked; below, where each allocator stands."""
+    rows = [["setting", *standings.allocators]]
+    for setting in standings.settings:
+        finals = [estimate(list(standings.final(setting.name, one).values())) for one in standings.allocators]
+        best = max(final.mean for final in finals)
+        shown = [Best(show_estimate(one)) if one.mean == best else show_estimate(one) for one in finals]
+        rows.append([setting.name, *shown])
+    every = [standings.of(allocator) for allocator in standings.allocators]
+    rows.append(["mean", *(f"{100 * one.final:.1f}" for one in every)])
+    rows.append(["mean, last 10 rounds", *(f"{100 * one.last10:.1f}" for one in every)])
+    rows.append([f"less {standings.baseline}", *(show_estimate(one.gain, signed=True) for one in every)])
+    rows.append(["of its error, per cent", *(f"{100 * (one.error_removed or 0):+.1f}" for one in every)])
+    rows.append(["less the best rival", *(show_estimate(one.over_rivals, signed=True) for one in every)])
+    return rows
+
+
+def words(head: Sequence[str]) -> int:
+    """How many columns of a table of accuracies say what a row is of, before the numbers."""
+    return next((place for place, name in enumerate(head) if name in ("kept", "final")), 1)
+
+
+def rows_of(comparison: Comparison) -> list[list[str]]:
+    """The table that says the most: the frontier, the suite, or allocators side by side."""
+    if comparison.frontier is not None:
+        return frontier_rows(comparison.frontier)
+    return suite_rows(comparison.standings) if comparison.standings else comparison_rows(comparison.results)
 
 
 def _taken_home(runs: dict[int, Result]) -> dict[int, float]:

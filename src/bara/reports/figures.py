@@ -1,84 +1,40 @@
-"""Figures for print: PNG, SVG and PDF of each, and the data behind it as CSV and Parquet."""
+"""The paper's figures: bars, curves and the map of regimes."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from bara.errors import MissingExtraError
 from bara.experiments.paper.analysis import BASELINE, BOUND, LESS, T_0, ExhibitResult, Row, grouped, standing
-from bara.experiments.paper.exhibits import DATASETS
-from bara.experiments.results import Result
-from bara.files import write_whole
+from bara.experiments.paper.exhibits import TITLES
 from bara.reports.charts import Chart, Line
-from bara.text import csv_text
+from bara.reports.drawings import LOOK, UNKNOWN, Drawing, Origin, draw_lines, drawn  # which tells what is missing
 
-try:
-    import pyarrow as pa
-    import pyarrow.parquet
-    from matplotlib import rc_context
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-except ModuleNotFoundError as error:
-    raise MissingExtraError(f"figures need {error.name}: pip install 'bara-fl[figures]'") from None
+# isort: split
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 
-INK = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c8c00", "#555555")
-"""Colours that the colour-blind can tell apart (Okabe and Ito), strong enough for lines on white."""
 PAPER, OURS = "#00588a", "#c77c00"
 """The two tones of bars: the paper's methods, and others."""
-STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (5, 3)))
-"""Lines are told apart in grey, too."""
-FORMATS = ("png", "svg", "pdf")
-_LOOK: Any = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#dddddd",
-    "legend.frameon": False,
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "bara",  # the same figure is the same file
-    "pdf.fonttype": 42,
-}
 
 
-def save_rows(rows: Sequence[Row], stem: Path) -> None:
-    """The data behind a figure."""
-    table = pa.Table.from_pylist(list(rows))
-    write_whole(stem.with_suffix(".csv"), [csv_text(table.column_names, map(dict.values, table.to_pylist()))])
-    pyarrow.parquet.write_table(table, stem.with_suffix(".parquet"))
-
-
-def save_all(charts: Mapping[str, Sequence[Chart]], results: Sequence[Result], folder: Path) -> None:
-    """Charts by the name of their file, and every round of these runs as data."""
-    folder.mkdir(exist_ok=True)
-    for name, panels in charts.items():
-        save_charts(panels, folder / name)
-    keys = ("round", "n", "cost", "accuracy", "loss", "estimate")
-    rows = [
-        {"setting": run.setting, "allocator": run.allocator, "seed": run.seed, **{key: entry.get(key) for key in keys}}
-        for run in results
-        for entry in run.history
-    ]
-    save_rows(rows, folder / "rounds")
-
-
-def save_charts(charts: Sequence[Chart], stem: Path, title: str = "", note: str = "") -> None:
-    """Charts side by side in one figure."""
-    with rc_context(_LOOK):
+def save_charts(charts: Sequence[Chart], stem: Path, title: str = "", note: str = "", origin: Origin = UNKNOWN) -> None:
+    """Charts side by side in one figure; where they are several, each as a file of its own, too."""
+    with rc_context(LOOK):
         figure, axes = _panels(len(charts))
         for chart, ax in zip(charts, axes, strict=True):
-            _lines(ax, chart)
-        _save(figure, axes, stem, title, note)
+            draw_lines(ax, chart)
+        _save(figure, axes, stem, title, note, origin)
+    for chart in charts if len(charts) > 1 else ():
+        drawn([chart], origin=origin).save(stem.with_name(f"{stem.name}-{chart.name}"))
 
 
-def save_bars(shown: ExhibitResult, stem: Path) -> None:
+def save_bars(shown: ExhibitResult, stem: Path, origin: Origin = UNKNOWN) -> None:
     """Final accuracies as bars with their intervals, a panel for each dataset."""
     rows, exhibit = shown.rows, shown.exhibit
-    with rc_context(_LOOK):
+    with rc_context(LOOK):
         datasets = list(dict.fromkeys(row["dataset"] for row in rows))
         figure, axes = _panels(len(datasets))
         for dataset, ax in zip(datasets, axes, strict=True):
@@ -90,6 +46,9 @@ def save_bars(shown: ExhibitResult, stem: Path) -> None:
                 heights,
                 yerr=[[min(m, h) for m, h in zip(margins, heights, strict=True)], margins],
                 color=[OURS if row["method"] in exhibit.ours else PAPER for row in own],
+                hatch=["////" if row["method"] in exhibit.ours else "" for row in own],
+                edgecolor="white",
+                linewidth=0,
                 error_kw={"ecolor": "#222222", "capsize": 2.5, "elinewidth": 1},
             )
             ax.set_ylim(0, min(1.15 * max(map(sum, zip(heights, margins, strict=True))), 100))
@@ -97,22 +56,26 @@ def save_bars(shown: ExhibitResult, stem: Path) -> None:
                 ax.annotate(
                     f"{height:.1f}", (place, 0), (0, 4), textcoords="offset points", ha="center", color="w", size=7
                 )
-            ax.set_title(DATASETS[dataset])
+            ax.set_title(TITLES[dataset])
             ax.set_ylabel("final accuracy, %")
             ax.grid(visible=False, axis="x")
             ax.tick_params(axis="x", rotation=40)
             for label in ax.get_xticklabels():
                 label.set_horizontalalignment("right")
                 label.set_rotation_mode("anchor")
-        _save(figure, axes, stem, exhibit.title, f"Dark: the paper's methods; light: others. {shown.size}")
+        kinds = [Patch(color=PAPER, label="the paper's methods")]
+        if any(row["method"] in exhibit.ours for row in rows):
+            kinds.append(Patch(facecolor=OURS, hatch="////", edgecolor="white", label="others"))
+        figure.legend(handles=kinds, loc="outside right upper", fontsize=8)
+        _save(figure, [], stem, exhibit.title, shown.size, origin)
 
 
-def save_map(shown: ExhibitResult, stem: Path) -> None:
+def save_map(shown: ExhibitResult, stem: Path, origin: Origin = UNKNOWN) -> None:
     """How far each method is from EA in every regime: a line of panels for each, a panel for each amount of money."""
     methods, money = ([*dict.fromkeys(row[key] for row in shown.rows)] for key in ("method", "money"))
     methods = sorted((one for one in methods if one != BASELINE), key=lambda one: one != BOUND)
-    with rc_context({**_LOOK, "axes.grid": False}):
-        figure = Figure(figsize=(2.3 * len(money) + 1.2, 1.75 * len(methods) + 1.0), layout="constrained")
+    with rc_context({**LOOK, "axes.grid": False}):
+        figure = Drawing(figsize=(2.3 * len(money) + 1.2, 1.75 * len(methods) + 1.0), layout="constrained")
         grid = figure.subplots(len(methods), len(money), squeeze=False)
         for (line, method), (column, share) in product(enumerate(methods), enumerate(money)):
             ax = grid[line][column]
@@ -128,7 +91,9 @@ def save_map(shown: ExhibitResult, stem: Path) -> None:
             fontsize=7,
             wrap=True,
         )
-        _write(figure, stem, shown.exhibit.title)
+        figure.suptitle(shown.exhibit.title, fontsize=11)
+        figure.origin = origin
+        figure.save(stem)
 
 
 def _tiles(ax: Axes, rows: Sequence[Row]) -> Any:
@@ -154,7 +119,7 @@ def exhibit_charts(shown: ExhibitResult) -> list[Chart]:
     """The panels of the paper's Figures 2, 3 and 4: a dataset each, or a reading of BARA on a dataset."""
     keys = ("dataset",) if shown.exhibit.name == "fig4" else ("dataset", "method")
     return [
-        _CHARTS[shown.exhibit.name](", ".join([DATASETS[dataset], *method]), rows)
+        _CHARTS[shown.exhibit.name](", ".join([TITLES[dataset], *method]), rows)
         for (dataset, *method), rows in grouped(shown.rows, *keys)
     ]
 
@@ -177,7 +142,8 @@ def _regrets(title: str, rows: Sequence[Row]) -> Chart:
 def _accuracies(title: str, rows: Sequence[Row]) -> Chart:
     methods = dict.fromkeys(row["method"] for row in rows)
     lines = [_mean_line(method, [row for row in rows if row["method"] == method], "accuracy") for method in methods]
-    return Chart(title, "round", "accuracy", tuple(Line(line.name, line.xs, line.ys) for line in lines))
+    plain = tuple(Line(line.name, line.xs, line.ys) for line in lines)
+    return Chart(title, "round", "accuracy", plain, per_cent=True)
 
 
 def _mean_line(name: str, rows: Sequence[Row], key: str) -> Line:
@@ -191,55 +157,23 @@ def _mean_line(name: str, rows: Sequence[Row], key: str) -> Line:
 _CHARTS = {"fig2": _clients, "fig3": _regrets, "fig4": _accuracies}
 
 
-_FEW = 3
-"""So many lines have their legend within the first panel; a legend beside the panels takes their width."""
-
-
-def _panels(count: int) -> tuple[Figure, list[Axes]]:
+def _panels(count: int) -> tuple[Drawing, list[Axes]]:
     columns = 1 if count == 1 else 3 if count % 3 == 0 else 2  # in threes: readings of BARA, a line for each dataset
     lines = -(-count // columns)
-    figure = Figure(figsize=({1: 5.4, 2: 7.2, 3: 10.2}[columns], 2.9 * lines + 0.6), layout="constrained")
+    figure = Drawing(figsize=({1: 5.4, 2: 7.2, 3: 10.2}[columns], 2.9 * lines + 0.6), layout="constrained")
     grid = figure.subplots(lines, columns, squeeze=False).ravel().tolist()
     for spare in grid[count:]:
         spare.set_visible(False)
     return figure, grid[:count]
 
 
-def _lines(ax: Axes, chart: Chart) -> None:
-    for number, line in enumerate(chart.lines):
-        colour = INK[number % len(INK)]
-        style: Any = "-" if line.faint else STYLES[(number + number // len(INK)) % len(STYLES)]
-        look: Any = {"linewidth": 0.8, "alpha": 0.6, "zorder": 1} if line.faint else {"linewidth": 1.3, "zorder": 2}
-        ax.plot(line.xs, line.ys, color=colour, linestyle=style, label=line.name, **look)
-        if line.band:
-            ax.fill_between(line.xs, *line.band, color=colour, alpha=0.15, linewidth=0)
-    for place, name in chart.marks:
-        ax.axvline(place, color="#222222", linestyle=":", linewidth=0.9, zorder=3)
-        ax.annotate(name, (place, 1), (2, -7), ("data", "axes fraction"), textcoords="offset points", size=6.5)
-    if chart.between:
-        ax.axhline(0, color="#222222", linewidth=0.9, zorder=1.5)
-        ax.set_ylim(chart.between)
-    ax.set_title(chart.title, fontsize=8.5)
-    ax.set_xlabel(chart.x_name)
-    ax.set_ylabel(chart.y_name)
-    if all(isinstance(y, int) for line in chart.lines for y in line.ys):
-        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-
-
-def _save(figure: Figure, axes: Sequence[Axes], stem: Path, title: str, note: str) -> None:
-    handles, labels = axes[0].get_legend_handles_labels()
-    if len(handles) > _FEW:  # above or below it would lie on the title or the note
-        figure.legend(handles, labels, loc="outside right upper", fontsize=8)
-    elif len(handles) > 1:
-        axes[0].legend(handles, labels, loc="best", fontsize=6.5)
+def _save(figure: Drawing, axes: Sequence[Axes], stem: Path, title: str, note: str, origin: Origin) -> None:
+    names = {text: line for ax in axes for line, text in zip(*ax.get_legend_handles_labels(), strict=True)}
+    if len(names) > 1:  # above or below it would lie on the title or the note
+        figure.legend(names.values(), names.keys(), loc="outside right upper", fontsize=8)
     if note:
         figure.supxlabel(note, fontsize=6.5, color="#444444", wrap=True)
-    _write(figure, stem, title)
-
-
-def _write(figure: Figure, stem: Path, title: str) -> None:
     if title:
         figure.suptitle(title, fontsize=11)
-    for form in FORMATS:
-        stamp = {"svg": "Date", "pdf": "CreationDate"}.get(form)
-        figure.savefig(stem.with_suffix(f".{form}"), dpi=200, metadata={stamp: None} if stamp else None)
+    figure.origin = origin
+    figure.save(stem)

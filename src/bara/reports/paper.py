@@ -5,15 +5,20 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bara.experiments.paper.analysis import ExhibitResult, Row
-from bara.experiments.paper.exhibits import DATASETS
+from bara.experiments.paper.exhibits import TITLES
 from bara.experiments.statistics import Estimate
 from bara.files import write_whole
 from bara.reports._rows import show_estimate, show_p
 from bara.reports.html import page, table
+from bara.reports.markup import markdown_table
 
-TABLES = {"table1", "table2", "ablation"}
+if TYPE_CHECKING:
+    from bara.reports.drawings import Origin
+
+TABLES = {"table1", "table2", "ablation", "border"}
 """Exhibits that are tables; the others are figures."""
 
 
@@ -25,21 +30,23 @@ def publish(shown: Sequence[ExhibitResult], folder: Path, command: str) -> Path:
         folder: Where to.
         command: What made them, for the page.
     """
-    from bara.reports import figures  # noqa: PLC0415 - drawing needs an extra, and a second to import
+    from bara.reports.drawings import Origin, save_rows  # noqa: PLC0415 - it needs an extra, and a second to import
 
+    origin = Origin(command)
     body = f"<p>Made by <code>{escape(command)}</code>. Accuracy in per cent; intervals are 95 % over paired seeds.</p>"
     for one in shown:
         stem = folder / one.exhibit.name
         body += f"<h2>{escape(_heading(one))}</h2>"
         if one.rows:
-            figures.save_rows(one.rows, stem)
+            save_rows(one.rows, stem, origin)
             if one.exhibit.name in TABLES:
-                head, *rows = table_rows(one)
                 write_whole(stem.with_suffix(".md"), [markdown(one)])
-                body += table(head, rows)
             else:
-                draw(one, stem)
+                draw(one, stem, origin)
                 body += f'<div class="print">{_inline(stem.with_suffix(".svg"))}</div>'
+            if tabled(one):
+                head, *rows = table_rows(one)
+                body += table(head, rows)
         for name, text in told(one).items():
             body += f"<p><b>{name}.</b> {escape(text)}</p>"
     _keep_scales(shown, folder / "scale.json")
@@ -48,22 +55,22 @@ def publish(shown: Sequence[ExhibitResult], folder: Path, command: str) -> Path:
     return path
 
 
-def draw(shown: ExhibitResult, stem: Path) -> None:
-    """Save the figure that an exhibit is."""
+def draw(shown: ExhibitResult, stem: Path, origin: "Origin") -> None:
+    """Save the figure that an exhibit is; where it has several panels, each of them, too."""
     from bara.reports import figures  # noqa: PLC0415 - as above
 
-    if shown.exhibit.name == "fig1":
-        figures.save_bars(shown, stem)
+    if tabled(shown):
+        figures.save_bars(shown, stem, origin)
     elif shown.exhibit.name == "regimes":
-        figures.save_map(shown, stem)
+        figures.save_map(shown, stem, origin)
     else:
-        figures.save_charts(figures.exhibit_charts(shown), stem, shown.exhibit.title, shown.size)
+        figures.save_charts(figures.exhibit_charts(shown), stem, shown.exhibit.title, shown.size, origin)
 
 
 def _keep_scales(shown: Sequence[ExhibitResult], path: Path) -> None:
-    """Note how large each exhibit was run, beside those of earlier calls."""
+    """Note how large each exhibit was run, beside those of earlier calls: presets may change, what was run does not."""
     known = json.loads(path.read_text()) if path.exists() else {}
-    known |= {one.exhibit.name: asdict(one.scale) for one in shown}
+    known |= {one.exhibit.name: {**asdict(one.scale), "size": one.size} for one in shown}
     path.write_text(json.dumps(known, indent=1) + "\n")
 
 
@@ -74,7 +81,7 @@ def told(shown: ExhibitResult) -> dict[str, str]:
 
 def tabled(shown: ExhibitResult) -> bool:
     """Whether its data fit a table: accuracies on datasets do."""
-    return bool(shown.rows) and "final" in shown.rows[0] and not shown.exhibit.places
+    return bool(shown.rows) and "final" in shown.rows[0] and "swing" not in shown.rows[0]
 
 
 def table_rows(shown: ExhibitResult) -> list[list[str]]:
@@ -97,8 +104,7 @@ def markdown(shown: ExhibitResult, images: str = "") -> str:
         parts.append(f"![{_heading(shown)}]({images}{shown.exhibit.name}.png)")
     if tabled(shown):
         head, *rows = table_rows(shown)
-        lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(row)} |" for row in rows)]
-        parts.append("\n".join(lines))
+        parts.append(markdown_table(head, rows).rstrip())
     parts += [f"**{name}.** {text}" for name, text in told(shown).items()]
     return "\n\n".join(parts) + "\n"
 
@@ -113,7 +119,7 @@ def _cells(row: Row) -> dict[str, str]:
     final, last10 = (Estimate(row[key], row[f"{key}_margin"], row["seeds"]) for key in ("final", "last10"))
     less = None if row["less_EA"] is None else Estimate(row["less_EA"], row["less_EA_margin"], row["seeds"])
     return {
-        "dataset": DATASETS[row["dataset"]],
+        "dataset": TITLES[row["dataset"]],
         "method": row["method"],
         "final": show_estimate(final),
         "last 10": show_estimate(last10),

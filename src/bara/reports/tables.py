@@ -8,51 +8,71 @@ from rich.table import Table
 from rich.text import Text
 
 from bara.datasets import Availability, Report
-from bara.ledger.statements import ClientTotal, Line, RoundTotal, Statement
-from bara.mechanisms.audit import Finding
+from bara.ledger.payouts import Batch
+from bara.ledger.statements import ClientTotal, Line, Statement
+from bara.mechanisms.audit import Finding, Regret
 from bara.records import show_money
-from bara.text import spelled
+from bara.text import counted, spelled
 
 
-def statement_tables(account: Statement) -> RenderableType:
+def statement_tables(account: Statement, measure: str = "accuracy") -> RenderableType:
     """By client, by round, and the totals."""
     private = any(c.privacy is not None for c in account.clients)
     clients = _table("client", "won", "void", "asked", "promised", "paid", *["privacy"] * private)
     for c in account.clients:
-        amounts = (_amount(c.asked), _amount(c.promised), _amount(c.paid))
+        amounts = (_amount(micros, account.currency) for micros in (c.asked, c.promised, c.paid))
         clients.add_row(plain(c.client), str(c.won), str(c.void), *amounts, *[_epsilon(c.privacy)] * private)
-    return Group(Text(f"run {spelled(account.run)}", style="bold"), clients, _rounds(account.rounds), _totals(account))
+    return Group(
+        Text(f"run {spelled(account.run)}", style="bold"), clients, _rounds(account, measure), _totals(account)
+    )
 
 
-def own_table(total: ClientTotal, own: Sequence[Line]) -> RenderableType:
+def own_table(total: ClientTotal, own: Sequence[Line], currency: str | None = None) -> RenderableType:
     """One client's own account."""
     table = _table("round", "asked", "promised", "paid", "why not")
     for line in own:
-        paid = "not settled" if line.paid is None else show_money(line.paid)
-        table.add_row(str(line.round), _amount(line.asked), _amount(line.promised), paid, plain(line.reason or ""))
-    words = f"{spelled(total.client)}: {total.won} rounds won, {total.void} void, paid {show_money(total.paid)}"
+        paid = "not settled" if line.paid is None else show_money(line.paid, currency)
+        amounts = _amount(line.asked, currency), _amount(line.promised, currency), paid
+        table.add_row(str(line.round), *amounts, plain(line.reason or ""))
+    won = f"{counted(total.won, 'round')} won, {total.void} void"
+    words = f"{spelled(total.client)}: {won}, paid {show_money(total.paid, currency)}"
     if total.privacy is not None:
         words += f", privacy spent {_epsilon(total.privacy)}"
     return Group(Text(words, style="bold"), table)
 
 
-def _rounds(rounds: Sequence[RoundTotal]) -> Table:
-    table = _table("round", "delivered", "void", "promised", "paid", "accuracy")
-    for r in rounds:
+def _rounds(account: Statement, measure: str) -> Table:
+    table = _table("round", "delivered", "void", "promised", "paid", measure)
+    for r in account.rounds:
         accuracy = "" if r.accuracy is None else f"{100 * r.accuracy:.1f} %"
-        paid = "not settled" if r.paid is None else show_money(r.paid)
-        table.add_row(str(r.round), str(r.n), str(r.void), _amount(r.promised), paid, accuracy)
+        paid = "not settled" if r.paid is None else show_money(r.paid, account.currency)
+        table.add_row(str(r.round), str(r.n), str(r.void), _amount(r.promised, account.currency), paid, accuracy)
     return table
 
 
 def _totals(account: Statement) -> Text:
-    words = f"budget {show_money(account.budget)}"
+    def told(micros: int) -> str:
+        return show_money(micros, account.currency)
+
+    words = f"budget {told(account.budget)}"
     if account.topped_up:
-        words += f" (opened with {show_money(account.opened_with)}, topped up by {show_money(account.topped_up)})"
-    words += f", spent {show_money(account.spent)}, left {show_money(account.left)}"
+        words += f" (opened with {told(account.opened_with)}, topped up by {told(account.topped_up)})"
+    words += f", spent {told(account.spent)}, left {told(account.left)}"
     if account.outstanding:
-        words += f", of which {show_money(account.outstanding)} is promised and not settled"
+        words += f", of which {told(account.outstanding)} is promised and not settled"
     return Text(f"{words}; {_standing(account)}")
+
+
+def batches_table(made: Sequence[Batch], due: Batch | None, currency: str | None, address: str) -> RenderableType:
+    """The batches that were made, and what is in none yet."""
+    table = _table("batch", "made", "rounds", "clients", "amount")
+    for one in made:
+        amount = show_money(one.total, currency)
+        table.add_row(str(one.number), one.at[:19], f"{one.first} to {one.last}", str(len(one.payments)), amount)
+    if due is None:
+        return Group(table, Text("nothing is due: every payment is in a batch"))
+    words = f"{show_money(due.total, currency)} to {counted(len(due.payments), 'client')} is due, in no batch yet"
+    return Group(table, Text(f"{words}; make one with: bara ledger {spelled(address)} payouts --new"))
 
 
 def _standing(account: Statement) -> str:
@@ -75,12 +95,12 @@ def _epsilon(privacy: float | None) -> str:
     return "" if privacy is None else f"{privacy:.4g}"
 
 
-def _amount(micros: int | None) -> str:
-    return "" if micros is None else show_money(micros)
+def _amount(micros: int | None, currency: str | None) -> str:
+    return "" if micros is None else show_money(micros, currency)
 
 
-def audit_table(mechanism: str, findings: Sequence[Finding]) -> RenderableType:
-    """What an audit found, property by property."""
+def audit_table(mechanism: str, findings: Sequence[Finding], lying: Regret | None = None) -> RenderableType:
+    """What an audit found, property by property, and what lying is worth where it is worth something."""
     table = Table(box=SIMPLE_HEAD, title=f"audit of {plain(mechanism)}", title_justify="left", header_style="bold")
     table.add_column("property")
     table.add_column("claimed")
@@ -88,11 +108,14 @@ def audit_table(mechanism: str, findings: Sequence[Finding]) -> RenderableType:
     for finding in findings:
         claimed = "yes" if finding.claimed else "no"
         if finding.counter_example is None:
-            found = Text(f"holds in {finding.trials:,} trials", style="green")
+            found = Text(f"holds in {counted(finding.trials, 'trial')}", style="green")
         else:
             found = Text(f"counter-example: {finding.counter_example}", style="red" if finding.claimed else "yellow")
         table.add_row(finding.name, claimed, found)
-    return table
+    if lying is None:
+        return table
+    worth = f"{lying.mean:.2f} % of a cost on average, {lying.most:.0f} % at most"
+    return Group(table, Text(f"Regret, what the best lie gains in {lying.rounds} rounds of 20 clients: {worth}."))
 
 
 def datasets_table(found: Sequence[Availability]) -> RenderableType:

@@ -8,16 +8,22 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from bara.experiments.comparison import Failure, label
+from bara.experiments.comparison import Comparison
+from bara.experiments.contributions import show_points
 from bara.experiments.forecasts import Outlook
 from bara.experiments.frontier import Frontier
+from bara.experiments.grid import Failure, label
 from bara.experiments.paper.analysis import ExhibitResult
-from bara.experiments.results import Result
-from bara.experiments.statistics import estimate
+from bara.experiments.results import Result, measure_of
+from bara.experiments.statistics import FEWEST
 from bara.experiments.suites import Standings
-from bara.reports._rows import comparison_rows, frontier_rows, show_estimate
+from bara.records import tell_money
+from bara.reports._rows import Best, comparison_rows, frontier_rows, suite_rows, words
+from bara.reports.charts import headline
+from bara.reports.money_curves import half_the_money
 from bara.reports.paper import table_rows, tabled, told
 from bara.reports.tables import plain
+from bara.text import counted
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -54,44 +60,76 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
     kept = f"[bold]{per_cent(result.accuracy_kept)}[/] {KEPT[result.kept]}"
     others = {"final": result.accuracy_final, "best": result.accuracy_best}
     beside = [f"{per_cent(value)} {name}" for name, value in others.items() if name != result.kept]
-    facts.add_row("accuracy", ", ".join([kept, *beside]))
+    facts.add_row(result.measure, ", ".join([kept, *beside]))
     facts.add_row("", Text(spark_line(accuracies), style="green"))
     facts.add_row("clients a round", Text(spark_line(clients), style="cyan"))
-    facts.add_row("spent", f"{result.spent:,.2f} of {result.budget:,.2f} in {result.rounds} rounds ({result.ended})")
+    spent, budget = (tell_money(value, result.currency) for value in (result.spent, result.budget))
+    facts.add_row("spent", f"{spent} of {budget} in {counted(result.rounds, 'round')} ({plain(result.ended)})")
+    facts.add_row("left", f"{tell_money(result.budget - result.spent, result.currency)} stays in the purse")
+    if half := half_the_money(result):
+        facts.add_row("half the money", f"would have reached {half}")
     top = list(result.payments.items())[:5]
-    paid = ", ".join(f"{plain(client)} {amount:,.2f}" for client, amount in top) or "nobody"
-    facts.add_row("paid most", f"{paid} ({len(result.payments)} clients paid)")
+    paid = ", ".join(f"{plain(client)} {tell_money(amount, result.currency)}" for client, amount in top) or "nobody"
+    facts.add_row("paid most", f"{paid} ({counted(len(result.payments), 'client')} paid)")
+    if result.contributions:
+        worth = [f"{plain(client)} {show_points(one)}" for client, one in list(result.contributions.items())[:6]]
+        facts.add_row("contributed", "\n".join([f"points of {result.measure}, nine rounds in ten:", *worth]))
     if result.lying is not None:
         facts.add_row("lying earned", lying_text(result))
     for name, place in places.items():
         facts.add_row(name, Text(place))
-    title = f"{result.dataset}, {result.clients} clients, {plain(result.allocator)} on {plain(result.mechanism)}"
+    title = (
+        f"{result.dataset}, {counted(result.clients, 'client')}, {plain(result.allocator)} on {plain(result.mechanism)}"
+    )
     return Panel(facts, title=title, title_align="left", expand=False)
 
 
 def lying_text(result: Result) -> str:
     """What strategic bidding earned, against asking the truth."""
     earned = result.lying or {}
-    return f"{earned['gain']:+,.2f} (profit {earned['profit']:,.2f}, truthful {earned['truthful_profit']:,.2f})"
+    gain, profit, truthful = (tell_money(earned[key], result.currency) for key in ("gain", "profit", "truthful_profit"))
+    return f"{'' if gain.startswith('-') else '+'}{gain} (profit {profit}, truthful {truthful})"
+
+
+INTERVALS = "mean ± half of the 95 % interval ([low, high] where that leaves the scale)"
+"""What accuracies in tables are."""
 
 
 def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> RenderableType:
     """Allocators side by side; differences are paired by seed, against the first."""
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
-    (first, *others), *rows = comparison_rows(results)
-    legend = _numbered(rows)
-    table.add_column(first, overflow="fold")
-    for column in others:
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(plain, row))
+    head, *rows = comparison_rows(results)
+    table = _table(head, rows, words(head))
     seeds = len({result.seed for result in results})
-    note = Text(f"Accuracy in per cent, mean ± half of the 95 % interval over {seeds} paired seeds.", style="dim")
-    if "p" in others:
+    note = Text(f"{headline(measure_of(results))} in per cent, {INTERVALS} over {seeds} paired seeds.", style="dim")
+    if "p" in head:
         note.append(" p: how often chance alone makes such a difference, corrected for how many are compared (Holm).")
-    if "lying" in others:
+    elif seeds < FEWEST and len(rows) > 1:
+        note.append(f" With fewer than {FEWEST} seeds nothing is tested.")
+    if "lying" in head:
         note.append(" Lying: what the strategic clients earned beyond asking their cost.")
-    return Group(table, *legend, note, *_lost(failures))
+    return Group(table, note, *_lost(failures))
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int, *, wrap: bool = False) -> Table:
+    """A table whose first columns are texts, which are folded, and whose others are numbers, which are not cut."""
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    for place, column in enumerate(head):
+        if place < texts:
+            table.add_column(plain(column), overflow="fold")
+        else:
+            table.add_column(plain(column), justify="right", no_wrap=not wrap)
+    for row in rows:
+        table.add_row(*(f"[bold]{plain(cell)}[/]" if isinstance(cell, Best) else plain(cell) for cell in row))
+    return table
+
+
+def table_of(comparison: Comparison) -> RenderableType:
+    """The table that says the most of a comparison."""
+    if comparison.frontier is not None:
+        return frontier_table(comparison.frontier, comparison.failures)
+    if comparison.standings is not None:
+        return suite_table(comparison.standings, comparison.failures)
+    return comparison_table(comparison.results, comparison.failures)
 
 
 def _numbered(rows: list[list[str]]) -> list[Text]:
@@ -107,19 +145,13 @@ def _numbered(rows: list[list[str]]) -> list[Text]:
 def frontier_table(frontier: Frontier, failures: Sequence[Failure]) -> RenderableType:
     """Allocators down, parts of the budget across, and what the baseline's accuracy costs each."""
     head, *rows = frontier_rows(frontier)
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     legend = _numbered(rows)
-    table.add_column(head[0], overflow="fold")
-    for column in head[1:]:
-        table.add_column(column, justify="right")
-    for row in rows:
-        table.add_row(*map(plain, row))
     note = Text(
-        "Accuracy of the kept model in per cent for each part of the budget, mean ± half of the 95 % interval. Needed: "
+        f"{headline(frontier.measure)} of the kept model in per cent for each part of the budget, {INTERVALS}. Needed: "
         f"which part reaches what {frontier.baseline} reaches with {100 * frontier.full:g} % of it.",
         style="dim",
     )
-    return Group(table, *legend, note, *_lost(failures))
+    return Group(_table(head, rows, 1, wrap=True), *legend, note, *_lost(failures))
 
 
 def _lost(failures: Sequence[Failure]) -> list[Text]:
@@ -143,24 +175,11 @@ def exhibit_table(shown: ExhibitResult) -> RenderableType:
 
 def suite_table(standings: Standings, failures: Sequence[Failure]) -> RenderableType:
     """Settings down, allocators across, the best of each setting bold; below, where each allocator stands."""
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
-    table.add_column("setting", no_wrap=True)
-    for allocator in standings.allocators:
-        table.add_column(plain(allocator), justify="right")
-    for setting in standings.settings:
-        finals = [estimate(list(standings.final(setting.name, one).values())) for one in standings.allocators]
-        best = max(final.mean for final in finals)
-        shown = [f"[bold]{show_estimate(final)}[/]" if final.mean == best else show_estimate(final) for final in finals]
-        table.add_row(plain(setting.name), *shown)
-    table.add_section()
-    all_of_them = [standings.of(allocator) for allocator in standings.allocators]
-    table.add_row("mean", *(f"{100 * one.final:.1f}" for one in all_of_them))
-    table.add_row("mean, last 10 rounds", *(f"{100 * one.last10:.1f}" for one in all_of_them))
-    table.add_row(f"less {standings.baseline}", *(show_estimate(one.gain, signed=True) for one in all_of_them))
-    table.add_row("of its error, per cent", *(f"{100 * (one.error_removed or 0):+.1f}" for one in all_of_them))
-    table.add_row("less the best rival", *(show_estimate(one.over_rivals, signed=True) for one in all_of_them))
+    head, *rows = suite_rows(standings)
+    table = _table(head, rows, 1, wrap=True)
+    table.rows[len(standings.settings) - 1].end_section = True
     note = Text(
-        "Accuracy of the kept model in per cent, mean ± half of the 95 % interval over paired seeds. The part of the "
+        f"{headline(standings.measure)} of the kept model in per cent, {INTERVALS} over paired seeds. The part of the "
         "error is over settings that are not IID; the best rival is another allocator, chosen in each setting in "
         "hindsight.",
         style="dim",
@@ -168,18 +187,26 @@ def suite_table(standings: Standings, failures: Sequence[Failure]) -> Renderable
     return Group(table, note, *_lost(failures))
 
 
-def outlook_table(found: Sequence[Outlook], past: int, draws: int) -> RenderableType:
-    """What each allocator would make of each budget."""
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
-    table.add_column("budget", justify="right")
-    table.add_column("allocator", no_wrap=True)
-    for column in ("final accuracy", "90 % interval", "rounds", "spent"):
-        table.add_column(column, justify="right", no_wrap=True)
+def outlook_rows(found: Sequence[Outlook], measure: str = "accuracy") -> list[list[str]]:
+    """What each allocator would make of each budget, and what keeps it from being better; a head first."""
+    goal = ["reached"] if any(one.reached is not None for one in found) else []
+    rows = [["budget", "allocator", f"final {measure}", "90 % interval", "rounds", "spent", *goal, "binds"]]
     for one in found:
         low, mean, high = one.accuracy
         between = f"{100 * low:.1f} to {100 * high:.1f}"
-        spent, rounds = one.spent[1], one.rounds[1]
-        row = (f"{one.budget:,.0f}", plain(one.allocator), per_cent(mean), between, f"{rounds:.0f}", f"{spent:,.0f}")
-        table.add_row(*row)
-    source = f"learned from {past} past runs" if past else "nothing known of the task: give past runs with --past"
-    return Group(table, Text(f"Over {draws} imagined learning curves, {source}.", style="dim"))
+        numbers = [per_cent(mean), between, f"{one.rounds[1]:.0f}", f"{one.spent[1]:,.0f}"]
+        reached = [] if one.reached is None else [f"{100 * one.reached:.0f} %"]
+        rows.append([f"{one.budget:,.0f}", one.allocator, *numbers, *reached, one.binds or ""])
+    return rows
+
+
+def outlook_table(found: Sequence[Outlook], told: str, measure: str = "accuracy") -> RenderableType:
+    """What each allocator would make of each budget, and in a line what that was learned from."""
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    head, *rows = outlook_rows(found, measure)
+    for column in head:
+        words = column in ("allocator", "binds")
+        table.add_column(column, justify="left" if words else "right", no_wrap=column not in ("budget", "binds"))
+    for row in rows:
+        table.add_row(*map(plain, row))
+    return Group(table, Text(told, style="dim"))

@@ -26,7 +26,7 @@ nothing is iterated to convergence and there is no local optimum to fall into. D
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -133,6 +133,29 @@ class Shapes:
         E = kept_at_end * E + (1 - kept_at_end) * spread(end_n, self.clients)
         risen = gap_left(self.progress, self.s, self.p) - gap_left(S, self.s, self.p)
         return np.asarray(expit(self.level + self.gap * risen - self.delta * (E - self.selection)))
+
+    def rounds_to(self, accuracy: Numbers, n: Numbers, end_n: Numbers, end_rounds: Numbers) -> FloatArray:
+        """How many rounds with n clients, before some more with another number, bring the curve there; [plans, draws].
+
+        Infinitely many where the curve ends below it. What was selected before is taken as forgotten by then.
+        """
+        n, end_n, end_rounds = (np.asarray(x, dtype=float)[:, None] for x in (n, end_n, end_rounds))
+        kept_at_end = self.phi**end_rounds
+        E = kept_at_end * spread(n, self.clients) + (1 - kept_at_end) * spread(end_n, self.clients)
+        rise = log_odds(np.asarray(accuracy, dtype=float)[:, None]) - self.level + self.delta * (E - self.selection)
+        gap = gap_left(self.progress, self.s, self.p) - rise / np.maximum(self.gap, 1e-9)
+        with np.errstate(over="ignore"):
+            S = self.s * np.expm1(-np.log(np.clip(gap, 1e-300, 1.0)) / self.p)
+        end = end_rounds * progress(end_n, self.clients, self.kappa)
+        needed = np.maximum(S - self.progress - end, 0.0) / progress(n, self.clients, self.kappa)
+        return np.where(gap > 0, needed, np.inf)
+
+    def fresh(self) -> "Shapes":
+        """The same curves at the initial model."""
+        risen = gap_left(self.progress, self.s, self.p) - gap_left(0.0, self.s, self.p)
+        level = self.level + self.gap * risen + self.delta * self.selection
+        none = np.zeros_like(self.progress)
+        return replace(self, level=level, progress=none, selection=none)
 
     def deviation(self, n: Numbers) -> FloatArray:
         """The standard deviation of the accuracy in a round with n clients at this level; one for each n."""

@@ -46,7 +46,7 @@ class PiecewiseLine(Generic[Number]):
     def add(self, node: int, value: Number) -> None:
         """Pass through (node, value), too."""
         if any(node == known for known, _ in self._nodes):
-            raise ValueError(f"node {node} is there already; required are distinct nodes")
+            raise ValueError(f"node {node} was added before; nodes must be distinct")
         insort(self._nodes, (node, value))
 
     def sum_to(self, last: int) -> Number:

@@ -40,7 +40,7 @@ class NewtonPolynomial(Generic[Number]):
     def add(self, node: int, value: Number) -> None:
         """Pass through (node, value), too."""
         if node in self._nodes:
-            raise ValueError(f"node {node} is there already; required are distinct nodes")
+            raise ValueError(f"node {node} was added before; nodes must be distinct")
         diagonal = [value]
         for earlier, difference in zip(reversed(self._nodes), self._last, strict=True):
             # Eq. 7 for t_k .. t_J: (y[t_k .. t_{J-1}] - y[t_{k+1} .. t_J]) / (t_k - t_J)

@@ -2,7 +2,8 @@
 
 Each check takes a function that makes a fresh one, and raises AssertionError with what is wrong, or whatever the
 part itself raises. A check of something that the part does not have raises unittest.SkipTest, which pytest lists as
-skipped; `select_checks` says beforehand which those are.
+skipped; `select_checks` says beforehand which those are. What is allowed but probably not meant is a `ContractHint`, a
+warning.
 
     from bara.testing import ALLOCATOR_CHECKS
 
@@ -39,12 +40,13 @@ from bara.testing._mechanisms import (
     MECHANISM_CHECKS,
     MakeMechanism,
     check_claims_hold,
+    check_claims_hold_at_cents,
     check_menu_is_pure,
     check_small_rounds_are_served,
     check_tell_takes_any_round,
     check_unclaimed_has_a_counter_example,
 )
-from bara.testing._selection import Check, Selection, needs, select_checks
+from bara.testing._selection import Check, ContractHint, Selection, needs, select_checks
 
 __all__ = [
     "ALLOCATOR_CHECKS",
@@ -52,6 +54,7 @@ __all__ = [
     "FEDERATION_CHECKS",
     "MECHANISM_CHECKS",
     "Check",
+    "ContractHint",
     "MakeAllocator",
     "MakeFederation",
     "MakeMechanism",
@@ -61,6 +64,7 @@ __all__ = [
     "check_bids_are_repeatable",
     "check_budget_and_deadline_hold",
     "check_claims_hold",
+    "check_claims_hold_at_cents",
     "check_clients_may_come_and_go",
     "check_deliveries_account_for_winners",
     "check_every_delivered_update_counts",

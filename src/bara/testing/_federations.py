@@ -1,5 +1,6 @@
 """What every federation promises, checked by training with a few winners."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ from bara.protocols import Allocator, Federation, capabilities_of
 from bara.records import Award, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord
 from bara.testing._allocators import play
 from bara.testing._mechanisms import rich
-from bara.testing._selection import needs
+from bara.testing._selection import ContractHint, needs
 
 MakeFederation = Callable[[int], Federation]
 """seed -> a fresh federation."""
@@ -35,10 +36,11 @@ _REPEATABLE = needs(_repeatable, "training that comes to the same again (`Capabi
 
 @_REPEATABLE
 def check_same_seed_same_history(make: MakeFederation) -> None:
-    """Two federations from one seed learn the same; another seed bids otherwise."""
+    """Two federations from one seed learn the same; a hint where another seed bids the same, as real clients do."""
     one, two = _evaluations(make(1)), _evaluations(make(1))
     assert one == two, "two runs differ"
-    assert make(1).bids(1).prices.tolist() != make(2).bids(1).prices.tolist(), "another seed bids the same"
+    if make(1).bids(1).prices.tolist() == make(2).bids(1).prices.tolist():
+        warnings.warn(ContractHint("another seed bids the same, which is right where the bids are real"), stacklevel=2)
 
 
 @_REPEATABLE

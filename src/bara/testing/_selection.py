@@ -8,6 +8,10 @@ from unittest import SkipTest
 Check = Callable[..., None]
 
 
+class ContractHint(UserWarning):
+    """Something that is allowed, and probably not meant."""
+
+
 class Selection(NamedTuple):
     """The checks that apply to a part; the names of the others, each with what the part would need."""
 

@@ -13,6 +13,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+import bara
+from bara.reports.html import comparison_report
+
 pytestmark = pytest.mark.debian
 
 
@@ -188,3 +191,15 @@ def test_a_database_server_is_read_the_same_way(play, dashboard, browse):
     page = browse()
     ready(page, f"{dashboard()}/runs/{name}")
     assert closed(page) == 6
+
+
+def test_the_table_of_a_comparison_is_whole_on_a_phone(browse):
+    common = {"federation": "synthetic", "budget": {"total": 40, "max_rounds": 8}, "clients": 6}
+    mechanisms = ["bid-price-first", "proportional-share"]
+    found = bara.compare(common, allocators=["even", "fixed:n=2"], mechanisms=mechanisms, seeds=2, jobs=1)
+    page = browse(width=390)
+    page.set_content(comparison_report(found))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    beyond = "e => [e.scrollWidth - e.clientWidth, e.scrollHeight - e.clientHeight]"
+    assert page.evaluate(f"[...document.querySelectorAll('.scroll')].map({beyond})") == [[0, 0]]
+    expect(page.get_by_text("proportional-share").first).to_be_visible()

@@ -26,5 +26,5 @@ def test_a_client_of_weight_0_is_left_out_whatever_it_sent():
 
 @pytest.mark.parametrize("weights", [[1], [1, 1, 1], [0, 0], [1, -1], [1, np.nan], [np.inf, 1]])
 def test_weights_that_are_none_are_refused(weights):
-    with pytest.raises(ConfigError, match="weights"):
+    with pytest.raises(ConfigError, match="aggregation"):
         aggregate(updates([1.0], [2.0]), weights)

@@ -7,6 +7,7 @@ import torch
 from bara.federations.simulator import aggregate
 from bara.federations.simulator._layout import Layout
 from bara.federations.simulator._networks import Autograd
+from bara.federations.simulator.losses import CrossEntropy
 from bara.federations.simulator.models import build
 
 COUNT, MEAN = "3.num_batches_tracked", "3.running_mean"
@@ -50,7 +51,7 @@ def test_a_module_reads_an_averaged_count_as_the_nearest_whole_number():
 
 
 def test_autograd_counts_on_from_the_averaged_count():
-    network = Autograd(build("cifar-cnn", (3, 12, 12), 4, 0))
+    network = Autograd(build("cifar-cnn", (3, 12, 12), 4, 0), CrossEntropy())
     network.state[-2:] = 2.6
     network.accumulate(torch.rand(5, 3, 12, 12), torch.zeros(5, dtype=torch.int64), 1.0, 0.0)
     assert network.state[-2:].tolist() == [4, 4]

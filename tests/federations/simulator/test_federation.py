@@ -219,11 +219,11 @@ def test_a_restored_checkpoint_goes_on_bit_for_bit():
     ("changes", "error", "message"),
     [
         (["clients.count=400"], DatasetError, r"more clients \(400\) than samples \(300\)"),
-        (["data.train_samples=5000"], DatasetError, "train_samples is 5000 but there are 1400"),
+        (["data.train_samples=5000"], DatasetError, "train_samples must be at most 1400, got 5000"),
         (["data.name=mnst"], Exception, "mnst"),
         (["training.model=resnet"], ConfigError, "resnet"),
         (["federation.speed=2"], ConfigError, "unknown key 'federation.speed'"),
-        (["clients.noisy=9"], ConfigError, "must be at most 6"),
+        (["clients.noisy=9"], ConfigError, "at most clients.count = 6, got 9"),
         (["training.momentum=0.9"], ConfigError, "fedsgd"),
     ],
 )

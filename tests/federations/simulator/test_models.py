@@ -94,8 +94,8 @@ def test_a_users_own_module_is_found_by_import_path():
     [
         ("own_models:Wrong", r"\(2, 3\); 2 classes|into \(2, 4\); 3 classes need \(2, 3\)"),
         ("own_models:Deaf", "does not take samples of shape"),
-        ("own_models:number", "not something that builds"),
-        ("own_models:nothing", "built a NoneType"),
+        ("own_models:number", "must be a class or function that builds"),
+        ("own_models:nothing", "got a NoneType"),
         ("own_models:Picky", "cannot be built"),
         ("own_models:Absent", "has no 'Absent'"),
         ("no_such_module:Mine", "cannot import 'no_such_module'"),

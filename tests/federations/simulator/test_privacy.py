@@ -11,6 +11,7 @@ from bara.errors import ConfigError
 from bara.experiments import Config, run
 from bara.federations.simulator._batches import Samples
 from bara.federations.simulator._layout import Layout
+from bara.federations.simulator.losses import CrossEntropy
 from bara.federations.simulator.models import build
 from bara.federations.simulator.privacy import Privacy, PrivateGradient, bounded_sum
 from bara.protocols import Protection
@@ -28,7 +29,11 @@ def samples(count=40, seed=0, scale=1.0):
 
 def private(level="record", clip=1.0, epsilons=(0.5, 0.5, 2.0), model="mlp"):
     module = build(model, SHAPE, CLASSES, 0)
-    return PrivateGradient(module, Privacy(Protection(level, clip), epsilons)), Layout.of(module).read(module), module
+    return (
+        PrivateGradient(module, Privacy(Protection(level, clip), epsilons), CrossEntropy()),
+        Layout.of(module).read(module),
+        module,
+    )
 
 
 def one_by_one(module, held, part, clip):
@@ -49,6 +54,19 @@ def test_per_sample_clipping_equals_the_plain_loop(model, clip):
     held, part = samples(), torch.arange(0, 40, 2)
     fast, plain = gradient.clipped(state, held, part), one_by_one(module, held, part, clip)
     torch.testing.assert_close(fast, plain, rtol=1e-3, atol=1e-6)
+
+
+def test_the_papers_cifar_network_has_per_sample_gradients_with_group_norm():
+    """And with batch norm it is refused, naming the one to use."""
+    rng = np.random.default_rng(0)
+    held = Samples(torch.from_numpy(rng.random((6, 12, 12, 3), np.float32)), torch.arange(6) % CLASSES)
+    module = build("cifar-cnn-private", (3, 12, 12), CLASSES, 0)
+    privacy = Privacy(Protection("record", 0.5), (1.0,))
+    gradient = PrivateGradient(module, privacy, CrossEntropy())
+    fast = gradient.clipped(Layout.of(module).read(module), held, torch.arange(6))
+    torch.testing.assert_close(fast, one_by_one(module, held, torch.arange(6), 0.5), rtol=1e-3, atol=1e-6)
+    with pytest.raises(ConfigError, match="use one without \\(cifar-cnn-private\\)"):
+        PrivateGradient(build("cifar-cnn", (3, 12, 12), CLASSES, 0), privacy, CrossEntropy())
 
 
 def test_at_client_level_the_mean_gradient_is_clipped_once():
@@ -115,8 +133,8 @@ def test_more_epsilon_means_less_noise():
 def test_what_cannot_be_private_is_refused():
     privacy = Privacy(Protection(), (1.0,))
     with pytest.raises(ConfigError, match="batch norm"):
-        PrivateGradient(nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2)), privacy)
-    with pytest.raises(ConfigError, match="fedsgd with privacy"):
+        PrivateGradient(nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2)), privacy, CrossEntropy())
+    with pytest.raises(ConfigError, match="must be 'fedsgd' with privacy"):
         training(algorithm="fedavg", privacy=privacy)
 
 
@@ -143,7 +161,7 @@ def test_a_private_run_is_the_same_again_on_any_number_of_workers(level):
 
 
 def test_losses_on_private_data_are_not_told():
-    with pytest.raises(ConfigError, match=r"training\.evidence tells losses on private data"):
+    with pytest.raises(ConfigError, match=r"training\.evidence must be false .*: it tells losses on private data"):
         run(Config.load(None, [*PRIVATE, "training.evidence=true"]))
 
 

@@ -16,14 +16,20 @@ export class Figure {
     this.tip = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
     this.rows = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}: table`, hidden: true });
     this.toggle = h("button", { type: "button", "aria-expanded": "false", "aria-label": `${title}: show as a table`, onclick: () => this.showTable() }, "Table");
+    this.heading = h("h3", {}, title);
     const save = (kind, does) => h("button", { type: "button", "aria-label": `${title}: download as ${kind}`, onclick: does }, kind);
     host.replaceChildren(
-      h("header", {}, h("h3", {}, title), h("div", { class: "tools" }, this.toggle, save("SVG", () => this.saveSvg()), save("CSV", () => this.saveCsv()))),
+      h("header", {}, this.heading, h("div", { class: "tools" }, this.toggle, save("SVG", () => this.saveSvg()), save("CSV", () => this.saveCsv()))),
       this.caption, this.legend, this.plot, this.tip, this.reading, this.rows);
     this.plot.addEventListener("pointermove", (event) => this.point(event));
     this.plot.addEventListener("pointerleave", () => this.read(null));
     this.plot.addEventListener("blur", () => this.read(null));
     new ResizeObserver(() => this.redraw()).observe(this.plot);
+  }
+
+  rename(title) {
+    this.title = title;
+    this.heading.textContent = title;
   }
 
   draw(spec) {

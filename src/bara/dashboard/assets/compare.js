@@ -1,10 +1,10 @@
 // Several runs side by side.
 
 import { Figure } from "./charts.js";
-import { count, get, h, money, named, number, percent, s } from "./dom.js";
+import { count, get, h, money, named, number, percent, s, setCurrency } from "./dom.js";
 
 const LOOKS = ["", "dash"];
-const figures = { accuracy: new Figure(get("accuracy"), "Accuracy"), n: new Figure(get("n"), "Clients a round"), left: new Figure(get("left"), "Money left") };
+const figures = { accuracy: new Figure(get("accuracy"), "Metric"), n: new Figure(get("n"), "Clients a round"), left: new Figure(get("left"), "Money left") };
 let runs = [];
 
 const series = (key, axis, format) => runs.map((run, i) => ({ name: run.run, kind: "line", colour: i, look: `thin ${LOOKS[i % 2]}`, xs: run.rounds[axis], ys: run.rounds[key], format }));
@@ -20,6 +20,7 @@ function draw() {
   const axis = document.querySelector("input[name=axis]:checked").value;
   const x = axis === "round" ? { label: "round", format: count, min: 0 } : { label: "money spent", name: "spent", format: number, min: 0 };
   const words = runs.map((run) => `${run.run} ends at ${percent(run.glance.accuracy)}`).join(", ");
+  figures.accuracy.rename([...new Set(runs.map((run) => run.metric))].map((one) => one.charAt(0).toUpperCase() + one.slice(1)).join(", "));
   figures.accuracy.draw({ x, y: { zero: true, format: (value) => `${number(100 * value)} %` }, series: series("accuracy", axis, percent), height: 320, words: `${words}.`, legend: true, table: rows("accuracy", axis) });
   figures.n.draw({ x, y: { zero: true }, series: series("n", axis, count), legend: true, words: "Clients that delivered in each round.", table: rows("n", axis) });
   figures.left.draw({ x, y: { zero: true }, series: series("left", axis, money), legend: true, words: "What is left of each budget.", table: rows("left", axis) });
@@ -27,7 +28,7 @@ function draw() {
 
 function numbers() {
   const columns = [
-    ["accuracy", (run) => percent(run.glance.accuracy)], ["best round", (run) => percent(run.glance.accuracy_best)],
+    ["metric", (run) => run.metric], ["reached", (run) => percent(run.glance.accuracy)], ["best round", (run) => percent(run.glance.accuracy_best)],
     ["forecast", (run) => (run.glance.forecast ? percent(run.glance.forecast.accuracy) : "–")], ["spent", (run) => money(run.glance.spent)],
     ["of", (run) => money(run.glance.budget)], ["rounds", (run) => count(run.glance.rounds)], ["failures", (run) => count(run.glance.failed)], ["state", (run) => run.state.word],
   ];
@@ -45,8 +46,8 @@ function verdict() {
   const [best, second] = ranked;
   const points = (100 * (best.glance.accuracy - second.glance.accuracy)).toFixed(1);
   const ahead = points === "0.0" ? "level with " : `${points} points ahead of `;
-  const alike = new Set(runs.map((run) => `${run.dataset} ${run.glance.budget}`)).size === 1;
-  return [h("b", {}, named(best.run)), ` leads with ${percent(best.glance.accuracy)} for ${money(best.glance.spent)}, ${ahead}`, named(second.run), ` (${money(second.glance.spent)}).`, alike ? "" : " Mind that data or budgets differ."];
+  const alike = new Set(runs.map((run) => `${run.dataset} ${run.metric} ${run.glance.budget}`)).size === 1;
+  return [h("b", {}, named(best.run)), ` leads with ${percent(best.glance.accuracy)} for ${money(best.glance.spent)}, ${ahead}`, named(second.run), ` (${money(second.glance.spent)}).`, alike ? "" : " Mind that data, metrics or budgets differ."];
 }
 
 async function load() {
@@ -56,6 +57,8 @@ async function load() {
     return;
   }
   ({ runs } = await answer.json());
+  const [first, ...others] = new Set(runs.map((run) => run.currency));
+  setCurrency(others.length ? null : first);
   get("verdict").replaceChildren(...[verdict()].flat());
   if (runs.length) {
     numbers();

@@ -28,7 +28,16 @@ const [whole, two] = [fixed(0), fixed(2)];
 const upTo = [0, 1, 2, 3, 4].map((digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits }));
 
 export const count = (value) => whole.format(value);
-export const money = (value) => (value === null || value === undefined ? "–" : two.format(value));
+/** An amount as one writes it in the run's currency, where it has one. */
+export const moneyIn = (currency) => {
+  if (!currency) return (value) => (value === null || value === undefined ? "–" : two.format(value));
+  const { maximumFractionDigits: digits } = new Intl.NumberFormat("en", { style: "currency", currency }).resolvedOptions();
+  const shown = fixed(digits);
+  return (value) => (value === null || value === undefined ? "–" : `${shown.format(value)} ${currency}`);
+};
+let inCurrency = moneyIn(null);
+export const setCurrency = (currency) => { inCurrency = moneyIn(currency); };
+export const money = (value) => inCurrency(value);
 export const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)} %`);
 export const number = (value) => {
   if (value === null || value === undefined) return "–";
@@ -70,6 +79,7 @@ export function showState(host, state, lost = false) {
     running: state.training ? `round ${count(state.training)} is training · last news ${ago} ago` : `running · last news ${ago} ago`,
     finished: `finished: ${state.ended}`,
     paused: "paused by the operator",
+    waiting: `waits for an answer since ${ago}`,
     stopped: `stopped ${ago} ago; resume with: ${state.resume}`,
   };
   host.dataset.word = lost ? "lost" : state.word;

@@ -1,6 +1,6 @@
 // The list of runs.
 
-import { count, get, h, money, named, percent, s } from "./dom.js";
+import { count, get, h, moneyIn, named, percent, s } from "./dom.js";
 import { extent, scale } from "./scales.js";
 
 const MOST = 8;
@@ -22,7 +22,9 @@ function row(run) {
   const what = h("div", {}, h("a", { href: address(run.name) }, named(run.run)), run.error ? null : h("span", { class: "small" }, `${run.allocator} on ${run.mechanism} · ${run.dataset} · seed ${run.seed}`));
   if (run.error) return h("li", { class: "run" }, box, what, h("p", { class: "error" }, run.error));
   const { glance: g } = run;
-  const state = h("span", { class: "state", "data-word": run.state.word, title: run.state.ended ?? run.state.resume }, run.state.word);
+  const money = moneyIn(run.currency);
+  const [need] = run.state.needs;
+  const state = h("span", { class: "state", "data-word": run.state.word, title: run.state.ended ?? need?.text ?? run.state.resume }, need && run.state.word !== "finished" ? `${run.state.word}, needs you` : run.state.word);
   return h("li", { class: "run" }, box, what, spark(run.spark),
     h("div", {}, h("b", {}, percent(g.accuracy)), h("span", { class: "small" }, g.forecast ? `forecast ${percent(g.forecast.accuracy)}` : `best ${percent(g.accuracy_best)}`)),
     h("div", {}, h("b", {}, money(g.spent)), h("span", { class: "small" }, `of ${money(g.budget)} in ${count(g.rounds)} rounds`), h("progress", { max: 1, value: g.spent / g.budget, "aria-label": "Part of the budget that is spent" })),

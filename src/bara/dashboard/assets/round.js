@@ -5,15 +5,17 @@ import { count, money, number, percent } from "./dom.js";
 const some = (n, one) => (n === 1 ? `1 ${one}` : `${count(n)} ${one}s`);
 const clients = (n) => some(n, "client");
 
+const UNSETTLED = { running: " It is training now.", waiting: " It waits for an answer." };
+
 /** The choice in one sentence. */
-export function choice(sheet) {
+export function choice(sheet, word) {
   if (!sheet) return "No round has been awarded yet.";
   const { plan } = sheet.belief ?? {};
   const bought = sheet.n ? `${clients(sheet.n)} for ${money(sheet.cost)}` : "nobody was recruited";
   const ahead = !plan ? "" : plan.main_rounds >= 1
     ? ` Plan: ${clients(plan.main_n)} a round for ${some(Math.round(plan.main_rounds), "round")}${plan.end_rounds ? `, then ${clients(plan.end_n)} for ${count(plan.end_rounds)}` : ""}; spends ${money(plan.spend)} and ends at ${percent(plan.accuracy)} (${percent(plan.low)} to ${percent(plan.high)}).`
     : ` Plan: ${clients(plan.end_n)} for the last ${plan.end_rounds === 1 ? "round" : some(plan.end_rounds, "round")}; ends at ${percent(plan.accuracy)} (${percent(plan.low)} to ${percent(plan.high)}).`;
-  return `Round ${count(sheet.round)}: ${bought}, with ${money(sheet.left)} left before it.${sheet.settled ? "" : " It is training now."}${ahead}`;
+  return `Round ${count(sheet.round)}: ${bought}, with ${money(sheet.left)} left before it.${sheet.settled ? "" : UNSETTLED[word] ?? " It is promised, and not settled yet."}${ahead}`;
 }
 
 /** The menu's figure: cost against n, the offer's caps, the choice marked. */
@@ -36,8 +38,8 @@ export function menu(sheet, retention) {
   };
 }
 
-/** The belief's figure: for each n the final accuracy it expects, and how unsure it is. */
-export function belief(sheet) {
+/** The belief's figure: for each n the final value of the metric it expects, and how unsure it is. */
+export function belief(sheet, metric) {
   const known = sheet?.belief;
   if (!known) return { empty: "this allocator follows a rule and believes nothing" };
   const { arms, mean, deviation } = known;
@@ -49,7 +51,7 @@ export function belief(sheet) {
     x: { label: "clients (n)", name: "n", format: count, min: 0 }, y: { format: (value) => `${number(100 * value)} %` },
     series: [
       { name: "nine times in ten", kind: "band", colour: 2, xs: arms, ys: highs, lows },
-      { name: "expected final accuracy", kind: "line", colour: 2, xs: arms, ys: mean, format: percent }],
+      { name: `expected final ${metric}`, kind: "line", colour: 2, xs: arms, ys: mean, format: percent }],
     marks: sheet.n ? [{ x: arms[at], y: mean[at], text: `chosen: ${count(sheet.n)}` }] : [],
     caption, words: `${caption} ${percent(mean[at])} expected for the chosen n, ${sheet.n}.`,
     table: { columns: [{ key: "n", label: "n", format: count }, { key: "mean", label: "expected", format: percent }, { key: "deviation", label: "deviation", format: percent }], rows: arms.map((n, i) => ({ n, mean: mean[i], deviation: deviation[i] })) },

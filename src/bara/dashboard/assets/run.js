@@ -1,19 +1,21 @@
 // The page of one run: drawn from its twin in JSON, then kept up to date by the news.
 
 import { Figure } from "./charts.js";
-import { count, duration, get, h, money, named, number, percent, showState, table } from "./dom.js";
+import { count, duration, get, h, money, named, number, percent, setCurrency, showState, table } from "./dom.js";
 import { belief, choice, menu } from "./round.js";
 import { payments } from "./rows.js";
 
 const [, base, asked] = location.pathname.match(/^(\/runs\/.+?)(?:\/rounds\/(\d+))?$/);
 const figures = Object.fromEntries(Object.entries({
-  accuracy: "Accuracy", loss: "Loss", purse: "Money left", n: "Clients a round", payments: "Payments by client", menu: "The menu", belief: "What the allocator believes",
+  accuracy: "Accuracy", loss: "Loss", purse: "Money left", n: "Clients a round", prospects: "What money buys", payments: "Payments by client", menu: "The menu", belief: "What the allocator believes",
 }).map(([id, title]) => [id, new Figure(get(id), title)]));
 
 let run = null;
 let sheet = null;
 let following = asked === undefined;
 let lost = false;
+
+const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
 
 const tile = (label, big, small, bar) => h("div", { class: "tile" }, h("dt", {}, label), h("dd", {},
   h("span", { class: "big" }, big), bar && h("progress", { max: 1, value: bar.value, "aria-label": bar.label }), h("span", { class: "small" }, small)));
@@ -25,15 +27,48 @@ function drawTiles() {
   const done = state.word === "finished";
   const pace = g.seconds_a_round && !done ? `, about ${duration(g.rounds_left * g.seconds_a_round)} at most` : "";
   const forecast = g.forecast
-    ? tile("Forecast of the final accuracy", percent(g.forecast.accuracy), `${percent(g.forecast.low)} to ${percent(g.forecast.high)}, nine times in ten; by ${g.forecast.source}`)
+    ? tile(`Forecast of the final ${run.metric}`, percent(g.forecast.accuracy), `${percent(g.forecast.low)} to ${percent(g.forecast.high)}, nine times in ten; by ${g.forecast.source}`)
     : g.kept ? tile("The model you take home", percent(g.kept.accuracy), `${KEPT[g.kept.model] ?? g.kept.model}; best round ${percent(g.accuracy_best)}`)
     : tile("Best round", percent(g.accuracy_best), done ? "the run has ended: nothing is left to forecast" : "too few rounds for a forecast");
   get("tiles").replaceChildren(
     tile("Budget left", money(g.left), `${money(g.spent)} of ${money(g.budget)} spent`, { value: g.budget ? g.left / g.budget : 0, label: "Part of the budget that is left" }),
     tile("Rounds left", count(g.rounds_left), `${count(g.rounds)} of ${count(g.max_rounds)} played${pace}`, { value: g.rounds_left / g.max_rounds, label: "Part of the rounds that is left" }),
-    tile(done ? "Final accuracy" : "Accuracy now", percent(g.accuracy), g.loss === null ? "" : `loss ${number(g.loss)}`),
+    tile(done ? `Final ${run.metric}` : `${capital(run.metric)} now`, percent(g.accuracy), g.loss === null ? "" : `loss ${number(g.loss)}`),
     forecast,
+    ...targetTile(g, state),
     tile("Clients active", `${count(g.active)}${g.clients ? ` of ${count(g.clients)}` : ""}`, "delivered in the last ten rounds"));
+}
+
+function drawNeeds() {
+  const { needs } = run.state;
+  get("needs").hidden = !needs.length;
+  get("needs").replaceChildren(...needs.map(({ text, answer }) => h("li", {}, named(text), answer ? ". " : "", answer && h("code", {}, answer))));
+}
+
+function drawProspects() {
+  const o = run.glance.outlook;
+  if (!o) return figures.prospects.draw({ empty: "too few rounds to tell" });
+  const done = run.state.word === "finished";
+  const points = o.spend.map((spend, i) => ({ spend, accuracy: o.accuracy[i], low: o.low[i], high: o.high[i] }));
+  const enough = points.find((point) => o.enough !== null && point.spend >= o.enough);
+  const caption = done ? "What a run like this one would have come to for other sums." : `The ${run.metric} that is expected if the run costs so much in all, from stopping now to twice what is left.`;
+  const marks = enough ? [{ x: enough.spend, y: enough.accuracy, text: `enough: ${money(o.enough)}`, colour: 0 }] : [];
+  return figures.prospects.draw({
+    x: { label: "spent in all", name: "spent", format: number }, y: { format: (value) => `${number(100 * value)} %` }, marks, caption,
+    series: [
+      { name: "nine times in ten", kind: "band", colour: 0, xs: o.spend, ys: o.high, lows: o.low },
+      { name: "expected accuracy", kind: "line", colour: 0, xs: o.spend, ys: o.accuracy, format: percent },
+      ...(o.target ? [{ name: "target", kind: "line", look: "dash thin", colour: "soft", read: false, xs: [o.spend[0], o.spend.at(-1)], ys: [o.target, o.target] }] : [])],
+    words: `${caption} ${percent(o.accuracy[0])} for ${money(o.spend[0])}, ${percent(o.accuracy.at(-1))} for ${money(o.spend.at(-1))}.`,
+    table: { columns: [{ key: "spend", label: "spent in all", format: money }, { key: "accuracy", label: "expected", format: percent }, { key: "low", label: "low", format: percent }, { key: "high", label: "high", format: percent }], rows: points },
+  });
+}
+
+function targetTile(g, state) {
+  const { target, sure, chance, out_of_reach: lost } = g.outlook ?? {};
+  if (!target) return [];
+  const how = state.ended ?? (lost ? "looks out of reach" : sure === null ? "" : `${percent(sure)} sure that it is reached; ${percent(chance)} that it can be`);
+  return [tile("Target", percent(target), how)];
 }
 
 function drawVerdict() {
@@ -42,10 +77,10 @@ function drawVerdict() {
   if (bought) {
     const way = bought.points > 0.5 ? "up" : bought.points < -0.5 ? "down" : "level";
     const signed = `${bought.points < 0 ? "−" : "+"}${Math.abs(bought.points).toFixed(1)} points`;
-    parts.push("The last ", h("b", {}, money(bought.money)), ` (${count(bought.rounds)} rounds) bought `, h("b", { class: way }, signed), ` of accuracy${way === "level" ? ": the curve is level" : ""}. `);
+    parts.push("The last ", h("b", {}, money(bought.money)), ` (${count(bought.rounds)} rounds) bought `, h("b", { class: way }, signed), ` of ${run.metric}${way === "level" ? ": the curve is level" : ""}. `);
   }
   if (top) parts.push(h("b", {}, percent(top.share)), ` of the money went to the best paid ${top.clients === 1 ? "client" : `${count(top.clients)} clients`}. `);
-  if (failed) parts.push(h("b", {}, count(failed)), ` deliveries failed, and ${money(returned)} came back.`);
+  if (failed) parts.push(h("b", {}, count(failed)), ` ${failed === 1 ? "delivery" : "deliveries"} failed, and ${money(returned)} came back.`);
   get("verdict").replaceChildren(...parts);
 }
 
@@ -62,7 +97,7 @@ function drawCurves() {
   const xs = r[axis];
   const columns = [ROUND, { key: "spent", label: "spent", format: money }];
   const thinned = r.round.length < run.of ? `${count(r.round.length)} of ${count(run.of)} rounds are drawn, every peak among them` : "";
-  const series = [{ name: "accuracy", kind: "line", colour: 0, xs, ys: r.accuracy }];
+  const series = [{ name: run.metric, kind: "line", colour: 0, xs, ys: r.accuracy }];
   const last = r.round.length - 1;
   const marks = last >= 0 ? [{ x: xs[last], y: r.accuracy[last], text: percent(r.accuracy[last]), colour: 0 }] : [];
   if (g.forecast && last >= 0) {
@@ -70,11 +105,12 @@ function drawCurves() {
     series.push({ name: "nine times in ten", kind: "band", colour: 1, xs: [xs[last], end], ys: [r.accuracy[last], g.forecast.high], lows: [r.accuracy[last], g.forecast.low] },
       { name: "forecast", kind: "line", look: "dash thin", colour: 1, read: false, xs: [xs[last], end], ys: [r.accuracy[last], g.forecast.accuracy] });
   }
+  figures.accuracy.rename(capital(run.metric));
   figures.accuracy.draw({
     x, y: { format: (value) => `${number(100 * value)} %`, zero: true }, series, marks, caption: thinned,
     empty: last < 0 && "no round is settled yet",
     words: `From ${percent(r.accuracy[0])} to ${percent(r.accuracy[last])} over ${x.label}.`,
-    table: { columns: [...columns, { key: "accuracy", label: "accuracy", format: percent }], rows: rows(r) },
+    table: { columns: [...columns, { key: "accuracy", label: run.metric, format: percent }], rows: rows(r) },
   });
   const known = r.loss.some((value) => value !== null);
   figures.loss.draw({
@@ -124,6 +160,17 @@ function drawPayments() {
   });
 }
 
+function drawContributions() {
+  const found = run.contributions;
+  get("contributions").hidden = !found;
+  if (!found) return;
+  const points = (value) => `${value < 0 ? "−" : "+"}${Math.abs(100 * value).toFixed(2)}`;
+  get("contributions").querySelector("p").textContent = found.caution;
+  get("contributions").querySelector("div").replaceChildren(table([
+    { key: "client", label: "client", name: true }, { key: "mean", label: `points of ${run.metric}`, format: points }, { key: "low", label: "low", format: points },
+    { key: "high", label: "high", format: points }, { key: "rounds", label: "rounds", format: count }, { key: "paid", label: "paid", format: money }], found.clients, "Contributions by client"));
+}
+
 function drawFailures() {
   const { count: all, reasons, newest } = run.failures;
   if (!all) return get("failures").replaceChildren(h("p", { class: "soft" }, "Nothing: every winner delivered."));
@@ -144,9 +191,10 @@ function drawSheet() {
   get("follow").setAttribute("aria-pressed", String(following));
   get("earlier").disabled = !sheet || sheet.round <= 1;
   get("later").disabled = !sheet || sheet.round >= Number(slider.max);
-  get("choice").textContent = choice(sheet);
+  get("choice").textContent = choice(sheet, run.state.word);
+  get("words").querySelector("div").replaceChildren(...(sheet?.words ?? []).map((words) => h("p", {}, named(words))));
   figures.menu.draw(menu(sheet, run.retention));
-  figures.belief.draw(belief(sheet));
+  figures.belief.draw(belief(sheet, run.metric));
   const cell = (key, label) => ({ key, label, format: money });
   get("bids").querySelector("div").replaceChildren(sheet ? table(
     [{ key: "client", label: "client", name: true }, ...(run.retention === "keep" ? [cell("asked", "asked")] : []), cell("promised", "promised"), cell("paid", "paid"), { key: "became", label: "what became of it", name: true }],
@@ -174,16 +222,20 @@ function follow() {
 }
 
 function drawAll() {
+  setCurrency(run.currency);
   document.title = `${run.run} · bara`;
   get("title").replaceChildren(named(run.run));
   get("what").textContent = `${run.allocator} on ${run.mechanism} · ${run.dataset} · seed ${run.seed}`;
   showState(get("state"), run.state, lost);
+  drawNeeds();
   drawTiles();
   drawVerdict();
   drawSheet();
   drawCurves();
   drawMoney();
+  drawProspects();
   drawPayments();
+  drawContributions();
   drawFailures();
   document.body.dataset.closed = run.state.closed;
 }

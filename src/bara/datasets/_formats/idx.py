@@ -96,4 +96,4 @@ def _is_another(labels: Path, name: str) -> bool:
     except DatasetError:
         return False
     others = [version for other in CATALOGUE.values() if other.name != name for version in other.versions]
-    return any(version.sha256["y_test"] == digest for version in others)
+    return any(version.sha256.get("y_test") == digest for version in others)

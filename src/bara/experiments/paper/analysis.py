@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from bara.allocators import Reading
-from bara.experiments.paper.exhibits import BARA, DATASETS, UNLIMITED, Exhibit, Scale
+from bara.experiments.paper.exhibits import BARA, DATASETS, TITLES, UNLIMITED, Exhibit, Scale
 from bara.experiments.paper.regimes import REGIMES
 from bara.experiments.results import Result
 from bara.experiments.statistics import Estimate, estimate, holm, paired, significance
 from bara.records import FloatArray
+from bara.text import counted
 
 Row = dict[str, Any]
 """One line of the data behind a figure; the same keys in every line of it."""
@@ -92,15 +93,15 @@ def size_of(exhibit: Exhibit, datasets: Sequence[str], scale: Scale) -> str:
     """Samples, seeds and what else a reader must know of the size."""
     searched = f"; n* among {scale.searched} numbers of clients" if exhibit.search else ""
     changed = f"; {', '.join(scale.changes)}" if scale.changes else ""
-    seeds = f"{exhibit.repeats * scale.seeds} seeds"
-    if exhibit.places:
+    seeds = counted(exhibit.repeats * scale.seeds, "seed")
+    if exhibit.name == "regimes":
         return f"{len(datasets)} regimes on learning curves in closed form, no data; {seeds} each{searched}{changed}."
     searched += " without the budget" if exhibit.search and scale.unlimited else ""
     sizes = []
     for dataset in datasets:
         data = scale.config(exhibit.family, dataset).data
         train, held_out = (f"{n:,}" if n else "all" for n in (data.train_samples, data.evaluation_samples))
-        sizes.append(f"{DATASETS[dataset]} {train} training and {held_out} evaluation samples")
+        sizes.append(f"{TITLES[dataset]} {train} training and {held_out} evaluation samples")
     return f"{'; '.join(sizes)}; {seeds}{searched}{changed}."
 
 
@@ -140,19 +141,24 @@ def accuracies(exhibit: Exhibit, runs: Runs, dataset: str, scale: Scale) -> list
     return rows
 
 
-def regimes(exhibit: Exhibit, runs: Runs, name: str, scale: Scale) -> list[Row]:
-    """Accuracies in one regime, the bound among them: stage 1, then the n that turned out best (Yang et al. 2023, P2).
+def bounded(exhibit: Exhibit, runs: Runs, name: str, scale: Scale) -> list[Row]:
+    """Accuracies, the bound among them: stage 1, then the n that turned out best (Yang et al. 2023, P2).
 
     The best n is that of the highest mean over the same seeds, which flatters it: of the n tried none does better.
     """
-    setting, regime = f"{exhibit.family}-{name}", REGIMES[name]
+    setting = f"{exhibit.family}-{name}"
     alone = runs.alone(setting, exhibit.search, scale.numbers(scale.config(exhibit.family, name).clients.count))
     bound = {BOUND: f"{exhibit.search}:n={max(alone, key=lambda n: alone[n])}"} if alone else {}
+    return accuracies(replace(exhibit, methods={**exhibit.methods, **bound}), runs, name, scale)
+
+
+def regimes(exhibit: Exhibit, runs: Runs, name: str, scale: Scale) -> list[Row]:
+    """The same in one regime, with where on the map it lies and how often n changes."""
+    setting, regime = f"{exhibit.family}-{name}", REGIMES[name]
     axes = {"learned": regime.learned, "swing": regime.swing, "money": regime.money}
-    shown = replace(exhibit, methods={**exhibit.methods, **bound})
     return [
         {**axes, **row, "n_changes": _changes(runs.of(setting, row["allocator"]).values())}
-        for row in accuracies(shown, runs, name, scale)
+        for row in bounded(exhibit, runs, name, scale)
     ]
 
 
@@ -243,7 +249,7 @@ def _say_accuracies(rows: Sequence[Row]) -> str:
     for (dataset,), own in grouped(rows, "dataset"):
         ranked = sorted(own, key=lambda row: -row["final"])
         against = [f"{row['method']} {_points(row)}" for row in own if row["method"] in BARA and row[LESS] is not None]
-        text = f"{DATASETS[dataset]}: best {ranked[0]['method']} ({100 * ranked[0]['final']:.1f})"
+        text = f"{TITLES[dataset]}: best {ranked[0]['method']} ({100 * ranked[0]['final']:.1f})"
         said.append(f"{text}, against {BASELINE}: {', '.join(against)}" if against else text)
     tested = any(row["p"] is not None for row in rows)
     return "; ".join(said) + (" (p corrected for the methods compared)." if tested else ".")
@@ -317,6 +323,7 @@ _MAKERS: dict[str, tuple[Callable[..., list[Row]], Callable[[Sequence[Row]], str
     "fig3": (regrets, _say_regrets),
     "fig4": (curves, _say_curves),
     "regimes": (regimes, _say_regimes),
+    "border": (bounded, _say_accuracies),
 }
 """How an exhibit's rows are made, and what is said of them; the others are of accuracies."""
 

@@ -1,25 +1,55 @@
-"""How long a grid of runs is going to take, tried out before it starts."""
+"""How long a grid of runs is going to take, tried out before it starts.
+
+A run takes its rounds times what a round costs whoever takes part, its clients' turns times what training one costs,
+and what its allocator thinks. The first two are timed in each setting, in two short runs with few and many clients; how
+many rounds and turns an allocator plays, and how long it thinks, is rehearsed on the synthetic federation, in the
+same market.
+"""
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from joblib import Parallel, cpu_count, delayed
 
-from bara.experiments.comparison import Cell, check_jobs
 from bara.experiments.config import Config
+from bara.experiments.grid import Cell, check_jobs
 from bara.experiments.runs import run
 from bara.records import AwardedRound, RoundRecord
 
 _TRIED = 3
-"""Rounds a setting is tried for; the first warms up and does not count."""
-
-_THOUGHT = 40
-"""Rounds an allocator is tried for."""
+"""Rounds that a setting is tried for with each number of clients; the first warms up and does not count."""
 
 
-def seconds_a_round(config: Config) -> float:
-    """How long a round takes with as many clients as an even share of the budget pays: about what all rounds cost."""
-    n = max(round(0.4 * config.clients.count), 1)
+@dataclass(frozen=True)
+class Pace:
+    """Seconds that a setting takes for a round, and for each client that trains in it."""
+
+    round: float
+    client: float
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """How many rounds a run plays, how many times a client trains in them, and seconds of thought."""
+
+    rounds: int
+    turns: int
+    seconds: float
+
+
+def pace_of(config: Config) -> Pace:
+    """Time a setting with a fifth and with three fifths of its clients."""
+    few, many = (max(round(share * config.clients.count), 1) for share in (0.2, 0.6))
+    if few == many:
+        return Pace(_seconds_a_round(config, few), 0.0)
+    with_few, with_many = (_seconds_a_round(config, n) for n in (few, many))
+    client = max(with_many - with_few, 0.0) / (many - few)
+    return Pace(max(with_few - few * client, 0.0), client)
+
+
+def _seconds_a_round(config: Config, n: int) -> float:
+    budget = config.budget.model_copy(update={"max_rounds": _TRIED})
     short = config.with_allocator(f"fixed:n={n}:shortfall=shrink", config.seed)
     settled: list[float] = []
 
@@ -27,37 +57,44 @@ def seconds_a_round(config: Config) -> float:
         if isinstance(step, RoundRecord):
             settled.append(time.perf_counter())
 
-    run(short.model_copy(update={"budget": config.budget.model_copy(update={"max_rounds": _TRIED})}), watch)
+    run(short.model_copy(update={"budget": budget}), watch)
     return (settled[-1] - settled[1]) / max(len(settled) - 2, 1) if len(settled) > 1 else 0.0
 
 
-def seconds_of_thought(config: Config) -> float:
-    """How long a round takes with this allocator where nobody trains: the time that the allocator needs."""
-    alone = Config.parse({"clients": {"count": config.clients.count}, "federation": {"engine": "synthetic"}})
-    budget = alone.budget.model_copy(update={"max_rounds": _THOUGHT})
+def rehearse(config: Config) -> Rehearsal:
+    """Play a configuration's market and allocator where nobody trains."""
+    clients = {"count": config.clients.count, "bids": config.clients.bids}
+    empty = Config.parse({"clients": clients, "federation": {"engine": "synthetic"}, "seed": config.seed})
     started = time.perf_counter()
-    rounds = run(alone.model_copy(update={"budget": budget, "allocator": config.allocator})).rounds
-    return (time.perf_counter() - started) / max(rounds, 1)
+    played = run(empty.model_copy(update={"budget": config.budget, "allocator": config.allocator}))
+    turns = sum(entry["n"] for entry in played.history)
+    return Rehearsal(played.rounds, turns, time.perf_counter() - started)
 
 
 def expected_seconds(
     grid: Sequence[Cell],
     jobs: int,
-    pace: Callable[[Config], float] = seconds_a_round,
-    thought: Callable[[Config], float] = seconds_of_thought,
+    pace: Callable[[Config], Pace] = pace_of,
+    rehearsal: Callable[[Config], Rehearsal] = rehearse,
 ) -> dict[str, float]:
     """For each setting of a grid, how long its runs take on so many processes (-1 for all cores).
 
-    Settings are tried side by side, as the runs will be: processes that share a memory slow each other down. What an
-    allocator needs to decide, which counts where training is short, is tried once for each.
+    Settings are tried side by side, as the runs will be: processes that share a memory slow each other down. Allocators
+    are rehearsed once for each market, a market being a budget, a deadline and a number of clients.
     """
     check_jobs(jobs)
     settings = {cell.setting or "": cell.config for cell in grid}
+    markets = {_market(cell.config): cell.config for cell in grid}
     paces = dict(zip(settings, Parallel(n_jobs=jobs)(map(delayed(pace), settings.values())), strict=True))
-    thoughts = {name: thought(config) for name, config in {c.config.allocator.name: c.config for c in grid}.items()}
+    known = dict(zip(markets, Parallel(n_jobs=jobs)(map(delayed(rehearsal), markets.values())), strict=True))
     processes = cpu_count() if jobs < 0 else jobs
     seconds = dict.fromkeys(settings, 0.0)
     for cell in grid:
-        each = paces[cell.setting or ""] + thoughts[cell.config.allocator.name]
-        seconds[cell.setting or ""] += each * cell.config.budget.max_rounds / processes
+        at, played = paces[cell.setting or ""], known[_market(cell.config)]
+        alone = played.rounds * at.round + played.turns * at.client + played.seconds
+        seconds[cell.setting or ""] += alone / processes
     return seconds
+
+
+def _market(config: Config) -> tuple[str, str, int, int]:
+    return config.allocator.label, str(config.budget.total), config.budget.max_rounds, config.clients.count

@@ -5,10 +5,10 @@ from typing import Any, Protocol, final
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from bara.federations.simulator._fused.sequential import FusedSequential, chunk_of, is_fusable
 from bara.federations.simulator._layout import Layout
+from bara.federations.simulator.losses import Loss
 
 
 class Network(Protocol):
@@ -38,19 +38,20 @@ class Network(Protocol):
         """The scores as evaluation sees them: nothing is remembered, nothing moves."""
 
 
-def network_of(module: nn.Module) -> Network:
+def network_of(module: nn.Module, loss: Loss) -> Network:
     """The fastest network that can train this module."""
     if isinstance(module, nn.Sequential) and is_fusable(module):
-        return FusedSequential(module)
-    return Autograd(module)
+        return FusedSequential(module, loss)
+    return Autograd(module, loss)
 
 
 @final
 class Autograd:
     """A `Network` for any `torch.nn.Module`: its parameters and gradients are views into flat vectors."""
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, loss: Loss) -> None:
         """Move the module's parameters and buffers into one flat vector."""
+        self._loss = loss
         self.layout = Layout.of(module)
         self.state = self.layout.read(module)
         self.chunk = chunk_of(module)
@@ -71,7 +72,7 @@ class Autograd:
         """Backward into one flat gradient, then one pass over the target."""
         self._gradient.zero_()
         scores = self._forward(x)
-        cross_entropy(scores.float(), y, reduction="sum").backward()  # type: ignore[no-untyped-call]
+        self._loss.total(scores, y).backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
             self._target.mul_(beta).add_(self._gradient, alpha=alpha)
         return scores.detach()

@@ -38,6 +38,6 @@ def aggregate(updates: Updates, weights: Sequence[float]) -> State:
 
 def _check_weights(updates: Updates, weights: Sequence[float]) -> None:
     if len(weights) != len(updates.clients):
-        raise ConfigError(f"{len(weights)} weights were given for {len(updates.clients)} clients")
+        raise ConfigError(f"aggregation needs one weight per client, got {len(weights)} for {len(updates.clients)}")
     if not np.isfinite(weights).all() or min(weights) < 0 or math.fsum(weights) <= 0:
-        raise ConfigError(f"weights {list(weights)}: finite numbers of at least 0, not all 0, are required")
+        raise ConfigError(f"aggregation weights must be finite and at least 0, and not all 0, got {list(weights)}")

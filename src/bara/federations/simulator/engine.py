@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bara.errors import ConfigError, DatasetError, TrainingError
+from bara.federations.metrics import check_task, measure_of
 from bara.federations.simulator._layout import Layout
 from bara.federations.simulator._workers.pool import InProcess, Processes, WorkerPool
 from bara.federations.simulator._workers.shared_memory import Arrays, MemoryLayout, unnamed_file
@@ -38,12 +39,13 @@ class Data:
         x_train: samples first; pictures as (n, height, width) or (n, height, width, channels), tables as
             (n, features). Whole numbers of type uint8 are divided by 255 when a batch is made (they are stored as
             they are, a quarter of the memory); floating-point numbers are taken as they are.
-        y_train: a whole number from 0 to classes - 1 for each, int64.
+        y_train: a whole number from 0 to classes - 1 for each, int64; any number in a regression.
         x_held: the server's held-out samples.
         y_held: their labels.
         classes: how many classes there are.
         held: the named parts of the held-out set by index, `validation` and `test` say.
         parts: each client's samples by index into the training data.
+        task: what is learned: `classes`, `binary` (by a single score) or `regression`.
     """
 
     x_train: Array
@@ -53,6 +55,12 @@ class Data:
     classes: int
     held: Mapping[str, Array]
     parts: Sequence[Array]
+    task: str = "classes"
+
+    @property
+    def outputs(self) -> int:
+        """How many scores a sample gets."""
+        return self.classes if self.task == "classes" else 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,11 +73,11 @@ class Data:
             case (height, width, channels):
                 return (channels, height, width)
             case shape:
-                raise DatasetError(f"samples have shape {shape}; it must be (features) or (height, width[, channels])")
+                raise DatasetError(f"samples must have shape (features) or (height, width[, channels]), got {shape}")
 
 
 class Score(NamedTuple):
-    """How good a state is on a held-out part."""
+    """How good a state is on a held-out part: by the engine's metric, and by the loss."""
 
     accuracy: float
     loss: float
@@ -103,7 +111,9 @@ class Updates:
 class Engine:
     """Trains clients and evaluates states; a context manager, because it holds processes."""
 
-    def __init__(self, model: str, training: Training, data: Data, *, seed: int, workers: int) -> None:
+    def __init__(
+        self, model: str, training: Training, data: Data, *, seed: int, workers: int, metric: str = "accuracy"
+    ) -> None:
         """Store the data once, start the workers.
 
         Args:
@@ -112,15 +122,19 @@ class Engine:
             data: what on, and what the server keeps to evaluate on.
             seed: of the initial state, the order of batches, and whatever a module draws.
             workers: processes to train in; 1 trains in this one.
+            metric: what evaluation tells: a name from `bara.federations.metrics`, or `package.module:name`.
         """
-        module = build(model, data.shape, data.classes, seed)
+        check_task(metric, data.task)
+        self._measure = measure_of(metric)
+        self._targets = data.y_held
+        module = build(model, data.shape, data.outputs, seed)
         self.layout = Layout.of(module)
         self._start: State = self.layout.read(module).numpy()
         self._samples = [len(part) for part in data.parts]
-        self._held = {name: len(part) for name, part in data.held.items()}
+        self._held = {name: np.asarray(part) for name, part in data.held.items()}
         content = _content(data)
         memory = _memory(content, self.layout.size, len(data.parts))
-        setup = Setup(model, data.shape, data.classes, training, seed, memory)
+        setup = Setup(model, data.shape, data.outputs, data.task, training, seed, memory)
         self._arrays, self._pool = _start_pool(setup, content, workers)
 
     def __enter__(self) -> Self:
@@ -153,7 +167,7 @@ class Engine:
         return self._updates(round, tuple(clients), sorted(told, key=lambda one: one.row))
 
     def evaluate(self, state: State, part: str = "test") -> Score:
-        """Accuracy and mean loss on a held-out part.
+        """The metric and the mean loss on a held-out part.
 
         Raises:
             TrainingError: when the state or the loss is not finite.
@@ -161,17 +175,20 @@ class Engine:
         if part not in self._held:
             raise ConfigError(f"there is no held-out part {part!r}; there are {', '.join(self._held)}")
         self._share(state, f"before evaluation on {part!r}")
-        length = self._held[part]
-        tasks = [Evaluate(part, start, min(start + STRETCH, length)) for start in range(0, length, STRETCH)]
+        length, wanted = len(self._held[part]), self._measure is not None
+        tasks = [Evaluate(part, start, min(start + STRETCH, length), wanted) for start in range(0, length, STRETCH)]
         total = sum((one for one in self._pool.run(tasks) if isinstance(one, Tally)), Tally())
         if not math.isfinite(total.loss):
             raise TrainingError(f"the loss on {part!r} is {total.loss}; a smaller learning rate may help")
-        return Score(total.right / total.samples, total.loss / total.samples, total.samples)
+        accuracy = total.right / total.samples
+        if self._measure is not None:
+            accuracy = self._measure(np.concatenate(total.scores), self._targets[self._held[part]])
+        return Score(accuracy, total.loss / total.samples, total.samples)
 
     def _share(self, state: State, when: str) -> None:
         given = np.asarray(state)
         if given.shape != (self.layout.size,):
-            raise ConfigError(f"a state of shape {given.shape} was given; this model's is ({self.layout.size},)")
+            raise ConfigError(f"this model's state must have shape ({self.layout.size},), got {given.shape}")
         if not np.isfinite(given).all():
             raise TrainingError(f"the model holds numbers that are not finite {when}; use a smaller learning rate")
         self._arrays["state"][:] = given
@@ -180,7 +197,7 @@ class Engine:
         known = len(self._samples)
         strange = [client for client in clients if not 0 <= client < known]
         if strange or not clients or len(set(clients)) != len(clients):
-            raise ConfigError(f"clients {list(clients)}: at least one, each once, from 0 to {known - 1}, are required")
+            raise ConfigError(f"clients must be at least one of 0 to {known - 1}, each once, got {list(clients)}")
 
     def _updates(self, round: int, clients: tuple[int, ...], told: list[Trained]) -> Updates:  # noqa: A002
         return Updates(
@@ -199,7 +216,8 @@ def _content(data: Data) -> Arrays:
     bounds = np.cumsum([0, *(len(part) for part in data.parts)])
     held = {f"held/{name}": part for name, part in data.held.items()}
     pictures = {"x_train": _stored(data.x_train[order]), "x_held": _stored(data.x_held)}
-    labels = {"y_train": data.y_train[order], "y_held": data.y_held}
+    kind = np.int64 if data.task == "classes" else np.float32
+    labels = {"y_train": data.y_train[order].astype(kind), "y_held": data.y_held.astype(kind)}
     return {**pictures, **labels, **held, "bounds": bounds}
 
 

@@ -1,7 +1,7 @@
 """The simulated federation: bidders with data, who train, fail, cheat, and whose updates become the next model."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Self, final
@@ -32,6 +32,7 @@ class ServerOptions:
         keeping: What it keeps from round to round.
         checkpoint_every: Save a checkpoint every so many rounds; 0 for none. A resumed run trains again what came
             after the last one.
+        contributions_every: Measure what each client contributes every so many rounds; 0 for never.
     """
 
     weigh_by_samples: bool
@@ -40,6 +41,7 @@ class ServerOptions:
     same_held_out: bool
     keeping: Keeping
     checkpoint_every: int
+    contributions_every: int = 0
 
 
 @final
@@ -128,8 +130,8 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             kept = [i for i in range(len(winners)) if i not in refused]
             if not kept:
                 raise TrainingError(
-                    f"round {round}: no update can be used ({next(iter(refused.values()))}); a smaller "
-                    "training.learning_rate may help (nobody is paid)"
+                    f"round {round}: no update can be used ({next(iter(refused.values()))}), so nobody is paid; a "
+                    "smaller training.learning_rate may help"
                 )
             void |= {winners[i]: reason for i, reason in refused.items()}
             weights = self._weights(award, winners, updates)
@@ -141,6 +143,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
                 state[:learned] = start + self._kept.memory.tell(round, changes)
             delivered = {winners[i]: _evidence(updates, i) for i in kept}
         evaluation = self._kept.judged(partial(self._evaluation, state)) if delivered else None
+        contributions = {} if evaluation is None else self._contributions(round, state, evaluation)
         if evaluation is None:
             state, evaluation = self._state, self._evaluation(self._state)
         self._state = state
@@ -148,7 +151,8 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         every = self._options.checkpoint_every
         if every and round % every == 0:
             self._kept.save(round, {"state": state})
-        return Delivery(evaluation, delivered, void, self._kept.ages(round) if delivered else {}, forgotten)
+        ages = self._kept.ages(round) if delivered else {}
+        return Delivery(evaluation, delivered, void, ages, forgotten, contributions=contributions)
 
     def forget(self, client: str, round: int) -> None:  # noqa: A002
         """Let go of what that client taught before that round."""
@@ -171,12 +175,26 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             return [float(samples) for samples in updates.samples]
         return [1.0] * len(winners)
 
+    def _contributions(self, round: int, state: State, evaluation: Evaluation) -> dict[str, float]:  # noqa: A002
+        """By how much the model is better for each remembered update: evaluated once without each of them."""
+        every, memory = self._options.contributions_every, self._kept.memory
+        if memory is None or not every or round % every:
+            return {}
+        found: dict[str, float] = {}
+        learned = self._engine.layout.learned
+        for client, step in memory.steps_without():
+            without = state.copy()
+            without[:learned] = self._state[:learned] + step
+            with suppress(TrainingError):  # a model that is not finite without somebody tells nothing
+                found[client] = evaluation.reported_accuracy - self._engine.evaluate(without, "test").accuracy
+        return found
+
     def _evaluation(self, state: State) -> Evaluation:
         test = self._engine.evaluate(state, "test")
         if self._options.same_held_out:
-            return Evaluation(test.accuracy, test.loss)
+            return Evaluation(test.accuracy, test.loss, samples=test.samples)
         validation = self._engine.evaluate(state, "validation")
-        return Evaluation(validation.accuracy, validation.loss, test.accuracy, test.loss)
+        return Evaluation(validation.accuracy, validation.loss, test.accuracy, test.loss, validation.samples)
 
 
 def _evidence(updates: Updates, i: int) -> Evidence:

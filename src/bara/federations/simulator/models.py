@@ -5,6 +5,7 @@ torch sees it: (channels, height, width) for pictures, (features,) for tables.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -46,17 +47,26 @@ def cnn(shape: Shape, classes: int) -> nn.Module:
 
 def cifar_cnn(shape: Shape, classes: int) -> nn.Module:
     """3x3 convolutions without padding, each with ReLU, 2x2 pooling, batch norm; on 32x32: 2304-512-classes."""
-    channels, height, width = _picture("cifar-cnn", shape, smallest=10)
+    return _cifar_cnn("cifar-cnn", shape, classes, nn.BatchNorm2d)
+
+
+def cifar_cnn_private(shape: Shape, classes: int) -> nn.Module:
+    """The same with group norm (8 groups), under which samples do not influence each other: privacy asks for that."""
+    return _cifar_cnn("cifar-cnn-private", shape, classes, partial(nn.GroupNorm, 8))
+
+
+def _cifar_cnn(name: str, shape: Shape, classes: int, norm: Callable[[int], nn.Module]) -> nn.Module:
+    channels, height, width = _picture(name, shape, smallest=10)
     flat = 64 * _twice_convolved(height) * _twice_convolved(width)
     return nn.Sequential(
         nn.Conv2d(channels, 32, 3),
         nn.ReLU(),
         nn.MaxPool2d(2),
-        nn.BatchNorm2d(32),
+        norm(32),
         nn.Conv2d(32, 64, 3),
         nn.ReLU(),
         nn.MaxPool2d(2),
-        nn.BatchNorm2d(64),
+        norm(64),
         nn.Flatten(),
         nn.Linear(flat, 512),
         nn.ReLU(),
@@ -67,7 +77,13 @@ def cifar_cnn(shape: Shape, classes: int) -> nn.Module:
 _HERE = "bara.federations.simulator.models"
 MODELS: Registry[nn.Module] = Registry(
     "model",
-    {"linear": f"{_HERE}:linear", "mlp": f"{_HERE}:mlp", "cnn": f"{_HERE}:cnn", "cifar-cnn": f"{_HERE}:cifar_cnn"},
+    {
+        "linear": f"{_HERE}:linear",
+        "mlp": f"{_HERE}:mlp",
+        "cnn": f"{_HERE}:cnn",
+        "cifar-cnn": f"{_HERE}:cifar_cnn",
+        "cifar-cnn-private": f"{_HERE}:cifar_cnn_private",
+    },
 )
 """The paper's models by name; others by import path or by the entry-point group `bara.models`."""
 
@@ -87,7 +103,7 @@ def build(name: str, shape: Shape, classes: int, seed: int) -> nn.Module:
     """
     factory = MODELS.factory(name)
     if not callable(factory):
-        raise ConfigError(f"model {name!r} is {factory!r}, not something that builds a torch.nn.Module")
+        raise ConfigError(f"model {name!r} must be a class or function that builds a torch.nn.Module, got {factory!r}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         module = _built(name, factory, shape, classes)
@@ -101,7 +117,7 @@ def _built(name: str, factory: Factory, shape: Shape, classes: int) -> nn.Module
     except (TypeError, RuntimeError) as error:
         raise ConfigError(f"model {name!r} cannot be built as Name({shape}, {classes}): {error}") from error
     if not isinstance(module, nn.Module):
-        raise ConfigError(f"model {name!r} built a {type(module).__name__}, not a torch.nn.Module")
+        raise ConfigError(f"model {name!r} must build a torch.nn.Module, got a {type(module).__name__}")
     return module.float()
 
 

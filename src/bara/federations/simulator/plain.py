@@ -4,24 +4,31 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from bara.federations.simulator._batches import Samples, orders
 from bara.federations.simulator._layout import Layout
+from bara.federations.simulator.losses import Loss, loss_of
 from bara.federations.simulator.training import Training
 
 
 def client_update(
-    module: nn.Module, start: Tensor, samples: Samples, part: Tensor, training: Training, turn: tuple[int, int, int]
+    module: nn.Module,
+    start: Tensor,
+    samples: Samples,
+    part: Tensor,
+    training: Training,
+    turn: tuple[int, int, int],
+    task: str = "classes",
 ) -> Tensor:
     """What one client sends back; `turn` is (seed, round, client)."""
+    loss = loss_of(task, training.loss)
     layout = Layout.of(module)
     layout.write(start, module)
     module.train()
     if training.algorithm == "fedsgd":
-        _one_step(module, samples, part, training)
+        _one_step(module, loss, samples, part, training)
     else:
-        _epochs(module, samples, part, training, turn)
+        _epochs(module, loss, samples, part, training, turn)
     return layout.read(module)
 
 
@@ -31,25 +38,30 @@ def average(states: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
     return torch.stack([state * (weight / total) for state, weight in zip(states, weights, strict=True)]).sum(0)
 
 
-def accuracy_and_loss(module: nn.Module, state: Tensor, samples: Samples, part: Tensor) -> tuple[float, float]:
+def accuracy_and_loss(
+    module: nn.Module, state: Tensor, samples: Samples, part: Tensor, task: str = "classes"
+) -> tuple[float, float]:
     """The share of right answers and the mean loss, in one pass."""
+    loss = loss_of(task)
     Layout.of(module).write(state, module)
     module.eval()
     x, y = samples.batch(part)
     with torch.no_grad():
         scores = module(x)
-    return float((scores.argmax(1) == y).float().mean()), float(cross_entropy(scores, y))
+    return loss.right(scores, y) / len(y), float(loss.total(scores, y)) / len(y)
 
 
-def _one_step(module: nn.Module, samples: Samples, part: Tensor, training: Training) -> None:
+def _one_step(module: nn.Module, loss: Loss, samples: Samples, part: Tensor, training: Training) -> None:
     optimizer = torch.optim.SGD(module.parameters(), lr=training.learning_rate)
     x, y = samples.batch(part)
-    cross_entropy(module(x), y).backward()  # type: ignore[no-untyped-call]
+    (loss.total(module(x), y) / len(y)).backward()  # type: ignore[no-untyped-call]
     optimizer.step()
     optimizer.zero_grad()
 
 
-def _epochs(module: nn.Module, samples: Samples, part: Tensor, training: Training, turn: tuple[int, int, int]) -> None:
+def _epochs(
+    module: nn.Module, loss: Loss, samples: Samples, part: Tensor, training: Training, turn: tuple[int, int, int]
+) -> None:
     optimizer = torch.optim.SGD(
         module.parameters(), lr=training.learning_rate, momentum=training.momentum, weight_decay=training.weight_decay
     )
@@ -57,9 +69,9 @@ def _epochs(module: nn.Module, samples: Samples, part: Tensor, training: Trainin
     for order in orders(part, *turn, training.local_epochs):
         for batch in torch.split(order, training.batch_size):
             x, y = samples.batch(batch)
-            loss = cross_entropy(module(x), y) + training.proximal / 2 * _distance(module, received)
+            aim = loss.total(module(x), y) / len(y) + training.proximal / 2 * _distance(module, received)
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            aim.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
 
 

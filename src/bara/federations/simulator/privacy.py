@@ -19,11 +19,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
-from torch.nn.functional import cross_entropy
 
 from bara.errors import ConfigError
 from bara.federations.simulator._batches import CHUNK, Indices, Samples
 from bara.federations.simulator._layout import Layout
+from bara.federations.simulator.losses import Loss
 from bara.protocols import Protection
 from bara.randomness import stream
 
@@ -54,14 +54,16 @@ class Privacy:
 class PrivateGradient:
     """One client's gradient after another, clipped and with noise, from a module that is called as a function."""
 
-    def __init__(self, module: nn.Module, privacy: Privacy) -> None:
+    def __init__(self, module: nn.Module, privacy: Privacy, loss: Loss) -> None:
         """Refuse a module whose samples influence each other: batch norm would carry one's data past the clipping."""
         if any(isinstance(layer, nn.modules.batchnorm._NormBase) for layer in module.modules()):  # noqa: SLF001
-            raise ConfigError("training.model has batch norm, which no clipping protects; required is one without")
+            raise ConfigError(
+                "training.model has batch norm, which clipping cannot protect; use one without (cifar-cnn-private)"
+            )
         self._layout = Layout.of(module)
         self._privacy = privacy
-        self._one = vmap(grad(_loss_of(module)), in_dims=(None, 0, 0))
-        self._all = grad(_loss_of(module))
+        self._one = vmap(grad(_loss_of(module, loss)), in_dims=(None, 0, 0))
+        self._all = grad(_loss_of(module, loss))
         self._at_once = max(1, min(CHUNK, MEMORY // max(self._layout.learned, 1)))
 
     def __call__(self, state: Tensor, samples: Samples, part: Indices, turn: tuple[int, int, int]) -> Tensor:
@@ -101,8 +103,8 @@ def bounded_sum(gradients: Iterable[Tensor], bound: float) -> Tensor:
     return torch.cat([factors @ part for part in parts])
 
 
-def _loss_of(module: nn.Module) -> Callable[[dict[str, Tensor], Tensor, Tensor], Tensor]:
-    def loss(weights: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
-        return cross_entropy(functional_call(module, weights, (x,)), y, reduction="sum")
+def _loss_of(module: nn.Module, loss: Loss) -> Callable[[dict[str, Tensor], Tensor, Tensor], Tensor]:
+    def total(weights: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        return loss.total(functional_call(module, weights, (x,)), y)
 
-    return loss
+    return total

@@ -5,11 +5,11 @@ from typing import Literal, final
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from bara.errors import ConfigError
 from bara.federations.simulator._batches import Indices, Samples, orders
 from bara.federations.simulator._networks import Network
+from bara.federations.simulator.losses import Loss
 from bara.federations.simulator.privacy import Privacy, PrivateGradient
 
 
@@ -28,6 +28,7 @@ class Training:
         weight_decay: FedAvg's L2 term, on every parameter, as `torch.optim.SGD` has it.
         proximal: FedProx's mu: adds mu/2 ||w - w_round||^2 to FedAvg's local loss.
         privacy: Local differential privacy of the one gradient that FedSGD sends; None for none.
+        loss: The import path of a loss of one's own; None for the task's.
     """
 
     algorithm: Literal["fedsgd", "fedavg"]
@@ -38,11 +39,12 @@ class Training:
     weight_decay: float
     proximal: float
     privacy: Privacy | None
+    loss: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse a private update that is more than one gradient."""
         if self.privacy is not None and self.algorithm != "fedsgd":
-            raise ConfigError(f"training.algorithm is {self.algorithm!r}; it must be fedsgd with privacy")
+            raise ConfigError(f"training.algorithm must be 'fedsgd' with privacy, got {self.algorithm!r}")
 
 
 @final
@@ -60,10 +62,16 @@ class Local:
     """Trains one client after another, reusing the same memory."""
 
     def __init__(
-        self, network: Network, training: Training, samples: Samples, private: PrivateGradient | None = None
+        self,
+        network: Network,
+        training: Training,
+        samples: Samples,
+        loss: Loss,
+        private: PrivateGradient | None = None,
     ) -> None:
         """Train this network on parts of these samples; with privacy, on gradients that are private already."""
         self._private = private
+        self._loss = loss
         self._network = network
         self._training = training
         self._samples = samples
@@ -92,7 +100,7 @@ class Local:
         loss = 0.0
         for x, y in self._samples.batches(part, self._network.chunk or len(part)):
             scores = self._network.accumulate(x, y, 1.0, -self._training.learning_rate / len(part))
-            loss += cross_entropy(scores.float(), y, reduction="sum").item()
+            loss += self._loss.total(scores, y).item()
         result[self._learned :] = self._network.state[self._learned :]
         return loss / len(part)
 

@@ -23,6 +23,7 @@ from bara.federations.simulator._fused.kernels import (
     Tensors,
 )
 from bara.federations.simulator._layout import Layout, Slot
+from bara.federations.simulator.losses import Loss
 
 KERNELS: dict[type[nn.Module], Callable[[Any, Tensors], Kernel]] = {
     nn.Linear: Linear,
@@ -51,8 +52,9 @@ def chunk_of(module: nn.Module) -> int | None:
 class FusedSequential:
     """A `Network` for every module that `is_fusable`."""
 
-    def __init__(self, module: nn.Sequential) -> None:
+    def __init__(self, module: nn.Sequential, loss: Loss) -> None:
         """Take over the module's values; the module itself is not touched afterwards."""
+        self._loss = loss
         self.layout = Layout.of(module)
         self.state = self.layout.read(module)
         self.chunk = chunk_of(module)
@@ -61,7 +63,6 @@ class FusedSequential:
         self._forwards = [kernel.forward for kernel in self._kernels]
         # From the top down to the first layer that learns; each of them but that one owes the one below its gradient.
         self._backwards = [(kernel.backward, i > 0) for i, kernel in enumerate(self._kernels[first:])][::-1]
-        self._classes = self._odds = torch.eye(0)
 
     def context(self) -> AbstractContextManager[Any]:
         """No autograd at all."""
@@ -73,11 +74,9 @@ class FusedSequential:
             kernel.aim({name: slot.view(target) for name, slot in slots.items() if slot in self.layout.parameters})
 
     def accumulate(self, x: Tensor, y: Tensor, beta: float, alpha: float) -> Tensor:
-        """Forward, the gradient of softmax and cross-entropy (p - onehot), backward."""
+        """Forward, the gradient of the loss by the scores, backward."""
         scores = self._forward(x, training=True)
-        if self._odds.shape != scores.shape:
-            self._odds = torch.empty_like(scores)
-        g = torch.softmax(scores, 1, out=self._odds).sub_(self._onehot(y, scores.shape[1]))
+        g = self._loss.gradient(scores, y)
         for backward, wanted in self._backwards:
             g = backward(g, beta, alpha, wanted=wanted)
         return scores
@@ -90,11 +89,6 @@ class FusedSequential:
         for forward in self._forwards:
             x = forward(x, training=training)
         return x
-
-    def _onehot(self, y: Tensor, classes: int) -> Tensor:
-        if len(self._classes) != classes:
-            self._classes = torch.eye(classes)
-        return self._classes.index_select(0, y)
 
     def _compile(self, layers: list[tuple[str, nn.Module]]) -> tuple[list[Kernel], list[dict[str, Slot]]]:
         names = [

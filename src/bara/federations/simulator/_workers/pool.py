@@ -118,9 +118,9 @@ class Processes:
         try:
             self._workers.extend(Worker.start(memory) for _ in range(count))
             for worker in self._workers:
-                _say(worker, setup, "starting")
+                _say(worker, setup, "startup")
             for worker in self._workers:
-                _hear(worker, "starting")
+                _hear(worker, "startup")
         except BaseException:
             self.close()
             raise
@@ -128,7 +128,7 @@ class Processes:
     def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
         """Give each free worker the next task; when anything fails, all of them stop: half a round is no round."""
         if not self._end.alive:
-            raise TrainingError("the engine is closed: its workers are gone")
+            raise TrainingError("the engine is closed: its workers have stopped")
         try:
             return self._shared_out(tasks)
         except BaseException:
@@ -167,9 +167,9 @@ def _hear(worker: Worker, doing: str) -> Any:
     try:
         answer = worker.line.recv()
     except (EOFError, ConnectionError) as error:
-        raise TrainingError(f"{worker.fate()} while at {doing}; the round is lost, run it again") from error
+        raise TrainingError(f"{worker.fate()} during {doing}; the round is lost, run it again") from error
     if isinstance(answer, TaskFailure):
-        raise TrainingError(f"a worker failed at {doing}: {answer.reason}") from RuntimeError(answer.traceback)
+        raise TrainingError(f"a worker failed during {doing}: {answer.reason}") from RuntimeError(answer.traceback)
     return answer
 
 

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bara.federations.simulator._workers.shared_memory import MemoryLayout
 from bara.federations.simulator.training import Training
 
@@ -14,7 +17,8 @@ class Setup:
 
     model: str
     shape: tuple[int, ...]
-    classes: int
+    outputs: int
+    task: str
     training: Training
     seed: int
     memory: MemoryLayout
@@ -44,25 +48,28 @@ class Trained:
 @final
 @dataclass(frozen=True)
 class Evaluate:
-    """Evaluate the shared state on a stretch of a held-out part."""
+    """Evaluate the shared state on a stretch of a held-out part, and hand over the scores where they are wanted."""
 
     part: str
     start: int
     stop: int
+    scores: bool
 
 
 @final
 @dataclass(frozen=True)
 class Tally:
-    """Right answers and summed loss over some samples; tallies of chunks add up in the chunks' order."""
+    """Right answers, summed loss and scores over some samples; tallies of chunks add up in the chunks' order."""
 
     right: int = 0
     loss: float = 0.0
     samples: int = 0
+    scores: tuple[NDArray[np.float32], ...] = ()
 
     def __add__(self, other: "Tally") -> "Tally":
         """Both together."""
-        return Tally(self.right + other.right, self.loss + other.loss, self.samples + other.samples)
+        counts = self.right + other.right, self.loss + other.loss, self.samples + other.samples
+        return Tally(*counts, self.scores + other.scores)
 
 
 @final

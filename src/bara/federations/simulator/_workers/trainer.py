@@ -10,13 +10,13 @@ from typing import final
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from bara.federations.simulator._batches import CHUNK, Indices, Samples
 from bara.federations.simulator._fused.sequential import FusedSequential
 from bara.federations.simulator._networks import Network, network_of
 from bara.federations.simulator._workers.shared_memory import Arrays
 from bara.federations.simulator._workers.tasks import Evaluate, Setup, Tally, Task, TaskResult, Train, Trained
+from bara.federations.simulator.losses import Loss, loss_of
 from bara.federations.simulator.models import build
 from bara.federations.simulator.privacy import PrivateGradient
 from bara.federations.simulator.training import Local, Turn
@@ -31,12 +31,15 @@ class Trainer:
         held: dict[str, Tensor] = {name: torch.from_numpy(array) for name, array in arrays.items()}
         self._seed = setup.seed
         self._arrays = held
-        self._network = network_of(build(setup.model, setup.shape, setup.classes, setup.seed))
+        self._loss = loss_of(setup.task, setup.training.loss)
+        self._network = network_of(build(setup.model, setup.shape, setup.outputs, setup.seed), self._loss)
         self._train = Samples(held["x_train"], held["y_train"])
         self._held = Samples(held["x_held"], held["y_held"])
         privacy = setup.training.privacy
-        private = privacy and PrivateGradient(build(setup.model, setup.shape, setup.classes, setup.seed), privacy)
-        self._local = Local(self._network, setup.training, self._train, private)
+        private = privacy and PrivateGradient(
+            build(setup.model, setup.shape, setup.outputs, setup.seed), privacy, self._loss
+        )
+        self._local = Local(self._network, setup.training, self._train, self._loss, private)
 
     def do(self, task: Task) -> TaskResult:
         """Do what the task says."""
@@ -45,34 +48,35 @@ class Trainer:
     def _trained(self, task: Train) -> Trained:
         part = self._part(task.client)
         state, result = self._arrays["state"], self._arrays["updates"][task.row]
-        before = self._loss(state, part) if task.evidence else None
+        before = self._mean_loss(state, part) if task.evidence else None
         turn = Turn(self._seed, task.round, task.client)
         with nullcontext() if isinstance(self._network, FusedSequential) else _own_randomness(turn):
             free = self._local.train(state, part, turn, result)
-        after = self._loss(result, part) if task.evidence else None
+        after = self._mean_loss(result, part) if task.evidence else None
         return Trained(task.row, before if free is None else free, after)
 
     def _evaluated(self, task: Evaluate) -> Tally:
         self._network.state.copy_(self._arrays["state"])
-        return tally(self._network, self._held, self._arrays[f"held/{task.part}"][task.start : task.stop])
+        stretch = self._arrays[f"held/{task.part}"][task.start : task.stop]
+        return tally(self._network, self._loss, self._held, stretch, scores=task.scores)
 
     def _part(self, client: int) -> range:
         return range(*self._arrays["bounds"][client : client + 2].tolist())
 
-    def _loss(self, state: Tensor, part: range) -> float:
+    def _mean_loss(self, state: Tensor, part: range) -> float:
         self._network.state.copy_(state)
-        counted = tally(self._network, self._train, part)
+        counted = tally(self._network, self._loss, self._train, part)
         return counted.loss / counted.samples
 
 
-def tally(network: Network, samples: Samples, indices: Indices) -> Tally:
+def tally(network: Network, loss: Loss, samples: Samples, indices: Indices, *, scores: bool = False) -> Tally:
     """Count in chunks of a fixed size: the sum is the same whoever computes which part."""
     total = Tally()
     with network.context():
         for x, y in samples.batches(indices, CHUNK):
-            scores = network.scores(x)
-            right = int((scores.argmax(1) == y).sum())
-            total += Tally(right, float(cross_entropy(scores, y, reduction="sum")), len(y))
+            found = network.scores(x)
+            kept = (found.float().numpy().copy(),) if scores else ()
+            total += Tally(loss.right(found, y), float(loss.total(found, y)), len(y), kept)
     return total
 
 

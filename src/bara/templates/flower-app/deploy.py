@@ -41,13 +41,18 @@ class Deployment(contextlib.ExitStack):
         self.nodes: dict[int, subprocess.Popen] = {}
 
     def start_superlink(self) -> None:
-        """Certificates, the SuperLink, and the connection by which `flwr` finds it."""
-        make_certificates(self.home)
+        """Certificates, the SuperLink, and the connection by which `flwr` finds it.
+
+        What it knows, registered keys included, is in a database: started again, it goes on as the same SuperLink.
+        """
+        if not (self.home / "ca.crt").exists():
+            make_certificates(self.home)
         certificates = ["--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "server.pem", "--ssl-keyfile", "server.key"]
         self.superlink = self.begin(
             "superlink",
             ["flower-superlink", *certificates, "--enable-supernode-auth", "--host", "127.0.0.1"]
-            + ["--port", str(self.port), "--disable-runtime-dependency-installation"],
+            + ["--port", str(self.port), "--disable-runtime-dependency-installation"]
+            + ["--database", str(self.home / "superlink.db")],
         )
         self.connect(f'root-certificates = "{self.home / "ca.crt"}"')
 
@@ -79,7 +84,7 @@ class Deployment(contextlib.ExitStack):
 
     def start_supernode(self, number: int, of: int, name: str, **config: object) -> subprocess.Popen:
         """A silo's node; its configuration stays on its machine."""
-        words = {"partition-id": number, "num-partitions": of, **config}
+        words = {"partition-id": number, "num-partitions": of, "name": name, **config}
         node_config = " ".join(f'{key}="{v}"' if isinstance(v, str) else f"{key}={v}" for key, v in words.items())
         node = self.begin(
             f"supernode-{name}",
@@ -114,7 +119,7 @@ class Deployment(contextlib.ExitStack):
 
     def begin(self, name: str, command: list[str]) -> subprocess.Popen:
         """Start a process; it is ended on leaving."""
-        log = self.enter_context((self.home / f"{name}.log").open("wb"))
+        log = self.enter_context((self.home / f"{name}.log").open("ab"))
         process = subprocess.Popen(
             [BIN / command[0], *command[1:]],
             cwd=self.home,
@@ -187,7 +192,7 @@ def free_port() -> int:
 def main() -> None:
     """Run the example."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=Path("runs/flower-bara"), help="the run's folder")
+    parser.add_argument("--folder", type=Path, default=Path("runs/deployed"), help="the run's folder")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--budget", type=float, default=30.0)
     chosen = parser.parse_args()

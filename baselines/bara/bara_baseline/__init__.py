@@ -1,0 +1,1 @@
+"""Budget allocation for federated learning, as a Flower baseline."""

@@ -1,0 +1,40 @@
+"""What money buys, in a line for the terminal; its figure is among `bara.reports.charts`."""
+
+from bara.allocators.prospects import PARTS
+from bara.experiments.money_curves import hindsight
+from bara.experiments.results import Result
+from bara.records import MoneyOutlook, decimal_money
+
+HALF, ALL, TWICE = (PARTS.index(part) for part in (0.5, 1.0, 2.0))
+
+
+def outlook_line(outlook: MoneyOutlook) -> str:
+    """What half of the money left, all of it and twice as much would buy, in one line; empty where nothing is known."""
+    if not outlook.prospects:
+        return ""
+    points = [outlook.prospects[part] for part in (HALF, ALL, TWICE)]
+    told = ", ".join(f"{decimal_money(one.spend):,.0f}: {_percent(one.accuracy)}" for one in points)
+    return told + ("" if outlook.enough is None else f"; enough: {decimal_money(outlook.enough):,.0f}")
+
+
+def goal_line(outlook: MoneyOutlook) -> str:
+    """How it stands with a target; empty without one."""
+    if outlook.sure is None or outlook.chance is None:
+        return ""
+    if outlook.out_of_reach:
+        return "looks out of reach"
+    return f"{100 * outlook.sure:.0f} % sure that it is reached; {100 * outlook.chance:.0f} % that it can be"
+
+
+def half_the_money(result: Result) -> str:
+    """What half of what a run spent would have reached, in words; empty where too few rounds tell."""
+    found = hindsight(result)
+    if not found:
+        return ""
+    half = found[HALF]
+    money = f"{decimal_money(half.spend):,.0f}"
+    return f"about {_percent(half.accuracy)} ({_percent(half.low)} to {_percent(half.high)}) for {money}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"

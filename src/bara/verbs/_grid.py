@@ -1,0 +1,45 @@
+"""A grid of runs behind a progress bar."""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from bara.errors import InterruptionError
+from bara.experiments.cluster import connected
+from bara.experiments.grid import Cell, Failure, in_order, label, outcomes
+from bara.experiments.results import Result
+from bara.reports.live import Wanted, counting
+from bara.reports.terminal import per_cent
+from bara.text import counted
+
+
+def run_grid(
+    grid: Sequence[Cell],
+    folder: Path | None = None,
+    jobs: int = -1,
+    cluster: str | None = None,
+    *,
+    progress: Wanted = None,
+) -> tuple[list[Result], list[Failure]]:
+    """Run a grid, and show how far it is; what came of it, in the grid's order.
+
+    Raises:
+        InterruptionError: After Ctrl-C; `so_far` holds what would have been returned.
+    """
+    # joblib restarts a worker whose memory has grown, as it does with another dataset, and warns of it.
+    warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
+    done: list[Result | Failure] = []
+    try:
+        with connected(cluster) as backend, counting(len(grid), progress=progress) as tell:
+            for outcome in outcomes(grid, folder=folder, jobs=jobs, backend=backend):
+                done.append(outcome)
+                end = outcome.error if isinstance(outcome, Failure) else per_cent(outcome.accuracy_final)
+                tell(f"{label(outcome)}: {end}")
+    except KeyboardInterrupt:
+        kept = (
+            "nothing is kept without a folder" if folder is None else f"kept in {folder}; run the same again to go on"
+        )
+        stopped = InterruptionError(f"stopped after {len(done)} of {counted(len(grid), 'run')}: {kept}")
+        stopped.so_far = in_order(grid, done)
+        raise stopped from None
+    return in_order(grid, done)

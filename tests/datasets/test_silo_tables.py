@@ -1,0 +1,81 @@
+"""The tables known by name; the hospitals' files are made here, of the same shape, for nobody may commit them."""
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bara.datasets import _catalogue, available, fetch, load, verify
+from bara.datasets._catalogue import CATALOGUE, Remote, Version
+from bara.datasets._silo_tables import HEART, HOSPITALS
+from bara.errors import DatasetError, MissingExtraError
+
+
+def write_hospital(path, rows, seed):
+    """A file as UCI publishes it: no header, question marks for what is missing."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for _ in range(rows):
+        fields = [str(rng.integers(0, 5)) if rng.random() > 0.1 else "?" for _ in HEART]
+        fields[HEART.index("age")] = str(rng.integers(30, 80))
+        fields[HEART.index("chol")] = rng.choice(["0", "233", "?"])
+        lines.append(",".join([*fields, str(rng.integers(0, 5))]))
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def hospitals(tmp_path, monkeypatch):
+    """A folder with four files, which are made the published ones."""
+    folder = tmp_path / "heart-disease"
+    folder.mkdir()
+    paths = [folder / f"processed.{hospital}.data" for hospital in HOSPITALS]
+    for seed, path in enumerate(paths):
+        write_hospital(path, 40 + 10 * seed, seed)
+    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    remotes = tuple(Remote(path.name, path.stat().st_size, digests[path.name]) for path in paths)
+    known = replace(CATALOGUE["heart-disease"], versions=(Version("UCI", digests),), remotes=remotes)
+    monkeypatch.setitem(_catalogue.CATALOGUE, "heart-disease", known)
+    return tmp_path
+
+
+def test_the_hospitals_are_silos_and_a_cholesterol_of_0_is_missing(hospitals):
+    data = load("heart-disease", hospitals)
+    assert (data.silos, data.task, data.version) == (HOSPITALS, "binary", "UCI")
+    assert len(data.y_train) + len(data.y_test) == 40 + 50 + 60 + 70
+    assert np.isfinite(data.x_train).all()
+
+
+def test_a_changed_file_is_refused_and_reported(hospitals):
+    assert verify("heart-disease", hospitals).ok
+    (hospitals / "heart-disease/processed.va.data").write_text("63,1,4,140,260,0,1,112,1,3,2,?,?,2\n")
+    with pytest.raises(DatasetError, match=r"table in processed.va.data is not as published"):
+        load("heart-disease", hospitals)
+    report = verify("heart-disease", hospitals)
+    assert [check.file for check in report.checks if not check.right] == ["processed.va.data"]
+
+
+def test_what_is_not_there_says_how_to_get_it(tmp_path):
+    with pytest.raises(DatasetError, match="bara data fetch heart-disease"):
+        load("heart-disease", tmp_path)
+
+
+def test_files_that_are_right_are_not_fetched_again(hospitals):
+    assert len(fetch("heart-disease", hospitals, progress=False).kept) == 4
+    assert fetch("rand-hie", hospitals).folder is None
+
+
+def test_the_rand_experiment_has_six_cities():
+    data = load("rand-hie")
+    assert len(data.y_train) + len(data.y_test) == 20_190
+    assert data.silos == ("Charleston", "Dayton", "Fitchburg", "Franklin County", "Georgetown County", "Seattle")
+    assert data.version == "statsmodels"
+    assert data.y_train.mean() == pytest.approx(0.6876, abs=0.001)
+    assert {one.name: one.status for one in available()}["rand-hie"] == "embedded"
+
+
+def test_without_statsmodels_the_message_names_the_extra(monkeypatch):
+    monkeypatch.setattr("bara.datasets._silo_tables.find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"bara-fl\[silos\]"):
+        load("rand-hie")
+    assert {one.name: one.status for one in available()}["rand-hie"] == "missing"

@@ -1,0 +1,60 @@
+"""Each metric is a fraction that rises, as scikit-learn has it, and says its name."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn import metrics as reference
+
+from bara.errors import ConfigError, TrainingError, UnknownNameError
+from bara.federations.metrics import METRICS, check_name, check_task, measure_of, metric_title
+
+RNG = np.random.default_rng(0)
+LABELS = RNG.integers(0, 2, 300)
+LOGITS = (LABELS + RNG.normal(0, 1, 300) - 0.3).astype(np.float32)[:, None]
+
+
+def test_two_labels_by_one_score():
+    assert measure_of("auc")(LOGITS, LABELS) == pytest.approx(reference.roc_auc_score(LABELS, LOGITS[:, 0]))
+    found = measure_of("balanced-accuracy")(LOGITS, LABELS)
+    assert found == pytest.approx(reference.balanced_accuracy_score(LABELS, LOGITS[:, 0] > 0))
+
+
+def test_several_labels():
+    labels = RNG.integers(0, 3, 300)
+    scores = (np.eye(3)[labels] + RNG.normal(0, 1, (300, 3))).astype(np.float32)
+    want = np.mean([reference.roc_auc_score(labels == k, scores[:, k]) for k in range(3)])
+    assert measure_of("auc")(scores, labels) == pytest.approx(want)
+    found = measure_of("balanced-accuracy")(scores, labels)
+    assert found == pytest.approx(reference.balanced_accuracy_score(labels, scores.argmax(axis=1)))
+
+
+def test_numbers_are_cut_at_zero_and_turned_round():
+    targets = RNG.normal(size=300)
+    good, bad = (targets + 0.1)[:, None].astype(np.float32), (-targets)[:, None].astype(np.float32)
+    assert measure_of("r2")(good, targets) == pytest.approx(reference.r2_score(targets, good[:, 0]))
+    assert measure_of("rmse")(good, targets) == pytest.approx(1 - 0.1 / targets.std(), abs=1e-4)
+    assert (measure_of("r2")(bad, targets), measure_of("rmse")(bad, targets)) == (0.0, 0.0)
+
+
+def test_every_metric_says_its_name():
+    assert [metric_title(name) for name in METRICS] == [
+        *("accuracy", "balanced accuracy", "AUC", "R2 (at least 0)", "1 - RMSE / standard deviation (at least 0)")
+    ]
+    assert metric_title("my_package.scores:weighted_f1") == "weighted f1"
+
+
+def test_what_does_not_fit_is_refused(tmp_path, monkeypatch):
+    with pytest.raises(UnknownNameError, match="did you mean 'auc'"):
+        check_name("aucc")
+    with pytest.raises(ConfigError, match=re.escape("'accuracy', but the target is a number; use r2 or rmse")):
+        check_task("accuracy", "regression")
+    with pytest.raises(ConfigError, match="the target is a label; use accuracy or balanced-accuracy or auc"):
+        check_task("r2", "binary")
+    with pytest.raises(TrainingError, match="has only one"):
+        measure_of("auc")(LOGITS, np.ones(300))
+    (tmp_path / "own_metric.py").write_text("def rmse(scores, y): return 3.0\ndef half(scores, y): return 0.5\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert measure_of("own_metric:half")(LOGITS, LABELS) == 0.5
+    with pytest.raises(TrainingError, match=re.escape("is 3.0; it must be a fraction in [0, 1] that rises")):
+        measure_of("own_metric:rmse")(LOGITS, LABELS)

@@ -1,0 +1,180 @@
+"""Money as people pay it: amounts in whole cents, numbered batches, each payment in exactly one of them."""
+
+import csv
+import io
+import json
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from decimal import Decimal
+
+import pytest
+from typer.testing import CliRunner
+
+from bara import Bids, Purse
+from bara.cli import app
+from bara.errors import InvalidBidError, InvalidRecordError
+from bara.experiments import Config, run
+from bara.experiments.run_folder import RunFolder
+from bara.ledger.payouts import batch_csv, batch_json, batches, due, new_batch, read_payees
+
+EUR = ["federation.engine=synthetic", "clients.count=6", "clients.failure_rate=0.2", "budget.currency=EUR"]
+
+
+def cli(*words, code=0):
+    done = CliRunner().invoke(app, [*map(str, words)])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.fixture
+def played(tmp_path, monkeypatch):
+    """A run in euros with a key; returns its folder."""
+    monkeypatch.setenv("THE_KEY", "secret")
+
+    def play(*changes, rounds=12):
+        config = Config.load(None, [*EUR, f"budget.max_rounds={rounds}", "ledger.key=THE_KEY", *changes])
+        with RunFolder.new(tmp_path / "run", config) as folder:
+            run(config, folder=folder)
+        return tmp_path / "run"
+
+    return play
+
+
+def test_bids_and_budgets_are_whole_cents_or_refused():
+    with pytest.raises(InvalidRecordError, match=r"whole multiple of 0\.01 EUR"):
+        Purse.of("30.005", 2, "EUR")
+    bids = Bids.of({"ann": "1.25", "bob": "2.505"})
+    with pytest.raises(InvalidBidError, match=r"client 'bob' must be a whole multiple of 0\.01, .*, got 2\.505"):
+        bids.in_units_of(10_000)
+    assert bids.without(["bob"]).in_units_of(10_000).unit == 10_000
+    for change, said in (
+        ("budget.currency=EURO", "ISO 4217"),
+        ("ledger.client_cap=1.005", "whole in the smallest unit"),
+        ("budget.total=10.001", "whole multiple"),
+    ):
+        done = CliRunner().invoke(app, ["run", "--set", "budget.currency=EUR", "--set", change, "--show-config"])
+        assert done.exit_code == 2
+        assert said in done.output
+
+
+@pytest.mark.parametrize("mechanism", ["quality:quality=samples", "proportional-share:quality=samples"])
+@pytest.mark.parametrize("currency", ["EUR", "JPY"])
+def test_what_a_mechanism_claims_holds_at_the_smallest_unit(mechanism, currency):
+    assert "holds in 40 trials" in cli("audit", mechanism, "--trials", 40, "--currency", currency)
+
+
+def test_every_export_adds_up_to_the_cent(played):
+    """Statement, rounds, lines, JSON and batches say one and the same sum; `make thorough` plays 10,000 rounds."""
+    rounds = int(os.environ.get("BARA_TEST_ROUNDS", "150"))
+    folder = played("allocator.name=even", f"budget.total={20 * rounds}", "clients.bids=uniform(0.5, 9)", rounds=rounds)
+    whole = json.loads(cli("ledger", folder, "statement", "--json"))
+    spent = Decimal(whole["spent_exact"])
+    assert spent + Decimal(whole["left_exact"]) == Decimal(whole["budget_exact"])
+    made = [batch["total_exact"] for batch in json.loads(cli("ledger", folder, "payouts", "--json"))]
+    exports = {
+        "clients": [row["paid"] for row in table(cli("ledger", folder, "statement", "--csv"))],
+        "rounds": [row["paid"] for row in table(cli("ledger", folder, "statement", "--csv", "--rounds"))],
+        "lines": [row["paid"] for row in table(cli("ledger", folder, "export", "--csv"))],
+        "json": [line["paid_exact"] for line in json.loads(cli("ledger", folder, "export"))["lines"]],
+        "batches": made,
+    }
+    for name, amounts in exports.items():
+        assert sum(map(Decimal, amounts)) == spent, name
+        assert all(Decimal(amount) * 100 % 1 == 0 for amount in amounts), name
+    assert spent > 0
+
+
+def test_each_payment_is_in_one_batch_which_prints_the_same_again(played, tmp_path):
+    folder = played()
+    owed = json.loads(cli("ledger", folder, "payouts", "--json"))
+    assert [one["at"] for one in owed] == [""]
+    (tmp_path / "payees.csv").write_text(
+        "client,name,iban\n" + "".join(f"client-{i},Clinic {i},DE{i}\n" for i in range(6))
+    )
+    first = cli("ledger", folder, "payouts", "--new", "--payees", tmp_path / "payees.csv")
+    assert table(first)[0].keys() == {"client", "name", "iban", "amount", "currency", "rounds", "reference"}
+    assert {row["reference"] for row in table(first)} == {"run-1"}
+    assert first == cli("ledger", folder, "payouts", "--batch", 1, "--payees", tmp_path / "payees.csv")
+    assert sum(Decimal(row["amount"]) for row in table(first)) == Decimal(owed[0]["total_exact"])
+    assert "every payment is in a batch already" in cli("ledger", folder, "payouts", "--new", code=1)
+    assert "there is no batch 2" in cli("ledger", folder, "payouts", "--batch", 2, code=1)
+    assert "the record is whole" in cli("ledger", folder, "verify")
+    with closing(sqlite3.connect(folder / "ledger.db")) as database:
+        assert not any("Clinic" in line for line in database.iterdump())
+
+
+def test_without_a_currency_amounts_are_exact_to_the_millionth(open_books, play_into):
+    books = open_books()
+    play_into(books)
+    batch = new_batch(books)
+    assert due(books) is None
+    assert [one.number for one in batches(books)] == [1]
+    assert batch_json(books, batch)["total_exact"] == table_total(batch_csv(books, batch))
+
+
+def table_total(text):
+    return str(sum(Decimal(row["amount"]) for row in table(text)))
+
+
+def test_a_payee_who_is_not_known_stops_the_batch_before_it_is_made(played, tmp_path):
+    folder = played()
+    (tmp_path / "payees.csv").write_text("client,name\nclient-0,A\n")
+    assert "no batch was made" in cli("ledger", folder, "payouts", "--new", "--payees", tmp_path / "payees.csv", code=1)
+    assert "is due, in no batch yet" in cli("ledger", folder, "payouts")
+    for text, said in (("name\nA\n", "column `client`"), ("client\nA\nA\n", "twice")):
+        (tmp_path / "payees.csv").write_text(text)
+        with pytest.raises(ValueError, match=said):
+            read_payees(tmp_path / "payees.csv")
+
+
+def test_a_copy_pays_nobody_out(played, tmp_path):
+    folder = played()
+    shutil.copytree(folder, tmp_path / "copy")
+    assert "say `bara ledger" in cli("ledger", tmp_path / "copy", "payouts", "--new", code=1)
+    cli("ledger", folder, "payouts", "--new")
+
+
+@pytest.mark.parametrize("change", ["body = replace(body, '\"first\":1', '\"first\":2')", "round = 3"])
+def test_a_changed_batch_is_found(played, change):
+    folder = played()
+    cli("ledger", folder, "payouts", "--new")
+    with closing(sqlite3.connect(folder / "ledger.db")) as database:
+        database.execute("DROP TRIGGER events_no_update")
+        database.execute(f"UPDATE events SET {change} WHERE kind = 'paid out'")  # noqa: S608 - our own words
+        database.commit()
+    assert "NOT whole" in cli("ledger", folder, "verify", code=1)
+    assert "is not whole" in cli("ledger", folder, "payouts", code=1)
+
+
+def test_a_signed_page_is_made_for_a_client_and_a_period_and_can_be_checked(played, tmp_path):
+    folder = played()
+    page, key = tmp_path / "statement.html", cli("ledger", folder, "sign").strip()
+    page.write_text(cli("ledger", folder, "statement", "--client", "client-1", "--since", "2020-01-01", "--html"))
+    text = page.read_text()
+    assert "EUR" in text
+    assert "http" not in text.replace("http-equiv", "")
+    assert "the receipt is good: client-1 was paid" in cli("receipt", page, "--public-key", key)
+    page.write_text(text.replace('"paid": ', '"paid": 1', 1))
+    assert "does not match" in cli("receipt", page, "--public-key", key, code=1)
+    assert "in these days" in cli(
+        "ledger", folder, "statement", "--client", "client-1", "--until", "2020-01-01", code=1
+    )
+    assert "is no day" in cli("ledger", folder, "statement", "--client", "client-1", "--until", "soon", code=1)
+
+
+def test_a_mechanism_that_pays_parts_of_a_cent_is_refused_before_the_promise(tmp_path, monkeypatch):
+    (tmp_path / "crooked.py").write_text(
+        "from bara.mechanisms import QualityAuction\nfrom dataclasses import replace\n\n\n"
+        "class Crooked(QualityAuction):\n    def menu(self, bids):\n        menu = super().menu(bids)\n"
+        "        return replace(menu, costs=menu.costs + 1, pay=lambda n, cap: menu.pay(n, cap) + (n == 1))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    config = Config.load(None, [*EUR, "mechanism.name=crooked:Crooked", "allocator.name=fixed", "allocator.n=1"])
+    with pytest.raises(InvalidRecordError, match=r"pays 'client-.' .*; it must be a whole multiple of 0\.01"):
+        run(config)

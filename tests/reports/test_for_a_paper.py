@@ -1,0 +1,144 @@
+"""What goes into a paper: figures with their origin, tables as text, numbers that cannot be read wrongly."""
+
+import csv
+import re
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import pyarrow.parquet
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+from tests.reports.test_figures import shown
+
+import bara
+from bara.errors import ConfigError
+from bara.experiments.comparison import Comparison
+from bara.experiments.grid import Failure
+from bara.experiments.paper.exhibits import EXHIBITS
+from bara.experiments.statistics import FEWEST, Estimate
+from bara.reports._rows import comparison_rows, show_estimate
+from bara.reports.drawings import COLUMN, FORMATS, PAGE, drawn
+from bara.reports.figures import save_bars
+from bara.reports.html import comparison_report
+
+SMALL = {"federation": "synthetic", "budget": {"total": 40, "max_rounds": 8}, "clients": 6}
+
+
+@pytest.fixture(scope="module")
+def found():
+    grid = {"clients.bids": ["uniform(1, 2)", "constant(1)"]}
+    return bara.compare(SMALL, allocators=["even", "random"], grid=grid, seeds=2, jobs=1, command="bara compare --x 1")
+
+
+def test_an_estimate_never_leaves_the_scale():
+    assert show_estimate(Estimate(0.78, 1.392, 2)) == "78.0 [0, 100]"
+    assert show_estimate(Estimate(0.02, 1.392, 2), signed=True) == "+2.0 [-100, +100]"
+    assert show_estimate(Estimate(0.95, 0.031, 5)) == "95.0 ± 3.1"
+    assert show_estimate(Estimate(0.98, 0.031, 5)) == "98.0 [94.9, 100]"
+
+
+def test_two_seeds_are_tested_by_nobody_and_equal_differences_are_no_significance(found):
+    assert "p" not in comparison_rows(found.results)[0]
+    one, two = found.results[0], found.results[4]
+    seeds = [replace(r, seed=seed, accuracy_kept=a) for r, a in ((one, 0.5), (two, 0.6)) for seed in range(FEWEST)]
+    assert "p" not in comparison_rows(seeds)[0]
+
+
+def test_every_file_of_a_figure_says_what_made_it(found, tmp_path):
+    found.plot("accuracy-over-rounds").save(tmp_path / "panel")
+    with Image.open(tmp_path / "panel.png") as picture:
+        assert picture.text["Source"] == "bara compare --x 1"
+        assert "[budget]" in picture.text["Description"]
+        assert picture.size[0] == round(COLUMN * 300)
+    assert "bara compare --x 1" in (tmp_path / "panel.svg").read_text()
+    assert b"bara compare --x 1" in (tmp_path / "panel.pdf").read_bytes()
+
+
+def test_figures_are_one_or_two_columns_wide_in_per_cent_with_the_legend_outside(found):
+    one, two = found.plot("accuracy-over-rounds"), found.plot("accuracy-over-rounds", columns=2)
+    assert (one.get_figwidth(), two.get_figwidth()) == (COLUMN, PAGE)
+    (ax,) = one.axes
+    assert ax.get_legend() is None
+    assert len(one.legends) == 1
+    one.draw_without_rendering()
+    assert all(label.get_text().endswith("%") for label in ax.get_yticklabels())
+    with pytest.raises(ConfigError, match="must be 1 or 2 columns wide, got 3"):
+        drawn([], columns=3)
+
+
+def test_lines_are_told_apart_by_colour_and_in_grey(found):
+    lines = found.plot("accuracy-over-rounds").axes[0].lines
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 4
+    assert len({(line.get_marker(), line.get_linestyle()) for line in lines}) == 4
+
+
+def test_a_figure_goes_into_axes_of_ones_own(found):
+    figure, ax = plt.subplots()
+    assert found.plot("money-left", ax=ax) is ax
+    assert len(ax.lines) == 4
+    plt.close(figure)
+    with pytest.raises(ConfigError, match="axes can hold only one figure"):
+        found.plot(ax=ax)
+
+
+def test_a_report_has_tables_for_documents_a_file_for_each_panel_and_rounds_with_real_types(found, tmp_path):
+    found.save(tmp_path)
+    names = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert {f"{name}.{kind}" for name in found.figures for kind in FORMATS} <= names
+    assert (tmp_path / "table.tex").read_text() == found.to_latex()
+    assert (tmp_path / "table.md").read_text() == found.to_markdown()
+    table = pyarrow.parquet.read_table(tmp_path / "figures" / "rounds.parquet")
+    types = {field.name: str(field.type) for field in table.schema}
+    assert "null" not in types.values()
+    assert (types["setting"], types["allocator"], types["seed"], types["loss"]) == (
+        "string",
+        "string",
+        "int64",
+        "double",
+    )
+    assert table.schema.metadata[b"command"] == b"bara compare --x 1"
+    with (tmp_path / "figures" / "rounds.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == table.num_rows == sum(len(result.history) for result in found.results)
+    assert all(row["allocator"] and row["mechanism"] and row["seed"] and row["clients.bids"] for row in rows)
+
+
+def test_latex_is_escaped_bold_where_best_and_says_what_made_it(found):
+    text = replace(found, results=[replace(r, allocator="a_b & 5%") for r in found.results]).to_latex()
+    assert text.startswith("% bara compare --x 1\n")
+    assert r"\begin{tabular}{lrrrrr}" in text  # the bids, which vary, and no column for the allocator, which does not
+    assert r"$\pm$" in text
+    assert text.count(r"\textbf{") >= 1
+    several = replace(found, results=[replace(r, allocator=f"{r.allocator}_b & 5%") for r in found.results]).to_latex()
+    assert r"even\_b \& 5\%" in several
+
+
+def test_a_table_says_in_every_cell_which_column_it_is_of_for_narrow_screens(found):
+    page = comparison_report(found)
+    head, *_ = comparison_rows(found.results)
+    assert all(f'<td data-column="{name}">' in page for name in head)
+    assert re.search(r"@media \(max-width: 40rem\)", page)
+
+
+def test_figure_one_has_a_legend_for_the_colours_its_bars_have(tmp_path, monkeypatch):
+    drawn_figures = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn_figures.append(figure))
+    common = {"dataset": "digits", "final": 0.5, "final_margin": 0.1, "last10": 0.5, "last10_margin": 0.1, "seeds": 3}
+    common |= {"p": None, "less_EA": None, "less_EA_margin": None, "rounds": 9, "paper": None}
+    rows = [{"method": name, **common} for name in ("EA", next(iter(EXHIBITS["fig1"].ours)))]
+    save_bars(shown("fig1", rows), tmp_path / "fig1")
+    figure = drawn_figures[0]
+    bars = {(bar.get_facecolor(), bar.get_hatch() or "") for bar in figure.axes[0].patches}
+    keys = {(key.get_facecolor(), key.get_hatch() or "") for key in figure.legends[0].get_patches()}
+    assert bars == keys
+    assert len({hatch for _, hatch in bars}) == 2  # told apart in grey, too
+    assert not any("light" in text.get_text() for text in figure.texts)
+
+
+def test_reprs_are_short_and_html_is_escaped(found):
+    assert repr(found).startswith("<Comparison: 8 runs of even, bids=uniform(1, 2), random")
+    assert "\n" not in repr(found.results[0])
+    assert len(repr(found.results[0])) < 160
+    hostile = Comparison([replace(r, allocator="<script>") for r in found.results], [Failure("<b>", 1, "no")])
+    assert "<script>" not in hostile._repr_html_() + hostile.results[0]._repr_html_()

@@ -1,0 +1,118 @@
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from bara import Purse, RoundRecord
+from bara.experiments import Config, run
+from bara.experiments.money_curves import FittedCurve, Played, hindsight
+from bara.records import money
+from bara.reports.charts import run_charts
+from bara.reports.html import run_report
+from bara.reports.live import RunScreen, watching
+from bara.reports.money_curves import goal_line, half_the_money, outlook_line
+from bara.reports.terminal import run_summary
+
+SMALL = [
+    *("federation.engine=synthetic", "clients.count=12", "budget.total=120", "budget.max_rounds=40"),
+    *("federation.delta=0.02", "federation.v_1=2e-4"),
+]
+
+
+def config(*changes):
+    return Config.load(None, [*SMALL, *changes])
+
+
+@pytest.fixture(scope="module")
+def towards():
+    """A run that reaches its target with money to spare, and its steps."""
+    steps = []
+    return run(config("budget.target=0.4"), steps.append), steps
+
+
+def text(renderable, width=80):
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(renderable)
+    return console.export_text()
+
+
+def test_a_summary_says_what_stays_in_the_purse_and_what_half_the_money_would_have_reached(towards):
+    result, _ = towards
+    page = " ".join(text(run_summary(result, {}), 160).split())
+    assert f"{result.budget - result.spent:,.2f} stays in the purse" in page
+    assert f"would have reached {half_the_money(result)}" in page
+    assert "the target of 40 % is reached" in page
+    report = run_report(result, "", "")
+    assert "left in the purse" in report
+    assert "What other sums would have bought" in report
+    assert ">spent</text>" in report
+
+
+def test_hindsight_tells_what_a_run_with_half_the_money_really_comes_to():
+    whole, half = (run(config("allocator.name=even", f"budget.total={total}")) for total in (120, 60))
+    told = hindsight(whole)
+    assert [one.accuracy for one in told] == sorted(one.accuracy for one in told)
+    expected = told[5]
+    assert expected.spend == pytest.approx(money(whole.spent) / 2, abs=1)
+    assert expected.accuracy == pytest.approx(half.accuracy_final, abs=0.06)
+    assert told[7].accuracy == pytest.approx(whole.accuracy_final, abs=0.03)
+
+
+def test_of_a_run_of_few_rounds_nothing_is_told():
+    short = run(config("allocator.name=even", "budget.max_rounds=4"))
+    assert hindsight(short) == ()
+    assert half_the_money(short) == ""
+    assert "half the money" not in text(run_summary(short, {}))
+    assert not [chart for chart in run_charts(short) if "money would" in chart.title or "sums" in chart.title]
+
+
+def test_a_long_run_is_fitted_in_blocks_to_the_same_curve():
+    rounds = [Played(3, 3_000_000, 0.8 - 0.6 / (1 + t / 60)) for t in range(600)]
+    curve = FittedCurve(12)
+    curve.fit(0.2, rounds)
+    assert curve.block == 16
+    ahead = curve.prospects(Purse(2_400_000_000, 1200, 1_800_000_000, 601)).curve(0.74)
+    assert ahead[0].accuracy == 0.74
+    assert 0.75 < ahead[7].accuracy < 0.8
+
+
+def test_more_clients_are_dearer_each_where_the_rounds_say_so():
+    curve = FittedCurve(10)
+    curve.fit(0.1, [Played(n, 1_000_000 * n * (1 + n), 0.3 + n / 100) for n in (1, 2, 3, 4, 5, 6)])
+    arms, costs = curve._costs()
+    assert costs == pytest.approx(1_000_000 * arms * (1 + arms))
+
+
+def test_the_live_screen_shows_target_and_what_more_money_would_buy(towards):
+    _, steps = towards
+    screen = RunScreen("x", Purse.of(120, 40))
+    for step in steps[:31]:
+        screen.observe(step)
+    outlook = next(step for step in reversed(steps[:31]) if not isinstance(step, RoundRecord)).belief.outlook
+    page = text(screen)
+    assert goal_line(outlook) in page
+    assert outlook_line(outlook) in page
+    assert max(map(len, page.splitlines())) <= 80
+
+
+def test_a_target_out_of_reach_is_said_once_where_progress_is_plain_lines(capsys):
+    with watching("x", Purse.of(120, 40), progress=True) as show:
+        run(config("budget.target=0.9", "federation.a_max=0.4"), show)
+    said = [line for line in capsys.readouterr().err.splitlines() if "out of reach" in line]
+    assert said
+    assert len(said) <= 3
+    assert "is expected, and" in said[0]
+
+
+def test_a_figure_marks_what_is_enough(towards):
+    result, steps = towards
+    belief = next(step.belief for step in steps[::-1] if not isinstance(step, RoundRecord))
+    outlook = {
+        "prospects": [vars(one) for one in belief.outlook.prospects],
+        "enough": belief.outlook.prospects[3].spend,
+    }
+    drawn = {chart.title: chart for chart in run_charts(replace(result, belief={"outlook": outlook}))}
+    ((place, name),) = drawn["What more money would buy"].marks
+    assert name == "enough"
+    assert place == belief.outlook.prospects[3].spend / 1e6
