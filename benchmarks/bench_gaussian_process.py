@@ -1,12 +1,17 @@
 """One decision of the time-varying Gaussian process, 19 arms, after more and more rounds; rivals as far as they go."""
 
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-from bara.surrogates import DenseGP, KalmanGP, squared_exponential
+from bara.surrogates import KalmanGP, squared_exponential
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "reference"))
+from dense_gp import DenseGP
 
 ARMS = np.linspace(0, 1, 19)
 DENSE_LIMIT = 3000  # rounds; beyond, the dense forms need gigabytes

@@ -5,13 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from dense_gp import DenseGP
 
 from bara import AwardedRound, Bids, Delivery, Evaluation, Evidence, Offer, Purse, RoundRecord
 from bara.allocators import Bara, NewtonEstimator
 from bara.allocators.estimators import CurveEstimator, MeanEstimator, PiecewiseEstimator
 from bara.errors import ConfigError, InvalidRecordError
 from bara.mechanisms import bid_price_first
-from bara.surrogates import DenseGP, squared_exponential
+from bara.surrogates import squared_exponential
 
 BIDS = Bids.of({"a": 1, "b": 1, "c": 1, "d": 1})  # B(n) = n: every n costs n
 TOTAL = 12

@@ -1,10 +1,11 @@
 """The fast engine against the plain loop, for every model and every way of training."""
 
 import numpy as np
+import plain_training as plain
 import pytest
 import torch
 
-from bara.federations.simulator import Data, Engine, Training, aggregate, plain
+from bara.federations.simulator import Data, Engine, Training, aggregate
 from bara.federations.simulator._batches import Samples
 from bara.federations.simulator._layout import Layout
 from bara.federations.simulator.models import build

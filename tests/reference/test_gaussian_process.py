@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from dense_gp import DenseGP
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Kernel
 
-from bara.surrogates import DenseGP, KalmanGP, squared_exponential
+from bara.surrogates import KalmanGP, squared_exponential
 
 ARMS = np.linspace(0, 1, 19)
 

@@ -1,10 +1,11 @@
 """Table models by hand-written kernels against plain torch: every task, every loss, every way of training."""
 
 import numpy as np
+import plain_training as plain
 import pytest
 import torch
 
-from bara.federations.simulator import Data, Engine, Training, plain
+from bara.federations.simulator import Data, Engine, Training
 from bara.federations.simulator._batches import Samples
 from bara.federations.simulator._layout import Layout
 from bara.federations.simulator.losses import Own, loss_of

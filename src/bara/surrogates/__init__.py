@@ -3,10 +3,9 @@
 from bara.surrogates.learning_curve import LearningCurveBelief, Shapes, gap_left, interval, log_odds, progress, spread
 from bara.surrogates.low_order import MeanLine, PiecewiseLine
 from bara.surrogates.newton import NewtonPolynomial
-from bara.surrogates.time_varying_gp import DenseGP, KalmanGP, squared_exponential
+from bara.surrogates.time_varying_gp import KalmanGP, squared_exponential
 
 __all__ = [
-    "DenseGP",
     "KalmanGP",
     "LearningCurveBelief",
     "MeanLine",

@@ -1,9 +1,8 @@
-"""The time-varying Gaussian process over finitely many arms (Yang et al. 2023, Eqs. 9 to 12), twice.
+"""The time-varying Gaussian process over finitely many arms (Yang et al. 2023, Eqs. 9 to 12).
 
 The kernel is (1 - forgetting)^(|t - t'| / 2) * K[a, a']: any covariance K over the arms, Ornstein-Uhlenbeck in time.
-`DenseGP` transcribes the paper's formulas (Cholesky; cost grows with the rounds). `KalmanGP` is the same posterior:
-the time factor is Markov and the arms are finite, so it is an exact Kalman filter over the arms whose cost does not
-depend on how many rounds there were.
+That factor is Markov and the arms are finite, so the posterior is an exact Kalman filter over the arms, whose cost does
+not depend on how many rounds there were. `tests/reference` compares it with the formulas as printed.
 
 Notation:
     K       covariance over arms                        [A, A]
@@ -13,7 +12,6 @@ Notation:
 """
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from bara.records import FloatArray
 
@@ -63,40 +61,3 @@ class KalmanGP:
         variance = kept * np.diagonal(self._covariance) + (1 - kept) * np.diagonal(self._prior)
         mean = self._mean if self._mean.ndim == 1 else np.diagonal(self._mean)
         return mean * np.sqrt(kept), np.sqrt(np.maximum(variance, 0))
-
-
-class DenseGP:
-    """The formulas as printed, over all observations; the reference for `KalmanGP`. Arguments as there."""
-
-    def __init__(self, covariance: FloatArray, forgetting: float, noise: float) -> None:
-        self._prior = covariance
-        self._forgetting = forgetting
-        self._noise = noise
-        self._seen: list[tuple[int, int, float]] = []  # round, arm, value
-        self._round = 0
-
-    def observe(self, arm: int, value: float) -> None:
-        """Append one observation."""
-        self._round += 1
-        self._seen.append((self._round, arm, value))
-
-    def pass_round(self) -> None:
-        """A round without one."""
-        self._round += 1
-
-    def predict(self, ahead: int = 1) -> tuple[FloatArray, FloatArray]:
-        """Eqs. 11 and 12 that many rounds from now."""
-        if not self._seen:
-            return np.zeros(len(self._prior)), np.sqrt(np.diagonal(self._prior))
-        rounds = np.array([seen[0] for seen in self._seen])
-        arms = np.array([seen[1] for seen in self._seen])
-        values = np.array([seen[2] for seen in self._seen])
-        K = self._prior[np.ix_(arms, arms)] * self._decay(np.abs(rounds[:, None] - rounds[None, :]))
-        k = self._prior[arms, :] * self._decay(self._round + ahead - rounds)[:, None]
-        factor = cho_factor(K + self._noise * np.eye(len(values)), lower=True)
-        mean = k.T @ cho_solve(factor, values)
-        variance = np.diagonal(self._prior) - np.einsum("ta,ta->a", k, cho_solve(factor, k))
-        return mean, np.sqrt(np.maximum(variance, 0))
-
-    def _decay(self, gaps: FloatArray) -> FloatArray:
-        return np.asarray((1 - self._forgetting) ** (gaps / 2))

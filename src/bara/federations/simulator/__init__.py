@@ -1,4 +1,4 @@
-"""Local training on this machine's cores, in torch: the engine, and the plain loop it is tested against."""
+"""Local training on this machine's cores, in torch."""
 
 from importlib.util import find_spec
 
