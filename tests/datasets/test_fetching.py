@@ -1,6 +1,5 @@
 import contextlib
 import hashlib
-import io
 import socket
 import sys
 import threading
@@ -10,7 +9,7 @@ import pytest
 
 from bara.datasets import fetch, load
 from bara.datasets._catalogue import Remote
-from bara.datasets._fetching import Meter, reporter
+from bara.datasets._fetching import Meter
 from bara.datasets._formats.idx import STEMS
 from bara.errors import DatasetError, MissingExtraError, UnknownNameError
 
@@ -89,16 +88,16 @@ def files_in(folder):
 
 
 def test_what_is_fetched_loads(server, data_path, published):
-    result = fetch("mnist", data_path, progress=False, base_urls=[server.url])
+    result = fetch("mnist", data_path, base_urls=[server.url])
     assert result.folder == data_path / "mnist"
     assert sorted(result.downloaded) == files_in(data_path) == sorted(published)
     assert load("mnist", data_path).version == "version 0"
 
 
 def test_a_second_call_fetches_nothing(server, data_path, published):
-    fetch("mnist", data_path, progress=False, base_urls=[server.url])
+    fetch("mnist", data_path, base_urls=[server.url])
     server.asked.clear()
-    result = fetch("mnist", data_path, progress=False, base_urls=[server.url])
+    result = fetch("mnist", data_path, base_urls=[server.url])
     assert not server.asked
     assert result.downloaded == ()
     assert sorted(result.kept) == sorted(published)
@@ -111,12 +110,12 @@ def test_a_bad_file_is_an_error_leaves_nothing_behind_and_is_made_good_by_runnin
     bad = list(published)[2]
     server.faults[bad] = fault
     with pytest.raises(DatasetError, match=f"{bad} to .*127.0.0.1"):
-        fetch("mnist", data_path, progress=False, base_urls=[server.url])
+        fetch("mnist", data_path, base_urls=[server.url])
     assert files_in(data_path) == sorted(list(published)[:2])
 
     server.faults.clear()
     server.asked.clear()
-    fetch("mnist", data_path, progress=False, base_urls=[server.url])
+    fetch("mnist", data_path, base_urls=[server.url])
     assert server.asked == list(published)[2:]
     assert load("mnist", data_path).version
 
@@ -125,14 +124,14 @@ def test_a_wrong_file_that_is_already_there_is_replaced(server, data_path, publi
     bad = next(iter(published))
     (data_path / "mnist").mkdir()
     (data_path / "mnist" / bad).write_bytes(published[bad][:-5])
-    result = fetch("mnist", data_path, progress=False, base_urls=[server.url])
+    result = fetch("mnist", data_path, base_urls=[server.url])
     assert bad in result.downloaded
     assert (data_path / "mnist" / bad).read_bytes() == published[bad]
 
 
 def test_the_next_mirror_is_tried(server, data_path, published):
     with serving(dict.fromkeys(published, b"not it")) as bad:
-        result = fetch("mnist", data_path, progress=False, base_urls=[bad.url, server.url])
+        result = fetch("mnist", data_path, base_urls=[bad.url, server.url])
         assert bad.asked == list(published)
     assert len(result.downloaded) == 4
     assert load("mnist", data_path).version
@@ -144,14 +143,14 @@ def test_a_refused_connection_is_an_error_that_names_the_address(data_path):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         with pytest.raises(DatasetError, match=rf"http://127\.0\.0\.1:{port}: ConnectionRefusedError"):
-            fetch("mnist", data_path, progress=False, base_urls=[f"http://127.0.0.1:{port}"])
+            fetch("mnist", data_path, base_urls=[f"http://127.0.0.1:{port}"])
     assert not files_in(data_path)
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(server, data_path):
     (data_path / "file").touch()
     with pytest.raises(DatasetError, match=r"data/file/mnist"):
-        fetch("mnist", data_path / "file", progress=False, base_urls=[server.url])
+        fetch("mnist", data_path / "file", base_urls=[server.url])
 
 
 def test_progress_is_told_to_a_function(server, data_path, published):
@@ -163,18 +162,11 @@ def test_progress_is_told_to_a_function(server, data_path, published):
         assert all(0 <= done <= total for _, done, total in mine)
 
 
-def test_progress_off_a_terminal_is_one_line_a_file(server, data_path, published, capsys):
-    fetch("mnist", data_path, base_urls=[server.url])
-    written = capsys.readouterr()
-    assert written.out == ""
-    assert [line.split(":")[0] for line in written.err.splitlines()] == list(published)
-
-
 def test_without_a_path_it_goes_where_it_is_looked_for(server, cache, monkeypatch, tmp_path):
-    assert fetch("mnist", progress=False, base_urls=[server.url]).folder == cache / "mnist"
+    assert fetch("mnist", base_urls=[server.url]).folder == cache / "mnist"
     assert load("mnist").version
     monkeypatch.setenv("BARA_DATA", str(tmp_path / "variable"))
-    assert fetch("mnist", progress=False, base_urls=[server.url]).folder == tmp_path / "variable" / "mnist"
+    assert fetch("mnist", base_urls=[server.url]).folder == tmp_path / "variable" / "mnist"
 
 
 def test_an_interrupted_download_leaves_nothing_behind(server, data_path):
@@ -187,7 +179,7 @@ def test_an_interrupted_download_leaves_nothing_behind(server, data_path):
 
 
 def test_what_is_fetched_can_be_read_by_everybody(server, data_path):
-    folder = fetch("mnist", data_path, progress=False, base_urls=[server.url]).folder
+    folder = fetch("mnist", data_path, base_urls=[server.url]).folder
     assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o644}
 
 
@@ -206,11 +198,6 @@ def test_without_pooch_it_says_what_to_install(monkeypatch, data_path):
         fetch("mnist", data_path)
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 def test_a_meter_never_tells_more_than_there_is_nor_the_same_twice():
     told = []
     meter = Meter("file", 100, lambda *news: told.append(news[1:]))
@@ -220,16 +207,3 @@ def test_a_meter_never_tells_more_than_there_is_nor_the_same_twice():
     meter.update(100)
     meter.close()
     assert told == [(64, 100), (100, 100)]
-
-
-def test_on_a_terminal_one_line_is_rewritten(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    show = reporter(progress=True)
-    show("file", 1_000_000, 2_000_000)
-    show("file", 2_000_000, 2_000_000)
-    assert sys.stderr.getvalue() == "\rfile: 1.00 of 2.00 MB\rfile: 2.00 of 2.00 MB\n"
-
-
-def test_no_progress_says_nothing(capsys):
-    reporter(progress=False)("file", 1, 1)
-    assert capsys.readouterr() == ("", "")

@@ -235,20 +235,3 @@ def test_the_same_seed_flips_the_same():
     once, again, other = (flip_labels(labels, np.arange(100), 0.3, 10, seed) for seed in (5, 5, 6))
     assert (once == again).all()
     assert (once != other).any()
-
-
-@pytest.mark.parametrize(
-    ("indices", "fraction", "classes", "error", "message"),
-    [
-        ([0], -0.1, 2, ConfigError, "from 0 to 1"),
-        ([0], 1.1, 2, ConfigError, "from 0 to 1"),
-        ([0], float("nan"), 2, ConfigError, "from 0 to 1"),
-        ([0], 0.5, 1, ConfigError, "at least 2"),
-        ([0, 9], 0.5, 2, DatasetError, r"from 0 to 2, got 0 to 9"),
-        ([-1], 0.5, 2, DatasetError, r"got -1 to -1"),
-        ([1, 1], 0.5, 2, DatasetError, "twice"),
-    ],
-)
-def test_what_cannot_be_flipped_says_why(indices, fraction, classes, error, message):
-    with pytest.raises(error, match=message):
-        flip_labels(np.array([0, 1, 0]), np.array(indices), fraction, classes)

@@ -61,7 +61,7 @@ def test_what_is_not_there_says_how_to_get_it(tmp_path):
 
 
 def test_files_that_are_right_are_not_fetched_again(hospitals):
-    assert len(fetch("heart-disease", hospitals, progress=False).kept) == 4
+    assert len(fetch("heart-disease", hospitals).kept) == 4
     assert fetch("rand-hie", hospitals).folder is None
 
 

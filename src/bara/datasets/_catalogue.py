@@ -67,11 +67,7 @@ def silos() -> dict[str, int]:
 
 
 def entry(name: str) -> Entry:
-    """What is known about the dataset of that name.
-
-    Raises:
-        UnknownNameError: If there is none; suggests the nearest.
-    """
+    """What is known about the dataset of that name."""
     if name not in CATALOGUE:
         raise UnknownNameError(f"{name!r} is not a known dataset; {nearest(name.lower(), [*names()])}")
     return CATALOGUE[name]

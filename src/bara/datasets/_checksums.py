@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bara.datasets._catalogue import CATALOGUE, Version
-from bara.datasets._formats import Source
-from bara.datasets._record import Arrays
+from bara.datasets._record import Arrays, Source
 from bara.errors import DatasetError
 
 
@@ -49,17 +48,14 @@ def compare(name: str, source: Source, arrays: Arrays) -> tuple[str, tuple[Check
     digests = {part: sha256(array) for part, array in arrays._asdict().items()}
     version = _nearest(CATALOGUE[name].versions, digests) if name in CATALOGUE else Version("", {})
     checks = (
-        Check(part, str(source.files[part]), digest, version.sha256.get(part, "")) for part, digest in digests.items()
+        Check(part, str(source.files.get(part, source.path)), digest, version.sha256.get(part, ""))
+        for part, digest in digests.items()
     )
     return version.name, tuple(checks)
 
 
 def certify(name: str, source: Source, arrays: Arrays) -> str:
-    """The name of the published version that the arrays are.
-
-    Raises:
-        DatasetError: If they are none; names the file and the part.
-    """
+    """The name of the published version that the arrays are; refuses those that are none."""
     version, checks = compare(name, source, arrays)
     for problem in problems(name, arrays, checks):
         raise DatasetError(problem)

@@ -1,12 +1,10 @@
 """The embedded default: 1,797 handwritten digits of 8 x 8 pixels that come with scikit-learn; no file, no network."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from bara.datasets._record import PARTS, Arrays
+from bara.datasets._record import Arrays, Source
 from bara.datasets._splits import stratified_order
 from bara.errors import MissingExtraError
 
@@ -16,36 +14,24 @@ TRAIN_SAMPLES = 1_400
 SPLIT_SEED = 2023
 
 
-@dataclass(frozen=True)
-class EmbeddedDigits:
+def embedded_digits() -> Source:
     """The digits inside scikit-learn, with a train/test split of our own since none is published.
 
     The split is the same everywhere and for ever: it is drawn from raw PCG64 bits, which numpy guarantees not to
     change, and each class is held out in proportion. Pixels, published as 0 .. 16, are stretched to 0 .. 255.
     """
+    return Source("embedded", Path("scikit-learn"), _read)
 
-    path: Path = Path("scikit-learn")
-    kind: str = "embedded"
 
-    @property
-    def files(self) -> Mapping[str, Path]:
-        """Every part comes with the one package."""
-        return dict.fromkeys(PARTS, self.path)
-
-    def read(self) -> Arrays:
-        """Decodes the four arrays.
-
-        Raises:
-            MissingExtraError: If scikit-learn is not installed.
-        """
-        try:
-            from sklearn.datasets import load_digits  # noqa: PLC0415  (heavy, and an extra)
-        except ImportError as error:
-            raise MissingExtraError("the digits need scikit-learn: pip install 'bara-fl[sim]'") from error
-        bunch = load_digits()
-        images = np.rint(bunch.images * (255 / 16)).astype(np.uint8)
-        labels = bunch.target.astype(np.int64)
-        shuffled = np.argsort(np.random.PCG64(SPLIT_SEED).random_raw(len(labels)), kind="stable")
-        order = stratified_order(labels, shuffled)
-        train, test = np.sort(order[:TRAIN_SAMPLES]), np.sort(order[TRAIN_SAMPLES:])
-        return Arrays(images[train], labels[train], images[test], labels[test])
+def _read() -> Arrays:
+    try:
+        from sklearn.datasets import load_digits  # noqa: PLC0415  (heavy, and an extra)
+    except ImportError as error:
+        raise MissingExtraError("the digits need scikit-learn: pip install 'bara-fl[sim]'") from error
+    bunch = load_digits()
+    images = np.rint(bunch.images * (255 / 16)).astype(np.uint8)
+    labels = bunch.target.astype(np.int64)
+    shuffled = np.argsort(np.random.PCG64(SPLIT_SEED).random_raw(len(labels)), kind="stable")
+    order = stratified_order(labels, shuffled)
+    train, test = np.sort(order[:TRAIN_SAMPLES]), np.sort(order[TRAIN_SAMPLES:])
+    return Arrays(images[train], labels[train], images[test], labels[test])

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ from bara.errors import DatasetError, MissingExtraError
 
 CONNECT_AND_READ_SECONDS = (10, 60)
 CHUNK = 2**16
-MEGABYTE = 1e6
 
 Progress = Callable[[str, int, int], None]
 """Told (file, bytes so far, bytes in all) as a download goes on."""
@@ -41,7 +39,7 @@ def fetch(
     name: str,
     path: str | os.PathLike[str] | None = None,
     *,
-    progress: bool | Progress = True,
+    progress: Progress | None = None,
     base_urls: Sequence[str] | None = None,
 ) -> Fetched:
     """Downloads a dataset's published files into ``<folder>/<name>/``.
@@ -52,7 +50,7 @@ def fetch(
     Args:
         name: Which dataset of the catalogue.
         path: The folder; if not given, ``$BARA_DATA``, or else the user's cache.
-        progress: Whether to show progress on standard error, or a function of (file, bytes so far, bytes in all).
+        progress: Told (file, bytes so far, bytes in all) as the download goes on.
         base_urls: Addresses to download from instead of the published mirrors.
 
     Raises:
@@ -64,7 +62,7 @@ def fetch(
     if wanted.embedded:
         return Fetched(name, None)
     pooch, folder = _pooch(), home(path) / name
-    show = reporter(progress)
+    show = progress or (lambda _file, _done, _total: None)
     mirrors = tuple(base_urls or wanted.mirrors)
     downloaded, kept = [], []
     for remote in wanted.remotes:
@@ -151,25 +149,3 @@ class Meter:
 
     def close(self) -> None:
         """Nothing to tidy up."""
-
-
-def reporter(progress: bool | Progress) -> Progress:  # noqa: FBT001  (as fetch takes it)
-    """The function to tell: the caller's, one that writes on standard error, or one that says nothing."""
-    if callable(progress):
-        return progress
-    return _write if progress else _silent
-
-
-def _silent(file: str, done: int, total: int) -> None:
-    pass
-
-
-def _write(file: str, done: int, total: int) -> None:
-    """A line that is rewritten on a terminal; elsewhere one line when the file is there."""
-    whole = done >= total
-    text = f"{file}: {done / MEGABYTE:.2f} of {total / MEGABYTE:.2f} MB"
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r{text}" + "\n" * whole)
-    elif whole:
-        sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()

@@ -13,7 +13,7 @@ from bara.datasets._catalogue import CATALOGUE, Entry
 from bara.datasets._checksums import Check, altered, compare, problems
 from bara.datasets._formats.table import is_table
 from bara.datasets._loading import is_own, load_own, locate, locate_table, places
-from bara.datasets._record import Arrays, Dataset, infer_classes
+from bara.datasets._record import Arrays, Dataset, Source, infer_classes
 from bara.datasets._silo_tables import SiloTable, published
 from bara.datasets._silo_tables import find as find_tables
 from bara.datasets._table_loading import load_table
@@ -147,7 +147,7 @@ def _per_label(data: Dataset) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def _availability(entry: Entry, path: str | os.PathLike[str] | None) -> Availability:
     finder = find_tables if entry.table else formats.find
     try:
-        source: formats.Source | SiloTable | None = None
+        source: Source | SiloTable | None = None
         if entry.embedded:
             source = locate_table(entry.name) if entry.table else locate(entry.name)
     except MissingExtraError as error:

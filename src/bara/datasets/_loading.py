@@ -10,11 +10,11 @@ from typing import NoReturn
 from bara.datasets import _formats as formats
 from bara.datasets._catalogue import CATALOGUE, names
 from bara.datasets._checksums import certify
-from bara.datasets._digits import EmbeddedDigits
+from bara.datasets._digits import embedded_digits
 from bara.datasets._formats.idx import STEMS, present
-from bara.datasets._formats.npz import NpzFile
+from bara.datasets._formats.npz import npz_file
 from bara.datasets._formats.table import is_table
-from bara.datasets._record import Dataset, infer_classes
+from bara.datasets._record import Dataset, Source, infer_classes
 from bara.datasets._silo_tables import SiloTable, embedded_rand
 from bara.datasets._silo_tables import find as find_tables
 from bara.datasets._table_loading import load_table
@@ -47,11 +47,7 @@ def places(path: str | os.PathLike[str] | None = None) -> tuple[Place, ...]:
 
 
 def home(path: str | os.PathLike[str] | None = None) -> Path:
-    """The folder that downloads go to: the first of the places.
-
-    Raises:
-        MissingExtraError: If no folder is named and platformdirs, which knows the user's cache, is not installed.
-    """
+    """The folder that downloads go to: the first of the places."""
     found = places(path)
     if not found:
         raise MissingExtraError(
@@ -61,19 +57,15 @@ def home(path: str | os.PathLike[str] | None = None) -> Path:
     return found[0].folder
 
 
-def locate(name: str, path: str | os.PathLike[str] | None = None) -> formats.Source:
+def locate(name: str, path: str | os.PathLike[str] | None = None) -> Source:
     """The first place and format in which the dataset of that name is found.
 
     Args:
         name: A name of the catalogue, or the name of any ``<name>.npz``.
         path: A folder to look in first, or the ``.npz`` file itself.
-
-    Raises:
-        DatasetError: If it is not there; says where it was looked for and which command gets it.
-        UnknownNameError: If nothing is known by that name; suggests the nearest.
     """
     if name in CATALOGUE and CATALOGUE[name].embedded:
-        return EmbeddedDigits()
+        return embedded_digits()
     if path and (single := _single(Path(path).expanduser())):
         return single
     if not re.fullmatch(r"\w[\w.-]*", name):
@@ -84,12 +76,7 @@ def locate(name: str, path: str | os.PathLike[str] | None = None) -> formats.Sou
 
 
 def locate_table(name: str, path: str | os.PathLike[str] | None = None) -> SiloTable:
-    """The first place in which a table of the catalogue is found.
-
-    Raises:
-        DatasetError: If it is not there.
-        MissingExtraError: If the package it comes with is not installed.
-    """
+    """The first place in which a table of the catalogue is found."""
     if CATALOGUE[name].embedded:
         return embedded_rand()
     looked = places(path)
@@ -106,13 +93,13 @@ def _cache() -> list[Place]:
     return [Place(user_cache_path("bara"), "the cache")]
 
 
-def _single(path: Path) -> NpzFile | None:
+def _single(path: Path) -> Source | None:
     """The file that a path names, if it names one rather than a folder."""
     if not path.exists():
         raise UnfitDatasetError(f"data.path {path} does not exist")
     if path.is_file() and path.suffix != ".npz":
         raise UnfitDatasetError(f"data.path {path} must be a folder or an .npz file")
-    return NpzFile(path) if path.is_file() else None
+    return npz_file(path) if path.is_file() else None
 
 
 def _missing(name: str, looked: tuple[Place, ...]) -> NoReturn:
@@ -187,12 +174,7 @@ def is_own(name: str) -> bool:
 
 
 def load_own(name: str) -> Dataset:
-    """Calls the function of that name and checks that a dataset comes back.
-
-    Raises:
-        ConfigError: If there is no such module or function.
-        DatasetError: If the function fails, or returns something else.
-    """
+    """Calls the function of that name and checks that a dataset comes back."""
     function = REGISTRY.factory(name)
     if not callable(function):
         raise ConfigError(f"dataset {name!r} is a {type(function).__name__}; it must be a function")

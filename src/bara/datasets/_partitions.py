@@ -233,7 +233,6 @@ def flip_labels(labels: Labels, indices: NDArray[np.int64], fraction: float, cla
     array([1, 1, 1, 0, 0, 0])
     """
     indices = np.asarray(indices, np.int64)
-    _check_flips(len(labels), indices, fraction, classes)
     rng = stream(seed, "label noise")
     flipped = rng.choice(indices, size=round(fraction * len(indices)), replace=False)
     noisy = np.array(labels, np.int64)
@@ -293,16 +292,3 @@ def _fill(owner: NDArray[np.int64], clients: int) -> NDArray[np.int64]:
 def _parts(owner: NDArray[np.int64], clients: int) -> Parts:
     order = np.argsort(owner, kind="stable")
     return np.split(order, np.searchsorted(owner[order], np.arange(1, clients)))
-
-
-def _check_flips(samples: int, indices: NDArray[np.int64], fraction: float, classes: int) -> None:
-    if not 0 <= fraction <= 1:
-        raise ConfigError(f"the fraction of flipped labels must be from 0 to 1, got {fraction}")
-    if classes < 2:
-        raise ConfigError(f"flipping labels needs at least 2 classes, got {classes}")
-    if len(indices) and not (indices.min() >= 0 and indices.max() < samples):
-        raise DatasetError(
-            f"the indices of the labels to flip must be from 0 to {samples - 1}, got {indices.min()} to {indices.max()}"
-        )
-    if len(np.unique(indices)) != len(indices):
-        raise DatasetError("the indices of the labels to flip must be distinct, got one twice")

@@ -1,7 +1,8 @@
 """What a dataset is: samples and targets in two parts, and whose they are; checked once when it is made."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -29,6 +30,23 @@ class Arrays(NamedTuple):
     y_train: NDArray[Any]
     x_test: NDArray[Any]
     y_test: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A dataset found on disk, not yet read.
+
+    Attributes:
+        kind: The format, in words for a listing.
+        path: The file, or the folder that holds the files.
+        read: Decodes the four arrays; a damaged file is a ``DatasetError`` that names it.
+        files: The file that each part comes from, where each has its own.
+    """
+
+    kind: str
+    path: Path
+    read: Callable[[], Arrays]
+    files: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

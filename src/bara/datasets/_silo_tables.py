@@ -60,11 +60,7 @@ def find(folder: Path, name: str) -> Iterator[SiloTable]:
 
 
 def embedded_rand() -> SiloTable:
-    """The RAND experiment inside statsmodels.
-
-    Raises:
-        MissingExtraError: If that is not installed.
-    """
+    """The RAND experiment inside statsmodels."""
     spec = find_spec("statsmodels")
     if spec is None or spec.origin is None:
         raise MissingExtraError("rand-hie comes with statsmodels: pip install 'bara-fl[silos]'")

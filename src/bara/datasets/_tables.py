@@ -52,11 +52,7 @@ def table_of(name: str, frame: Any) -> Any:
 
 
 def dataset_of(name: str, table: Any, columns: Columns) -> dict[str, Any]:
-    """What `Dataset` is made of.
-
-    Raises:
-        DatasetError: If the table does not fit; names the column and the row.
-    """
+    """What `Dataset` is made of."""
     check_named_once(name, table.column_names)
     if not table.num_rows:
         raise DatasetError(f"{name} has columns, but no rows")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bara.datasets._formats.npz import NpzFile, find
+from bara.datasets._formats.npz import find, read_npz
 from bara.errors import DatasetError
 
 
@@ -18,20 +18,20 @@ def test_an_archive_is_found_and_read(fabricate, data_path, inside):
 def test_a_lacking_part_is_named(data_path):
     np.savez(data_path / "mine.npz", x_train=np.zeros(3), y_test=np.zeros(3))
     with pytest.raises(DatasetError, match=r"mine\.npz lacks y_train, x_test"):
-        NpzFile(data_path / "mine.npz").read()
+        read_npz(data_path / "mine.npz")
 
 
 def test_a_pickle_inside_is_refused(fabricate, data_path):
     path = fabricate.npz(data_path, "mine", fabricate.arrays((4, 4)), y_test=np.array([len], object))
     with pytest.raises(DatasetError, match=r"mine\.npz is not a numpy archive .* it holds no plain arrays"):
-        NpzFile(path).read()
+        read_npz(path)
 
 
 def test_a_truncated_archive_is_named(fabricate, data_path):
     path = fabricate.npz(data_path, "mine", fabricate.arrays((4, 4)))
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(DatasetError, match=r"mine\.npz is not a numpy archive that can be read"):
-        NpzFile(path).read()
+        read_npz(path)
 
 
 def test_a_corrupted_archive_is_named(fabricate, data_path):
@@ -40,7 +40,7 @@ def test_a_corrupted_archive_is_named(fabricate, data_path):
     raw[400] ^= 1
     path.write_bytes(raw)
     with pytest.raises(DatasetError, match=r"mine\.npz is not a numpy archive that can be read"):
-        NpzFile(path).read()
+        read_npz(path)
 
 
 def test_a_single_array_and_an_empty_file_are_refused(data_path):
@@ -48,6 +48,6 @@ def test_a_single_array_and_an_empty_file_are_refused(data_path):
         np.save(file, np.zeros(3))
     (data_path / "empty.npz").touch()
     with pytest.raises(DatasetError, match="holds a single array"):
-        NpzFile(data_path / "one.npz").read()
+        read_npz(data_path / "one.npz")
     with pytest.raises(DatasetError, match=r"empty\.npz is not a numpy archive"):
-        NpzFile(data_path / "empty.npz").read()
+        read_npz(data_path / "empty.npz")

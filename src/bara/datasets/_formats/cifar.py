@@ -8,15 +8,16 @@ import io
 import pickle
 import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bara.datasets._record import PARTS, Arrays
+from bara.datasets._record import Arrays, Source
 from bara.errors import DatasetError
 
 LARGEST_BATCH = 512 * 2**20
@@ -46,69 +47,42 @@ LAYOUTS: Mapping[str, Layout] = {
 }
 
 
-@dataclass(frozen=True)
-class CifarArchive:
-    """The published archive; read in memory, never unpacked to disk."""
-
-    path: Path
-    layout: Layout
-    kind: str = "cifar archive"
-
-    @property
-    def files(self) -> Mapping[str, Path]:
-        """Every part comes from the one file."""
-        return dict.fromkeys(PARTS, self.path)
-
-    def read(self) -> Arrays:
-        """Decodes the four arrays."""
-        try:
-            batches = dict(self._batches())
-        except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
-            raise DatasetError(f"{self.path} cannot be read: {error}") from error
-        return _assemble(batches, self.layout, self.path)
-
-    def _batches(self) -> Iterator[tuple[str, bytes]]:
-        wanted = {f"{self.layout.folder}/{batch}": batch for batch in self.layout.train + self.layout.test}
-        with tarfile.open(self.path, "r:*") as archive:
-            for member in archive:
-                content = archive.extractfile(member) if member.name in wanted and member.isfile() else None
-                if content is not None and member.size <= LARGEST_BATCH:
-                    yield wanted[member.name], content.read()
+def _archived(path: Path, layout: Layout) -> Iterator[tuple[str, bytes]]:
+    """The batches in the published archive; read in memory, never unpacked to disk."""
+    wanted = {f"{layout.folder}/{batch}": batch for batch in layout.train + layout.test}
+    with tarfile.open(path, "r:*") as archive:
+        for member in archive:
+            content = archive.extractfile(member) if member.name in wanted and member.isfile() else None
+            if content is not None and member.size <= LARGEST_BATCH:
+                yield wanted[member.name], content.read()
 
 
-@dataclass(frozen=True)
-class CifarFolder:
-    """The folder that unpacking the archive leaves."""
-
-    path: Path
-    layout: Layout
-    kind: str = "cifar folder"
-
-    @property
-    def files(self) -> Mapping[str, Path]:
-        """The folder: a part may come from several of its files."""
-        return dict.fromkeys(PARTS, self.path)
-
-    def read(self) -> Arrays:
-        """Decodes the four arrays."""
-        paths = {batch: self.path / batch for batch in self.layout.train + self.layout.test}
-        try:
-            batches = {batch: path.read_bytes() for batch, path in paths.items() if path.is_file()}
-        except OSError as error:
-            raise DatasetError(f"{self.path} cannot be read: {error}") from error
-        return _assemble(batches, self.layout, self.path)
+def _unpacked(path: Path, layout: Layout) -> Iterator[tuple[str, bytes]]:
+    """The batches in the folder that unpacking the archive leaves."""
+    for batch in layout.train + layout.test:
+        if (path / batch).is_file():
+            yield batch, (path / batch).read_bytes()
 
 
-def find(folder: Path, name: str) -> Iterator[CifarArchive | CifarFolder]:
+def _read(batches: Callable[[Path, Layout], Iterator[tuple[str, bytes]]], path: Path, layout: Layout) -> Arrays:
+    try:
+        return _assemble(dict(batches(path, layout)), layout, path)
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        raise DatasetError(f"{path} cannot be read: {error}") from error
+
+
+def find(folder: Path, name: str) -> Iterator[Source]:
     """The unpacked folder, then the archive, in a folder or in its subfolder of that name."""
     if name not in LAYOUTS:
         return
     layout = LAYOUTS[name]
     for place in (folder, folder / name):
         if (place / layout.folder).is_dir():
-            yield CifarFolder(place / layout.folder, layout)
+            path = place / layout.folder
+            yield Source("cifar folder", path, partial(_read, _unpacked, path, layout))
         if (place / layout.archive).is_file():
-            yield CifarArchive(place / layout.archive, layout)
+            path = place / layout.archive
+            yield Source("cifar archive", path, partial(_read, _archived, path, layout))
 
 
 def _assemble(batches: Mapping[str, bytes], layout: Layout, path: Path) -> Arrays:
@@ -197,15 +171,7 @@ class _Reader(pickle.Unpickler):
 
 
 def read_pickle(raw: bytes, source: str) -> dict[bytes, Any]:
-    """The dictionary in a pickle of plain data, arrays as numpy arrays of bytes, keys as bytes.
-
-    Args:
-        raw: The pickle.
-        source: Which file it is, for the message.
-
-    Raises:
-        DatasetError: If it is damaged, or asks for anything but plain data.
-    """
+    """The dictionary in a pickle of plain data, arrays as numpy arrays of bytes, keys as bytes; or refuses it."""
     try:
         content = _Reader(io.BytesIO(raw), encoding="bytes").load()
     except Exception as error:  # a damaged pickle may raise almost anything

@@ -5,7 +5,7 @@ import hashlib
 import math
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bara.datasets._catalogue import CATALOGUE
-from bara.datasets._record import PARTS, Arrays
+from bara.datasets._record import PARTS, Arrays, Source
 from bara.errors import DatasetError
 
 STEMS: Mapping[str, str] = {
@@ -27,25 +27,8 @@ STEMS: Mapping[str, str] = {
 UNSIGNED_BYTES = b"\x00\x00\x08"
 
 
-@dataclass(frozen=True)
-class IdxFiles:
-    """Four IDX files in one folder."""
-
-    path: Path
-    files: Mapping[str, Path]
-    kind: str = "idx"
-
-    def read(self) -> Arrays:
-        """Decodes the four arrays."""
-        return Arrays(*(read_idx(self.files[part]) for part in PARTS))
-
-
 def read_idx(path: Path) -> NDArray[Any]:
-    """The array in an IDX file of unsigned bytes.
-
-    Raises:
-        DatasetError: If the file is damaged, cut short or of another format.
-    """
+    """The array in an IDX file of unsigned bytes."""
     raw = _content(path)
     if len(raw) < 4 or raw[:3] != UNSIGNED_BYTES:
         raise DatasetError(f"{path} is not an IDX file of unsigned bytes: it starts with {raw[:4].hex() or 'nothing'}")
@@ -58,7 +41,7 @@ def read_idx(path: Path) -> NDArray[Any]:
     return np.frombuffer(raw, np.uint8, offset=start).reshape(shape).copy()
 
 
-def find(folder: Path, name: str) -> Iterator[IdxFiles]:
+def find(folder: Path, name: str) -> Iterator[Source]:
     """The files in a subfolder of that name, in torchvision's layout, or directly in the folder.
 
     Both datasets use the same file names. Files directly in the folder are therefore passed over when their
@@ -69,7 +52,11 @@ def find(folder: Path, name: str) -> Iterator[IdxFiles]:
     for place in (folder / name, folder / CATALOGUE[name].torchvision / "raw", folder):
         files = present(place)
         if len(files) == len(PARTS) and not (place == folder and _is_another(files["y_test"], name)):
-            yield IdxFiles(place, files)
+            yield Source("idx", place, partial(_read, files), files)
+
+
+def _read(files: Mapping[str, Path]) -> Arrays:
+    return Arrays(*(read_idx(files[part]) for part in PARTS))
 
 
 def present(folder: Path) -> dict[str, Path]:

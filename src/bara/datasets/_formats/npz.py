@@ -1,58 +1,52 @@
 """One numpy archive a dataset, ``<name>.npz`` with ``x_train``, ``y_train``, ``x_test`` and ``y_test``."""
 
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 from zipfile import BadZipFile
 
 import numpy as np
 
-from bara.datasets._record import PARTS, Arrays
+from bara.datasets._record import PARTS, Arrays, Source
 from bara.errors import DatasetError
 
 
-@dataclass(frozen=True)
-class NpzFile:
-    """A numpy archive; read without pickles, so a hostile file can do nothing."""
-
-    path: Path
-    kind: str = "npz"
-
-    @property
-    def files(self) -> Mapping[str, Path]:
-        """Every part comes from the one file."""
-        return dict.fromkeys(PARTS, self.path)
-
-    def read(self) -> Arrays:
-        """Decodes the four arrays."""
-        try:
-            with self.path.open("rb") as file:  # ours to close: numpy leaves a damaged file open
-                return self._read(file)
-        except (OSError, EOFError, ValueError, BadZipFile, zlib.error) as error:
-            if isinstance(error, DatasetError):
-                raise
-            # What numpy takes for pickles it advises to load unsafely; here nothing is.
-            why = "it holds no plain arrays" if "pickle" in str(error) else error
-            raise DatasetError(f"{self.path} is not a numpy archive that can be read: {why}") from error
-
-    def _read(self, file: BinaryIO) -> Arrays:
-        archive = np.load(file, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise DatasetError(f"{self.path} holds a single array; it must be an archive of {', '.join(PARTS)}")
-        with archive:
-            lacking = [part for part in PARTS if part not in archive.files]
-            if lacking:
-                raise DatasetError(
-                    f"{self.path} lacks {', '.join(lacking)}; it must hold {', '.join(PARTS)} "
-                    f"and holds {', '.join(archive.files) or 'nothing'}"
-                )
-            return Arrays(*(archive[part] for part in PARTS))
+def npz_file(path: Path) -> Source:
+    """A numpy archive."""
+    return Source("npz", path, partial(read_npz, path))
 
 
-def find(folder: Path, name: str) -> Iterator[NpzFile]:
+def read_npz(path: Path) -> Arrays:
+    """The four arrays in an archive; read without pickles, so that a hostile file can do nothing."""
+    try:
+        with path.open("rb") as file:  # ours to close: numpy leaves a damaged file open
+            return _read(path, file)
+    except (OSError, EOFError, ValueError, BadZipFile, zlib.error) as error:
+        if isinstance(error, DatasetError):
+            raise
+        # What numpy takes for pickles it advises to load unsafely; here nothing is.
+        why = "it holds no plain arrays" if "pickle" in str(error) else error
+        raise DatasetError(f"{path} is not a numpy archive that can be read: {why}") from error
+
+
+def _read(path: Path, file: BinaryIO) -> Arrays:
+    archive = np.load(file, allow_pickle=False)
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise DatasetError(f"{path} holds a single array; it must be an archive of {', '.join(PARTS)}")
+    with archive:
+        lacking = [part for part in PARTS if part not in archive.files]
+        if lacking:
+            raise DatasetError(
+                f"{path} lacks {', '.join(lacking)}; it must hold {', '.join(PARTS)} "
+                f"and holds {', '.join(archive.files) or 'nothing'}"
+            )
+        return Arrays(*(archive[part] for part in PARTS))
+
+
+def find(folder: Path, name: str) -> Iterator[Source]:
     """The archive of that name in a folder or in its subfolder of that name."""
     for path in (folder / f"{name}.npz", folder / name / f"{name}.npz"):
         if path.is_file():
-            yield NpzFile(path)
+            yield npz_file(path)

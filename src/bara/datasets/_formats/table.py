@@ -23,11 +23,7 @@ def is_table(name: str) -> bool:
 
 
 def arrow() -> Any:
-    """The package that reads tables.
-
-    Raises:
-        MissingExtraError: If it is not installed.
-    """
+    """The package that reads tables."""
     try:
         import pyarrow  # noqa: PLC0415, ICN001  (heavy, and an extra)
     except ImportError as error:
@@ -41,9 +37,6 @@ def read_table(path: Path, header: tuple[str, ...] = ()) -> Any:
     Args:
         path: The file.
         header: The columns' names, where its first row does not say them.
-
-    Raises:
-        DatasetError: If it cannot be read, or is empty; names the row that is broken.
     """
     package = arrow()
     if not path.is_file():
