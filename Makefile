@@ -29,6 +29,7 @@ kills: $(READY)  ## the long kill test: kills, copies, restored backups, operato
 
 kills-postgres: $(READY)  ## the same on a PostgreSQL server (root and Debian packages)
 	scripts/with_postgres.sh $(BIN)/python tests/e2e/machine.py --minutes $(MINUTES) --store postgres
+	scripts/with_postgres.sh $(BIN)/python tests/e2e/own_loop_kills.py --kills 200 --url '$$BARA_TEST_POSTGRES'
 
 kills-own-loop: $(READY)  ## 200 kills of a program of one's own and of who pays out its batches
 	$(BIN)/python tests/e2e/own_loop_kills.py --kills 200

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
 from bara.protocols import Allocator, Believer, Federation, Mechanism, name_of
-from bara.records import AwardedRound, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord, show_money
+from bara.records import AwardedRound, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord
 from bara.text import counted
 
 
@@ -44,25 +44,25 @@ def check_award(awarded: AwardedRound, bids: Bids, mechanism: Mechanism) -> None
         bids: The bids as they were opened.
         mechanism: Whose award it is, and what it claims.
     """
-    award, name = awarded.award, name_of(mechanism)
+    award, name, show = awarded.award, name_of(mechanism), awarded.purse.show
     if award.cost > awarded.offer.cap(award.n):
         raise OverspentError(
-            f"mechanism {name} awards {show_money(award.cost)} to {counted(award.n, 'client')}; the offer for that "
-            f"many is at most {show_money(awarded.offer.cap(award.n))}"
+            f"mechanism {name} awards {show(award.cost)} to {counted(award.n, 'client')}; the offer for that "
+            f"many is at most {show(awarded.offer.cap(award.n))}"
         )
     rational, unit = "individually-rational" in mechanism.claims, awarded.purse.unit
     for client, payment in zip(award.clients, award.payments, strict=True):
         if payment % unit:
             raise InvalidRecordError(
-                f"mechanism {name} pays {client!r} {show_money(payment)}; it must be a whole multiple of "
-                f"{show_money(unit)}, which the bids carry as their unit"
+                f"mechanism {name} pays {client!r} {show(payment)}; it must be a whole multiple of "
+                f"{show(unit)}, which the bids carry as their unit"
             )
         place = bisect_left(bids.clients, client)  # they are sorted
         if place == len(bids) or bids.clients[place] != client:
             raise InvalidRecordError(f"mechanism {name} recruits {client!r}, which did not bid in this round")
         if rational and payment < (asked := int(bids.prices[place])):
             raise InvalidRecordError(
-                f"mechanism {name} pays {client!r} {show_money(payment)}, less than the {show_money(asked)} it asks; "
+                f"mechanism {name} pays {client!r} {show(payment)}, less than the {show(asked)} it asks; "
                 "the mechanism claims 'individually-rational', so it must not"
             )
 

@@ -105,7 +105,9 @@ def test_a_full_disk_under_the_output_is_one_line_and_under_the_progress_nothing
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         quiet = subprocess.run(arguments("resume", "one"), stdout=subprocess.DEVNULL, stderr=full, check=False)
     assert done.returncode == 1
-    assert complaint(done) == "bara: standard output: No space left on device"
+    assert complaint(done) == (
+        "bara: standard output: No space left on device; the books are whole; go on with: bara resume one"
+    )
     assert quiet.returncode == 0
     assert result(here / "one")["rounds"] == 6
 

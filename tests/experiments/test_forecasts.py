@@ -250,3 +250,17 @@ def test_an_imagined_run_is_measured_on_as_many_samples_as_the_past_one():
     assert off == pytest.approx([off[0]] * 4)
     assert off[0] != 0
     assert rounds[0].samples == 100
+
+
+def test_a_forecast_is_in_the_currency_of_the_budget_and_leaves_no_word_out_of_a_narrow_terminal():
+    words = ["plan", "--set", "federation.engine=synthetic", "--set", "budget.currency=EUR", "--set", "clients.count=8"]
+    words += ["--set", "budget.total=40000", "--set", "clients.bids=uniform(300, 900)", "--set", "budget.max_rounds=9"]
+    shown = CliRunner().invoke(
+        app, [*words, "--draws", "2", "--jobs", "1", "--allocators", "even:carry_over=true,even"]
+    )
+    assert "20,000 EUR" in shown.stdout
+    assert "What binds: " in shown.stdout
+    assert "…" not in shown.stdout
+    goal = [*words, "--draws", "2", "--jobs", "1", "--allocators", "even", "--reach", "0.99"]
+    assert "not with up to 320,000 EUR; what binds" in CliRunner().invoke(app, goal).stdout
+    assert json.loads(CliRunner().invoke(app, [*goal, "--json"]).stdout)["currency"] == "EUR"

@@ -102,3 +102,10 @@ def test_in_eighty_columns_a_long_name_is_folded_and_no_number_is_cut():
     shown = text(comparison_table([result(seed=s, allocator=a) for a in ("even", long) for s in (0, 1)], []))
     assert "…" not in shown
     assert long in "".join(line.split(" ")[1] for line in shown.splitlines() if line.startswith(" "))
+
+
+def test_a_comparison_a_report_and_a_result_are_in_the_currency_of_the_budget():
+    euros = result(currency="EUR", spent=31020.9433, budget=40000.0, payments={"north": 1234.5})
+    assert " 31,020.94 EUR " in text(comparison_table([euros, euros], []))
+    assert "for 31,020.94 EUR in" in repr(euros)
+    assert '<td data-column="paid">1,234.50 EUR</td>' in run_report(euros, "", "bara run")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from bara.allocators._kept import KeptModel
 from bara.allocators.prospects import Prospects
 from bara.errors import ConfigError
-from bara.records import Belief, Goal, MoneyOutlook, Offer, Plan, Purse, RoundRecord, show_money
+from bara.records import Belief, Goal, MoneyOutlook, Offer, Plan, Purse, RoundRecord, decimal_money, tell_money
 
 FIRST_PART = 20
 """The first rounds recruit one in so many clients: what is remembered of few is the cheapest way up."""
@@ -133,7 +133,7 @@ class Aims:
         pays = plan is not None and 100 * self._goal.worth * (plan.accuracy - kept) > plan.spend
         outlook = MoneyOutlook(prospects.curve(kept), enough=purse.spent + (plan.spend if plan and pays else 0))
         if self._gives_up(outlook, purse):
-            worth = show_money(self._goal.worth)
+            worth = purse.show(self._goal.worth)
             return _stop(f"one more point of accuracy would cost more than the {worth} it is worth", outlook)
         return self._play(plan, outset, Belief("what is worth its cost", plan=plan, outlook=outlook))
 
@@ -160,7 +160,9 @@ class Aims:
         expected = outset.kept.accuracy if plan is None else max(plan.accuracy, outset.kept.accuracy)
         cure = "no budget would reach it by the deadline"
         if outlook.enough is not None:
-            cure = f"a budget of about {show_money(outlook.enough)} would reach it"
+            cure = (
+                f"a budget of about {tell_money(decimal_money(outlook.enough), outset.purse.currency)} would reach it"
+            )
         why = f"the target of {_per_cent(target)} looks out of reach: {_per_cent(expected)} is expected, and {cure}"
         acts = outset.purse.round > HALF_WAY * outset.purse.max_rounds
         if (acts and self._goal.otherwise == "stop") or self._approved is False:

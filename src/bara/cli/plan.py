@@ -56,8 +56,8 @@ def plan_command(
         if as_json:
             print_json(found.to_json())
             return
-        show(outlook_table(found.outlooks, found.told, found.measure))
+        show(outlook_table(found.rows, found.told))
         if found.money is not None:
-            say(f"What money buys, by the curve of the past run: {outlook_line(found.money)}")
+            say(f"What money buys, by the curve of the past run: {outlook_line(found.money, found.currency)}")
         if answer := found.answer():
             say(answer)

@@ -1,5 +1,6 @@
 """The verbs `run` and `resume`: one federation under a budget, from its beginning or from where it stopped."""
 
+import shlex
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -62,10 +63,14 @@ def resume_command(folder: Place, logs: Logs = [], as_json: AsJson = False, debu
 def _tell(result: "Result", as_json: bool) -> None:
     from bara.reports.terminal import run_summary
 
-    if as_json:
-        print_json(result.to_json())
-    else:
-        places = {} if result.folder is None else {"report": result.folder / "report.html", "folder": result.folder}
-        show(run_summary(result, {name: str(place) for name, place in places.items()}))
+    folder = str(result.folder)  # both verbs have one
+    try:
+        if as_json:
+            print_json(result.to_json())
+        else:
+            show(run_summary(result, {"report": str(Path(folder, "report.html")), "folder": folder}))
+    except OSError as error:
+        error.add_note(f"the books are whole; go on with: bara resume {shlex.quote(folder)}")
+        raise
     if not result.payments:
         note("nobody was ever recruited; a single bidder can only win under a reserve price (mechanism.reserve)")

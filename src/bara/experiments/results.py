@@ -18,7 +18,7 @@ from bara.experiments.views import view
 from bara.federations.bidding import Bidders
 from bara.federations.metrics import metric_title
 from bara.files import read_whole, write_whole
-from bara.records import Belief, Evaluation, Purse, RoundRecord, json_money, taken_home
+from bara.records import Belief, Evaluation, Purse, RoundRecord, json_money, taken_home, tell_money
 from bara.text import counted, csv_text
 
 
@@ -142,8 +142,8 @@ class Result:
     def __repr__(self) -> str:
         """What it is, in a line."""
         what = ", ".join([self.dataset, f"{self.name} on {self.mechanism}", f"seed {self.seed}"])
-        reached = f"{100 * self.accuracy_kept:.1f} % for {self.spent:,.2f} in {counted(self.rounds, 'round')}"
-        return f"<Result: {what}: {reached}>"
+        spent = f"{tell_money(self.spent, self.currency)} in {counted(self.rounds, 'round')}"
+        return f"<Result: {what}: {100 * self.accuracy_kept:.1f} % for {spent}>"
 
     def _repr_html_(self) -> str:
         return str(view("html:run_in_short")(self))

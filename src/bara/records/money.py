@@ -97,13 +97,16 @@ def show_money(micros: int, currency: str | None = None) -> str:
     return f"{sign}{units:,}{point}{decimals} {currency}" if currency else f"{sign}{units}.{decimals}"
 
 
-def tell_money(value: float, currency: str | None = None) -> str:
-    """An amount that is a decimal number already, as people read it.
+def tell_money(value: float, currency: str | None = None, *, about: bool = False) -> str:
+    """An amount that is a decimal number already, as people read it; in whole units where it is about so much.
 
-    >>> tell_money(1234.5), tell_money(1234.5, "EUR")
-    ('1,234.50', '1,234.50 EUR')
+    >>> tell_money(1234.5), tell_money(1234.503, "EUR"), tell_money(1234.5, "JPY")
+    ('1,234.50', '1,234.50 EUR', '1,234 JPY')
+    >>> tell_money(1234.2, about=True), tell_money(1234.2, "EUR", about=True)
+    ('1,234', '1,234 EUR')
     """
-    return f"{value:,.2f}" if currency is None else show_money(round(value * MICRO), currency)
+    decimals = 0 if about else DECIMALS.get(currency or "", 2)
+    return f"{value:,.{decimals}f}" + (f" {currency}" if currency else "")
 
 
 def decimal_money(micros: int) -> float:

@@ -50,14 +50,13 @@ class Purse:
             raise InvalidRecordError(f"budget.total must be positive, got {show_money(self.total)}")
         if self.total % smallest_unit(self.currency):
             raise InvalidRecordError(
-                f"budget.total must be a whole multiple of {show_money(self.unit)} {self.currency}, got "
-                f"{show_money(self.total)}"
+                f"budget.total must be a whole multiple of {self.show(self.unit)}, got {self.show(self.total)}"
             )
         if not 1 <= self.max_rounds < 2**31:  # what a database's whole number holds
             raise InvalidRecordError(f"budget.max_rounds must be from 1 to {2**31 - 1}, got {self.max_rounds}")
         if not 0 <= self.spent <= self.total:
             raise OverspentError(
-                f"spent must be from zero to the budget of {show_money(self.total)}, got {show_money(self.spent)}"
+                f"spent must be from zero to the budget of {self.show(self.total)}, got {self.show(self.spent)}"
             )
 
     @classmethod

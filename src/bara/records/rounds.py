@@ -11,7 +11,6 @@ import numpy as np
 from bara.errors import InvalidRecordError, OverspentError
 from bara.records.bids import Bids, IntArray
 from bara.records.menus import Menu
-from bara.records.money import show_money
 from bara.records.offers import Award, Offer, Purse
 from bara.text import UNSTORABLE
 
@@ -250,8 +249,8 @@ class AwardedRound:
         """Refuse a promise that the purse cannot keep."""
         if self.award.cost > self.purse.left:
             raise OverspentError(
-                f"round {self.purse.round} promises {show_money(self.award.cost)}; at most "
-                f"{show_money(self.purse.left)} is left in the purse"
+                f"round {self.purse.round} promises {self.purse.show(self.award.cost)}; at most "
+                f"{self.purse.show(self.purse.left)} is left in the purse"
             )
 
     @classmethod

@@ -9,6 +9,7 @@ from bara.experiments.frontier import Frontier
 from bara.experiments.results import Result, short_key
 from bara.experiments.statistics import Estimate, estimate, holm, paired, significance
 from bara.experiments.suites import Standings
+from bara.records import tell_money
 
 
 class Best(str):
@@ -104,14 +105,19 @@ def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
             *accuracies,
             show_estimate(paired(_taken_home(runs), first), signed=True) if rank else "",
             *(show_p(tested[rank]) for _ in p),
-            f"{estimate([result.spent for result in runs.values()]).mean:,.1f}",
+            _mean_spent(list(runs.values())),
             f"{estimate([result.rounds for result in runs.values()]).mean:.0f}",
         ]
         if lying:
             gains = [result.lying["gain"] for result in runs.values() if result.lying]
-            row.append(f"{estimate(gains).mean:+,.2f}" if gains else "")
+            row.append(f"{'+' * (fmean(gains) >= 0)}{tell_money(fmean(gains), one.currency)}" if gains else "")
         rows.append(row)
     return rows
+
+
+def _mean_spent(runs: Sequence[Result]) -> str:
+    mean, currency = fmean(run.spent for run in runs), runs[0].currency
+    return tell_money(mean, currency) if currency else f"{mean:,.1f}"
 
 
 def suite_rows(standings: Standings) -> list[list[str]]:

@@ -8,7 +8,7 @@ from bara.experiments.comparison import Comparison
 from bara.experiments.contributions import caution
 from bara.experiments.results import Result, by_setting, measure_of
 from bara.experiments.statistics import FEWEST
-from bara.records import tell_money
+from bara.records import money, show_money, tell_money
 from bara.reports._rows import Best, comparison_rows, frontier_rows, rows_of, suite_rows
 from bara.reports.charts import Chart, Line, comparison_charts, frontier_chart, headline, run_charts
 from bara.text import counted
@@ -249,7 +249,7 @@ def _contributions(result: Result) -> str:
 
 
 def _paid(result: Result, client: str) -> str:
-    return f"{result.payments.get(client, 0.0):,.2f}"
+    return show_money(money(result.payments.get(client, 0.0)), result.currency)
 
 
 def _payments(result: Result) -> str:
@@ -257,8 +257,7 @@ def _payments(result: Result) -> str:
     privacy = result.privacy or {}
     names = ["client", "paid", *(["rounds won", "sum of ε", f"ε at δ = {_delta(privacy):g}"] if privacy else [])]
     rows = [
-        [client, f"{amount:,.6f}", *(_spent(privacy[client]) if privacy else [])]
-        for client, amount in result.payments.items()
+        [client, _paid(result, client), *(_spent(privacy[client]) if privacy else [])] for client in result.payments
     ]
     return table(names, rows)
 

@@ -101,7 +101,10 @@ class RunScreen:
         grid.add_row("clients", n, Text(spark_line(self._clients), style="cyan"))
         grid.add_row("time left", duration(self.seconds_left), Text(self._now, style="dim"))
         if self._outlook is not None:
-            for name, line in (("target", goal_line(self._outlook)), ("for money", outlook_line(self._outlook))):
+            for name, line in (
+                ("target", goal_line(self._outlook)),
+                ("for money", outlook_line(self._outlook, purse.currency)),
+            ):
                 if line:
                     grid.add_row(name, "", Text(line))
         hint = "[dim]Ctrl-C ends it after this round; bara resume goes on[/]"

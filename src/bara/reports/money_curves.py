@@ -3,18 +3,18 @@
 from bara.allocators.prospects import PARTS
 from bara.experiments.money_curves import hindsight
 from bara.experiments.results import Result
-from bara.records import MoneyOutlook, decimal_money
+from bara.records import MoneyOutlook, decimal_money, tell_money
 
 HALF, ALL, TWICE = (PARTS.index(part) for part in (0.5, 1.0, 2.0))
 
 
-def outlook_line(outlook: MoneyOutlook) -> str:
+def outlook_line(outlook: MoneyOutlook, currency: str | None = None) -> str:
     """What half of the money left, all of it and twice as much would buy, in one line; empty where nothing is known."""
     if not outlook.prospects:
         return ""
     points = [outlook.prospects[part] for part in (HALF, ALL, TWICE)]
-    told = ", ".join(f"{decimal_money(one.spend):,.0f}: {_percent(one.accuracy)}" for one in points)
-    return told + ("" if outlook.enough is None else f"; enough: {decimal_money(outlook.enough):,.0f}")
+    told = ", ".join(f"{_about(one.spend, currency)}: {_percent(one.accuracy)}" for one in points)
+    return told + ("" if outlook.enough is None else f"; enough: {_about(outlook.enough, currency)}")
 
 
 def goal_line(outlook: MoneyOutlook) -> str:
@@ -32,8 +32,12 @@ def half_the_money(result: Result) -> str:
     if not found:
         return ""
     half = found[HALF]
-    money = f"{decimal_money(half.spend):,.0f}"
+    money = _about(half.spend, result.currency)
     return f"about {_percent(half.accuracy)} ({_percent(half.low)} to {_percent(half.high)}) for {money}"
+
+
+def _about(micros: int, currency: str | None) -> str:
+    return tell_money(decimal_money(micros), currency, about=True)
 
 
 def _percent(value: float) -> str:

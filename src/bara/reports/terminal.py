@@ -187,26 +187,38 @@ def suite_table(standings: Standings, failures: Sequence[Failure]) -> Renderable
     return Group(table, note, *_lost(failures))
 
 
-def outlook_rows(found: Sequence[Outlook], measure: str = "accuracy") -> list[list[str]]:
+def outlook_rows(found: Sequence[Outlook], measure: str, currency: str | None) -> list[list[str]]:
     """What each allocator would make of each budget, and what keeps it from being better; a head first."""
     goal = ["reached"] if any(one.reached is not None for one in found) else []
     rows = [["budget", "allocator", f"final {measure}", "90 % interval", "rounds", "spent", *goal, "binds"]]
     for one in found:
         low, mean, high = one.accuracy
         between = f"{100 * low:.1f} to {100 * high:.1f}"
-        numbers = [per_cent(mean), between, f"{one.rounds[1]:.0f}", f"{one.spent[1]:,.0f}"]
+        numbers = [per_cent(mean), between, f"{one.rounds[1]:.0f}", tell_money(one.spent[1], currency, about=True)]
         reached = [] if one.reached is None else [f"{100 * one.reached:.0f} %"]
-        rows.append([f"{one.budget:,.0f}", one.allocator, *numbers, *reached, one.binds or ""])
+        budget = tell_money(one.budget, currency, about=True)
+        rows.append([budget, one.allocator, *numbers, *reached, one.binds or ""])
     return rows
 
 
-def outlook_table(found: Sequence[Outlook], told: str, measure: str = "accuracy") -> RenderableType:
-    """What each allocator would make of each budget, and in a line what that was learned from."""
+def outlook_table(rows: Sequence[Sequence[str]], told: str) -> RenderableType:
+    """What each allocator would make of each budget, a head first, and in a line what that was learned from."""
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
-    head, *rows = outlook_rows(found, measure)
-    for column in head:
-        words = column in ("allocator", "binds")
-        table.add_column(column, justify="left" if words else "right", no_wrap=column not in ("budget", "binds"))
-    for row in rows:
-        table.add_row(*map(plain, row))
-    return Group(table, Text(told, style="dim"))
+    head, *lines = rows
+    for column in head[:-1]:
+        table.add_column(column, justify="left" if column == "allocator" else "right", overflow="fold")
+    for row in lines:
+        table.add_row(*map(plain, row[:-1]))
+    return Group(table, Text(f"What binds: {_binds(lines)}."), Text(told, style="dim"))
+
+
+def _binds(rows: Sequence[Sequence[str]]) -> str:
+    """What keeps forecasts from being better, and, where that differs, which; it has no room in the table."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for budget, allocator, *_, binds in rows:
+        found.setdefault(binds, {}).setdefault(allocator, []).append(budget)
+    whose = {
+        binds: "; ".join(f"{allocator} with {', '.join(budgets)}" for allocator, budgets in those.items())
+        for binds, those in found.items()
+    }
+    return ", ".join(f"{binds} ({who})" for binds, who in whose.items()) if len(whose) > 1 else next(iter(whose), "")

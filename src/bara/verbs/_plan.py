@@ -21,7 +21,7 @@ from bara.experiments.forecasts import (
 )
 from bara.experiments.frames import frame
 from bara.federations.metrics import metric_title
-from bara.records import MoneyOutlook, decimal_money
+from bara.records import MoneyOutlook, decimal_money, tell_money
 from bara.reports.html import short_table
 from bara.reports.live import Wanted
 from bara.reports.terminal import outlook_rows
@@ -45,6 +45,7 @@ class Forecast:
         budget: What reaches it; None beyond `most`, or where no goal was asked for.
         most: The largest budget that was tried.
         money: What money buys by the curve of the last past run; None without one.
+        currency: What amounts are in, by its code of ISO 4217; None for units of no currency.
     """
 
     outlooks: list[Outlook]
@@ -57,6 +58,7 @@ class Forecast:
     budget: float | None = None
     most: float = 0.0
     money: MoneyOutlook | None = None
+    currency: str | None = None
 
     def to_frame(self) -> Any:
         """A pandas frame with a line for each budget and allocator."""
@@ -76,7 +78,13 @@ class Forecast:
             goal = {"reach": self.reach, "confidence": self.confidence, "budget": self.budget}
             goal |= {} if self.budget is not None else {"binds": self.outlooks[-1].binds}
         goal |= {} if self.money is None else {"money": asdict(self.money)}
-        return {"past_runs": self.past_runs, "forecasts": [asdict(one) for one in self.outlooks], **goal}
+        head = {"past_runs": self.past_runs, "currency": self.currency}
+        return {**head, "forecasts": [asdict(one) for one in self.outlooks], **goal}
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The table as people read it, a head first."""
+        return outlook_rows(self.outlooks, self.measure, self.currency)
 
     @property
     def told(self) -> str:
@@ -88,8 +96,10 @@ class Forecast:
         if self.reach is None:
             return None
         goal = f"{100 * self.reach:g} % with {100 * self.confidence:g} % confidence"
-        most = f"not with up to {self.most:,.0f}; what binds there is {self.outlooks[-1].binds}"
-        return f"{goal}: " + (most if self.budget is None else f"{self.budget:,.0f}")
+        if self.budget is not None:
+            return f"{goal}: {tell_money(self.budget, self.currency, about=True)}"
+        most = tell_money(self.most, self.currency, about=True)
+        return f"{goal}: not with up to {most}; what binds there is {self.outlooks[-1].binds}"
 
     def __repr__(self) -> str:
         """What it is, in a line."""
@@ -97,7 +107,7 @@ class Forecast:
         return f"<Forecast: {what}, over {self.draws} curves, {self.source}>"
 
     def _repr_html_(self) -> str:
-        head, *rows = outlook_rows(self.outlooks, self.measure)
+        head, *rows = self.rows
         return f"<div>{short_table(head, rows)}<p>{self!r}</p></div>".replace("<Forecast", "&lt;Forecast")
 
 
@@ -157,8 +167,8 @@ def plan(
     needed = None if reach is None else budget_for(reach, confidence, results)
     measure = metric_title(config.metric)
     found = list(outlooks(results, config))
-    money = past_outlook(config, runs)
-    return Forecast(found, len(runs), draws, source, measure, reach, confidence, needed, max(tried), money)
+    money, currency = past_outlook(config, runs), config.budget.currency
+    return Forecast(found, len(runs), draws, source, measure, reach, confidence, needed, max(tried), money, currency)
 
 
 def _check_goal(reach: float, confidence: float, budgets: Sequence[float]) -> None:
