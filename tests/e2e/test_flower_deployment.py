@@ -22,7 +22,7 @@ from bara.ledger.statements import statement
 
 pytestmark = pytest.mark.xdist_group("flower")
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "flower-bara"
+EXAMPLE = Path(__file__).parents[2] / "src" / "bara" / "templates" / "flower-app"
 
 MISHAPS = """
 import os, time
@@ -158,7 +158,7 @@ def test_silos_superlink_and_server_are_killed_a_stranger_is_refused_and_the_boo
     deployment.make_key("stranger")  # nobody registers its key
     stranger = deployment.start_supernode(3, 4, "stranger")
     words = f'bara.folder="{run}" bara.budget.total=60.0 bara.clients.count=3 num-server-rounds=3'
-    words += " bara.federation.bid-seconds=300.0"  # a busy machine is no silent silo
+    words += " bara.federation.bid-seconds=900.0"  # a busy machine is no silent silo
     command = ["flwr", "run", str(deployment.app), "loopback", "--stream", "--run-config", words]
 
     def into_round_two(name):
@@ -189,7 +189,7 @@ def test_silos_superlink_and_server_are_killed_a_stranger_is_refused_and_the_boo
 
     again = into_round_two("again")
     deploy.end(deployment.nodes[2], signal.SIGKILL)
-    assert again.wait(600) == 0, deployment.logs()
+    assert again.wait(1200) == 0, deployment.logs()
     assert account.outstanding == books_of(run)[1][2].awarded.award.cost  # what was promised before the kill
     account, rounds = books_of(run)
     assert [record.n for record in rounds] == [0, 3, 1, 1]  # both backed off in the last round

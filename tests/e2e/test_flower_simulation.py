@@ -15,7 +15,7 @@ import pytest
 
 pytestmark = pytest.mark.xdist_group("flower")  # ray and Flower's processes share the machine badly
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "flower-bara"
+EXAMPLE = Path(__file__).parents[2] / "src" / "bara" / "templates" / "flower-app"
 CHANGES = [
     "clients.count=5",
     "data.train_samples=300",
