@@ -64,6 +64,18 @@ def test_an_app_runs_under_a_budget_and_leaves_the_same_folder_as_bara_run(tmp_p
     assert "key-" in shown.output
 
 
+def test_amounts_are_logged_in_the_budgets_currency(tmp_path, logged):
+    begin(tmp_path / "run", **{"bara.budget.currency": "EUR", "bara.budget.total": 4000, "bara.budget.max-rounds": 1})
+    assert "round 1 of 1: 3 of 3 winners delivered, paid 12.00 EUR, spent 12.00 EUR of 4,000.00 EUR, acc" in logged.text
+    assert "; spent 12.00 EUR of 4,000.00 EUR" in logged.text
+
+
+def test_amounts_of_no_currency_are_logged_as_everywhere(tmp_path, logged):
+    begin(tmp_path / "run", **{"bara.budget.total": 4000, "bara.budget.max-rounds": 1})
+    assert "paid 12.00, spent 12.00 of 4,000.00, accuracy" in logged.text
+    assert "; spent 12.00 of 4,000.00" in logged.text
+
+
 def test_the_books_add_up_when_clients_fail(tmp_path):
     grid = LocalGrid(walking_app(), 5)
     grid.mishaps["train", 0] = raising

@@ -1,5 +1,7 @@
 """What Flower's own loop does, this one does too: evaluation on both sides, any metric, its log lines."""
 
+import json
+
 import pytest
 from flwr.app import ConfigRecord, MetricRecord
 from flwr.serverapp.strategy import FedAvg
@@ -98,6 +100,8 @@ def test_a_run_on_a_loss_spends_its_budget_and_the_books_hold_the_loss_itself(tm
     assert [one.metric for one in told] == [3.5, 1.0, -1.5, -4.0]
     assert [one.accuracy for one in told] == [1 / 4.5, 1 / 2, 1, 1]
     assert "metric -1.5" in logged.text
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["metric"] == "1 / (1 + loss)"
+    assert "1 / (1 + loss) of the kept model" in (tmp_path / "run" / "report.html").read_text()
     with pytest.raises(ConfigError, match=r"bara.federation.better = 'smaller'; it must be"):
         begin(tmp_path / "another", **{"bara.federation.better": "smaller"})
 

@@ -27,6 +27,7 @@ from bara.experiments.sections import (
     bare,
 )
 from bara.experiments.whose_data import settled
+from bara.federations.metrics import metric_of_app
 from bara.files import read_whole
 from bara.plugins import OBJECT, nearest, toml_value
 from bara.records import MICRO, Purse, decimal_money, money
@@ -147,7 +148,7 @@ class Config(Section):
     @property
     def metric(self) -> str:
         """What evaluations tell; `bara.federations.metrics.metric_title` is what people read."""
-        return self.training.metric if self.federation.engine in WITH_DATA else "accuracy"
+        return self.training.metric if self.federation.engine in WITH_DATA else metric_of_app(self.federation.options)
 
     def check_cap(self) -> None:
         """Refuse a budget that cannot be, and a cap that nobody can be paid."""

@@ -91,8 +91,20 @@ def metric_title(name: str) -> str:
 
 def stored_title(config: Mapping[str, Any]) -> str:
     """What people read of the metric of a run, by its configuration as stored."""
-    ours = config.get("federation", {}).get("engine") in {"simulator", "flower"}
-    return metric_title(str(config.get("training", {}).get("metric", "accuracy"))) if ours else "accuracy"
+    federation = config.get("federation", {})
+    if federation.get("engine") in {"simulator", "flower"}:
+        return metric_title(str(config.get("training", {}).get("metric", "accuracy")))
+    return metric_title(metric_of_app(federation))
+
+
+def metric_of_app(options: Mapping[str, Any]) -> str:
+    """What a Flower app's decisions are made on; a metric of any size is mapped to a fraction that rises.
+
+    >>> metric_of_app({}), metric_of_app({"accuracy": "auc"}), metric_of_app({"accuracy": "loss", "better": "lower"})
+    ('accuracy', 'auc', '1 / (1 + loss)')
+    """
+    name = str(options.get("accuracy", "accuracy"))
+    return {"lower": f"1 / (1 + {name})", "higher": f"{name} / (1 + {name})"}.get(options.get("better", ""), name)
 
 
 def check_name(name: str) -> None:

@@ -28,7 +28,7 @@ from bara.flower._strategies import capabilities
 from bara.flower.identity import Directory, known_by, read_names
 from bara.plugins import check_options
 from bara.protocols import Requirements, requirements_of
-from bara.records import AwardedRound, RoundRecord, decimal_money
+from bara.records import AwardedRound, RoundRecord, decimal_money, tell_money
 from bara.reports.html import run_report
 from bara.session import Session
 
@@ -115,7 +115,8 @@ def start(
             log.warning("bara: %s; %s with the same `flwr run`", paused, then)
             return federation.result
         folder.finish(result, run_report(result, config.to_toml(), folder.command))
-    log.info("bara: %s; spent %s of %s", result.ended, result.spent, result.budget)
+    spent, budget = (tell_money(amount, result.currency) for amount in (result.spent, result.budget))
+    log.info("bara: %s; spent %s of %s", result.ended, spent, budget)
     return federation.result
 
 
@@ -241,14 +242,13 @@ def _refuse_what_the_app_decides(config: Config) -> None:
 def _show(step: AwardedRound | RoundRecord) -> None:
     if isinstance(step, RoundRecord):
         accuracy, metric = step.evaluation.reported_accuracy, step.evaluation.metric
+        purse = step.purse_after
         log.info(
             "bara: round %d of %d: %d of %d winners delivered, paid %s, spent %s of %s, %s",
             step.round,
-            step.purse_after.max_rounds,
+            purse.max_rounds,
             step.n,
             step.awarded.award.n,
-            decimal_money(step.paid),
-            decimal_money(step.purse_after.spent),
-            decimal_money(step.purse_after.total),
+            *(tell_money(decimal_money(one), purse.currency) for one in (step.paid, purse.spent, purse.total)),
             f"accuracy {accuracy:.4f}" if metric is None else f"metric {metric:g}",
         )
