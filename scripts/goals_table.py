@@ -78,13 +78,7 @@ def words():
 
 def page():
     """The page with its table made anew."""
-    text = PAGE.read_text()
-    for kind, lines in (("table", table), ("words", words)):
-        start, end = f"<!-- {kind}: goals -->\n", f"\n<!-- end of {kind} -->"
-        before, rest = text.split(start)
-        _, after = rest.split(end, 1)
-        text = f"{before}{start}\n" + "\n".join(lines()) + f"\n{end}{after}"
-    return text
+    return SUITE["filled"](SUITE["filled"](PAGE, {"goals": table}), {"goals": words}, "words")
 
 
 if __name__ == "__main__":

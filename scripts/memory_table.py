@@ -159,13 +159,7 @@ TABLES = {"worth": worth, "rivals": rivals, "two-phase": two_phase, "outside": l
 
 def page():
     """The page with its tables made anew."""
-    text = PAGE.read_text()
-    for name, lines in TABLES.items():
-        start, end = f"<!-- table: {name} -->\n", "\n<!-- end of table -->"
-        before, rest = text.split(start)
-        _, after = rest.split(end, 1)
-        text = f"{before}{start}\n" + "\n".join(lines()) + f"\n{end}{after}"
-    return text
+    return SUITE["filled"](PAGE, TABLES)
 
 
 if __name__ == "__main__":

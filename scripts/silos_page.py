@@ -15,6 +15,7 @@ bara compare --suite silos --allocators even,planner --seeds 5 --out memory-off
 
 import csv
 import json
+import runpy
 import sys
 from pathlib import Path
 from statistics import fmean
@@ -214,13 +215,7 @@ TABLES = {
 
 def page():
     """The page with its tables made anew."""
-    text = PAGE.read_text()
-    for name, lines in TABLES.items():
-        start, end = f"<!-- table: {name} -->\n", "\n<!-- end of table -->"
-        before, rest = text.split(start)
-        _, after = rest.split(end, 1)
-        text = f"{before}{start}\n{chr(10).join(lines())}\n{end}{after}"
-    return text
+    return runpy.run_path(str(Path(__file__).with_name("suite_table.py")))["filled"](PAGE, TABLES)
 
 
 def join(*folders):

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 import bara
 from bara.cli import app
 from bara.experiments import Config
-from bara.experiments.reference import every_option
+from bara.experiments.reference import REGISTRIES, options_of
 
 INSIDE = re.compile(r"_|cli|(faults|files)$")
 """Rooms without a page: the command line has its own; faults and files are for the inside."""
@@ -72,8 +72,8 @@ def configuration():
     for name, field in Config.model_fields.items():
         if section := _section(field):
             lines += [f"## [{name}]", "", section.__doc__.splitlines()[0], "", *_table(section.model_fields)]
-            for part, options in every_option().get(name, {}).items():
-                lines += [f"### {name} `{part}`", "", *_options(options)]
+            for part in REGISTRIES[name].names() if name in REGISTRIES else ():
+                lines += [f"### {name} `{part}`", "", *_options(options_of(name, part))]
     return "\n".join(lines)
 
 

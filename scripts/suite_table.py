@@ -115,13 +115,17 @@ TABLES = {"report": report, "unlimited": unlimited, "fixed": fixed}
 
 def page():
     """The page with its tables made anew."""
-    text = PAGE.read_text()
-    for name, lines in TABLES.items():
-        start, end = f"<!-- table: {name} -->\n", "\n<!-- end of table -->"
+    return filled(PAGE, TABLES)
+
+
+def filled(page, parts, kind="table"):
+    """The text of a page, with the lines of each part between its marks."""
+    text = page if isinstance(page, str) else page.read_text()
+    for name, lines in parts.items():
+        start, end = f"<!-- {kind}: {name} -->\n", f"\n<!-- end of {kind} -->"
         before, rest = text.split(start)
         _, after = rest.split(end, 1)
-        table = "\n".join(lines())
-        text = f"{before}{start}\n{table}\n{end}{after}"
+        text = f"{before}{start}\n" + "\n".join(lines()) + f"\n{end}{after}"
     return text
 
 

@@ -21,6 +21,13 @@ class Allocator(Protocol):
         ...
 
 
+class LearnsNothing:
+    """What allocators and mechanisms share whose decisions depend on nothing that happened."""
+
+    def tell(self, record: RoundRecord) -> None:
+        """It learns nothing."""
+
+
 @runtime_checkable
 class Believer(Protocol):
     """An allocator that can say what it believes."""

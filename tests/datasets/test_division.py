@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from bara.datasets import Dataset, divide, natural
+from bara.datasets import Dataset, divide
 from bara.errors import DatasetError, UnfitDatasetError
 
 OWN = """
@@ -50,7 +50,7 @@ def test_the_smallest_silos_are_merged_until_few_enough_are_left(data):
     assert made.names == ("a", "b+c+d")
     assert sorted(np.concatenate(made.parts)) == list(range(100))
     assert divide(data, "natural(9)", 20).names == ("a", "b", "c", "d")
-    assert [len(part) for part in natural(data.owners, 3, 3)] == [50, 30, 20]
+    assert [len(part) for part in divide(data, "natural(3)", 20).parts] == [50, 30, 20]
 
 
 def test_other_schemes_still_deal_out_what_silos_own(data):

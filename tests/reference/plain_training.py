@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from bara.federations.simulator._batches import Samples, orders
+from bara.federations.simulator._batches import Samples, Turn, orders
 from bara.federations.simulator._layout import Layout
 from bara.federations.simulator.losses import Loss, loss_of
 from bara.federations.simulator.training import Training
@@ -66,7 +66,7 @@ def _epochs(
         module.parameters(), lr=training.learning_rate, momentum=training.momentum, weight_decay=training.weight_decay
     )
     received = [parameter.detach().clone() for parameter in module.parameters()]
-    for order in orders(part, *turn, training.local_epochs):
+    for order in orders(part, Turn(*turn), training.local_epochs):
         for batch in torch.split(order, training.batch_size):
             x, y = samples.batch(batch)
             aim = loss.total(module(x), y) / len(y) + training.proximal / 2 * _distance(module, received)

@@ -6,15 +6,15 @@ import pytest
 
 from bara.errors import ConfigError
 from bara.experiments import Config
-from bara.experiments.reference import REGISTRIES, documented_toml, every_option
+from bara.experiments.reference import REGISTRIES, documented_toml, options_of
 from bara.experiments.sections import Table
 from bara.plugins import Within
 
 OPTIONS = {
     f"{name}-{option.name}": option
-    for parts in every_option().values()
-    for name, options in parts.items()
-    for option in options
+    for section, registry in REGISTRIES.items()
+    for name in registry.names()
+    for option in options_of(section, name)
 }
 
 

@@ -7,15 +7,16 @@ from typing import Annotated
 
 from bara.allocators._arms import arms_of, check_clients, explored
 from bara.plugins import Within, check_fields
+from bara.protocols import LearnsNothing
 from bara.randomness import stream
-from bara.records import Offer, Purse, RoundRecord, Shortfall
+from bara.records import Offer, Purse, Shortfall
 
 Weight = Callable[[int], int]
 """The share of round t, in any unit; linear in t."""
 
 
 @dataclass(frozen=True)
-class Even:
+class Even(LearnsNothing):
     """Even allocation (EA): every round may cost B_total / T_max.
 
     Args:
@@ -31,12 +32,9 @@ class Even:
         """The round's share of the budget."""
         return _share(purse, lambda _t: 1, Fraction(1, purse.max_rounds), carry_over=self.carry_over)
 
-    def tell(self, record: RoundRecord) -> None:
-        """It learns nothing."""
-
 
 @dataclass(frozen=True)
-class Increasing:
+class Increasing(LearnsNothing):
     """Monotonically increasing allocation (MIA): round t may cost 2 B_total t / T_max^2.
 
     As written the shares sum to (T_max + 1) / T_max of the budget; the purse clamps the last.
@@ -51,12 +49,9 @@ class Increasing:
         """The round's share of the budget."""
         return _share(purse, lambda t: t, Fraction(2, purse.max_rounds**2), carry_over=self.carry_over)
 
-    def tell(self, record: RoundRecord) -> None:
-        """It learns nothing."""
-
 
 @dataclass(frozen=True)
-class Decreasing:
+class Decreasing(LearnsNothing):
     """Monotonically decreasing allocation (MDA): round t may cost 2 B_total (T_max - t) / T_max^2.
 
     As written the shares sum to (T_max - 1) / T_max of the budget, and the last round gets nothing.
@@ -72,12 +67,9 @@ class Decreasing:
         unit = Fraction(2, purse.max_rounds**2)
         return _share(purse, lambda t: purse.max_rounds - t, unit, carry_over=self.carry_over)
 
-    def tell(self, record: RoundRecord) -> None:
-        """It learns nothing."""
-
 
 @dataclass(frozen=True)
-class RandomN:
+class RandomN(LearnsNothing):
     """Random allocation (RA): recruits a number drawn evenly from 1 .. N - 1 and ends when it cannot be paid.
 
     Args:
@@ -99,12 +91,9 @@ class RandomN:
         rng = stream(self.seed, "random n", purse.round)
         return Offer.recruit(int(rng.integers(1, max(self.clients, 2))), shortfall=self.shortfall)
 
-    def tell(self, record: RoundRecord) -> None:
-        """It learns nothing."""
-
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(LearnsNothing):
     """Recruits n clients every round while the money lasts.
 
     Args:
@@ -123,12 +112,9 @@ class Fixed:
         """The same n, whatever is left."""
         return Offer.recruit(self.n, shortfall=self.shortfall)
 
-    def tell(self, record: RoundRecord) -> None:
-        """It learns nothing."""
-
 
 @dataclass(frozen=True)
-class Explored:
+class Explored(LearnsNothing):
     """Stage 1 of Algorithm 1, then n clients every round while the money lasts.
 
     With the best n there is, this bounds what Algorithm 1 can come to: its own random rounds, paid for, and then never
@@ -156,9 +142,6 @@ class Explored:
         early = purse.round < self.exploration_rounds
         n = explored(arms_of(self.clients), self.seed, purse.round) if early else self.n
         return Offer.recruit(n, shortfall="stop")
-
-    def tell(self, record: RoundRecord) -> None:
-        """It learns nothing."""
 
 
 def _share(purse: Purse, weight: Weight, unit: Fraction, *, carry_over: bool) -> Offer:

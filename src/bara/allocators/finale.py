@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from bara.plugins import Within, check_fields
-from bara.records import Offer, Purse, RoundRecord
+from bara.protocols import LearnsNothing
+from bara.records import Offer, Purse
 
 
 @dataclass(frozen=True)
-class Finale:
+class Finale(LearnsNothing):
     """Shares what is left evenly among the rounds left, except that each of the last counts several times.
 
     Only the last rounds' selection noise is still in the final model, so that is where many clients help most.
@@ -38,9 +39,6 @@ class Finale:
         shares_left = purse.rounds_left - heavy + heavy * self.shares
         mine = self.shares if first <= purse.round <= last else 1
         return Offer.spend(purse.left * mine // shares_left)
-
-    def tell(self, record: RoundRecord) -> None:
-        """It learns nothing."""
 
     def _heavy(self, length: int, max_rounds: int) -> tuple[int, int]:
         """The first and the last of the rounds that get several shares."""

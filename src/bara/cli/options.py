@@ -15,7 +15,6 @@ ConfigFile = Annotated[
     ),
 ]
 Changes = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change one key; may be repeated.")]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")]
 Place = Annotated[
     str, typer.Argument(metavar="DIR|URL", help="A run's folder, or the URL of a database that holds runs.")
 ]

@@ -5,11 +5,11 @@ import hmac
 import ipaddress
 from collections.abc import Collection
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import final
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -58,6 +58,10 @@ class Rules:
         """Whether that is the token; takes as long whatever is presented."""
         return self.token is None or hmac.compare_digest(_digest(presented), _digest(self.token))
 
+    def recognises(self, cookie: str) -> bool:
+        """Whether that is what a browser keeps."""
+        return hmac.compare_digest(_digest(cookie), _digest(self.cookie))
+
     @property
     def cookie(self) -> str:
         """What the visitor's browser keeps instead of the token, which cannot be found from it."""
@@ -94,24 +98,23 @@ class Guard:
         # Hosts have the same name in capitals; Starlette's check, further in, compares letter by letter.
         headers = [(name, value.lower() if name == b"host" else value) for name, value in scope["headers"]]
         scope = {**scope, "headers": headers}
-        refusal = self._refusal(scope)
+        refusal = self._refusal(Request(scope))
         await (self._app if refusal is None else refusal)(scope, receive, send_safely)
 
-    def _refusal(self, scope: Scope) -> Response | None:
-        headers = Headers(scope=scope)
-        origin = headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != headers.get("host", ""):
+    def _refusal(self, request: Request) -> Response | None:
+        origin = request.headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != request.headers.get("host", ""):
             return PlainTextResponse("Another site's page may not ask.\n", 403)
-        return None if self._rules.token is None else self._admission(scope, headers)
+        return None if self._rules.token is None else self._admission(request)
 
-    def _admission(self, scope: Scope, headers: Headers) -> Response | None:
+    def _admission(self, request: Request) -> Response | None:
         """None for who has the cookie or the token in a header; a cookie for who brings the token in the address."""
-        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        given = [value for key, value in query if key == "token"]
+        given = request.query_params.getlist("token")
         if given and self._rules.accepts(given[0]):
-            return self._with_cookie(scope, headers, [pair for pair in query if pair[0] != "token"])
-        scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        if not given and ((scheme.lower() == "bearer" and self._rules.accepts(bearer)) or self._has_cookie(headers)):
+            return self._with_cookie(request)
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        known = scheme.lower() == "bearer" and self._rules.accepts(bearer)
+        if not given and (known or self._rules.recognises(request.cookies.get(COOKIE, ""))):
             return None
         return PlainTextResponse(
             "The token is missing or wrong: open the address that `bara dashboard` printed, or send it "
@@ -120,18 +123,12 @@ class Guard:
             {"www-authenticate": "Bearer"},
         )
 
-    def _has_cookie(self, headers: Headers) -> bool:
-        try:
-            found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            return False
-        return found is not None and hmac.compare_digest(_digest(found.value), _digest(self._rules.cookie))
-
-    def _with_cookie(self, scope: Scope, headers: Headers, query: list[tuple[str, str]]) -> Response:
+    def _with_cookie(self, request: Request) -> Response:
         """The same page without the token in its address, where it would be seen, kept and passed on."""
-        path = "/" + scope["path"].lstrip("/")  # never to //elsewhere
+        query = [pair for pair in request.query_params.multi_items() if pair[0] != "token"]
+        path = "/" + request.scope["path"].lstrip("/")  # never to //elsewhere
         response = RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), 303)
-        secure = scope.get("scheme") == "https" or headers.get("x-forwarded-proto") == "https"
+        secure = "https" in (request.scope.get("scheme"), request.headers.get("x-forwarded-proto"))
         response.set_cookie(COOKIE, self._rules.cookie, httponly=True, samesite="strict", secure=secure)
         return response
 

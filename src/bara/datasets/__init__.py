@@ -13,7 +13,7 @@ from bara.datasets._fetching import Fetched, fetch
 from bara.datasets._formats.table import is_table
 from bara.datasets._inspection import Availability, Report, available, verify
 from bara.datasets._loading import is_own, load, places
-from bara.datasets._partitions import Scheme, dirichlet, flip_labels, iid, natural, parse, partition, quantity, shards
+from bara.datasets._partitions import Scheme, dirichlet, flip_labels, iid, parse, partition, quantity, shards
 from bara.datasets._pictures import counts, picture
 from bara.datasets._record import Dataset, Task
 from bara.datasets._splits import HeldOut, held_out, subset
@@ -43,7 +43,6 @@ __all__ = [
     "is_table",
     "load",
     "names",
-    "natural",
     "parse",
     "partition",
     "picture",

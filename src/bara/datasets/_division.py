@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bara.datasets._partitions import KINDS, Parts, merged, parse
+from bara.datasets._partitions import Parts, parse
 from bara.datasets._record import Dataset
 from bara.errors import BaraError, DatasetError, UnfitDatasetError
 from bara.plugins import import_path
@@ -42,9 +43,19 @@ def divide(dataset: Dataset, scheme: str, clients: int, seed: int = 0) -> Divisi
             f"partition {scheme!r}: nobody is known to own {dataset.name}; name the column that says who (data.client)"
         )
     at_most = None if asked.number is None else int(asked.number)
-    groups = merged(np.bincount(dataset.owners), at_most)
+    groups = _merged(np.bincount(dataset.owners), at_most)
     names = tuple("+".join(dataset.silos[silo] for silo in group) for group in groups)
-    return Division(KINDS["natural"].split(dataset.owners, len(groups), at_most), names)
+    return Division([np.flatnonzero(np.isin(dataset.owners, group)) for group in groups], names)
+
+
+def _merged(sizes: NDArray[np.int64], at_most: int | None) -> list[list[int]]:
+    """Silos in groups: each alone, or the two smallest groups made one until at most so many are left."""
+    groups = [([silo], int(size)) for silo, size in enumerate(sizes)]
+    while at_most is not None and len(groups) > at_most:
+        groups.sort(key=lambda group: (group[1], group[0]))
+        (first, one), (second, two), *others = groups
+        groups = [(sorted(first + second), one + two), *others]
+    return sorted(group for group, _ in groups)
 
 
 def _labels(dataset: Dataset, scheme: str) -> Any:

@@ -5,16 +5,15 @@ no client is left without: how is said at each function. The same seed gives the
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bara.datasets._record import Labels
 from bara.errors import ConfigError, DatasetError, UnfitDatasetError, UnknownNameError
-from bara.plugins import nearest, parse_call
+from bara.plugins import Within, nearest, parse_call
 from bara.randomness import stream
 from bara.text import counted
 
@@ -93,30 +92,7 @@ def quantity(labels: Labels, clients: int, skew: float = 1.0, *, seed: int = 0) 
     return [np.sort(part) for part in np.split(order, np.cumsum(sizes)[:-1])]
 
 
-def natural(owners: Labels, clients: int, at_most: int | None = None, *, seed: int = 0) -> Parts:  # noqa: ARG001
-    """Every silo holds its own samples; with a number, the smallest are merged until at most so many are left.
-
-    Args:
-        owners: For each sample, the number of the silo that owns it.
-        clients: How many clients there are; taken from the silos.
-        at_most: How many may be left.
-        seed: Nothing is drawn.
-
-    >>> [part.tolist() for part in natural(np.array([0, 1, 0, 2]), 2, 2)]
-    [[0, 2], [1, 3]]
-    """
-    groups = merged(np.bincount(owners), at_most)
-    return [np.flatnonzero(np.isin(owners, group)) for group in groups]
-
-
-def merged(sizes: NDArray[np.int64], at_most: int | None) -> list[list[int]]:
-    """Silos in groups: each alone, or the two smallest groups made one until at most so many are left."""
-    groups = [([silo], int(size)) for silo, size in enumerate(sizes)]
-    while at_most is not None and len(groups) > at_most:
-        groups.sort(key=lambda group: (group[1], group[0]))
-        (first, one), (second, two), *others = groups
-        groups = [(sorted(first + second), one + two), *others]
-    return sorted(group for group, _ in groups)
+FROM_1 = Within(at_least=1)
 
 
 @dataclass(frozen=True)
@@ -124,35 +100,30 @@ class Kind:
     """One way to partition: the function, and what its number in brackets may be.
 
     Attributes:
-        split: The function.
+        split: The function; None where it takes more than labels (`divide`).
         rule: What the number must be, in words; empty where there is none.
-        default: The number when none is written; NaN where one must be.
+        range: The same as a range.
         whole: Whether it must be a whole number.
-        least: What it must not be below.
-        open: Whether it must not be equal to that either.
-        optional: Whether it may be left out, and nothing takes its place.
+        default: The number when none is written; NaN where one must be, None where it may be left out.
     """
 
-    split: Any
+    split: Callable[..., Parts] | None
     rule: str = ""
-    default: float = math.nan
+    range: Within = FROM_1
     whole: bool = False
-    least: float = 0.0
-    open: bool = False
-    optional: bool = False
+    default: float | None = math.nan
 
     def allows(self, number: float) -> bool:
         """Whether the number may stand in the brackets."""
-        above = number > self.least if self.open else number >= self.least
-        return math.isfinite(number) and above and not (self.whole and number != int(number))
+        return math.isfinite(number) and number in self.range and not (self.whole and number != int(number))
 
 
 KINDS: Mapping[str, Kind] = {
-    "iid": Kind(iid),
-    "shards": Kind(shards, "a whole number of shards per client, 1 or more", 2, whole=True, least=1),
-    "dirichlet": Kind(dirichlet, "alpha, a number above 0", open=True),
-    "quantity": Kind(quantity, "the skew, a number of 0 or more", 1.0),
-    "natural": Kind(natural, "a whole number of clients, 1 or more", whole=True, least=1, optional=True),
+    "iid": Kind(iid, default=None),
+    "shards": Kind(shards, "a whole number of shards per client, 1 or more", FROM_1, whole=True, default=2),
+    "dirichlet": Kind(dirichlet, "alpha, a number above 0", Within(above=0)),
+    "quantity": Kind(quantity, "the skew, a number of 0 or more", Within(at_least=0), default=1.0),
+    "natural": Kind(None, "a whole number of clients, 1 or more", FROM_1, whole=True, default=None),
 }
 """Every way to partition that a configuration can name."""
 
@@ -170,11 +141,11 @@ class Scheme:
 
     def split(self, labels: Labels, clients: int, seed: int = 0) -> Parts:
         """The sample indices of each client."""
-        if self.name not in KINDS or self.name == "natural":
+        split = KINDS[self.name].split if self.name in KINDS else None
+        if split is None:
             raise ConfigError(f"partition {str(self)!r} needs a whole dataset, not labels alone; use divide")
         numbers = () if self.number is None else (self.number,)
-        parts: Parts = KINDS[self.name].split(labels, clients, *numbers, seed=seed)
-        return parts
+        return split(labels, clients, *numbers, seed=seed)
 
 
 def parse(text: str) -> Scheme:
@@ -195,13 +166,11 @@ def parse(text: str) -> Scheme:
     if name not in KINDS:
         raise UnknownNameError(f"partition {text!r}: there is no {name!r}; {nearest(name.lower(), [*KINDS])}")
     kind, numbers = KINDS[name], _numbers(text)
-    if not kind.rule:
-        if numbers:
-            raise ConfigError(f"partition {text!r}: {name} takes no number; expected {name!r}")
+    if numbers and not kind.rule:
+        raise ConfigError(f"partition {text!r}: {name} takes no number; expected {name!r}")
+    if not numbers and kind.default is None:
         return Scheme(name)
-    if kind.optional and not numbers:
-        return Scheme(name)
-    number, *others = numbers or (kind.default,)
+    number, *others = numbers or (kind.default or math.nan,)
     if others or not kind.allows(number):
         raise ConfigError(f"partition {text!r}: the brackets must hold {kind.rule}")
     return Scheme(name, int(number) if kind.whole else number)

@@ -15,14 +15,14 @@ from bara.experiments.frontier import Frontier
 from bara.experiments.grid import Cell, Failure, read_stored
 from bara.experiments.results import Result
 from bara.experiments.suites import Setting, Standings
-from bara.experiments.views import view
+from bara.experiments.views import Plotted, view
 from bara.files import read_whole, write_whole
 from bara.text import counted
 
 
 @final
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Plotted):
     """Several allocators, and whatever else was varied, side by side over paired seeds.
 
     Attributes:
@@ -79,21 +79,6 @@ class Comparison:
     def to_latex(self) -> str:
         """The table as LaTeX, for the package booktabs."""
         return str(view("markup:latex")(self))
-
-    @property
-    def figures(self) -> list[str]:
-        """The names that `plot` takes."""
-        return [chart.name for chart in view("charts:charts_of")(self)]
-
-    def plot(self, name: str | None = None, *, columns: int = 1, ax: Any = None) -> Any:
-        """Draw a figure of the report (see `figures`), or all of them side by side.
-
-        Args:
-            name: Which; None for all.
-            columns: How many columns of a two-column page it is wide.
-            ax: Matplotlib's axes to draw the one figure into, instead of a new figure.
-        """
-        return view("drawings:plot")(self, name, columns=columns, ax=ax)
 
     def save(self, folder: str | Path, *, columns: int = 1) -> None:
         """Write report, tables, data and each figure (PNG, SVG, PDF) into a folder."""

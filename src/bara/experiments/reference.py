@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
@@ -148,11 +148,3 @@ def _toml(value: Any) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, value))}]"
     return f'"{value}"' if isinstance(value, str) else str(value)
-
-
-def every_option() -> Mapping[str, Mapping[str, list[Option]]]:
-    """The options of every part of ours, by section and name."""
-    return {
-        section: {name: options_of(section, name) for name in registry.names()}
-        for section, registry in REGISTRIES.items()
-    }

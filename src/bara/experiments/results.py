@@ -14,7 +14,7 @@ from typing import Any
 
 from bara.errors import ConfigError, InvalidRecordError
 from bara.experiments.contributions import Contributions
-from bara.experiments.views import view
+from bara.experiments.views import Plotted, view
 from bara.federations.bidding import Bidders
 from bara.federations.metrics import metric_title
 from bara.files import read_whole, write_whole
@@ -23,7 +23,7 @@ from bara.text import counted, csv_text
 
 
 @dataclass(frozen=True, repr=False)
-class Result:
+class Result(Plotted):
     """One finished run. Amounts are decimal numbers in the budget's unit, exact as text in what ends in `_exact`.
 
     Attributes:
@@ -123,21 +123,6 @@ class Result:
         from bara.experiments.frames import frame, round_rows  # noqa: PLC0415 - which knows this module
 
         return frame(round_rows([self]))
-
-    @property
-    def figures(self) -> list[str]:
-        """The names that `plot` takes."""
-        return [chart.name for chart in view("charts:charts_of")(self)]
-
-    def plot(self, name: str | None = None, *, columns: int = 1, ax: Any = None) -> Any:
-        """Draw a figure of the report (see `figures`), or all of them side by side.
-
-        Args:
-            name: Which; None for all.
-            columns: How many columns of a two-column page it is wide.
-            ax: Matplotlib's axes to draw the one figure into, instead of a new figure.
-        """
-        return view("drawings:plot")(self, name, columns=columns, ax=ax)
 
     def __repr__(self) -> str:
         """What it is, in a line."""

@@ -92,21 +92,26 @@ class Section(Table):
         return value
 
 
-class Named(Table):
-    """A plug-in by name, with options of its own."""
+class Part(Table):
+    """A part of the run, with options of its own."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    MAIN: ClassVar = "name"
     OF_PART: ClassVar = True
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the part itself is configured with."""
+        return dict(self.model_extra or {})
+
+
+class Named(Part):
+    """A plug-in by name."""
+
+    MAIN: ClassVar = "name"
 
     name: str
 
     _called: str | None = PrivateAttr(default=None)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What the plug-in itself is configured with."""
-        return dict(self.model_extra or {})
 
     def renamed(self, name: str) -> Self:
         """The same part, called otherwise in tables."""
@@ -336,23 +341,16 @@ def _default_engine() -> str:
     return "simulator" if all(map(find_spec, ("torch", "sklearn"))) else "synthetic"
 
 
-class FederationSection(Table):
+class FederationSection(Part):
     """Who trains, with the engine's own options."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
     MAIN: ClassVar = "engine"
-    OF_PART: ClassVar = True
 
     engine: str = Field(
         default_factory=_default_engine,
         description="simulator, synthetic, flower, or an import path; simulator where torch is",
     )
     workers: int = Field(0, ge=0, description="processes that train; 0 for as many as help; the result is the same")
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What the engine itself is configured with."""
-        return dict(self.model_extra or {})
 
 
 class LedgerSection(Section):

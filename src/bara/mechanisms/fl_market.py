@@ -12,9 +12,9 @@ from bara.mechanisms._learned import sizes
 from bara.mechanisms.dm_regretnet import learned_auction_menu, load_weights
 from bara.mechanisms.properties import EVERY_PROPERTY
 from bara.mechanisms.proportional_share import sharing_menu
-from bara.plugins import Within
-from bara.protocols import Level, Protection, Requirements
-from bara.records import Bids, FloatArray, Menu, RoundRecord
+from bara.plugins import Within, check_fields
+from bara.protocols import LearnsNothing, Level, Protection, Requirements
+from bara.records import Bids, FloatArray, Menu
 
 Auction = Literal["critical", "all-in", "dm-regretnet"]
 
@@ -27,7 +27,7 @@ _UNCLAIMED: dict[str, set[str]] = {
 
 
 @dataclass(frozen=True)
-class FLMarket:
+class FLMarket(LearnsNothing):
     """Recruits by price per unit of privacy budget and data, and weighs updates by OptAggr.
 
     Zheng et al. 2022 (IEEE BigData): bids carry `epsilon`, the price is the client's valuation of it, the unit price is
@@ -59,17 +59,13 @@ class FLMarket:
 
     def __post_init__(self) -> None:
         """Refuse an auction or a protection that nobody knows, and weights that cannot be read or are not used."""
-        if self.auction not in _UNCLAIMED:
-            raise ConfigError(
-                f"mechanism 'fl-market' has auction = {self.auction!r}; it must be one of {', '.join(_UNCLAIMED)}"
-            )
+        check_fields("mechanism 'fl-market'", self)
         if self.auction == "dm-regretnet":
             load_weights(self.weights)
         elif self.weights is not None:
             raise ConfigError(
                 f"mechanism 'fl-market' takes weights only with auction = 'dm-regretnet', got {self.auction!r}"
             )
-        Protection(self.level, self.clip)
 
     @property
     def claims(self) -> frozenset[str]:
@@ -99,9 +95,6 @@ class FLMarket:
         if self.auction == "dm-regretnet":
             return learned_auction_menu(bids, sold, load_weights(self.weights))
         return critical_menu(bids, sold)
-
-    def tell(self, record: RoundRecord) -> None:
-        """It learns nothing."""
 
 
 def optimal_weights(data: FloatArray, precision: FloatArray) -> FloatArray:

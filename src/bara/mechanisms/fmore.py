@@ -9,9 +9,9 @@ import numpy as np
 from bara.errors import ConfigError
 from bara.mechanisms._learned import sizes
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
-from bara.plugins import Within
-from bara.protocols import Requirements
-from bara.records import MICRO, Bids, FloatArray, Menu, RoundRecord
+from bara.plugins import Within, check_fields
+from bara.protocols import LearnsNothing, Requirements
+from bara.records import MICRO, Bids, FloatArray, Menu
 
 Form = Literal["additive", "cobb-douglas", "min"]
 
@@ -23,7 +23,7 @@ _FORMS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
 
 
 @dataclass(frozen=True)
-class FMore:
+class FMore(LearnsNothing):
     """Recruits the highest scores S_i = worth * s(q_i) - b_i and pays each winner its own price.
 
     Zeng et al. 2020 (ICDCS): the score is quasi-linear in the price; s is additive (sum a_k x_k), Cobb-Douglas
@@ -51,15 +51,12 @@ class FMore:
                 f"mechanism 'fmore' has columns = {self.columns!r}; it must be a list, like [{self.columns!r}]"
             )
         weights = [1.0] * len(self.columns) if self.weights is None else self.weights
-        if self.form not in _FORMS:
-            raise ConfigError(f"mechanism 'fmore' has form = {self.form!r}; it must be one of {', '.join(_FORMS)}")
+        check_fields("mechanism 'fmore'", self)
         if not self.columns or len(weights) != len(self.columns) or not all(0 < w < np.inf for w in weights):
             raise ConfigError(
                 f"mechanism 'fmore' has weights {list(weights)} for columns {list(self.columns)}; each column must "
                 "have one, finite and positive"
             )
-        if not 0 < self.worth < np.inf:
-            raise ConfigError(f"mechanism 'fmore' has worth = {self.worth}; it must be finite and positive")
 
     @property
     def requirements(self) -> Requirements:
@@ -80,6 +77,3 @@ class FMore:
         x = np.stack([values / values.max() for values in known])
         weights = np.ones(len(x)) if self.weights is None else np.asarray(self.weights, float)
         return np.asarray(self.worth * MICRO * _FORMS[self.form](x, weights) - bids.prices)
-
-    def tell(self, record: RoundRecord) -> None:
-        """It learns nothing."""

@@ -18,12 +18,13 @@ import numpy as np
 
 from bara.mechanisms._critical import by_unit_price, check_range, floor_products, unit_price, upper_bounds
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
-from bara.records import Bids, FloatArray, IntArray, Menu, RoundRecord
+from bara.protocols import LearnsNothing
+from bara.records import Bids, FloatArray, IntArray, Menu
 from bara.records.bids import checked_column
 
 
 @dataclass(frozen=True)
-class ProportionalShare:
+class ProportionalShare(LearnsNothing):
     """Recruits by quality per price as long as the budget, shared by quality, pays the last one what it asks.
 
     Singer 2010 ("Budget feasible mechanisms", recalled, not re-read): by u_i = b_i / q_i ascending, the largest k with
@@ -56,9 +57,6 @@ class ProportionalShare:
         """The least budget that admits each n."""
         quality = np.ones(len(bids)) if self.quality is None else bids.column(self.quality)
         return sharing_menu(bids, quality, up_to_next=True)
-
-    def tell(self, record: RoundRecord) -> None:
-        """It learns nothing."""
 
 
 def sharing_menu(bids: Bids, quality: FloatArray, *, up_to_next: bool) -> Menu:

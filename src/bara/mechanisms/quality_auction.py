@@ -4,11 +4,12 @@ from dataclasses import dataclass, field
 
 from bara.mechanisms._critical import critical_menu, reserve_price
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
-from bara.records import Bids, Menu, RoundRecord
+from bara.protocols import LearnsNothing
+from bara.records import Bids, Menu
 
 
 @dataclass(frozen=True)
-class QualityAuction:
+class QualityAuction(LearnsNothing):
     """Recruits by quality per price and pays each winner the price at which it would just have lost.
 
     Args:
@@ -36,9 +37,6 @@ class QualityAuction:
             quality=None if self.quality is None else bids.column(self.quality),
             reserve=reserve_price(self.reserve),
         )
-
-    def tell(self, record: RoundRecord) -> None:
-        """It learns nothing."""
 
 
 def bid_price_first(reserve: float | str | None = None) -> QualityAuction:

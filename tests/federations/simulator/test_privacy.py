@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from bara.errors import ConfigError
 from bara.experiments import Config, run
-from bara.federations.simulator._batches import Samples
+from bara.federations.simulator._batches import Samples, Turn
 from bara.federations.simulator._layout import Layout
 from bara.federations.simulator.losses import CrossEntropy
 from bara.federations.simulator.models import build
@@ -107,7 +107,7 @@ def test_a_gradient_that_is_not_finite_counts_as_nothing():
 def test_the_noise_is_laplace_of_the_stated_scale(level, scale):
     gradient, state, _ = private(level, clip=0.7)
     held, part = samples(), torch.arange(40)
-    noise = (gradient(state, held, part, (0, 1, 0)) - gradient.clipped(state, held, part)).numpy()
+    noise = (gradient(state, held, part, Turn(0, 1, 0)) - gradient.clipped(state, held, part)).numpy()
     assert len(noise) > 40_000
     assert stats.kstest(noise, stats.laplace(scale=scale).cdf).pvalue > 0.01
     assert stats.kstest(noise, stats.laplace(scale=1.1 * scale).cdf).pvalue < 0.01
@@ -116,7 +116,7 @@ def test_the_noise_is_laplace_of_the_stated_scale(level, scale):
 def test_noise_depends_on_seed_round_and_client_and_on_nothing_else():
     gradient, state, _ = private()
     held, part = samples(), torch.arange(40)
-    turns = [(0, 1, 0), (0, 1, 1), (0, 2, 0), (1, 1, 0)]
+    turns = [Turn(0, 1, 0), Turn(0, 1, 1), Turn(0, 2, 0), Turn(1, 1, 0)]
     drawn = [gradient(state, held, part, turn) for turn in turns]
     assert all(not torch.equal(drawn[0], other) for other in drawn[1:])
     assert all(torch.equal(one, gradient(state, held, part, turn)) for one, turn in zip(drawn, turns, strict=True))
@@ -126,7 +126,7 @@ def test_more_epsilon_means_less_noise():
     gradient, state, _ = private(epsilons=(0.5, 5.0))
     held, part = samples(), torch.arange(40)
     clipped = gradient.clipped(state, held, part)
-    noise = [float((gradient(state, held, part, (0, 1, client)) - clipped).abs().mean()) for client in (0, 1)]
+    noise = [float((gradient(state, held, part, Turn(0, 1, client)) - clipped).abs().mean()) for client in (0, 1)]
     assert noise[0] == pytest.approx(10 * noise[1], rel=0.05)
 
 

@@ -1,7 +1,7 @@
 """Which samples come when, and how they get from storage into a batch."""
 
 from collections.abc import Iterator
-from typing import final
+from typing import NamedTuple, final
 
 import torch
 from torch import Tensor
@@ -18,9 +18,17 @@ Indices = Tensor | range
 """Which samples: each by its index, or so many in a row."""
 
 
-def orders(part: Indices, seed: int, round: int, client: int, epochs: int) -> Iterator[Tensor]:  # noqa: A002
-    """One client's samples in each epoch's order: depends on (seed, round, client), never on who trains it."""
-    random = stream(seed, "batches", round, client)
+class Turn(NamedTuple):
+    """One client's turn in one round; the seed is the run's."""
+
+    seed: int
+    round: int
+    client: int
+
+
+def orders(part: Indices, turn: Turn, epochs: int) -> Iterator[Tensor]:
+    """One client's samples in each epoch's order: depends on the turn, never on who trains it."""
+    random = stream(turn.seed, "batches", turn.round, turn.client)
     indices = torch.arange(part.start, part.stop) if isinstance(part, range) else part
     for _ in range(epochs):
         yield indices[torch.from_numpy(random.permutation(len(part)))]

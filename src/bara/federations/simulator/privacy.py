@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from bara.errors import ConfigError
-from bara.federations.simulator._batches import CHUNK, Indices, Samples
+from bara.federations.simulator._batches import CHUNK, Indices, Samples, Turn
 from bara.federations.simulator._layout import Layout
 from bara.federations.simulator.losses import Loss
 from bara.protocols import Protection
@@ -66,11 +66,11 @@ class PrivateGradient:
         self._all = grad(_loss_of(module, loss))
         self._at_once = max(1, min(CHUNK, MEMORY // max(self._layout.learned, 1)))
 
-    def __call__(self, state: Tensor, samples: Samples, part: Indices, turn: tuple[int, int, int]) -> Tensor:
-        """The gradient that leaves the client; the noise depends on `turn`, which is (seed, round, client), alone."""
+    def __call__(self, state: Tensor, samples: Samples, part: Indices, turn: Turn) -> Tensor:
+        """The gradient that leaves the client; the noise depends on the turn alone."""
         gradient = self.clipped(state, samples, part)
-        scale = self._privacy.scale(turn[2], len(part))
-        noise = stream(turn[0], "privacy", *turn[1:]).laplace(0.0, scale, len(gradient))
+        scale = self._privacy.scale(turn.client, len(part))
+        noise = stream(turn.seed, "privacy", turn.round, turn.client).laplace(0.0, scale, len(gradient))
         return gradient + torch.from_numpy(noise.astype(np.float32))
 
     def clipped(self, state: Tensor, samples: Samples, part: Indices) -> Tensor:

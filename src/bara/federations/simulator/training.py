@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bara.errors import ConfigError
-from bara.federations.simulator._batches import Indices, Samples, orders
+from bara.federations.simulator._batches import Indices, Samples, Turn, orders
 from bara.federations.simulator._networks import Network
 from bara.federations.simulator.losses import Loss
 from bara.federations.simulator.privacy import Privacy, PrivateGradient
@@ -48,16 +48,6 @@ class Training:
 
 
 @final
-@dataclass(frozen=True)
-class Turn:
-    """One client's turn in one round; the seed is the run's."""
-
-    seed: int
-    round: int
-    client: int
-
-
-@final
 class Local:
     """Trains one client after another, reusing the same memory."""
 
@@ -81,7 +71,7 @@ class Local:
     def train(self, start: Tensor, part: Indices, turn: Turn, result: Tensor) -> float | None:
         """Train from `start` on a client's part into `result`; FedSGD knows the loss before, for free."""
         if self._private is not None:
-            gradient = self._private(start, self._samples, part, (turn.seed, turn.round, turn.client))
+            gradient = self._private(start, self._samples, part, turn)
             result.copy_(start)
             result[: self._learned].sub_(gradient, alpha=self._training.learning_rate)
             return None
@@ -108,7 +98,7 @@ class Local:
         weights = self._network.state[: self._learned]
         self._network.aim(self._velocity.zero_() if self._training.momentum else weights)
         step = self._heavy_step if self._training.momentum else self._plain_step
-        for order in orders(part, turn.seed, turn.round, turn.client, self._training.local_epochs):
+        for order in orders(part, turn, self._training.local_epochs):
             for x, y in self._samples.batches(order, self._training.batch_size):
                 step(x, y, weights, start)
 

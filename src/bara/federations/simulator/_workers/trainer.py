@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bara.federations.simulator._batches import CHUNK, Indices, Samples
+from bara.federations.simulator._batches import CHUNK, Indices, Samples, Turn
 from bara.federations.simulator._fused.sequential import FusedSequential
 from bara.federations.simulator._networks import Network, network_of
 from bara.federations.simulator._workers.shared_memory import Arrays
@@ -19,7 +19,7 @@ from bara.federations.simulator._workers.tasks import Evaluate, Setup, Tally, Ta
 from bara.federations.simulator.losses import Loss, loss_of
 from bara.federations.simulator.models import build
 from bara.federations.simulator.privacy import PrivateGradient
-from bara.federations.simulator.training import Local, Turn
+from bara.federations.simulator.training import Local
 
 
 @final
@@ -96,6 +96,6 @@ def _own_randomness(turn: Turn) -> Iterator[None]:
     """Let a module that draws numbers (dropout, say) draw the same ones whoever trains this client."""
     with torch.random.fork_rng(devices=[]):
         # Not torch.manual_seed: it would also keep a stack trace for every kind of accelerator that might come yet.
-        seed = np.random.SeedSequence([turn.seed, turn.round, turn.client]).generate_state(1)[0]
+        seed = np.random.SeedSequence(turn).generate_state(1)[0]
         torch.default_generator.manual_seed(int(seed))
         yield
