@@ -15,8 +15,9 @@ run: $(READY)  ## one federated training on embedded data; leaves a report to op
 test: lint  ## everything that needs only Python packages
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not debian"
 
-test-all: test  ## also what needs root and Debian packages: a PostgreSQL server, a browser, a small file system
+test-all: test  ## also the oldest and the newest Flower, and what needs root and Debian packages (PostgreSQL, a browser, a small disk)
 	scripts/with_chromium.sh scripts/with_postgres.sh $(BIN)/pytest -m debian
+	$(BIN)/python scripts/flower_versions.py --quick
 
 test-flower-versions: $(READY)  ## every release of Flower there is support for, each in an environment of its own (VERSIONS="1.38.0 1.42.0")
 	$(BIN)/python scripts/flower_versions.py $(VERSIONS)
@@ -67,7 +68,7 @@ audit:  ## known holes in what is pinned; asks pip-audit's service, and says so 
 	@$(PYTHON) scripts/audit.py .audit-venv/bin/pip-audit
 
 clean:  ## remove what set-up made
-	rm -rf $(VENV) .bench-venv .audit-venv .flower-venvs site
+	rm -rf $(VENV) .bench-venv .audit-venv site
 
 help:
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16

@@ -67,6 +67,15 @@ def test_every_documented_key_may_be_given_to_flwr_run(app, key):
     assert key in config_of(app)
 
 
+@pytest.mark.parametrize("program", ["flower-superlink", "flower-supernode", "ssh-keygen"])
+def test_the_page_tells_an_operator_to_start_what_the_deployment_test_starts(app, program):
+    commands = re.findall(rf"(?:\$ +){program} ((?:.*\\\n)*.*)\n", PAGE)
+    told = {option for command in commands for option in re.findall(r"(?<!\S)--?[a-zA-Z][a-z-]*", command)}
+    script = (app / "deploy.py").read_text()
+    assert told
+    assert {option for option in told if f'"{option}"' not in script} == set()
+
+
 def test_keys_that_are_empty_are_not_set_and_others_are_set_by_one(app):
     declared = config_of(app)
     config = Config.parse(settings({**declared, "bara.folder": "", "bara.clients.count": 3}))

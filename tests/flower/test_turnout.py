@@ -98,13 +98,13 @@ def winners(folder):
 
 def test_equal_bids_take_turns_by_the_seed(tmp_path):
     app = walking_app(prices=dict.fromkeys(range(5), 1))
-    keys = {"bara.budget.max-rounds": 25, "bara.allocator.n": 1}
-    for name, seed in (("one", 1), ("again", 1), ("other", 2)):
-        begin(tmp_path / name, grid=LocalGrid(app, 5), **keys, **{"bara.seed": seed})
+    for name, seed, rounds in (("one", 1, 25), ("again", 1, 5), ("other", 2, 5)):
+        keys = {"bara.budget.max-rounds": rounds, "bara.allocator.n": 1, "bara.seed": seed}
+        begin(tmp_path / name, grid=LocalGrid(app, 5), **keys)
     won = Counter(client for (client,) in winners(tmp_path / "one"))
     assert len(won) == 5
     assert max(won.values()) <= 10
-    assert winners(tmp_path / "again") == winners(tmp_path / "one") != winners(tmp_path / "other")
+    assert winners(tmp_path / "again") == winners(tmp_path / "one")[:5] != winners(tmp_path / "other")
 
 
 def test_a_client_cannot_say_that_it_goes_first(tmp_path):
