@@ -25,10 +25,10 @@ def spelled(text: str) -> str:
 def counted(number: int, thing: str) -> str:
     """How many there are of a thing, in English.
 
-    >>> counted(1, "client"), counted(2, "client"), counted(3, "delivery")
-    ('1 client', '2 clients', '3 deliveries')
+    >>> counted(1, "client"), counted(2, "batch"), counted(3, "delivery")
+    ('1 client', '2 batches', '3 deliveries')
     """
-    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}{'e' * thing.endswith('ch')}s"
     return f"{number} {thing if number == 1 else plural}"
 
 
@@ -42,6 +42,9 @@ def note(line: str) -> None:
         sys.stderr.write(f"{spelled(line)}\n")
         sys.stderr.flush()
 
+
+_FORMULA = re.compile(r"""(?:^|;)(?=[\s"]*[=+\-@\t\r\n＝＋－＠])""")
+"""Where text begins a cell, in a table parted by commas or by semicolons, that would be a formula."""
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", re.IGNORECASE)
 
@@ -57,10 +60,11 @@ def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
 def _inert(value: Any) -> Any:
     r"""Text that a spreadsheet would take for a formula begins with an apostrophe; numbers, negative ones too, do not.
 
-    >>> _inert("=1+1"), _inert("-0.50"), _inert(-0.5), _inert("\tcmd")
-    ("'=1+1", '-0.50', -0.5, "'⟨U+0009⟩cmd")
+    Where a semicolon parts cells, as in much of Europe, what follows one begins a cell.
+
+    >>> _inert("=1+1"), _inert("-0.50"), _inert(-0.5), _inert("\tcmd"), _inert('a; "=1+1"')
+    ("'=1+1", '-0.50', -0.5, "'⟨U+0009⟩cmd", 'a;\' "=1+1"')
     """
-    if not isinstance(value, str):
+    if not isinstance(value, str) or _NUMBER.fullmatch(value):
         return value
-    steers = value[:1] in {*"=+-@\t\r\n＝＋－＠"} and not _NUMBER.fullmatch(value)
-    return "'" * steers + spelled(value)
+    return spelled(_FORMULA.sub(r"\g<0>'", value))

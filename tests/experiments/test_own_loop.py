@@ -100,13 +100,15 @@ def test_a_pause_and_an_approval_reach_it(config):
         with pytest.raises(WaitingError):
             session.award()
         cli("ledger", url, "decline", 1)
+        assert "\nNobody was paid: declined by the operator.\n" in cli("ledger", url, "explain", 1)
         assert session.award().n == 0  # asked again, it knows the answer
         session.settle()
         cli("ledger", "--run", "spring", url, "pause")
         with pytest.raises(PausedError, match="paused by the operator before round 2"):
             session.ask()
-    assert "already paused" in cli("ledger", url, "pause", code=1)
+    assert f"already paused; `bara ledger {url} --run spring continue`" in cli("ledger", url, "pause", code=1)
     cli("ledger", url, "continue", "--run=spring")
+    assert "run 'spring' is not paused" in cli("ledger", url, "continue", code=1)
     with bara.open_session("spring", config) as session:
         assert session.ask() is not None
 

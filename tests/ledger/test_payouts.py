@@ -1,11 +1,14 @@
 """Money as people pay it: amounts in whole cents, numbered batches, each payment in exactly one of them."""
 
+import contextlib
 import csv
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from decimal import Decimal
 
@@ -14,7 +17,7 @@ from typer.testing import CliRunner
 
 from bara import Bids, Purse
 from bara.cli import app
-from bara.errors import InvalidBidError, InvalidRecordError
+from bara.errors import InvalidBidError, InvalidRecordError, LedgerError
 from bara.experiments import Config, run
 from bara.experiments.run_folder import RunFolder
 from bara.ledger.payouts import batch_csv, batch_json, batches, due, new_batch, read_payees
@@ -103,7 +106,7 @@ def test_each_payment_is_in_one_batch_which_prints_the_same_again(played, tmp_pa
     assert first == cli("ledger", folder, "payouts", "--batch", 1, "--payees", tmp_path / "payees.csv")
     assert sum(Decimal(row["amount"]) for row in table(first)) == Decimal(owed[0]["total_exact"])
     assert "every payment is in a batch already" in cli("ledger", folder, "payouts", "--new", code=1)
-    assert "there is no batch 2" in cli("ledger", folder, "payouts", "--batch", 2, code=1)
+    assert "has no batch 2; it has 1 batch" in cli("ledger", folder, "payouts", "--batch", 2, code=1)
     assert "the record is whole" in cli("ledger", folder, "verify")
     with closing(sqlite3.connect(folder / "ledger.db")) as database:
         assert not any("Clinic" in line for line in database.iterdump())
@@ -125,19 +128,74 @@ def table_total(text):
 def test_a_payee_who_is_not_known_stops_the_batch_before_it_is_made(played, tmp_path):
     folder = played()
     (tmp_path / "payees.csv").write_text("client,name\nclient-0,A\n")
-    assert "no batch was made" in cli("ledger", folder, "payouts", "--new", "--payees", tmp_path / "payees.csv", code=1)
+    said = cli("ledger", folder, "payouts", "--new", "--payees", tmp_path / "payees.csv", code=1)
+    assert "has no line for 'client-1', " in said
     assert "is due, in no batch yet" in cli("ledger", folder, "payouts")
-    for text, said in (("name\nA\n", "column `client`"), ("client\nA\nA\n", "twice")):
+    assert "batch  " not in cli("ledger", folder, "payouts")
+    for text, said in (
+        ("name\nA\n", "column `client`"),
+        ("client\nA\nA\n", "two lines"),
+        ("client,name\nA\n", "too few"),
+    ):
         (tmp_path / "payees.csv").write_text(text)
         with pytest.raises(ValueError, match=said):
             read_payees(tmp_path / "payees.csv")
+
+
+@pytest.mark.parametrize("text", ["\ufeffclient,name\r\nA,B\r\n", "client;name\nA;B\n"])
+def test_payees_are_read_as_spreadsheets_write_them(tmp_path, text):
+    (tmp_path / "payees.csv").write_text(text, newline="")
+    assert read_payees(tmp_path / "payees.csv") == {"A": {"client": "A", "name": "B"}}
+
+
+def test_no_payee_smuggles_a_formula_into_a_batch_whatever_parts_its_cells(played, tmp_path):
+    folder = played()
+    names = ["=1+1", "x;=1+1", 'x; "=1+1"', "@SUM(A1)", " -2+3", "＝1+1"]
+    with (tmp_path / "payees.csv").open("w") as file:
+        csv.writer(file).writerows([("client", "=name"), *((f"client-{i}", name) for i, name in enumerate(names))])
+    text = cli("ledger", folder, "payouts", "--new", "--payees", tmp_path / "payees.csv")
+    for parted in (",", ";"):
+        cells = [cell for row in csv.reader(io.StringIO(text), delimiter=parted) for cell in row]
+        assert not [cell for cell in cells if cell.strip(' "')[:1] in {*"=+-@＝"}]
 
 
 def test_a_copy_pays_nobody_out(played, tmp_path):
     folder = played()
     shutil.copytree(folder, tmp_path / "copy")
     assert "say `bara ledger" in cli("ledger", tmp_path / "copy", "payouts", "--new", code=1)
+    shutil.copy(folder / "ledger.db", tmp_path / "copy.db")
+    assert "say `bara ledger" in cli("ledger", f"sqlite:///{tmp_path}/copy.db", "payouts", "--new", code=1)
     cli("ledger", folder, "payouts", "--new")
+
+
+def test_a_ledger_with_a_second_name_pays_nobody_out(played):
+    """Each name would have a write-ahead log of its own, and show what the other has paid out as still due."""
+    folder = played()
+    os.link(folder / "ledger.db", folder / "other.db")
+    for place in (folder, f"sqlite:///{folder}/other.db"):
+        assert "has another name, too (a hard link)" in cli("ledger", place, "payouts", "--new", code=1)
+    (folder / "other.db").unlink()
+    cli("ledger", folder, "payouts", "--new")
+
+
+def test_an_older_state_put_back_does_not_pay_out_again_where_there_is_a_receipt(played, tmp_path):
+    folder = played(f"ledger.receipt={tmp_path / 'receipt.json'}")
+    before = (folder / "ledger.db").read_bytes()
+    cli("ledger", folder, "payouts", "--new")
+    (folder / "ledger.db").write_bytes(before)
+    assert "receipt" in cli("ledger", folder, "payouts", "--new", code=1)
+
+
+def test_of_many_who_pay_out_at_once_one_makes_the_batch(played):
+    folder = played()
+
+    def pay_out(_):
+        with RunFolder.find(folder) as found, contextlib.suppress(LedgerError):
+            return new_batch(found.open_books()).number
+
+    with ThreadPoolExecutor(6) as cashiers:
+        assert sorted(cashiers.map(pay_out, range(6)), key=str) == [1, *[None] * 5]
+    assert "the record is whole" in cli("ledger", folder, "verify")
 
 
 @pytest.mark.parametrize("change", ["body = replace(body, '\"first\":1', '\"first\":2')", "round = 3"])
@@ -160,12 +218,17 @@ def test_a_signed_page_is_made_for_a_client_and_a_period_and_can_be_checked(play
     assert "EUR" in text
     assert "http" not in text.replace("http-equiv", "")
     assert "the receipt is good: client-1 was paid" in cli("receipt", page, "--public-key", key)
+    assert "but the client's record says 1.00 EUR" in cli("receipt", page, "--public-key", key, "--paid", 1, code=1)
+    page.write_text(re.sub(r"(<b>)[\d,.]+( EUR</b>)", r"\g<1>9,999.99\2", text, count=1))
+    assert "was changed after it was signed" in cli("receipt", page, "--public-key", key, code=2)
     page.write_text(text.replace('"paid": ', '"paid": 1', 1))
     assert "does not match" in cli("receipt", page, "--public-key", key, code=1)
     assert "in these days" in cli(
         "ledger", folder, "statement", "--client", "client-1", "--until", "2020-01-01", code=1
     )
-    assert "is no day" in cli("ledger", folder, "statement", "--client", "client-1", "--until", "soon", code=1)
+    own = ["ledger", folder, "statement", "--client", "client-1"]
+    assert "must be days like 2026-01-31, got 'soon'" in cli(*own, "--until", "soon", code=1)
+    assert "must not be after" in cli(*own, "--since", "2026-02-01", "--until", "2026-01-01", code=1)
 
 
 def test_a_mechanism_that_pays_parts_of_a_cent_is_refused_before_the_promise(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -119,12 +120,12 @@ def statement_command(
 def _page(books: "Books", total: "ClientTotal", own: "list[Line]", period: "Period | None") -> str:
     from bara.reports.client_statement import client_statement
 
-    receipt = None
+    sign = None
     if books.chain.key is not None:
         from bara.ledger.signatures import client_receipt
 
-        receipt = client_receipt(books, total.client, period)
-    return client_statement(books.name, total, own, books.purse.currency, receipt)
+        sign = partial(client_receipt, books, total.client, period)
+    return client_statement(books.name, total, own, books.purse.currency, period, sign)
 
 
 @ledger_app.command("verify", epilog=examples("bara ledger DIR verify --receipt /elsewhere/receipt.json"))
@@ -273,7 +274,7 @@ def pause_command(context: typer.Context, debug: Debug = False) -> None:
 @ledger_app.command("continue", epilog=examples("bara ledger DIR continue"))
 def continue_command(context: typer.Context, debug: Debug = False) -> None:
     """Let a paused run go on, when it is started again; `bara resume DIR` does both."""
-    _act(context, debug, "continue_run", "it may go on; start it with")
+    _act(context, debug, "let_go_on", "it may go on; start it with")
 
 
 @ledger_app.command("adopt", epilog=examples("bara ledger DIR adopt"))

@@ -280,9 +280,12 @@ class _Case:
         yield f"Had it asked, it would have been promised: {'; '.join(asks)}."
 
     def _failed(self) -> Iterator[str]:
-        for line in self._details.winners:
-            if line.reason is not None:
-                yield f"{line.client} was not paid: {line.reason}."
+        unpaid = {line.client: line.reason for line in self._details.winners if line.reason is not None}
+        refused = {reason for reason in unpaid.values() if " by the operator" in reason}  # of all winners, or of none
+        if refused:
+            yield f"Nobody was paid: {refused.pop()}."
+        else:
+            yield from (f"{client} was not paid: {reason}." for client, reason in unpaid.items())
         if not self._details.settled:
             yield "The round is not settled yet."
 

@@ -115,7 +115,8 @@ class _Walk:
             raise _Wrong("it does not carry the hash of the event before it")
         rows = self._rows(event)
         if not (self._locked or self._books.chain.fits(event, self._previous, rows)):
-            raise _Wrong(f"its hash does not fit its content ({event.kind}{_of_round(event)})")
+            doubt = "; or the key at hand is not the run's" * (event.number == 1 and self._books.chain.key is not None)
+            raise _Wrong(f"its hash does not fit its content ({event.kind}{_of_round(event)}){doubt}")
         self._check_redactable(event)
         self._sums.add(event, rows)
         if event.kind == "settled":

@@ -38,18 +38,27 @@ def pause(books: Books) -> None:
     with writing(books) as connection:
         _refuse_ended(books, connection, "paused")
         if is_paused(connection, books.chain.run):
-            raise LedgerError(f"run {books.name!r} is already paused; `bara resume` continues it")
+            raise LedgerError(
+                f"run {books.name!r} is already paused; `bara ledger {books.address} continue` lets it go on"
+            )
         books.chain.append(connection, Draft("paused"))
 
 
 def continue_run(books: Books) -> None:
     """Let a paused run go on; nothing happens to one that is not paused."""
     with books.store.read() as connection:
-        if not is_paused(connection, books.chain.run):
-            return
+        paused = is_paused(connection, books.chain.run)
+    if paused:
+        let_go_on(books)
+
+
+def let_go_on(books: Books) -> None:
+    """Let a paused run go on; refused where it is not paused."""
     with writing(books) as connection:
-        if is_paused(connection, books.chain.run):
-            books.chain.append(connection, Draft("continued"))
+        _refuse_ended(books, connection, "continued")
+        if not is_paused(connection, books.chain.run):
+            raise LedgerError(f"run {books.name!r} is not paused")
+        books.chain.append(connection, Draft("continued"))
 
 
 def check_place(books: Books) -> None:

@@ -23,7 +23,7 @@ from bara.ledger._verification import paid_in, require_whole
 from bara.ledger.books import Books
 from bara.ledger.operators import require_place, writing
 from bara.records import json_money, show_money
-from bara.text import csv_text
+from bara.text import counted, csv_text
 
 Payees = Mapping[str, Mapping[str, str]]
 """What an operator knows of each client beside the ledger: a name, an account."""
@@ -64,7 +64,7 @@ def find_batch(books: Books, number: int) -> Batch:
     """A batch that was made."""
     made = batches(books)
     if not 1 <= number <= len(made):
-        raise LedgerError(f"there is no batch {number} of run {books.name!r}; there are {len(made)}")
+        raise LedgerError(f"run {books.name!r} has no batch {number}; it has {counted(len(made), 'batch')}")
     return made[number - 1]
 
 
@@ -88,8 +88,7 @@ def new_batch(books: Books, payees: Payees | None = None) -> Batch:
         batch = _due(connection, books)
         if batch is None:
             raise LedgerError(f"run {books.name!r} owes nothing: every payment is in a batch already")
-        if payees is not None:
-            _require_payees(batch, payees)
+        _rows(books, batch, payees)  # refuses an unknown payee before the batch is made
         body = {"batch": batch.number, "first": batch.first}
         rows = paid_in(connection, books.chain.run, batch.first, batch.last)
         books.chain.append(connection, Draft("paid out", batch.last, body, rows))
@@ -99,15 +98,20 @@ def new_batch(books: Books, payees: Payees | None = None) -> Batch:
 def read_payees(path: Path) -> Payees:
     """An operator's own file: CSV with a column `client` and others, a line for each client."""
     try:
-        rows = list(csv.DictReader(io.StringIO(read_whole(path, plain=False))))
+        text = read_whole(path, plain=False).removeprefix("\ufeff")  # as spreadsheets write it
+        head = text.partition("\n")[0]
+        rows = list(csv.DictReader(io.StringIO(text), delimiter=";" if ";" in head and "," not in head else ","))
     except (OSError, ValueError, csv.Error) as error:
-        raise ConfigError(f"cannot read the payees in {str(path)!r}: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"cannot read the payees in {str(path)!r}: {why}") from None
     found: dict[str, Mapping[str, str]] = {}
-    for row in rows:
+    for number, row in enumerate(rows, 1):
         client = row.get("client")
-        if client is None or None in row or None in row.values() or client in found:
-            what = "names nobody in a column `client`" if client is None else f"names {client!r} twice or is not whole"
-            raise ConfigError(f"a line of {str(path)!r} {what}; it must have one line for each client")
+        if client is None:
+            raise ConfigError(f"the payees in {str(path)!r} must have a column `client` and a line for each client")
+        if client in found or None in row or None in row.values():
+            what = "are two lines" if client in found else "are too few or too many cells"
+            raise ConfigError(f"for {client!r} there {what} in {str(path)!r} (payee {number})")
         found[client] = row
     return found
 
@@ -153,7 +157,9 @@ def _columns(payees: Payees | None) -> list[str]:
 def _require_payees(batch: Batch, payees: Payees) -> None:
     missing = [client for client, _, _ in batch.payments if client not in payees]
     if missing:
-        raise LedgerError(f"the payees' file has no line for {missing[0]!r}, who is to be paid; no batch was made")
+        raise LedgerError(
+            f"the payees' file has no line for {', '.join(map(repr, missing))}; nothing was printed or made"
+        )
 
 
 def _events(connection: sa.Connection, books: Books) -> Sequence[Any]:

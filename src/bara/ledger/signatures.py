@@ -8,6 +8,7 @@ from bara.errors import ConfigError, LedgerError, MissingExtraError
 from bara.ledger._events import canonical
 from bara.ledger.books import Books
 from bara.ledger.statements import Period, own_statement
+from bara.records import show_money
 
 try:
     from cryptography.exceptions import InvalidSignature
@@ -21,8 +22,15 @@ def public_key(books: Books) -> str:
     return _signer(books).public_key().public_bytes_raw().hex()
 
 
-def client_receipt(books: Books, client: str, period: Period | None = None) -> dict[str, Any]:
-    """One client's own statement, the ledger's head, and a signature over both. Amounts are micro-units."""
+def client_receipt(books: Books, client: str, period: Period | None = None, page: str | None = None) -> dict[str, Any]:
+    """One client's own statement, the ledger's head, and a signature over both. Amounts are micro-units.
+
+    Args:
+        books: Whose.
+        client: Which.
+        period: The days that it is of; None for the whole run.
+        page: The digest of the page that shows it; None where it is shown on none.
+    """
     with books.store.read():
         (total, own), head = own_statement(books, client, period), books.receipt()
     rounds = [
@@ -31,6 +39,7 @@ def client_receipt(books: Books, client: str, period: Period | None = None) -> d
     words = {**asdict(head), "client": client, "paid": total.paid, "rounds": rounds}
     words |= {"currency": books.purse.currency} if books.purse.currency else {}
     words |= {name: day for name, day in vars(period or Period()).items() if day}
+    words |= {"page": page} if page else {}
     signature = _signer(books).sign(canonical(words).encode()).hex()
     return {**words, "public_key": public_key(books), "signature": signature}
 
@@ -53,9 +62,8 @@ def check_client_receipt(receipt: dict[str, Any], key: str, paid: int | None = N
     if words["paid"] != sum(line["paid"] or 0 for line in words["rounds"]):
         raise LedgerError("the receipt's rounds do not add up to what it says was paid")
     if paid is not None and words["paid"] != paid:
-        raise LedgerError(
-            f"the receipt says that {words['paid']} micro-units were paid, but the client's record says {paid}"
-        )
+        said, own = (show_money(amount, words.get("currency")) for amount in (words["paid"], paid))
+        raise LedgerError(f"the receipt says that {said} was paid, but the client's record says {own}")
 
 
 def _signer(books: Books) -> Ed25519PrivateKey:

@@ -195,7 +195,9 @@ class Period:
             try:
                 date.fromisoformat(day)
             except ValueError:
-                raise LedgerError(f"{day!r} is no day; write it like 2026-01-31") from None
+                raise LedgerError(f"--since and --until must be days like 2026-01-31, got {day!r}") from None
+        if self.first and self.last and self.first > self.last:
+            raise LedgerError(f"--since {self.first} must not be after --until {self.last}")
 
     def holds(self, at: str | None) -> bool:
         """Whether that moment, in UTC, is in it; what is not settled is in none that has an end or a beginning."""

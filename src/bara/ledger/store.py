@@ -122,11 +122,19 @@ class Store:
         return "server {}, database {}, at {}:{}".format(*found)
 
     def _check_file(self) -> None:
-        """Refuse to commit to a file that is not there any more: what it says would be lost, and paid again."""
-        if self._file is not None and _file_number(self.place) != self._file:
+        """Refuse a file that is gone, or has two names and so two logs: what it says would be paid again."""
+        if self._file is None:
+            return
+        *file, names = _file_number(self.place, "dev", "ino", "nlink") or [0]
+        if file != self._file:
             raise LedgerError(
                 f"the ledger {self.place} was removed or replaced while it was in use; nothing of this step is stored: "
                 "restore it, then resume"
+            )
+        if names > 1:
+            raise LedgerError(
+                f"the ledger {self.place} has another name, too (a hard link), and each name would have a log of its "
+                "own; nothing of this step is stored: remove one of the names"
             )
 
     @cached_property

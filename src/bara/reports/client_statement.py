@@ -1,22 +1,26 @@
 """One client's account as a page to print: self-contained, signed, and checked with `bara receipt` like the JSON."""
 
+import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
 from bara.errors import ConfigError
-from bara.ledger.statements import ClientTotal, Line
+from bara.ledger.statements import ClientTotal, Line, Period
 from bara.records import show_money
 from bara.reports.html import page, table
 from bara.text import spelled
+
+Sign = Callable[..., dict[str, Any]]
+"""Makes a signed receipt, given the digest of the page that shows it."""
 
 _SIGNED = re.compile(r'<script type="application/json" id="receipt">(.*?)</script>', re.DOTALL)
 
 
 def client_statement(
-    run: str, total: ClientTotal, own: Sequence[Line], currency: str | None, receipt: dict[str, Any] | None
+    run: str, total: ClientTotal, own: Sequence[Line], currency: str | None, period: Period | None, sign: Sign | None
 ) -> str:
     """The page.
 
@@ -25,7 +29,8 @@ def client_statement(
         total: What the client was promised and paid.
         own: Round by round.
         currency: What amounts are in.
-        receipt: The same, signed; None where there is no key to sign with.
+        period: The days that were asked for; None for the whole run.
+        sign: Makes the same a signed receipt, with this page's digest; None where there is no key to sign with.
     """
     days = sorted(line.at[:10] for line in own if line.at)
     rows = [
@@ -38,19 +43,27 @@ def client_statement(
         )
         for line in own
     ]
+    asked = period or Period()
     facts = {
+        "period": f"{asked.first or 'the beginning'} to {asked.last or 'now'}",
         "paid": show_money(total.paid, currency),
         "rounds": f"{total.won - total.void} delivered, {total.void} void",
         "settled": f"{days[0]} to {days[-1]}" if days else "nothing yet",
     }
     shown = "".join(f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>" for name, value in facts.items())
     body = f'<div class="facts">{shown}</div>' + table(("round", "settled", "promised", "paid", "why not"), rows)
-    return page(f"Statement for {spelled(total.client)}, run {spelled(run)}", body + _signature(receipt))
+    title = f"Statement for {spelled(total.client)}, run {spelled(run)}"
+    signature = "<p>Not signed: no key was at hand.</p>"
+    if sign is not None:
+        signature = _signature(sign(page=_digest(page(title, body))))
+    return page(title, body + signature)
 
 
-def _signature(receipt: dict[str, Any] | None) -> str:
-    if receipt is None:
-        return "<p>Not signed: this ledger has no key.</p>"
+def _digest(unsigned: str) -> str:
+    return hashlib.sha256(unsigned.strip().encode()).hexdigest()
+
+
+def _signature(receipt: dict[str, Any]) -> str:
     data = json.dumps(receipt).replace("<", "\\u003c")
     return (
         "<h2>Signature</h2><p>Check it with the public key that the operator published: <code>bara receipt THIS-FILE "
@@ -69,4 +82,15 @@ def read_receipt(text: str) -> dict[str, Any]:
         raise ConfigError(f"it is not a receipt: {error}") from None
     if not isinstance(receipt, dict):
         raise ConfigError("a receipt must be a JSON object")
+    if found and not _is_shown(receipt, text):
+        raise ConfigError("the page was changed after it was signed")
     return receipt
+
+
+def _is_shown(receipt: dict[str, Any], text: str) -> bool:
+    """Whether the page shows what was signed, and nothing else: its signature covers the rest of it."""
+    try:
+        unsigned = text.replace("\r\n", "\n").replace(_signature(receipt), "", 1)
+    except (AttributeError, KeyError):
+        return False
+    return _digest(unsigned) == receipt.get("page")

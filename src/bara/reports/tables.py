@@ -64,15 +64,16 @@ def _totals(account: Statement) -> Text:
 
 
 def batches_table(made: Sequence[Batch], due: Batch | None, currency: str | None, address: str) -> RenderableType:
-    """The batches that were made, and what is in none yet."""
+    """The batches that were made, if any, and what is in none yet."""
     table = _table("batch", "made", "rounds", "clients", "amount")
     for one in made:
         amount = show_money(one.total, currency)
         table.add_row(str(one.number), one.at[:19], f"{one.first} to {one.last}", str(len(one.payments)), amount)
-    if due is None:
-        return Group(table, Text("nothing is due: every payment is in a batch"))
-    words = f"{show_money(due.total, currency)} to {counted(len(due.payments), 'client')} is due, in no batch yet"
-    return Group(table, Text(f"{words}; make one with: bara ledger {spelled(address)} payouts --new"))
+    words = "nothing is due: every payment is in a batch"
+    if due is not None:
+        words = f"{show_money(due.total, currency)} to {counted(len(due.payments), 'client')} is due, in no batch yet"
+        words += f"; make one with: bara ledger {spelled(address)} payouts --new"
+    return Group(*([table] if made else []), Text(words))
 
 
 def _standing(account: Statement) -> str:
