@@ -1,7 +1,7 @@
 """The addresses: pages, their twins in JSON, tables in CSV, and the news."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, final
 from urllib.parse import quote
@@ -35,7 +35,6 @@ LONGEST = 30.0
 """Seconds that a run's page waits for its database."""
 
 T = TypeVar("T")
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 @final
@@ -53,7 +52,7 @@ class Pages:
             Route("/", self.home),
             Route("/index.json", self.index),
             Route("/compare.json", self.compare),
-            Route("/compare", _page("compare.html")),
+            Route("/compare", self.compare_page),
             Route("/runs/{name:path}/events", self.events),
             Route("/runs/{name:path}/{table}.csv", self.table),
             Route("/runs/{name:path}/rounds/{number:int}.json", self.round),
@@ -78,6 +77,10 @@ class Pages:
         names = list(dict.fromkeys(request.query_params.getlist("run")))[:COMPARED]
         views = [await self._view(name) for name in names]
         return _json(await run_in_threadpool(compare_json, views))
+
+    async def compare_page(self, _request: Request) -> Response:
+        """The page of several runs."""
+        return _file("compare.html")
 
     async def run(self, request: Request) -> Response:
         """One run."""
@@ -161,13 +164,6 @@ def _number(text: str) -> int:
         return max(min(int(text), 2**31 - 1), -1)
     except ValueError:
         raise HTTPException(400, "Expected the number of a round.") from None
-
-
-def _page(name: str) -> Handler:
-    async def page(_request: Request) -> Response:
-        return _file(name)
-
-    return page
 
 
 def _file(name: str) -> Response:

@@ -105,10 +105,8 @@ def explain_round(
         what_if: Work out what other asks would have brought, which takes a menu for each.
     """
     details = round_details(books, number)
-    if details is None:
-        raise LedgerError(f"round {number} of run {books.name!r} was not promised; nothing is known of it")
     awarded = next((one for one, _ in books.promises(number, number) if one is not None), None)
-    if awarded is None:
+    if details is None or awarded is None:
         raise LedgerError(f"round {number} of run {books.name!r} was not promised; nothing is known of it")
     case = _Case(books, details, awarded, client, most=MOST if what_if else 0)
     if case.seen:

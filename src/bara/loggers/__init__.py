@@ -7,7 +7,7 @@ which money moves, goes on.
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self, final, runtime_checkable
+from typing import Any, Protocol, final, runtime_checkable
 
 from bara.errors import BaraError, ConfigError
 from bara.plugins import Registry, explain
@@ -66,10 +66,6 @@ class Loggers(contextlib.AbstractContextManager["Loggers"]):
             for spec, logger in list(self._loggers.items()):
                 with self._reported(spec):
                     logger.log(step)
-
-    def __enter__(self) -> Self:
-        """Nothing to do: they are open."""
-        return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         """Close them; the run has finished unless something stopped it."""

@@ -27,15 +27,20 @@ from bara.records.bids import checked_column
 _ERROR = 4 * np.finfo(np.float64).eps  # relative; two rounded operations err by less than half of this
 
 
-def reserve_price(reserve: float | str | None) -> int | None:
-    """An option's reserve price in micro-units; None for none."""
+def price_of(value: float | str, what: str) -> int:
+    """An option's price in micro-units."""
     try:
-        price = None if reserve is None else money(reserve, what="the reserve price")
+        price = money(value, what=what)
     except InvalidMoneyError as error:
         raise ConfigError(str(error)) from None
-    if price is not None and price <= 0:
-        raise ConfigError(f"the reserve price must be positive, got {reserve}")
+    if price <= 0:
+        raise ConfigError(f"{what} must be positive, got {value}")
     return price
+
+
+def reserve_price(reserve: float | str | None) -> int | None:
+    """An option's reserve price in micro-units; None for none."""
+    return None if reserve is None else price_of(reserve, "the reserve price")
 
 
 def critical_menu(

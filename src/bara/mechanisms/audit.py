@@ -36,7 +36,7 @@ def audit(
     mechanism: Mechanism, trials: int = 1000, seed: int = 0, names: Collection[str] = EVERY_PROPERTY, unit: int = 1
 ) -> Iterator[Finding]:
     """Try these properties on random rounds, with prices of so many micro-units; stop at a first counter-example."""
-    columns = tuple({"samples": 0, **dict.fromkeys(requirements_of(mechanism).columns)})
+    columns = columns_of(mechanism)
     for index, (name, check) in enumerate(PROPERTIES.items()):
         if name not in names:
             continue
@@ -47,6 +47,11 @@ def audit(
             found = check(mechanism, random_case(rng, columns, unit))
             counter_example = found.text if found else None
         yield Finding(name, name in mechanism.claims, tried, counter_example)
+
+
+def columns_of(mechanism: Mechanism) -> tuple[str, ...]:
+    """What bids carry in the rounds that a mechanism is tried on."""
+    return tuple({"samples": 0, **dict.fromkeys(requirements_of(mechanism).columns)})
 
 
 _LIES = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0])

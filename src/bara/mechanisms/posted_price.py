@@ -12,10 +12,11 @@ from typing import final
 
 import numpy as np
 
-from bara.errors import ConfigError, InvalidBidError, InvalidMoneyError
+from bara.errors import ConfigError, InvalidBidError
+from bara.mechanisms._critical import price_of
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import Requirements
-from bara.records import MAX_MONEY, MICRO, Bids, IntArray, Menu, RoundRecord, money
+from bara.records import MAX_MONEY, MICRO, Bids, IntArray, Menu, RoundRecord
 
 
 @final
@@ -52,9 +53,7 @@ class PostedPrice:
     claims = CRITICAL_PAYMENTS
 
     def __init__(self, price: float | str = 1.0) -> None:
-        self._price = _amount("price", price)
-        if self._price <= 0:
-            raise ConfigError(f"price is {price}; it must be more than zero")
+        self._price = price_of(price, "price")
         self._turns = Turns()
 
     def menu(self, bids: Bids) -> Menu:
@@ -119,13 +118,6 @@ def _menu(bids: Bids, fees: IntArray, turns: Turns) -> Menu:
     order = turns.order(bids, np.flatnonzero((bids.prices <= fees) & (fees > 0)))
     paid = fees[order]
     return Menu(bids, order, np.cumsum(paid), pay=lambda n, _cap: paid[:n])
-
-
-def _amount(name: str, value: float | str) -> int:
-    try:
-        return money(value, what=name)
-    except InvalidMoneyError as error:
-        raise ConfigError(str(error)) from None
 
 
 def _exact(name: str, value: float | str) -> Fraction:

@@ -4,15 +4,18 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
+from bara.allocators import Fixed
 from bara.mechanisms import bid_price_first
-from bara.protocols import Allocator, Federation, capabilities_of
-from bara.records import Award, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord
+from bara.protocols import Federation, capabilities_of
+from bara.records import Award, Bids, Delivery, Evaluation, Offer, Purse
 from bara.testing._allocators import play
 from bara.testing._mechanisms import rich
 from bara.testing._selection import ContractHint, needs
 
 MakeFederation = Callable[[int], Federation]
 """seed -> a fresh federation."""
+
+_THREE_AT_A_TIME = Fixed(n=3, shortfall="shrink")
 
 
 def check_bids_are_repeatable(make: MakeFederation) -> None:
@@ -46,7 +49,7 @@ def check_same_seed_same_history(make: MakeFederation) -> None:
 @_REPEATABLE
 def check_training_again_comes_to_the_same(make: MakeFederation) -> None:
     """A fresh federation, trained with stored awards, delivers what is stored: a run without checkpoints resumes."""
-    trained = [record for record in play(_three_at_a_time(), make(4), Purse.of(60, 6)) if record.awarded.award.n]
+    trained = [record for record in play(_THREE_AT_A_TIME, make(4), Purse.of(60, 6)) if record.awarded.award.n]
     assert trained, "nobody was recruited"
     again = make(4)
     for record in trained:
@@ -100,19 +103,8 @@ def _three_winners(bids: Bids) -> Award:
     return menu.award(Offer.recruit(3), rich(menu.cost(3)))
 
 
-def _three_at_a_time() -> Allocator:
-    class ThreeAtATime:
-        def ask(self, purse: Purse) -> Offer:  # noqa: ARG002 - the protocol's signature
-            return Offer.recruit(3)
-
-        def tell(self, record: RoundRecord) -> None:
-            pass
-
-    return ThreeAtATime()
-
-
 def _evaluations(federation: Federation) -> list[Evaluation]:
-    return [record.evaluation for record in play(_three_at_a_time(), federation, Purse.of(60, 6))]
+    return [record.evaluation for record in play(_THREE_AT_A_TIME, federation, Purse.of(60, 6))]
 
 
 FEDERATION_CHECKS: tuple[Callable[[MakeFederation], None], ...] = (

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bara.mechanisms.audit import audit
+from bara.mechanisms.audit import audit, columns_of
 from bara.mechanisms.properties import EVERY_PROPERTY, random_case
-from bara.protocols import Mechanism, requirements_of
+from bara.protocols import Mechanism
 from bara.records import AwardedRound, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord
 from bara.testing._selection import ContractHint
 
@@ -43,7 +43,7 @@ def check_menu_is_pure(make: MakeMechanism) -> None:
     mechanism = make()
     rng = np.random.default_rng(0)
     for _ in range(50):
-        bids = random_case(rng, _columns(mechanism)).bids
+        bids = random_case(rng, columns_of(mechanism)).bids
         shuffled = rng.permutation(len(bids))
         columns = {name: values[shuffled] for name, values in bids.columns.items()}
         again = Bids(tuple(bids.clients[i] for i in shuffled), bids.prices[shuffled], columns)
@@ -58,7 +58,7 @@ def check_small_rounds_are_served(make: MakeMechanism) -> None:
     """Nobody, one, two and all-equal bidders give a menu, though it may be empty."""
     mechanism = make()
     for prices in ({}, {"a": 1}, {"a": 1, "b": 2}, dict.fromkeys("abcde", 1)):
-        columns = {name: dict.fromkeys(prices, 10.0) for name in _columns(mechanism)}
+        columns = {name: dict.fromkeys(prices, 10.0) for name in columns_of(mechanism)}
         menu = mechanism.menu(Bids.of(prices, **columns))
         assert 0 <= len(menu) <= len(prices), "a menu longer than there are clients"
         assert menu.award(Offer.spend(10**9), rich(10**9)).n <= len(prices), "more winners than clients"
@@ -68,14 +68,10 @@ def check_tell_takes_any_round(make: MakeMechanism) -> None:
     """It can be told of the initial evaluation, an empty round and a round of voids."""
     mechanism = make()
     mechanism.tell(RoundRecord.initial(_PURSE, Evaluation(0.1)))
-    bids = Bids.of({"a": 1, "b": 2, "c": 3}, **{name: dict.fromkeys("abc", 10.0) for name in _columns(mechanism)})
+    bids = Bids.of({"a": 1, "b": 2, "c": 3}, **{name: dict.fromkeys("abc", 10.0) for name in columns_of(mechanism)})
     for offer in (Offer.skip(), Offer.recruit(2)):
         awarded = AwardedRound.of(_PURSE, offer, mechanism.menu(bids))
         mechanism.tell(awarded.settle(Delivery(Evaluation(0.2), void=dict.fromkeys(awarded.award.clients, "gone"))))
-
-
-def _columns(mechanism: Mechanism) -> tuple[str, ...]:
-    return tuple({"samples": 0, **dict.fromkeys(requirements_of(mechanism).columns)})
 
 
 def rich(at_least: int) -> Purse:

@@ -7,8 +7,9 @@ in stretches of a fixed size, and every sum is taken in the clients' or stretche
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +109,7 @@ class Updates:
 
 
 @final
-class Engine:
+class Engine(AbstractContextManager["Engine"]):
     """Trains clients and evaluates states; a context manager, because it holds processes."""
 
     def __init__(
@@ -137,10 +138,6 @@ class Engine:
         setup = Setup(model, data.shape, data.outputs, data.task, training, seed, memory)
         self._arrays, self._pool = _start_pool(setup, content, workers)
 
-    def __enter__(self) -> Self:
-        """The engine itself."""
-        return self
-
     def __exit__(self, *_: object) -> None:
         """Close it."""
         self.close()
@@ -154,11 +151,7 @@ class Engine:
         return self._start.copy()
 
     def train(self, state: State, round: int, clients: Sequence[int], *, evidence: bool = False) -> Updates:  # noqa: A002
-        """Train these clients from this state, each on its own samples.
-
-        Raises:
-            TrainingError: when the state is not finite, a worker dies, or a module raises.
-        """
+        """Train these clients from this state, each on its own samples."""
         self._check_clients(clients)
         self._share(state, f"before round {round}")
         tasks = [Train(round, client, row, evidence) for row, client in enumerate(clients)]
@@ -167,11 +160,7 @@ class Engine:
         return self._updates(round, tuple(clients), sorted(told, key=lambda one: one.row))
 
     def evaluate(self, state: State, part: str = "test") -> Score:
-        """The metric and the mean loss on a held-out part.
-
-        Raises:
-            TrainingError: when the state or the loss is not finite.
-        """
+        """The metric and the mean loss on a held-out part."""
         if part not in self._held:
             raise ConfigError(f"there is no held-out part {part!r}; there are {', '.join(self._held)}")
         self._share(state, f"before evaluation on {part!r}")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Self, final
+from typing import final
 
 import numpy as np
 
@@ -66,10 +66,6 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         self._state = engine.start()
         self._kept = ServerState(options.keeping, durable=False)
         self._index = {client: i for i, client in enumerate(bidders.clients)}
-
-    def __enter__(self) -> Self:
-        """The federation itself."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """End the worker processes."""
