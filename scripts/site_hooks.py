@@ -43,7 +43,18 @@ def on_page_content(html, **_):
 def command_line():
     """The help of every verb."""
     program = typer.main.get_command(app)
-    return "\n".join(["# Command line", "", *_verb("bara", program, typer.Context(program, info_name="bara"))])
+    verbs = _verb("bara", program, typer.Context(program, info_name="bara"))
+    return "\n".join(["# Command line", "", *verbs, "## Exit codes", "", *_codes()])
+
+
+def _codes():
+    yield from ("| code | meaning |", "|---|---|", "| 0 | done |")
+    yield (
+        "| 1 | the work failed; a check found something (`audit`, `verify`); a run of a comparison failed; "
+        "a run was paused, or waits for approval |"
+    )
+    yield "| 2 | wrong usage or configuration (`ConfigError`), an unknown name, more of a dataset than there is |"
+    yield "| 130 | Ctrl-C |"
 
 
 def _verb(name, command, context):

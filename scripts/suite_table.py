@@ -63,25 +63,21 @@ def report():
 
 def unlimited():
     """The planner beside everybody in every round, whatever that costs."""
-    played = [run for run in runs() if run.allocator in {"even", "finale", "planner"}]
+    played = [run for run in runs() if run.allocator in {"even", "planner"}]
     everybody = list(runs("unlimited"))
     for run in everybody:
         run.allocator = run.name = EVERYBODY
     standings = Standings(settings("report"), played + everybody, "accuracy_final")
-    names = ("even", "finale", "planner", EVERYBODY)
-    yield head(
-        "final accuracy, %", *(f"`{name}`" for name in names[:3]), EVERYBODY, "times the money", "less `planner`"
-    )
+    yield head("final accuracy, %", EVERYBODY, "times the money", "less `planner`")
     for setting in standings.settings:
-        finals = {name: standings.final(setting.name, name) for name in names}
-        more = [finals[EVERYBODY][seed] - finals["planner"][seed] for seed in finals["planner"]]
+        final, planner = (standings.final(setting.name, name) for name in (EVERYBODY, "planner"))
         times = _spent(everybody, setting.name, EVERYBODY) / _spent(played, setting.name, "planner")
-        means = (f"{100 * fmean(finals[name].values()):.1f}" for name in names)
-        yield row(setting.name, *means, f"{times:.1f}", shown(estimate(more), signed=True))
-    every = [standings.of(name) for name in names]
-    less = every[-1].final - every[-2].final
-    yield row("*mean*", *(f"{100 * one.final:.1f}" for one in every), "", f"{100 * less:+.1f}")
-    yield row("*of `even`'s error removed, not IID, %*", *(f"{100 * one.error_removed:+.1f}" for one in every), "", "")
+        less = shown(estimate([final[seed] - planner[seed] for seed in planner]), signed=True)
+        yield row(setting.name, f"{100 * fmean(final.values()):.1f}", f"{times:.1f}", less)
+    every = standings.of(EVERYBODY)
+    less = every.final - standings.of("planner").final
+    yield row("*mean*", f"{100 * every.final:.1f}", "", f"{100 * less:+.1f}")
+    yield row("*of `even`'s error removed, not IID, %*", f"{100 * every.error_removed:+.1f}", "", "")
 
 
 def _spent(played, setting, allocator):

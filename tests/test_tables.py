@@ -27,6 +27,12 @@ def test_the_figures_on_the_page_of_results_are_drawn_from_the_data_beside_them(
     assert drawn == {name: made["digest"](name) for name in drawn}, "run python scripts/paper_page.py --figures"
 
 
+def test_the_diagrams_are_drawn_by_their_script():
+    made = runpy.run_path(str(ROOT / "scripts" / "diagrams.py"))
+    for name, picture in made["pictures"]().items():
+        assert (made["ASSETS"] / f"{name}.svg").read_text() == picture, "run python scripts/diagrams.py"
+
+
 def measured():
     """Every difference from EA in the committed data, as prose writes it, and what its interval says."""
     found = {}
@@ -72,7 +78,7 @@ def test_what_is_said_to_be_ahead_behind_or_level_is_so_by_its_interval():
     pages = {
         "docs/results.md": QUESTIONS,
         "docs/why-the-letter-fails.md": "",
-        "docs/core.md": "",
+        "docs/readings.md": "",
         "docs/mechanisms.md": "",
     }
     checked = 0
@@ -93,7 +99,7 @@ def test_in_how_many_regimes_the_intended_reading_is_behind_is_what_the_map_says
         r"BARA \(intended\): ahead of EA in (\d+), behind in (\d+) of 27", (ROOT / "docs" / "results.md").read_text()
     )
     assert found
-    said = re.sub(r"\s+", " ", (ROOT / "docs" / "core.md").read_text())
+    said = re.sub(r"\s+", " ", (ROOT / "docs" / "readings.md").read_text())
     assert found[1] == "1"
     assert f"behind even allocation in {found[2]} of 27 regimes and ahead in one" in said
 

@@ -208,4 +208,11 @@ def _lies(bids: Bids, client: str) -> list[int]:
 def _tell(case: Case) -> str:
     asks = ", ".join(f"{c} {show_money(int(p))}" for c, p in zip(case.bids.clients, case.bids.prices, strict=True))
     extra = "".join(f"; {name} {values.tolist()}" for name, values in case.bids.columns.items())
-    return f"costs: {asks}{extra}; offer: {case.offer}; purse: {show_money(case.purse.left)}"
+    return f"costs: {asks}{extra}; offer: {_in_words(case.offer)}; purse: {show_money(case.purse.left)}"
+
+
+def _in_words(offer: Offer) -> str:
+    words = f"{offer.limit} clients" if offer.budget == MAX_MONEY else f"up to {show_money(offer.budget)}"
+    if offer.table is not None:
+        words = "caps " + ", ".join(map(show_money, offer.table))
+    return words + (", or stop" if offer.shortfall == "stop" else "")
