@@ -7,7 +7,7 @@ MINUTES ?= 30
 VERSIONS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-.PHONY: run test test-all test-flower-versions docs kills kills-postgres kills-own-loop power-cuts thorough lint bench format lock audit clean help
+.PHONY: run test test-all test-flower-versions docs kills kills-postgres kills-own-loop power-cuts thorough lint bench format lock audit release clean help
 
 run: $(READY)  ## one federated training on embedded data; leaves a report to open
 	@$(BIN)/bara run
@@ -67,8 +67,13 @@ audit:  ## known holes in what is pinned; asks pip-audit's service, and says so 
 		.audit-venv/bin/python -m pip --disable-pip-version-check -qq install pip-audit)
 	@$(PYTHON) scripts/audit.py .audit-venv/bin/pip-audit
 
+release: $(READY)  ## sdist and wheel in dist/: metadata checked, the wheel tried with each light extra in a clean environment
+	@test -x .release-venv/bin/twine || ($(PYTHON) -m venv .release-venv && \
+		.release-venv/bin/python -m pip --disable-pip-version-check -qq install twine)
+	@$(BIN)/python scripts/release.py .release-venv/bin/twine
+
 clean:  ## remove what set-up made
-	rm -rf $(VENV) .bench-venv .audit-venv site
+	rm -rf $(VENV) .bench-venv .audit-venv .release-venv dist site
 
 help:
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16

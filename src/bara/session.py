@@ -217,7 +217,7 @@ class Session:
             raise InvalidRecordError("no round is promised; ask and award come before settle")
         award = self.promised.award
         if delivery is None and award.n:
-            raise InvalidRecordError(f"{award.n} clients were recruited; say how good the model is now")
+            raise InvalidRecordError(f"round {self.round} has winners ({award.n}); say how good the model is now")
         if delivery is None:
             delivery = self._started.unchanged()
         elif not isinstance(delivery, Delivery):

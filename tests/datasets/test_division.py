@@ -60,7 +60,7 @@ def test_other_schemes_still_deal_out_what_silos_own(data):
 
 def test_a_dataset_without_silos_has_no_natural_partition():
     x, y = np.zeros((4, 2)), np.arange(4) % 2
-    with pytest.raises(UnfitDatasetError, match=r"nobody is known to own plain; name the column .*data\.client"):
+    with pytest.raises(UnfitDatasetError, match=r"plain does not say who owns a row; set data\.client"):
         divide(Dataset("plain", x, y, x, y, 2), "natural", 2)
 
 

@@ -181,7 +181,7 @@ def test_one_label_in_a_silo_is_allowed_and_a_client_without_training_rows_is_no
 
 
 def test_columns_of_a_dataset_that_is_no_table_are_refused():
-    with pytest.raises(UnfitDatasetError, match="'digits' is no table"):
+    with pytest.raises(UnfitDatasetError, match="'digits' is not a table"):
         load("digits", columns=Columns("y"))
 
 

@@ -2,8 +2,8 @@
 
 import json
 import os
+import runpy
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from bara.experiments.config import shipped
 
 ROOT = Path(__file__).parent.parent.parent
+RELEASE = runpy.run_path(str(ROOT / "scripts" / "release.py"))
 pytestmark = pytest.mark.xdist_group("plain install")  # one environment for all of them
 HEAVY = {"torch", "flwr", "ray", "matplotlib", "starlette", "fastapi", "scikit-learn", "cryptography", "psycopg"}
 
@@ -19,21 +20,7 @@ HEAVY = {"torch", "flwr", "ray", "matplotlib", "starlette", "fastapi", "scikit-l
 def plain(tmp_path_factory):
     """An environment with nothing but the wheel and what it requires."""
     home = tmp_path_factory.mktemp("plain")
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--outdir", home / "dist", ROOT],
-        check=True,
-        capture_output=True,
-        timeout=900,
-    )
-    subprocess.run([sys.executable, "-m", "venv", home / "venv"], check=True)
-    (wheel,) = (home / "dist").glob("*.whl")
-    pip = [home / "venv/bin/python", "-m", "pip", "--disable-pip-version-check", "-q"]
-    subprocess.run(
-        [*pip, "install", "-c", ROOT / "constraints.txt", wheel],
-        check=True,
-        capture_output=True,
-        timeout=900,
-    )
+    RELEASE["install"](home / "venv", RELEASE["build"](home / "dist"))
     return home
 
 

@@ -12,15 +12,13 @@ def audit_command(
     mechanism: Annotated[
         str, typer.Argument(help="A mechanism's name or import path, with options: quality:quality=samples")
     ],
-    trials: Annotated[int, typer.Option(min=1, help="Random rounds a property is tried on.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Where the rounds come from.")] = 0,
-    currency: Annotated[
-        str | None, typer.Option(help="Prices and payments in its smallest unit: EUR for cents.")
-    ] = None,
+    trials: Annotated[int, typer.Option(min=1, help="How many random rounds to try each property on.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the random rounds.")] = 0,
+    currency: Annotated[str | None, typer.Option(help="Use whole units of this currency: EUR for cents.")] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Check what a mechanism claims: rationality, budget, truthfulness; print counter-examples."""
+    """Test what a mechanism claims on random rounds, and print counter-examples."""
     with errors(debug):
         from bara.mechanisms import MECHANISMS
         from bara.mechanisms.audit import audit, regret

@@ -14,33 +14,35 @@ def compare_command(
     allocators: Annotated[
         str | None,
         typer.Option(
-            help="Which, by comma; options as in even:carry_over=true. Unless given, the one that CONFIG or --set "
-            "names, if any, and then even,even:carry_over=true,increasing,finale,bara,planner."
+            help="Allocators, separated by commas, with options as in even:carry_over=true. Default: the one "
+            "that CONFIG or --set names, if any, and then even,even:carry_over=true,increasing,finale,bara,planner."
         ),
     ] = None,
     mechanisms: Annotated[
-        str | None, typer.Option(help="Which, by comma; the one that CONFIG or --set names unless given.")
+        str | None, typer.Option(help="Mechanisms, separated by commas. Default: the one that CONFIG or --set names.")
     ] = None,
-    seeds: Annotated[int, typer.Option(help="How many seeds, from the configuration's own upwards.")] = 5,
+    seeds: Annotated[int, typer.Option(help="How many seeds, counting up from the configuration's.")] = 5,
     suite: Annotated[
-        str | None, typer.Option(help="Instead of CONFIG, every setting of a suite: development, report, silos.")
+        str | None, typer.Option(help="Run every setting of a suite instead of CONFIG: development, report, silos.")
     ] = None,
     budgets: Annotated[
         str,
         typer.Option(
-            help="Each allocator at several budgets, by comma: parts of the configured one (0.25,0.5,1), or, where one "
+            help="Compare several budgets, separated by commas: shares of the configured one (0.25,0.5,1) or, if any "
             "is above 10, amounts."
         ),
     ] = "",
-    only: Annotated[str, typer.Option(help="With --suite: these of its settings, by comma.")] = "",
-    full: Annotated[bool, typer.Option("--full", help="With --suite: all samples, for larger machines.")] = False,
+    only: Annotated[str, typer.Option(help="With --suite: only these settings, separated by commas.")] = "",
+    full: Annotated[
+        bool, typer.Option("--full", help="With --suite: use all samples; needs a larger machine.")
+    ] = False,
     changes: Annotated[
         list[str],
         typer.Option(
             "--set",
             "--vary",
             metavar="KEY=VALUE[,VALUE]",
-            help="Change one key; with several values, vary it. May be repeated.",
+            help="Set one key; several values are compared. May be repeated.",
         ),
     ] = [],
     out: Annotated[
@@ -54,13 +56,13 @@ def compare_command(
     cluster: Annotated[
         str | None, typer.Option(help="Run on a cluster: dask:tcp://HOST:8786 or ray:HOST:6379.")
     ] = None,
-    history: Annotated[bool, typer.Option("--history", help="With --json: every round, too.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="With --json: include every round.")] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print the table as LaTeX.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Run the same federation, or a suite of them, under several allocators and seeds, side by side."""
+    """Compare allocators on the same federation, or on a suite of them, seed by seed."""
     with errors(debug):
         from bara.reports.terminal import table_of
         from bara.verbs import compare

@@ -17,17 +17,17 @@ def dashboard_command(
     place: Annotated[
         str, typer.Argument(metavar="DIR|URL", help="A run's folder, one that holds runs, or a database's URL.")
     ],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = 8765,
-    host: Annotated[str, typer.Option(help="The address; beyond this machine visitors need a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any free one.")] = 8765,
+    host: Annotated[str, typer.Option(help="The address; visitors from other machines need a token.")] = "127.0.0.1",
     token: Annotated[
         str | None, typer.Option(help=f"What visitors must know; ${TOKEN} is not seen by other users.")
     ] = None,
     allow_host: Annotated[
-        list[str], typer.Option(metavar="NAME", help="A further name under which it is reached; may be repeated.")
+        list[str], typer.Option(metavar="NAME", help="Another host name to answer to; may be repeated.")
     ] = [],
     debug: Debug = False,
 ) -> None:
-    """Show runs in the browser: live while they go on, and the same afterwards. Read-only."""
+    """Show runs in the browser, live and afterwards. Read-only."""
     with errors(debug):
         from bara.plugins import import_path
 

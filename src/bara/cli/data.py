@@ -12,17 +12,17 @@ from bara.cli.output import errors, print_json, say, show
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-data_app = typer.Typer(help="Find, download, check and picture datasets.", no_args_is_help=True)
+data_app = typer.Typer(help="Find, download, check and show datasets.", no_args_is_help=True)
 
-DataName = Annotated[str, typer.Argument(metavar="NAME", help="Which dataset.")]
+DataName = Annotated[str, typer.Argument(metavar="NAME", help="The name of a dataset.")]
 DataPath = Annotated[
-    Path | None, typer.Option("--path", help="Look here (and put it here) instead of $BARA_DATA or the cache.")
+    Path | None, typer.Option("--path", help="Read from and write to this folder instead of $BARA_DATA or the cache.")
 ]
 
 
 @data_app.command("list", epilog=examples("bara data list"))
 def data_list(path: DataPath = None, as_json: AsJson = False, debug: Debug = False) -> None:
-    """Show which datasets are here, and the command that gets the others."""
+    """List the datasets that are here, and the commands that fetch the others."""
     with errors(debug):
         from bara import datasets
         from bara.reports.tables import datasets_table
@@ -36,7 +36,7 @@ def data_list(path: DataPath = None, as_json: AsJson = False, debug: Debug = Fal
 
 @data_app.command("fetch", epilog=examples("bara data fetch fashion-mnist", "bara data fetch all"))
 def data_fetch(name: DataName, path: DataPath = None, as_json: AsJson = False, debug: Debug = False) -> None:
-    """Download a dataset from its public source, check it, and keep it; `all` for every one."""
+    """Download a dataset from its public source and check it; `all` for every one."""
     with errors(debug):
         from bara import datasets
         from bara.reports.live import progress_bar
@@ -60,7 +60,7 @@ def _update(progress: "Progress", tasks: "dict[str, TaskID]", file: str, done: i
 
 @data_app.command("verify", epilog=examples("bara data verify cifar10"))
 def data_verify(name: DataName, path: DataPath = None, as_json: AsJson = False, debug: Debug = False) -> None:
-    """Check a dataset's files against what was published."""
+    """Check a dataset's files against their published checksums."""
     with errors(debug):
         from bara import datasets
         from bara.reports.tables import verification
@@ -79,7 +79,7 @@ def data_verify(name: DataName, path: DataPath = None, as_json: AsJson = False, 
 )
 def data_show(
     name: DataName = "digits",
-    clients: Annotated[int, typer.Option(min=1, help="How many clients; of silos, as many as there are.")] = 20,
+    clients: Annotated[int, typer.Option(min=1, help="How many clients; data with owners has one per owner.")] = 20,
     partition: Annotated[
         str | None,
         typer.Option(
@@ -87,14 +87,14 @@ def data_show(
             show_default="natural, where silos are known; else shards(2)",
         ),
     ] = None,
-    client: Annotated[str | None, typer.Option(help="Of a table, the column that says who owns a row.")] = None,
-    target: Annotated[str | None, typer.Option(help="Of a table, the column to learn.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides who gets what.")] = 0,
+    client: Annotated[str | None, typer.Option(help="For a table: the column that says who owns a row.")] = None,
+    target: Annotated[str | None, typer.Option(help="For a table: the column to learn.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed that decides who gets which samples.")] = 0,
     path: DataPath = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Picture who holds what."""
+    """Show which client holds which samples."""
     with errors(debug):
         from bara import datasets
 

@@ -35,7 +35,7 @@ class _RunAnywhere(TyperGroup):
 
 
 ledger_app = typer.Typer(
-    help="What each client was promised and paid; proof that the record is whole.", cls=_RunAnywhere
+    help="Show what each client was promised and paid, verify the record, and operate a run.", cls=_RunAnywhere
 )
 
 Client = Annotated[str | None, typer.Option(help="One client's own account, with nothing of the others' bids.")]
@@ -78,7 +78,9 @@ def statement_command(
     as_html: Annotated[
         bool, typer.Option("--html", help="With --client: a page to print, signed with the key.")
     ] = False,
-    rounds: Annotated[bool, typer.Option("--rounds", help="With --csv: a line a round, not a client.")] = False,
+    rounds: Annotated[
+        bool, typer.Option("--rounds", help="With --csv: one line per round instead of per client.")
+    ] = False,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
     debug: Debug = False,

@@ -10,11 +10,11 @@ from bara.cli.output import errors, say
 
 
 def new_command(
-    template: Annotated[str, typer.Argument(help="What to begin with: allocator, mechanism or flower-app.")],
+    template: Annotated[str, typer.Argument(help="What to make: allocator, mechanism or flower-app.")],
     name: Annotated[str, typer.Argument(help="The new folder's name, in lower case: my-allocator.")],
     debug: Debug = False,
 ) -> None:
-    """Make a folder that works, under your own name: an allocator or a mechanism with its tests, or a Flower app."""
+    """Make a folder to start from: an allocator or a mechanism with its tests, or a Flower app."""
     with errors(debug):
         from bara.templates import create
 

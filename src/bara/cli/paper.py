@@ -17,22 +17,24 @@ def paper_command(
             metavar="[EXHIBIT]...", help="fig1, fig2, fig3, fig4, table1, table2, ablation, regimes, border, or all."
         ),
     ] = ["all"],
-    scale: Annotated[str, typer.Option(help="Times the presets' samples; full: all, and the paper's networks.")] = "1",
-    seeds: Annotated[int, typer.Option(help="Repetitions.")] = 3,
-    searched: Annotated[int, typer.Option(help="How many n the search for the best one tries (fig3).")] = 7,
-    unlimited: Annotated[bool, typer.Option("--unlimited", help="Search n* without the budget (fig3).")] = False,
+    scale: Annotated[
+        str, typer.Option(help="A factor on the presets' samples, or full: all samples and the paper's networks.")
+    ] = "1",
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 3,
+    searched: Annotated[int, typer.Option(help="How many values of n to search for the best (fig3).")] = 7,
+    unlimited: Annotated[bool, typer.Option("--unlimited", help="Search n* without a budget (fig3).")] = False,
     data: Annotated[
-        str, typer.Option(help="Datasets, by comma; digits needs no files.")
+        str, typer.Option(help="Datasets, separated by commas; digits needs no files.")
     ] = "mnist,fashion-mnist,cifar10,cifar100",
     changes: Changes = [],
-    out: Annotated[Path, typer.Option(help="Where figures, tables and runs go; it goes on where it stopped.")] = Path(
-        "paper"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="The folder for figures, tables and runs; a stopped call continues there.")
+    ] = Path("paper"),
     jobs: Jobs = -1,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Make the paper's figures and tables anew, resumably, and say what it claims and what was measured."""
+    """Reproduce the paper's figures and tables, and show what it claims beside what was measured."""
     with errors(debug):
         import bara.reports.figures  # noqa: F401 - what drawing needs is missed now, not after hours
         from bara.experiments.grid import label, unfinished

@@ -12,25 +12,35 @@ from bara.errors import ConfigError
 def plan_command(
     config: ConfigFile = None,
     past: Annotated[
-        list[str], typer.Option(help="Learn from these runs: a run's folder, a folder of runs, a database's URL.")
+        list[str],
+        typer.Option(
+            help="Learn from past runs: a run's folder, a folder of runs or a database's URL; may be repeated."
+        ),
     ] = [],
     allocators: Annotated[
-        str, typer.Option(help="Which, by comma; even, even:carry_over=true and planner, or, with a goal, planner.")
+        str,
+        typer.Option(
+            help="Allocators, separated by commas. Default: even, even:carry_over=true, planner; with a goal, planner."
+        ),
     ] = "",
-    start: Annotated[float | None, typer.Option(help="Without --past: how good the initial model is (0.1).")] = None,
-    goal: Annotated[float | None, typer.Option(help="Without --past: how good it can get at best (0.95).")] = None,
-    budgets: Annotated[str, typer.Option(help="How much money, by comma; half, all and twice the configured.")] = "",
-    reach: Annotated[
-        float | None, typer.Option(help="What budget reaches this accuracy (0.85)? With the first allocator.")
+    start: Annotated[
+        float | None, typer.Option(help="Without --past: the accuracy of the initial model (0.1).")
     ] = None,
-    confidence: Annotated[float, typer.Option(help="With --reach: how sure.")] = 0.9,
-    draws: Annotated[int, typer.Option(help="Learning curves to imagine.")] = 20,
+    goal: Annotated[float | None, typer.Option(help="Without --past: the best accuracy it can reach (0.95).")] = None,
+    budgets: Annotated[
+        str, typer.Option(help="Budgets, separated by commas. Default: half the configured one, all of it, and twice.")
+    ] = "",
+    reach: Annotated[
+        float | None, typer.Option(help="Find the budget with which the first allocator reaches this accuracy (0.85).")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="With --reach: how likely it must be.")] = 0.9,
+    draws: Annotated[int, typer.Option(help="How many learning curves to draw.")] = 20,
     changes: Changes = [],
     jobs: Jobs = -1,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Forecast rounds, cost and accuracy for several allocators and budgets, or the budget that reaches a goal."""
+    """Forecast rounds, cost and accuracy for allocators and budgets, or find the budget that reaches a goal."""
     with errors(debug):
         from bara.reports.money_curves import outlook_line
         from bara.reports.terminal import outlook_table

@@ -16,12 +16,12 @@ def report_command(
     ],
     run: RunName = None,
     out: Annotated[
-        Path | None, typer.Option(help="With a URL: the folder to write to; the run's name below here.")
+        Path | None, typer.Option(help="With a URL: the folder to write to. Default: a folder with the run's name.")
     ] = None,
-    columns: Annotated[int, typer.Option(min=1, max=2, help="How many columns of a page each figure is wide.")] = 1,
+    columns: Annotated[int, typer.Option(min=1, max=2, help="The width of each figure, in columns of a page.")] = 1,
     debug: Debug = False,
 ) -> None:
-    """Write one self-contained HTML page, each figure on it (PNG, SVG, PDF), the tables and the data behind them."""
+    """Write a self-contained HTML page, its figures (PNG, SVG, PDF), tables and data."""
     with errors(debug):
         from bara.experiments.comparison import Comparison, Kept
         from bara.experiments.database_run import DatabaseRun, find_run

@@ -23,7 +23,7 @@ Logs = Annotated[
 def run_command(
     config: ConfigFile = None,
     changes: Changes = [],
-    out: Annotated[Path | None, typer.Option(help="The run's folder; a new one below runs/ unless given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder. Default: a new one in runs/.")] = None,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print the whole configuration; run nothing.")
     ] = False,
@@ -31,7 +31,7 @@ def run_command(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Train one federation under a budget, and leave a folder with what happened."""
+    """Train one federation under a budget, and write its books, models and report to a folder."""
     with errors(debug):
         from bara.experiments.config import Config
         from bara.verbs import run
@@ -48,7 +48,7 @@ def run_command(
 
 
 def resume_command(folder: Place, logs: Logs = [], as_json: AsJson = False, debug: Debug = False) -> None:
-    """Go on where a run stopped, to the same result as if it had not."""
+    """Continue a stopped run, to the same result as without the stop."""
     with errors(debug):
         from bara.verbs import resume
 

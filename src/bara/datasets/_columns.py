@@ -109,12 +109,14 @@ def silos_of(name: str, table: Any, client: str | None) -> tuple[tuple[str, ...]
         return (), np.empty(0, np.int64)
     found = _column(name, table, client, "data.client")
     if found.null_count:
-        raise DatasetError(f"{name}: row {_first(found.is_null())} has no {client!r} (data.client): whose is it?")
+        raise DatasetError(
+            f"{name}: row {_first(found.is_null())} has no {client!r} (data.client); every row needs an owner"
+        )
     coded = found.cast(arrow().string()).dictionary_encode()
     names = [str(one).strip() for one in coded.dictionary.to_pylist()]
     if "" in names:
         at = np.flatnonzero(coded.indices.to_numpy(zero_copy_only=False) == names.index(""))[0]
-        raise DatasetError(f"{name}: row {at + 1} has no {client!r} (data.client): whose is it?")
+        raise DatasetError(f"{name}: row {at + 1} has no {client!r} (data.client); every row needs an owner")
     silos, numbers = np.unique(names, return_inverse=True)
     return tuple(silos.tolist()), numbers[coded.indices.to_numpy(zero_copy_only=False)]
 

@@ -40,7 +40,7 @@ def divide(dataset: Dataset, scheme: str, clients: int, seed: int = 0) -> Divisi
         return Division(asked.split(_labels(dataset, scheme), clients, seed))
     if not dataset.silos:
         raise UnfitDatasetError(
-            f"partition {scheme!r}: nobody is known to own {dataset.name}; name the column that says who (data.client)"
+            f"partition {scheme!r}: {dataset.name} does not say who owns a row; set data.client to the column that does"
         )
     at_most = None if asked.number is None else int(asked.number)
     groups = _merged(np.bincount(dataset.owners), at_most)
@@ -61,7 +61,7 @@ def _merged(sizes: NDArray[np.int64], at_most: int | None) -> list[list[int]]:
 def _labels(dataset: Dataset, scheme: str) -> Any:
     """What a scheme sorts by; a number to learn is no label."""
     if dataset.task == "regression" and scheme.startswith(("shards", "dirichlet")):
-        raise UnfitDatasetError(f"partition {scheme!r} goes by labels, and {dataset.name} has numbers to learn")
+        raise UnfitDatasetError(f"partition {scheme!r} needs labels, but the target of {dataset.name} is a number")
     return dataset.strata[0] if dataset.task == "regression" else dataset.y_train
 
 

@@ -90,7 +90,7 @@ def verify(name: str, path: str | os.PathLike[str] | None = None) -> Report:
         return _verify_own(name)
     if is_table(name):
         raise UnfitDatasetError(
-            f"{name} is a table of your own: nobody published a checksum; picture it: bara data show"
+            f"{name} is your own table and has no published checksum; look at it with: bara data show"
         )
     if name in CATALOGUE and CATALOGUE[name].table:
         return _verify_table(name, path)

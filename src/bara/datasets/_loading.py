@@ -157,7 +157,7 @@ def load(
         found = None if is_table(name) else locate_table(name, path)
         return load_table(name, path, found, columns or Columns(), verify=verify)
     if columns not in (None, Columns()):
-        raise UnfitDatasetError(f"data.client, target and the like are set, but {name!r} is no table")
+        raise UnfitDatasetError(f"data.client, target and the like are set, but {name!r} is not a table")
     if name not in CATALOGUE and is_own(name):
         return load_own(name)
     source = locate(name, path)

@@ -48,7 +48,7 @@ def table_of(name: str, frame: Any) -> Any:
             return package.Table.from_pandas(frame, preserve_index=False)
         return package.table(frame)
     except (package.ArrowException, TypeError, ValueError) as error:
-        raise DatasetError(f"{name} is no table that Arrow can read: {error}") from error
+        raise DatasetError(f"{name} is not a table that Arrow can read: {error}") from error
 
 
 def dataset_of(name: str, table: Any, columns: Columns) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def dataset_of(name: str, table: Any, columns: Columns) -> dict[str, Any]:
     features = columns.features or [one for one in table.column_names if one not in (asked, columns.client)]
     kinds = {one: feature_of(name, table, one, named=one in columns.categorical) for one in features}
     if unknown := [one for one in columns.categorical if one not in kinds]:
-        raise UnfitDatasetError(f"data.categorical names {unknown[0]!r}, which is no feature; {known(kinds)}")
+        raise UnfitDatasetError(f"data.categorical names {unknown[0]!r}, which is not a feature; {known(kinds)}")
     if asked in kinds or columns.client in kinds or not kinds:
         wrong = "no column" if not kinds else repr(asked if asked in kinds else columns.client)
         raise UnfitDatasetError(f"{name}: data.features has {wrong}; it must have columns to learn from")

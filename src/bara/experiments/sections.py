@@ -135,7 +135,8 @@ class BudgetSection(Section):
     total: float | str = Field(1500.0, description="the whole reward budget, in its own unit")
     max_rounds: int = Field(200, ge=1, description="the deadline: the last round that may be played")
     currency: str | None = Field(
-        None, description="of ISO 4217, like EUR: every amount is a whole number of its cents; else down to a millionth"
+        None,
+        description="an ISO 4217 code, like EUR: amounts are whole cents; without one, they go down to a millionth",
     )
     target: float | None = Field(None, description="the accuracy to reach as cheaply as possible, like 0.85")
     confidence: float = Field(0.9, description="with target: how sure to be that the kept model has reached it")
@@ -157,18 +158,18 @@ class ClientsSection(Section):
     count: int = Field(20, ge=1, le=10_000_000, description="N, how many clients there are")
     bids: str = Field("uniform(0.5, 1.5)", description="where each round's costs come from")
     epsilon: str | None = Field(
-        None, description="each client's privacy budget a round; uniform(0.1, 1) if the mechanism trades privacy"
+        None, description="each client's privacy budget per round; uniform(0.1, 1) if the mechanism trades privacy"
     )
     valuation: str = Field(
         MIXED, description="what privacy costs: mixed, square, root, linear, exponential, or an import path"
     )
     cost_by: Literal["none", "samples", "compute"] = Field(
-        "none", description="scale a client's costs by its data size, or by a speed of its own drawn once"
+        "none", description="scale a client's costs by its data size, or by its own speed, drawn once"
     )
-    drift: float = Field(0.0, gt=-1, description="by what part costs grow each round")
+    drift: float = Field(0.0, gt=-1, description="the share by which costs grow each round")
     strategic: int = Field(0, ge=0, description="how many clients bid strategically instead of their cost")
-    strategy: str = Field("overbid(0.2)", description="what these do: overbid(0.2), learner(0.05) or equilibrium(8)")
-    absence_rate: float = Field(0.0, ge=0, lt=1, description="the part of the time a client is away and does not bid")
+    strategy: str = Field("overbid(0.2)", description="how they bid: overbid(0.2), learner(0.05) or equilibrium(8)")
+    absence_rate: float = Field(0.0, ge=0, lt=1, description="the share of the time a client is away and does not bid")
     failure_rate: float = Field(0.0, ge=0, le=1, description="the probability that a winner does not deliver")
     late_rate: float = Field(0.0, ge=0, le=1, description="the probability that a winner delivers too late")
     partition: str = Field(
@@ -177,9 +178,9 @@ class ClientsSection(Section):
         "default where that is known), or the import path of a function",
     )
     noisy: int = Field(0, ge=0, description="how many clients hold wrong labels")
-    label_noise: float = Field(0.5, ge=0, le=1, description="which part of their labels is wrong")
+    label_noise: float = Field(0.5, ge=0, le=1, description="the share of their labels that is wrong")
     free_riders: int = Field(0, ge=0, description="how many clients deliver without training")
-    free_riding: Literal["unchanged", "random"] = Field("unchanged", description="what these deliver")
+    free_riding: Literal["unchanged", "random"] = Field("unchanged", description="what free riders deliver")
     poisoners: int = Field(0, ge=0, description="how many clients deliver the opposite of what they learned")
 
     def check(self) -> None:
@@ -215,8 +216,10 @@ class DataSection(Section):
         ".parquet), or your own",
     )
     path: str | None = Field(None, description="where the files are; else $BARA_DATA and the user's cache")
-    train_samples: int | None = Field(None, ge=1, description="use so many training samples; all unless set")
-    evaluation_samples: int | None = Field(None, ge=1, description="evaluate on so many a part; all unless set")
+    train_samples: int | None = Field(None, ge=1, description="how many training samples to use; all unless set")
+    evaluation_samples: int | None = Field(
+        None, ge=1, description="how many samples to evaluate on, per part; all unless set"
+    )
     held_out: Literal["halves", "same"] = Field(
         "halves", description="decide on one half of the test set and report the other, or the same for both"
     )
@@ -224,11 +227,11 @@ class DataSection(Section):
     client: str | None = Field(None, description="of a table, the column that says who owns a row")
     target: str | None = Field(None, description="of a table, the column to learn, or a question: visits > 0")
     features: tuple[str, ...] = Field((), description="of a table, the columns to learn from; all others unless set")
-    categorical: tuple[str, ...] = Field((), description="of a table, columns of numbers that are names in truth")
+    categorical: tuple[str, ...] = Field((), description="of a table, columns of numbers that stand for names")
     task: Literal["auto", "classes", "binary", "regression"] = Field(
-        "auto", description="of a table, what is learned; auto tells by the target"
+        "auto", description="of a table, what is learned; auto decides by the target"
     )
-    test_share: float = Field(0.25, gt=0, lt=1, description="of a table, the part of the rows that is held out")
+    test_share: float = Field(0.25, gt=0, lt=1, description="of a table, the share of the rows that is held out")
     sha256: str | None = Field(None, description="of a table, what its file held when the run began; set by bara")
 
     @property
@@ -246,11 +249,11 @@ class TrainingSection(Section):
         description="linear, mlp, cnn, cifar-cnn, cifar-cnn-private, or the import path of a torch module",
     )
     algorithm: Literal["fedsgd", "fedavg"] = Field("fedsgd", description="one full-batch gradient, or local epochs")
-    learning_rate: float = Field(0.1, gt=0, allow_inf_nan=False, description="of every step")
-    local_epochs: int = Field(1, ge=1, description="fedavg's passes over a client's data")
-    batch_size: int = Field(50, ge=1, description="fedavg's")
-    momentum: float = Field(0.0, ge=0, lt=1, description="fedavg's, within a round")
-    weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False, description="fedavg's")
+    learning_rate: float = Field(0.1, gt=0, allow_inf_nan=False, description="the step size of SGD")
+    local_epochs: int = Field(1, ge=1, description="fedavg: passes over a client's data")
+    batch_size: int = Field(50, ge=1, description="fedavg: samples per step")
+    momentum: float = Field(0.0, ge=0, lt=1, description="fedavg: momentum of SGD, reset each round")
+    weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False, description="fedavg: weight decay of SGD")
     proximal: float = Field(0.0, ge=0, allow_inf_nan=False, description="FedProx's mu, with fedavg")
     metric: str = Field(
         "accuracy",
@@ -259,11 +262,11 @@ class TrainingSection(Section):
     )
     loss: str | None = Field(None, description="the import path of a function of (scores, targets); else the task's")
     aggregation: Literal["samples", "equal"] = Field("samples", description="weights, unless the mechanism has its own")
-    evidence: bool = Field(default=False, description="measure each client's own loss before and after, too")
+    evidence: bool = Field(default=False, description="also measure each client's loss before and after training")
     outliers: float = Field(
         0.0,
         ge=0,
-        description="refuse updates so many robust deviations off; 0 for none, unless the mechanism has its own",
+        description="refuse updates this many robust deviations off; 0 for none, unless the mechanism has its own",
     )
     memory: Variant = Field(
         "off",
@@ -273,12 +276,12 @@ class TrainingSection(Section):
     contributions_every: int | None = Field(
         None,
         ge=0,
-        description="measure what each client contributes every so many rounds, for reports alone; 0 for never; unless "
-        "set, every round where clients are silos; needs a memory",
+        description="rounds between measurements of what each client contributes, for reports only; 0 for never; "
+        "unless set, every round where clients are silos; needs a memory",
     )
     forget_after: int = Field(50, ge=1, description="rounds without a bid after which a client's update is forgotten")
-    average_last: int = Field(10, ge=1, description="also keep the average of so many last models")
-    checkpoint_every: int = Field(1, ge=0, description="save a checkpoint every so many rounds; 0 for none")
+    average_last: int = Field(10, ge=1, description="also keep the average of this many last models")
+    checkpoint_every: int = Field(1, ge=0, description="rounds between checkpoints; 0 for none")
 
     def check(self) -> None:
         """Refuse what an algorithm would ignore; for engines of ours, which train so."""
@@ -348,9 +351,11 @@ class FederationSection(Part):
 
     engine: str = Field(
         default_factory=_default_engine,
-        description="simulator, synthetic, flower, or an import path; simulator where torch is",
+        description="simulator, synthetic, flower, or an import path; simulator if torch is installed",
     )
-    workers: int = Field(0, ge=0, description="processes that train; 0 for as many as help; the result is the same")
+    workers: int = Field(
+        0, ge=0, description="worker processes; 0 for as many as help; the result does not depend on it"
+    )
 
 
 class LedgerSection(Section):

@@ -203,5 +203,5 @@ def check_range(bids: Bids, quality: FloatArray, reserve: int = 0) -> None:
     if int(bids.prices.max()) * ratio * len(bids) >= 2**62:
         raise InvalidBidError(
             f"clients {bids.clients[best]!r} and {bids.clients[worst]!r} have qualities {quality[best]} and "
-            f"{quality[worst]}, too far apart; the dearest payment, paid to all {len(bids)}, must fit in 63 bits"
+            f"{quality[worst]}, too far apart; the highest payment, paid to all {len(bids)}, must fit in 63 bits"
         )
