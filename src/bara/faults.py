@@ -8,25 +8,6 @@ import signal
 from collections import Counter
 from functools import cache
 
-POINTS = (
-    "folder made",
-    "configuration written",
-    "opening",
-    "opened",
-    "bids opened",
-    "promising",
-    "promised",
-    "trained",
-    "state saved",
-    "settling",
-    "settled",
-    "receipt written",
-    "closing",
-    "closed",
-    "result written",
-)
-"""Every point, in the order in which a run passes them; those in -ing lie inside a transaction, before its commit."""
-
 _passed: Counter[str] = Counter()
 
 

@@ -19,12 +19,12 @@ from pathlib import Path
 import forks
 import hypothesis
 import typer
+from fault_points import POINTS
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from world import Postgres, SQLite, World
 
 from bara.cli.ledger import ledger_app
-from bara.faults import POINTS
 
 FILES = ["ledger.db", "ledger.db-wal", "everything", "receipt", ".opened", "checkpoints", "config.toml", "result.json"]
 VERBS = sorted(

@@ -23,11 +23,11 @@ from decimal import Decimal
 from pathlib import Path
 
 import forks
+from fault_points import POINTS
 
 import bara
 from bara.errors import LedgerError
 from bara.experiments.database_run import DatabaseRun
-from bara.faults import POINTS
 from bara.ledger import verify
 from bara.ledger.payouts import batch_csv, batches, new_batch
 from bara.ledger.statements import statement

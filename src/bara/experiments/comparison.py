@@ -157,11 +157,9 @@ class Kept:
         keys = list(dict.fromkeys([*self.cells, *new.cells]))
         return Kept("\n".join(commands), self.config, keys, {**new.bases, **self.bases})
 
-    def _varied(self, folder: Path) -> list[str]:
-        return list(dict.fromkeys(key for result in self.results(folder) for key in result.varied))
-
     def _refuse_another_experiment(self, folder: Path, new: "Kept", grid: Sequence[Cell]) -> None:
-        free = {"seed", "federation.workers", *self._varied(folder), *(key for cell in grid for key in cell.varied)}
+        places: list[Result | Cell] = [*self.results(folder), *grid]
+        free = {"seed", "federation.workers", *(key for one in places for key in one.varied)}
         if not self.bases or ("" in self.bases) != ("" in new.bases):
             raise ConfigError(f"{str(folder)!r} holds a comparison of another kind; give this one a folder of its own")
         for setting in self.bases.keys() & new.bases.keys():

@@ -83,11 +83,7 @@ def save(
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a checkpoint back.
-
-    Raises:
-        TrainingError: when there is none, or it is cut short or damaged.
-    """
+    """Read a checkpoint back; one that is cut short or damaged is a `TrainingError`."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:  # a damaged one is closed too
             about = json.loads(str(file["about"]))

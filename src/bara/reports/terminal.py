@@ -162,13 +162,8 @@ def exhibit_table(shown: ExhibitResult) -> RenderableType:
     """A figure or table of the paper: its rows where they are few, what is claimed and what was measured."""
     parts: list[RenderableType] = [Text(f"{shown.exhibit.name}: {shown.exhibit.title}", style="bold")]
     if tabled(shown):
-        table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
         head, *rows = table_rows(shown)
-        for place, column in enumerate(head):
-            table.add_column(column, justify="right" if place > 1 else "left", no_wrap=place > 1)
-        for row in rows:
-            table.add_row(*map(plain, row))
-        parts.append(table)
+        parts.append(_table(head, rows, 2))
     parts += [Text.assemble((f"{name}: ", "bold"), text) for name, text in told(shown).items()]
     return Group(*parts, Text())
 

@@ -22,9 +22,6 @@ def aggregate(updates: Updates, weights: Sequence[float]) -> State:
         weights: one for each client, in the updates' order: `updates.samples`, all equal, or a mechanism's own; they
             are divided by their sum. A client of weight 0 is left out, whatever its update holds; one whose numbers are
             not finite must have it (`bara.federations.screening`).
-
-    Raises:
-        ConfigError: when the weights cannot be weights.
     """
     _check_weights(updates, weights)
     total = math.fsum(weights)

@@ -96,10 +96,6 @@ def build(name: str, shape: Shape, classes: int, seed: int) -> nn.Module:
         shape: one sample's shape as torch sees it, (channels, height, width) for pictures.
         classes: how many scores a sample gets.
         seed: of the initial weights.
-
-    Raises:
-        UnknownNameError: when there is no such model.
-        ConfigError: when it cannot be built for this shape, or its output does not fit the classes.
     """
     factory = MODELS.factory(name)
     if not callable(factory):
