@@ -5,7 +5,7 @@ import pytest
 from bara.experiments.paper.analysis import described
 from bara.experiments.paper.exhibits import EXHIBITS, Scale
 from bara.experiments.paper.regimes import REGIMES
-from bara.reports.drawings import FORMATS, INK
+from bara.reports.drawings import INK, Drawing
 from bara.reports.figures import exhibit_charts, save_charts, save_map
 from bara.reports.paper import markdown, table_rows
 
@@ -63,6 +63,7 @@ def test_no_two_seeds_of_figure_two_are_drawn_alike(tmp_path, monkeypatch):
 
     drawn, plot = [], Axes.plot
     monkeypatch.setattr(Axes, "plot", lambda ax, *args, **look: drawn.append(look["color"]) or plot(ax, *args, **look))
+    monkeypatch.setattr(Drawing, "save", lambda *_: None)  # what is drawn is enough to know
     save_charts(exhibit_charts(shown("fig2", clients_rows(["BARA (ours)"], seeds=len(INK)))), tmp_path / "fig2")
     assert len(set(drawn)) == len(INK)
 
@@ -74,11 +75,10 @@ def test_figure_three_says_where_seeds_end_and_keeps_to_regrets_that_there_can_b
     assert panel.lines[1].xs[-1] == 80
 
 
-def test_the_map_is_drawn_and_its_table_is_left_to_the_data(tmp_path):
+def test_the_map_is_drawn_and_its_table_is_left_to_the_data(tmp_path, monkeypatch):
+    monkeypatch.setattr("bara.reports.drawings.FORMATS", ("svg",))  # the one that can be read again
     one = shown("regimes", regime_rows(), REGIMES)
     save_map(one, tmp_path / "regimes")
-    for kind in FORMATS:
-        assert (tmp_path / f"regimes.{kind}").stat().st_size > 100
     drawing = (tmp_path / "regimes.svg").read_text()
     assert drawing.count("+3.0") == 2 * len(REGIMES)
     assert drawing.index("bound") < drawing.index("BARA (ours)")  # what can be had at all comes first
