@@ -95,7 +95,9 @@ def test_a_pause_a_low_purse_and_a_client_that_keeps_failing_are_noticed(config,
 
 def test_the_end_is_told_with_its_reason_and_a_hook_that_fails_holds_nothing_up(config, mailbox, capsys):
     assert play(config(notify="false"), 30) is not None
-    assert "ledger.notify did not take 'low purse" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "ledger.notify did not take 'low purse" in told
+    assert ": it exited with 1; it is told again at the next round" in told
     with bara.open_session("spring", config(notify=mailbox.command)) as session:
         assert session.ask() is None
     assert [one["text"] for one in mailbox()] == [f"the run ended: {session.ended}"]

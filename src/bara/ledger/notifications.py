@@ -84,7 +84,11 @@ class Notifier:
         try:
             _deliver(self._books.terms.notify or "", json.dumps(tree))
             problem = None
-        except (OSError, ValueError, subprocess.SubprocessError) as error:
+        except subprocess.CalledProcessError as error:
+            problem = f"it exited with {error.returncode}"
+        except subprocess.TimeoutExpired:
+            problem = f"it took longer than {PATIENCE:g} seconds"
+        except (OSError, ValueError) as error:
             problem = str(error) or type(error).__name__
         self._outcomes.put((one.key, problem))
 

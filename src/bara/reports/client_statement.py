@@ -32,7 +32,7 @@ def client_statement(
         period: The days that were asked for; None for the whole run.
         sign: Makes the same a signed receipt, with this page's digest; None where there is no key to sign with.
     """
-    days = sorted(line.at[:10] for line in own if line.at)
+    days = sorted(line.at[:10] for line in own if line.at) or ["not settled"]
     rows = [
         (
             str(line.round),
@@ -45,10 +45,9 @@ def client_statement(
     ]
     asked = period or Period()
     facts = {
-        "period": f"{asked.first or 'the beginning'} to {asked.last or 'now'}",
+        "period": f"{asked.first or days[0]} to {asked.last or days[-1]}",
         "paid": show_money(total.paid, currency),
         "rounds": f"{total.won - total.void} delivered, {total.void} void",
-        "settled": f"{days[0]} to {days[-1]}" if days else "nothing yet",
     }
     shown = "".join(f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>" for name, value in facts.items())
     body = f'<div class="facts">{shown}</div>' + table(("round", "settled", "promised", "paid", "why not"), rows)
@@ -65,10 +64,11 @@ def _digest(unsigned: str) -> str:
 
 def _signature(receipt: dict[str, Any]) -> str:
     data = json.dumps(receipt).replace("<", "\\u003c")
+    signature = receipt["signature"]  # in two lines, which fit on paper
     return (
         "<h2>Signature</h2><p>Check it with the public key that the operator published: <code>bara receipt THIS-FILE "
         f"--public-key KEY</code>. The ledger had {receipt['events']} events, the last with the hash below.</p>"
-        f"<pre>{escape(receipt['head'])}\nEd25519 {escape(receipt['signature'])}</pre>"
+        f"<pre>{escape(receipt['head'])}\nEd25519:\n{escape(signature[:64])}\n{escape(signature[64:])}</pre>"
         f'<script type="application/json" id="receipt">{data}</script>'
     )
 
@@ -91,6 +91,6 @@ def _is_shown(receipt: dict[str, Any], text: str) -> bool:
     """Whether the page shows what was signed, and nothing else: its signature covers the rest of it."""
     try:
         unsigned = text.replace("\r\n", "\n").replace(_signature(receipt), "", 1)
-    except (AttributeError, KeyError):
+    except (AttributeError, KeyError, TypeError):
         return False
     return _digest(unsigned) == receipt.get("page")
