@@ -73,6 +73,7 @@ def test_amounts_are_logged_in_the_budgets_currency(tmp_path, logged):
 def test_amounts_of_no_currency_are_logged_as_everywhere(tmp_path, logged):
     begin(tmp_path / "run", **{"bara.budget.total": 4000, "bara.budget.max-rounds": 1})
     assert "paid 12.00, spent 12.00 of 4,000.00, accuracy" in logged.text
+    assert "round 0 of" not in logged.text
     assert "; spent 12.00 of 4,000.00" in logged.text
 
 

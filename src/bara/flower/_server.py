@@ -240,7 +240,7 @@ def _refuse_what_the_app_decides(config: Config) -> None:
 
 
 def _show(step: AwardedRound | RoundRecord) -> None:
-    if isinstance(step, RoundRecord):
+    if isinstance(step, RoundRecord) and step.round:  # the initial model's metrics are logged as Flower does
         accuracy, metric = step.evaluation.reported_accuracy, step.evaluation.metric
         purse = step.purse_after
         log.info(
