@@ -17,7 +17,7 @@ import pyarrow.csv
 
 from bara.experiments.paper.analysis import BASELINE, LESS, described, grouped
 from bara.experiments.paper.exhibits import BORDER, DATASETS, EXHIBITS, TITLES, Scale
-from bara.reports.drawings import Origin
+from bara.reports.data_files import Origin
 from bara.reports.paper import draw, tabled
 
 ROOT = Path(__file__).parents[1]

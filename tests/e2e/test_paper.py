@@ -110,7 +110,7 @@ def test_a_run_has_a_report_with_figures_and_data(tmp_path):
     assert "expected final accuracy" in (tmp_path / "demo" / "report.html").read_text()
     assert {path.name for path in (tmp_path / "demo" / "figures").iterdir()} == {
         *(f"{name}.{kind}" for name in open_run(tmp_path / "demo").figures for kind in FORMATS),
-        *("rounds.csv", "rounds.parquet"),
+        *("rounds.csv", "rounds.csv-metadata.json", "rounds.parquet"),
     }
 
 

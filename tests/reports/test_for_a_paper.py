@@ -1,6 +1,7 @@
 """What goes into a paper: figures with their origin, tables as text, numbers that cannot be read wrongly."""
 
 import csv
+import json
 import re
 from dataclasses import replace
 
@@ -36,6 +37,7 @@ def test_an_estimate_never_leaves_the_scale():
     assert show_estimate(Estimate(0.02, 1.392, 2), signed=True) == "+2.0 [-100, +100]"
     assert show_estimate(Estimate(0.95, 0.031, 5)) == "95.0 ± 3.1"
     assert show_estimate(Estimate(0.98, 0.031, 5)) == "98.0 [94.9, 100]"
+    assert show_estimate(Estimate(-0.0001, 0.02, 5), signed=True) == "+0.0 ± 2.0"
 
 
 def test_two_seeds_are_tested_by_nobody_and_equal_differences_are_no_significance(found):
@@ -67,6 +69,16 @@ def test_figures_are_one_or_two_columns_wide_in_per_cent_with_the_legend_outside
         drawn([], columns=3)
 
 
+def test_a_long_legend_takes_no_room_from_the_axes(found):
+    def height(runs):
+        figure = replace(found, results=runs).plot("accuracy-over-rounds")
+        figure.draw_without_rendering()
+        return figure.axes[0].get_window_extent().height
+
+    many = [replace(r, allocator=f"{r.allocator} {k}") for k in range(4) for r in found.results]
+    assert height(many) > 0.9 * height(found.results)
+
+
 def test_lines_are_told_apart_by_colour_and_in_grey(found):
     lines = found.plot("accuracy-over-rounds").axes[0].lines
     assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 4
@@ -87,7 +99,7 @@ def test_a_report_has_tables_for_documents_a_file_for_each_panel_and_rounds_with
     names = {path.name for path in (tmp_path / "figures").iterdir()}
     assert {f"{name}.{kind}" for name in found.figures for kind in FORMATS} <= names
     assert (tmp_path / "table.tex").read_text() == found.to_latex()
-    assert (tmp_path / "table.md").read_text() == found.to_markdown()
+    assert (tmp_path / "table.md").read_text() == f"{found.to_markdown()}\n<!--\n{found.config}-->\n"
     table = pyarrow.parquet.read_table(tmp_path / "figures" / "rounds.parquet")
     types = {field.name: str(field.type) for field in table.schema}
     assert "null" not in types.values()
@@ -102,6 +114,28 @@ def test_a_report_has_tables_for_documents_a_file_for_each_panel_and_rounds_with
         rows = list(csv.DictReader(file))
     assert len(rows) == table.num_rows == sum(len(result.history) for result in found.results)
     assert all(row["allocator"] and row["mechanism"] and row["seed"] and row["clients.bids"] for row in rows)
+    for name in ("results.csv", "figures/rounds.csv"):
+        path = tmp_path / name
+        told = json.loads(path.with_name(f"{path.name}-metadata.json").read_text())
+        assert (told["url"], told["dc:source"], told["dc:description"]) == (path.name, found.command, found.config)
+        with path.open() as file:
+            assert next(csv.reader(file)) == [column["name"] for column in told["tableSchema"]["columns"]]
+
+
+def test_a_difference_is_against_the_first_allocator_with_the_same_of_all_else(found):
+    reached = {"even": {"uniform(1, 2)": 0.5, "constant(1)": 0.7}, "random": {"uniform(1, 2)": 0.4, "constant(1)": 0.8}}
+    seen = [replace(r, accuracy_kept=reached[r.allocator][r.varied["clients.bids"]]) for r in found.results]
+    head, *rows = comparison_rows(seen)
+    told = {(row[0], row[1]): row[head.index("vs first")] for row in rows}
+    assert told == {
+        ("even", "uniform(1, 2)"): "",
+        ("random", "uniform(1, 2)"): "-10.0 ± 0.0",
+        ("even", "constant(1)"): "",
+        ("random", "constant(1)"): "+10.0 ± 0.0",
+    }
+    assert "&quot;vs first&quot; is against even" in comparison_report(found)
+    head, *rows = comparison_rows([r for r in seen if r.allocator == "even"])
+    assert [row[head.index("vs first")] for row in rows] == ["", "+20.0 ± 0.0"]
 
 
 def test_latex_is_escaped_bold_where_best_and_says_what_made_it(found):
@@ -137,7 +171,7 @@ def test_figure_one_has_a_legend_for_the_colours_its_bars_have(tmp_path, monkeyp
 
 
 def test_reprs_are_short_and_html_is_escaped(found):
-    assert repr(found).startswith("<Comparison: 8 runs of even, bids=uniform(1, 2), random")
+    assert repr(found) == "<Comparison: 8 runs: even, random; bids: uniform(1, 2), constant(1); 2 seeds>"
     assert "\n" not in repr(found.results[0])
     assert len(repr(found.results[0])) < 160
     hostile = Comparison([replace(r, allocator="<script>") for r in found.results], [Failure("<b>", 1, "no")])

@@ -13,7 +13,7 @@ from bara.experiments.config import Config, flat
 from bara.experiments.frames import frame, round_rows, run_rows
 from bara.experiments.frontier import Frontier
 from bara.experiments.grid import Cell, Failure, read_stored
-from bara.experiments.results import Result
+from bara.experiments.results import Result, short_key
 from bara.experiments.suites import Setting, Standings
 from bara.experiments.views import Plotted, view
 from bara.files import read_whole, write_whole
@@ -86,13 +86,24 @@ class Comparison(Plotted):
 
     def __repr__(self) -> str:
         """What it is, in a line."""
-        names = list(dict.fromkeys(result.name for result in self.results))
-        shown = ", ".join(names[:6]) + (f", and {len(names) - 6} more" if len(names) > 6 else "")
-        lost = f"; {len(self.failures)} failed" if self.failures else ""
-        return f"<Comparison: {counted(len(self.results), 'run')} of {shown}{lost}>"
+        runs = self.results
+        told = [_listed(run.allocator for run in runs)]
+        keys = dict.fromkeys(key for run in runs for key in run.varied)
+        told += [f"{short_key(key)}: {_listed(run.varied.get(key) for run in runs)}" for key in keys]
+        told += [counted(len({run.setting for run in runs}), "setting")] if any(run.setting for run in runs) else []
+        told += [counted(len({run.share for run in runs}), "budget")] if any(run.share for run in runs) else []
+        told += [counted(len({run.seed for run in runs}), "seed")]
+        told += [f"{len(self.failures)} failed"] if self.failures else []
+        return f"<Comparison: {counted(len(runs), 'run')}: {'; '.join(told)}>"
 
     def _repr_html_(self) -> str:
         return str(view("html:comparison_in_short")(self))
+
+
+def _listed(values: Iterable[Any]) -> str:
+    """Each of them once, in a line."""
+    names = list(dict.fromkeys(map(str, values)))
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 
 
 @dataclass(frozen=True)

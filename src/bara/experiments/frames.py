@@ -10,8 +10,10 @@ from bara.experiments.results import COLUMNS, Result
 
 Row = dict[str, Any]
 
-_TEXT = ("setting", "allocator", "variant", "mechanism", "dataset", "ended")
+_TEXT = ("setting", "allocator", "variant", "mechanism", "dataset", "metric", "ended")
 _WHOLE = ("seed", "rounds", "round", "n", "remembered")
+
+_OF_RUN = ("setting", "allocator", "variant", "mechanism", "dataset", "metric")
 
 OF_ROUND = ("round", "n", "cost", "spent", "accuracy", "loss", "remembered", "age", "estimate")
 """What a table of rounds says of each, after whose round it is."""
@@ -31,7 +33,7 @@ def round_rows(results: Sequence[Result]) -> list[Row]:
     keys = _varied(results)
     rows = []
     for run in results:
-        whose = {column: getattr(run, column) for column in ("setting", "allocator", "variant", "mechanism", "dataset")}
+        whose = {column: getattr(run, column) for column in _OF_RUN}
         whose |= {"seed": run.seed, "share": run.share, **_values(run, keys)}
         spent = accumulate(entry["cost"] for entry in run.history)
         for entry, so_far in zip(run.history, spent, strict=True):

@@ -17,9 +17,9 @@ from bara.experiments.contributions import Contributions
 from bara.experiments.views import Plotted, view
 from bara.federations.bidding import Bidders
 from bara.federations.metrics import metric_title
-from bara.files import read_whole, write_whole
+from bara.files import read_whole
 from bara.records import Belief, Evaluation, Purse, RoundRecord, json_money, taken_home, tell_money
-from bara.text import counted, csv_text
+from bara.text import counted
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,7 +128,7 @@ class Result(Plotted):
         """What it is, in a line."""
         what = ", ".join([self.dataset, f"{self.name} on {self.mechanism}", f"seed {self.seed}"])
         spent = f"{tell_money(self.spent, self.currency)} in {counted(self.rounds, 'round')}"
-        return f"<Result: {what}: {100 * self.accuracy_kept:.1f} % for {spent}>"
+        return f"<Result: {what}: {self.measure} {100 * self.accuracy_kept:.1f} % for {spent}>"
 
     def _repr_html_(self) -> str:
         return str(view("html:run_in_short")(self))
@@ -278,7 +278,7 @@ def _known(number: float) -> float | None:
 
 
 COLUMNS = (
-    *("setting", "allocator", "variant", "mechanism", "dataset", "seed", "budget"),
+    *("setting", "allocator", "variant", "mechanism", "dataset", "seed", "budget", "metric"),
     *("accuracy_final", "accuracy_kept", "accuracy_last10", "accuracy_best", "spent", "rounds", "ended"),
 )
 """What a table of runs says of each."""
@@ -313,8 +313,3 @@ def by_setting(results: Sequence[Result]) -> dict[str | None, list[Result]]:
     for result in results:
         settings.setdefault(result.setting, []).append(result)
     return settings
-
-
-def write_table(results: Sequence[Result], path: Path) -> None:
-    """A CSV file with a line for each run."""
-    write_whole(path, [csv_text(COLUMNS, ([getattr(result, column) for column in COLUMNS] for result in results))])

@@ -1,7 +1,7 @@
 """How good a model is, as one fraction in [0, 1] that rises: what allocators learn from and everything reports.
 
-What may fall below 0 is cut there (R2), and what falls as a model gets better is turned round (RMSE): each metric's
-title says so, and is what tables, axes and pages call it.
+What may fall below 0 is cut there (R2), and what falls as a model gets better is turned round: RMSE becomes "1 -
+RMSE/SD", 1 less its ratio to the target's standard deviation. A metric's title is what tables, axes and pages call it.
 """
 
 from collections.abc import Callable, Mapping
@@ -75,8 +75,8 @@ METRICS: dict[str, Metric] = {
     "accuracy": Metric("accuracy", _LABELS, None),
     "balanced-accuracy": Metric("balanced accuracy", _LABELS, _balanced),
     "auc": Metric("AUC", _LABELS, _auc),
-    "r2": Metric("R2 (at least 0)", ("regression",), _r2),
-    "rmse": Metric("1 - RMSE / standard deviation (at least 0)", ("regression",), _rmse),
+    "r2": Metric("R2", ("regression",), _r2),
+    "rmse": Metric("1 - RMSE/SD", ("regression",), _rmse),
 }
 
 

@@ -29,7 +29,7 @@ def show_estimate(value: Estimate | None, *, signed: bool = False) -> str:
     if value is None:
         return ""
     sign, least = ("+", -1) if signed else ("", 0)
-    shown = f"{100 * value.mean:{sign}.1f}"
+    shown = f"{round(100 * value.mean, 1) + 0.0:{sign}.1f}"  # 0.0 is never negative
     if value.margin is None:
         return shown
     low, high = value.within(least, 1)
@@ -70,9 +70,10 @@ def frontier_rows(frontier: Frontier) -> list[list[str]]:
 
 
 def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
-    """Allocators side by side, a head first; differences are paired by seed, against the first, p-values after Holm.
+    """Allocators side by side, a head first; differences are paired by seed, p-values after Holm.
 
-    What else was varied has a column of its own, and the allocator has none where it is always the same.
+    What else was varied has a column of its own, and the allocator has none where it is always the same. "vs first" is
+    against the first allocator with the same of all else, or against the first line where there is one allocator.
     """
     groups: dict[str, dict[int, Result]] = {}
     for result in results:
@@ -85,14 +86,16 @@ def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
         if selected
         else {"final": "accuracy_final", "last 10": "accuracy_last10"}
     )
-    first = _taken_home(next(iter(groups.values()), {}))
-    tested = holm([_test(_taken_home(runs), first) if rank else None for rank, runs in enumerate(groups.values())])
+    variants = {name: None if same else runs[min(runs)].variant for name, runs in groups.items()}
+    leaders = {variant: name for name, variant in reversed(variants.items())}
+    firsts = {name: groups[leaders[one]] for name, one in variants.items() if leaders[one] != name}
+    tested = dict(zip(firsts, holm([_test(groups[name], first) for name, first in firsts.items()]), strict=True))
     lying = any(result.lying for result in results)
-    p = ["p"] if any(value is not None for value in tested) else []
+    p = ["p"] if any(value is not None for value in tested.values()) else []
     whose = [*([] if same else ["allocator"]), *map(short_key, varied)]
     rows = [[*whose, *shown, "vs first", *p, "spent", "rounds", *(["lying"] if lying else [])]]
     best = max(fmean(_taken_home(runs).values()) for runs in groups.values()) if len(groups) > 1 else None
-    for rank, runs in enumerate(groups.values()):
+    for name, runs in groups.items():
         one = next(iter(runs.values()))
         accuracies = [
             show_estimate(estimate([getattr(result, key) for result in runs.values()])) for key in shown.values()
@@ -103,8 +106,8 @@ def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
             *([] if same else [one.allocator]),
             *(str(one.varied.get(key, "")) for key in varied),
             *accuracies,
-            show_estimate(paired(_taken_home(runs), first), signed=True) if rank else "",
-            *(show_p(tested[rank]) for _ in p),
+            show_estimate(_difference(runs, firsts.get(name, {})), signed=True),
+            *(show_p(tested.get(name)) for _ in p),
             _mean_spent(list(runs.values())),
             f"{estimate([result.rounds for result in runs.values()]).mean:.0f}",
         ]
@@ -137,6 +140,14 @@ def suite_rows(standings: Standings) -> list[list[str]]:
     return rows
 
 
+def explain_first(results: Sequence[Result]) -> str:
+    """What "vs first" is against, where that is not the table's first line."""
+    allocators, variants = ({getattr(one, key): None for one in results} for key in ("allocator", "variant"))
+    if min(len(allocators), len(variants)) < 2:
+        return ""
+    return f' "vs first" is against {next(iter(allocators))} with the same of all else.'
+
+
 def words(head: Sequence[str]) -> int:
     """How many columns of a table of accuracies say what a row is of, before the numbers."""
     return next((place for place, name in enumerate(head) if name in ("kept", "final")), 1)
@@ -154,5 +165,10 @@ def _taken_home(runs: dict[int, Result]) -> dict[int, float]:
     return {seed: result.accuracy_kept for seed, result in runs.items()}
 
 
-def _test(final: dict[int, float], first: dict[int, float]) -> float | None:
-    return significance([final[seed] - first[seed] for seed in final if seed in first])
+def _difference(runs: dict[int, Result], first: dict[int, Result]) -> Estimate | None:
+    return paired(_taken_home(runs), _taken_home(first))
+
+
+def _test(runs: dict[int, Result], first: dict[int, Result]) -> float | None:
+    own, theirs = _taken_home(runs), _taken_home(first)
+    return significance([own[seed] - theirs[seed] for seed in own if seed in theirs])

@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,9 @@ from bara.errors import ConfigError, MissingExtraError, UnknownNameError
 from bara.experiments.comparison import Comparison
 from bara.experiments.frames import Row, round_rows, type_of
 from bara.experiments.results import Result
-from bara.files import write_whole
 from bara.plugins import nearest
 from bara.reports.charts import Chart, charts_of
-from bara.text import csv_text
+from bara.reports.data_files import UNKNOWN, Origin, origin_of, write_csv
 
 try:
     import pyarrow as pa
@@ -47,31 +45,15 @@ LOOK: Any = {
 }
 
 
-@dataclass(frozen=True)
-class Origin:
-    """What made a figure, for its metadata.
-
-    Attributes:
-        command: The command.
-        config: The configuration, as TOML.
-    """
-
-    command: str = ""
-    config: str = ""
-
-    def metadata(self, form: str, title: str) -> dict[str, str | None]:
-        """As each format wants it; without a date, so that the same figure is the same file."""
-        by, both = f"bara {__version__}", f"{self.command}\n\n{self.config}".strip()
-        forms: dict[str, dict[str, str | None]] = {
-            "png": {"Title": title, "Software": by, "Source": self.command, "Description": self.config},
-            "svg": {"Title": title, "Creator": by, "Source": self.command, "Description": both, "Date": None},
-            "pdf": {"Title": title, "Creator": by, "Subject": self.command, "Keywords": both, "CreationDate": None},
-        }
-        return forms[form]
-
-
-UNKNOWN = Origin()
-"""Nobody said what made it."""
+def _metadata(origin: Origin, form: str, title: str) -> dict[str, str | None]:
+    """What made a figure as each format wants it; without a date, so that the same figure is the same file."""
+    by, both = f"bara {__version__}", f"{origin.command}\n\n{origin.config}".strip()
+    forms: dict[str, dict[str, str | None]] = {
+        "png": {"Title": title, "Software": by, "Source": origin.command, "Description": origin.config},
+        "svg": {"Title": title, "Creator": by, "Source": origin.command, "Description": both, "Date": None},
+        "pdf": {"Title": title, "Creator": by, "Subject": origin.command, "Keywords": both, "CreationDate": None},
+    }
+    return forms[form]
 
 
 class Drawing(Figure):
@@ -88,7 +70,7 @@ class Drawing(Figure):
         title = self.get_suptitle() or ", ".join(ax.get_title() for ax in self.axes if ax.get_title())
         for form in FORMATS:
             path = Path(stem).with_name(f"{Path(stem).name}.{form}")
-            self.savefig(path, dpi=300, metadata=self.origin.metadata(form, title))
+            self.savefig(path, dpi=300, metadata=_metadata(self.origin, form, title))
 
     def _repr_png_(self) -> bytes:
         content = io.BytesIO()
@@ -117,11 +99,6 @@ def plot(shown: Result | Comparison, name: str | None = None, *, columns: int = 
     return ax
 
 
-def origin_of(shown: Result | Comparison) -> Origin:
-    """What a run or a comparison says of itself."""
-    return Origin(shown.command, shown.config) if isinstance(shown, Comparison) else Origin(repr(shown))
-
-
 def drawn(charts: Sequence[Chart], columns: int = 1, origin: Origin = UNKNOWN) -> Drawing:
     """Charts beside each other in one figure, as wide as so many columns of a page; the legend stands outside.
 
@@ -134,8 +111,9 @@ def drawn(charts: Sequence[Chart], columns: int = 1, origin: Origin = UNKNOWN) -
         raise ConfigError(f"a figure must be 1 or 2 columns wide, got {columns}")
     across = 1 if len(charts) == 1 else 2
     width, lines = (COLUMN if columns == across == 1 else PAGE), -(-len(charts) // across)
+    height = 2.5 * lines + 0.3 if across == columns else 3.6
     with rc_context(LOOK):
-        figure = Drawing(figsize=(width, 2.5 * lines + 0.3 if across == columns else 3.6), layout="constrained")
+        figure = Drawing(figsize=(width, height), layout="constrained")
         figure.origin = origin
         grid = figure.subplots(lines, across, squeeze=False).ravel().tolist()
         for spare in grid[len(charts) :]:
@@ -145,8 +123,11 @@ def drawn(charts: Sequence[Chart], columns: int = 1, origin: Origin = UNKNOWN) -
         names = {text: handle for ax in grid for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}
         if len(names) > 1:
             widest = max(map(len, names))
-            beside = max(int(width * 15 / (widest + 6)), 1)
-            figure.legend(names.values(), names.keys(), loc="outside upper center", ncols=beside, fontsize=7)
+            beside = max(int(width * 15 / (widest + 8)), 1)
+            figure.legend(
+                names.values(), names.keys(), loc="outside upper center", ncols=beside, fontsize=7, handlelength=3.5
+            )
+            figure.set_size_inches(width, height + 0.15 * -(-len(names) // beside))  # room of its own
     return figure
 
 
@@ -156,7 +137,7 @@ def save_rows(rows: Sequence[Row], stem: Path, origin: Origin = UNKNOWN) -> None
     plain = [{column: _of_type(value, types[column]) for column, value in row.items()} for row in rows]
     told = {"command": origin.command, "config": origin.config} if origin != UNKNOWN else None
     table = pa.Table.from_pylist(plain, pa.schema(list(types.items()), metadata=told))
-    write_whole(stem.with_suffix(".csv"), [csv_text(table.column_names, map(dict.values, table.to_pylist()))])
+    write_csv(plain, stem.with_suffix(".csv"), origin)
     pyarrow.parquet.write_table(table, stem.with_suffix(".parquet"))
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from bara.experiments.paper.analysis import BASELINE, BOUND, LESS, T_0, ExhibitResult, Row, grouped, standing
 from bara.experiments.paper.exhibits import TITLES
 from bara.reports.charts import Chart, Line
-from bara.reports.drawings import LOOK, UNKNOWN, Drawing, Origin, draw_lines, drawn  # which tells what is missing
+from bara.reports.data_files import UNKNOWN, Origin
+from bara.reports.drawings import LOOK, Drawing, draw_lines, drawn  # which tells what is missing
 
 # isort: split
 from matplotlib import rc_context

@@ -9,7 +9,7 @@ from bara.experiments.contributions import caution
 from bara.experiments.results import Result, by_setting, measure_of
 from bara.experiments.statistics import FEWEST
 from bara.records import money, show_money, tell_money
-from bara.reports._rows import Best, comparison_rows, frontier_rows, rows_of, suite_rows
+from bara.reports._rows import Best, comparison_rows, explain_first, frontier_rows, rows_of, suite_rows
 from bara.reports.charts import Chart, Line, comparison_charts, frontier_chart, headline, run_charts
 from bara.text import counted
 
@@ -179,13 +179,13 @@ def comparison_report(comparison: Comparison) -> str:
     note = (
         f"{headline(measure_of(comparison.results))} in per cent: mean ± half of the 95 % interval, or [low, high] "
         "where that leaves the scale; "
-        f"differences are paired by seed, p after Holm, from {FEWEST} seeds on."
+        f"differences are paired by seed, p after Holm, from {FEWEST} seeds on.{explain_first(comparison.results)}"
     )
     every = comparison.results
     allocators, variants = {one.allocator for one in every}, {one.variant for one in every if one.variant}
     told = [f"{len(variants)} variants"] if variants else []
     title = ", ".join([counted(len(allocators), "allocator"), *told, counted(len(every), "run")])
-    return page(title, f"<p>{note}</p>{body}{repeat(comparison.command, comparison.config)}")
+    return page(title, f"<p>{escape(note)}</p>{body}{repeat(comparison.command, comparison.config)}")
 
 
 def comparison_in_short(comparison: Comparison) -> str:

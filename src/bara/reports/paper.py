@@ -5,18 +5,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bara.experiments.paper.analysis import ExhibitResult, Row
 from bara.experiments.paper.exhibits import TITLES
 from bara.experiments.statistics import Estimate
 from bara.files import write_whole
 from bara.reports._rows import show_estimate, show_p
+from bara.reports.data_files import Origin
 from bara.reports.html import page, table
 from bara.reports.markup import markdown_table
-
-if TYPE_CHECKING:
-    from bara.reports.drawings import Origin
 
 TABLES = {"table1", "table2", "ablation", "border"}
 """Exhibits that are tables; the others are figures."""
@@ -30,7 +27,7 @@ def publish(shown: Sequence[ExhibitResult], folder: Path, command: str) -> Path:
         folder: Where to.
         command: What made them, for the page.
     """
-    from bara.reports.drawings import Origin, save_rows  # noqa: PLC0415 - it needs an extra, and a second to import
+    from bara.reports.drawings import save_rows  # noqa: PLC0415 - it needs an extra, and a second to import
 
     origin = Origin(command)
     body = f"<p>Made by <code>{escape(command)}</code>. Accuracy in per cent; intervals are 95 % over paired seeds.</p>"
@@ -55,7 +52,7 @@ def publish(shown: Sequence[ExhibitResult], folder: Path, command: str) -> Path:
     return path
 
 
-def draw(shown: ExhibitResult, stem: Path, origin: "Origin") -> None:
+def draw(shown: ExhibitResult, stem: Path, origin: Origin) -> None:
     """Save the figure that an exhibit is; where it has several panels, each of them, too."""
     from bara.reports import figures  # noqa: PLC0415 - as above
 

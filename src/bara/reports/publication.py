@@ -4,19 +4,19 @@ from pathlib import Path
 
 from bara.experiments.comparison import Comparison
 from bara.experiments.database_run import DatabaseRun
-from bara.experiments.results import write_table
 from bara.experiments.run_folder import RunFolder
 from bara.experiments.stored_results import result_of
 from bara.files import make_folder, write_whole
+from bara.reports.data_files import Origin, write_runs
 from bara.reports.html import comparison_report, run_report
 
 
 def publish(shown: Comparison, folder: Path, *, columns: int = 1) -> None:
     """Write a comparison's page, its tables (CSV, Markdown, LaTeX), and its figures into `figures/`."""
     make_folder(folder)
-    write_table(shown.results, folder / "results.csv")
+    write_runs(shown, folder)
     write_whole(folder / "report.html", [comparison_report(shown)])
-    write_whole(folder / "table.md", [shown.to_markdown()])
+    write_whole(folder / "table.md", [shown.to_markdown(), f"\n<!--\n{shown.config}-->\n"])
     write_whole(folder / "table.tex", [shown.to_latex()])
 
     from bara.reports.drawings import save_figures  # noqa: PLC0415 - what drawing needs is an extra: the page comes first
@@ -34,6 +34,6 @@ def publish_run(run: RunFolder | DatabaseRun, folder: Path, *, columns: int = 1)
     make_folder(folder)
     write_whole(folder / "report.html", [run_report(result, config, command)])
 
-    from bara.reports.drawings import Origin, save_figures  # noqa: PLC0415 - as above
+    from bara.reports.drawings import save_figures  # noqa: PLC0415 - as above
 
     save_figures(result, folder / "figures", columns, Origin(command, config))

@@ -18,7 +18,7 @@ from bara.experiments.results import Result, measure_of
 from bara.experiments.statistics import FEWEST
 from bara.experiments.suites import Standings
 from bara.records import tell_money
-from bara.reports._rows import Best, comparison_rows, frontier_rows, suite_rows, words
+from bara.reports._rows import Best, comparison_rows, explain_first, frontier_rows, suite_rows, words
 from bara.reports.charts import headline
 from bara.reports.money_curves import half_the_money
 from bara.reports.paper import table_rows, tabled, told
@@ -96,11 +96,12 @@ INTERVALS = "mean ± half of the 95 % interval ([low, high] where that leaves th
 
 
 def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> RenderableType:
-    """Allocators side by side; differences are paired by seed, against the first."""
+    """Allocators side by side; differences are paired by seed."""
     head, *rows = comparison_rows(results)
     table = _table(head, rows, words(head))
     seeds = len({result.seed for result in results})
     note = Text(f"{headline(measure_of(results))} in per cent, {INTERVALS} over {seeds} paired seeds.", style="dim")
+    note.append(explain_first(results))
     if "p" in head:
         note.append(" p: how often chance alone makes such a difference, corrected for how many are compared (Holm).")
     elif seeds < FEWEST and len(rows) > 1:

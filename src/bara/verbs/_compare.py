@@ -9,11 +9,12 @@ from bara.errors import BaraError, ConfigError, InterruptionError
 from bara.experiments.comparison import Comparison, Kept, in_one_table
 from bara.experiments.config import Config, Source
 from bara.experiments.grid import Cell, Failure, cells, label
-from bara.experiments.results import Result, write_table
+from bara.experiments.results import Result
 from bara.experiments.sections import AllocatorSection, MechanismSection, Named
 from bara.experiments.suites import settings
 from bara.files import write_whole
 from bara.records import decimal_money
+from bara.reports.data_files import write_runs
 from bara.reports.html import comparison_report
 from bara.reports.live import Wanted
 from bara.verbs._grid import run_grid
@@ -90,7 +91,7 @@ def compare(
     if not found.results:
         raise BaraError(f"all runs ({len(every)}) failed; the first was {label(failures[0])}: {failures[0].error}")
     if folder is not None:
-        write_table(found.results, folder / "results.csv")
+        write_runs(found, folder)
         write_whole(folder / "report.html", [comparison_report(found)])
     return found
 
