@@ -1,4 +1,4 @@
-"""Writes the tables of docs/silos.md from the runs in docs/results.
+"""Writes the tables of docs/real-silos.md from the runs in docs/results.
 
 python scripts/silos_page.py           # the tables, from silos.csv and silos-alone.csv
 python scripts/silos_page.py alone     # first trains each silo alone, and all data in one place, into silos-alone.csv
@@ -34,7 +34,7 @@ from bara.records import MICRO
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
-PAGE = ROOT / "docs" / "silos.md"
+PAGE = ROOT / "docs" / "real-silos.md"
 SEEDS = range(5)
 COLUMNS = (
     "setting",

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import math
 import operator
+import pickle
 import re
 import tomllib
 import traceback
@@ -13,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from importlib.metadata import entry_points
 from types import NoneType, UnionType
-from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bara.errors import BaraError, ConfigError, InvalidMoneyError, MissingExtraError, UnknownNameError
 
@@ -31,6 +32,41 @@ _named: dict[str, str] = {}
 
 OBJECT = "object:"
 """Begins the name of a part that Python handed over and that no import path leads to."""
+
+
+class Handed(str):
+    """What such a part is called, and the part itself: a name wherever one is read; other processes get it whole."""
+
+    __slots__ = ("part",)
+    part: Any
+
+    def __new__(cls, name: str, part: Any) -> Self:
+        """A name that holds a part."""
+        made = super().__new__(cls, name)
+        made.part = part
+        return made
+
+    @staticmethod
+    def name_of(value: Any) -> Any:
+        """The import path of a class or function; where none leads to it, its name with it. Texts stay as they are."""
+        if isinstance(value, str) or not callable(value):
+            return value
+        spec, part = describe(value)
+        return spec["name"] if part is None and len(spec) == 1 else Handed(spec["name"], value)
+
+    def __deepcopy__(self, _memo: Any) -> "Handed":
+        """A name is never changed."""
+        return self
+
+    def __reduce__(self) -> Any:
+        """By value: other processes cannot import it."""
+        from joblib.externals import cloudpickle  # noqa: PLC0415 - only where something is sent
+
+        return _received, (str(self), cloudpickle.dumps(self.part))
+
+
+def _received(name: str, content: bytes) -> Handed:
+    return Handed(name, pickle.loads(content))  # noqa: S301 - our own process sent it
 
 
 def nearest(name: str, known: list[str]) -> str:
@@ -55,6 +91,13 @@ def parse_call(text: str, what: str) -> tuple[str, tuple[float, ...]]:
 
 def import_path(path: str) -> Any:
     """What `package.module:Name` stands for."""
+    if isinstance(path, Handed):
+        return path.part
+    if path.startswith(OBJECT):
+        raise UnknownNameError(
+            f"{path.removeprefix(OBJECT)!r} was an object in Python, which no import path leads to: hand it over "
+            "again, as when the run began"
+        )
     module_name, _, attribute = path.partition(":")
     _imported.add(module_name.partition(".")[0])
     try:
@@ -177,6 +220,10 @@ def toml_value(text: str) -> Any:
         return text.strip()
 
 
+_GIVEN_AS = {"dataset": "data", "model": "training"}
+"""The sections that parts are handed over in, where these are called otherwise."""
+
+
 class Registry(Generic[T]):
     """The things of one kind, by name.
 
@@ -198,10 +245,10 @@ class Registry(Generic[T]):
 
     def factory(self, name: str) -> Callable[..., T]:
         """What makes the thing of that name."""
-        if name.startswith(OBJECT):
+        if name.startswith(OBJECT) and not isinstance(name, Handed):
             raise UnknownNameError(
                 f"{self.kind} {name.removeprefix(OBJECT)!r} was an object in Python, which no import path leads to: "
-                f"hand it over again, as in bara.resume(DIR, {'data' if self.kind == 'dataset' else self.kind}=...)"
+                f"hand it over again, as in bara.resume(DIR, {_GIVEN_AS.get(self.kind, self.kind)}=...)"
             )
         if ":" in name:
             return import_path(name)  # type: ignore[no-any-return]

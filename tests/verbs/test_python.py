@@ -1,13 +1,17 @@
 """bara in Python: names, classes and objects, from keyword arguments to frames and figures, as the verbs do it."""
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 
+import numpy as np
 import pytest
+import torch
+from torch import nn
 from typer.testing import CliRunner
 
 import bara
@@ -110,6 +114,53 @@ def test_mechanisms_federations_and_data_may_be_objects_too():
     trained = bara.run(data=digits, budget={"total": 20, "max_rounds": 3}, clients=6, allocator="even")
     named = bara.run(data="digits", budget={"total": 20, "max_rounds": 3}, clients=6, allocator="even")
     assert trained.history == named.history
+
+
+def test_a_model_a_metric_a_loss_and_a_partition_may_be_objects_too(tmp_path):
+    class Small(nn.Module):
+        def __init__(self, shape, classes):
+            super().__init__()
+            self.layers = nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), classes))
+
+        def forward(self, x):
+            return self.layers(x)
+
+    def thirds(dataset, _clients, _seed):
+        return dict(zip("abc", np.array_split(np.arange(len(dataset.y_train)), 3), strict=True))
+
+    def top_1(scores, targets):
+        return (scores.argmax(axis=1) == targets).mean()
+
+    def hinge(scores, targets):
+        return nn.functional.multi_margin_loss(scores, targets)
+
+    mine = {"data": {"train_samples": 300}, "budget": {"total": 20, "max_rounds": 2}, "allocator": "even"}
+    mine |= {"clients": {"partition": thirds}, "federation": {"workers": 2}}
+    mine["training"] = {"model": Small, "metric": top_1, "loss": hinge}
+    kept = bara.run(mine, out=tmp_path)
+    assert set(kept.payments) < set("abc")
+    assert (kept.metric, kept.measure) == ("object:top_1", "top 1")
+    found = bara.compare(mine, allocators=["even"], seeds=2, jobs=2)  # on other processes
+    assert found.results[0].accuracy_final == kept.accuracy_final
+    assert bara.run(bara.Config.load(mine)).accuracy_final == kept.accuracy_final
+    with pytest.raises(UnknownNameError, match="'thirds' was an object in Python"):
+        bara.resume(tmp_path)
+    parts = {"training": mine["training"], "clients": mine["clients"]}
+    with pytest.raises(ConfigError, match="the run's partition is 'thirds', got 'top_1'; hand over the same"):
+        bara.resume(tmp_path, training=mine["training"], clients={"partition": top_1})
+    assert bara.resume(tmp_path, **parts) == kept
+
+
+def test_a_model_that_is_there_already_begins_with_its_weights():
+    small = {"data": {"train_samples": 300}, "budget": {"total": 20, "max_rounds": 1}, "allocator": "even"}
+    mine = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+    one, two = (bara.run(small, clients=4, training={"model": mine}, seed=seed) for seed in (0, 0))
+    assert one == two
+    with torch.no_grad():
+        mine[1].weight.zero_()
+        mine[1].bias.zero_()
+    zero = bara.run(small, clients=4, training={"model": mine})
+    assert zero.history[0]["loss"] == pytest.approx(math.log(10), rel=1e-6)
 
 
 def test_a_kept_run_of_an_object_says_that_it_is_resumed_with_it(tmp_path):

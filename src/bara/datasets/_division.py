@@ -35,7 +35,7 @@ def divide(dataset: Dataset, scheme: str, clients: int, seed: int = 0) -> Divisi
     """
     asked = parse(scheme)
     if ":" in asked.name:
-        return _own(dataset, asked.name, clients, seed)
+        return _own(dataset, scheme, clients, seed)
     if asked.name != "natural":
         return Division(asked.split(_labels(dataset, scheme), clients, seed))
     if not dataset.silos:
@@ -66,7 +66,7 @@ def _labels(dataset: Dataset, scheme: str) -> Any:
 
 
 def _own(dataset: Dataset, path: str, clients: int, seed: int) -> Division:
-    function = import_path(path)
+    function = import_path(path)  # or what Python handed over
     try:
         made = function(dataset, clients, seed)
         names = tuple(map(str, made)) if isinstance(made, Mapping) else ()

@@ -29,7 +29,7 @@ from bara.experiments.sections import (
 from bara.experiments.whose_data import settled
 from bara.federations.metrics import metric_of_app
 from bara.files import read_whole
-from bara.plugins import OBJECT, nearest, toml_value
+from bara.plugins import OBJECT, Handed, nearest, toml_value
 from bara.records import MICRO, Purse, decimal_money, money
 from bara.text import UNSTORABLE
 
@@ -148,7 +148,8 @@ class Config(Section):
     @property
     def metric(self) -> str:
         """What evaluations tell; `bara.federations.metrics.metric_title` is what people read."""
-        return self.training.metric if self.federation.engine in WITH_DATA else metric_of_app(self.federation.options)
+        ours = self.federation.engine in WITH_DATA
+        return str(self.training.metric) if ours else metric_of_app(self.federation.options)
 
     def check_cap(self) -> None:
         """Refuse a budget that cannot be, and a cap that nobody can be paid."""
@@ -189,21 +190,32 @@ class Config(Section):
         return config
 
     def parts(self) -> dict[str, Any]:
-        """The classes and objects that were handed over where a name would stand, by section."""
-        sections = ((key, getattr(self, key)) for key in type(self).model_fields)
-        return {key: one.part for key, one in sections if isinstance(one, Table) and one.part is not None}
+        """The classes and objects that were handed over where a name would stand, by section, or by key."""
+        sections = [(key, one) for key in type(self).model_fields if isinstance(one := getattr(self, key), Table)]
+        inner = ((f"{key}.{name}", value) for key, one in sections for name, value in one if isinstance(value, Handed))
+        parts = {key: one.part for key, one in sections if one.part is not None}
+        return parts | {key: value.part for key, value in inner}
 
     def handed_over(self) -> list[str]:
         """The sections that name a part which only Python can hand over, not a file."""
-        sections = {key: getattr(self, key) for key in type(self).model_fields}
-        parts = {key: one for key, one in sections.items() if isinstance(one, Table) and one.OF_PART and one.MAIN}
-        return [key for key, one in parts.items() if str(getattr(one, one.MAIN or "")).startswith(OBJECT)]
+        named = flat(self.model_dump(mode="json"))
+        found = [key.partition(".")[0] for key, value in named.items() if str(value).startswith(OBJECT)]
+        return list(dict.fromkeys(found))
 
     def with_parts(self, **parts: Any) -> Self:
-        """The same experiment with what it only names (`allocator=MyAllocator()`); refused where it names another."""
-        changes = {}
+        """The same experiment with what it only names; refused where it names another.
+
+        Args:
+            **parts: By section (`allocator=MyAllocator()`), or by key there (`training={"model": MyModel}`).
+        """
+        changes: dict[str, Any] = {}
         for key, part in parts.items():
             section = getattr(self, key, None)
+            if isinstance(part, Mapping) and isinstance(section, Section):
+                changes[key] = section.model_copy(
+                    update={name: _same(section, name, one) for name, one in part.items()}
+                )
+                continue
             if not isinstance(section, Table) or not section.OF_PART:
                 raise ConfigError(
                     f"{key!r} is not a part of a run; the parts are allocator, mechanism, federation, data"
@@ -214,6 +226,14 @@ class Config(Section):
     def to_toml(self) -> str:
         """The whole configuration, every default included."""
         return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
+
+
+def _same(section: Section, name: str, part: Any) -> Any:
+    """A part of a section by what it is called there; refused where that is another."""
+    given, known = Handed.name_of(part), getattr(section, name, None)
+    if str(given) != str(known):
+        raise ConfigError(f"the run's {name} is {bare(str(known))!r}, got {bare(str(given))!r}; hand over the same")
+    return given
 
 
 def shipped(kind: str) -> dict[str, Path]:
@@ -277,7 +297,8 @@ def _tree(source: Source) -> dict[str, Any]:
     if isinstance(source, Config):
         tree = source.model_dump(exclude_unset=True)
         for key, part in source.parts().items():
-            tree[key][getattr(source, key).MAIN] = part
+            section, _, name = key.partition(".")
+            tree[section][name or getattr(source, section).MAIN] = part
         return tree
     if isinstance(source, Mapping):
         tree = {}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib.util import find_spec
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -12,6 +12,8 @@ from pydantic import (
     ModelWrapValidatorHandler,
     PrivateAttr,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     field_validator,
     model_validator,
 )
@@ -24,7 +26,7 @@ from bara.federations.costs import MIXED, Distribution, valuations
 from bara.federations.memory import Variant
 from bara.federations.metrics import check_name
 from bara.ledger.store import check_url
-from bara.plugins import OBJECT, describe, parse_spec
+from bara.plugins import OBJECT, Handed, describe, parse_spec
 from bara.records import Goal, Otherwise, money
 
 
@@ -90,6 +92,15 @@ class Section(Table):
         if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
             raise ConfigError("true and false are not numbers")
         return value
+
+
+def _reference(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    named = Handed.name_of(value)
+    return named if isinstance(named, Handed) else handler(named)
+
+
+Reference = Annotated[str, WrapValidator(_reference)]
+"""A name or an import path; in Python also the class, function or object itself."""
 
 
 class Part(Table):
@@ -172,7 +183,7 @@ class ClientsSection(Section):
     absence_rate: float = Field(0.0, ge=0, lt=1, description="the share of the time a client is away and does not bid")
     failure_rate: float = Field(0.0, ge=0, le=1, description="the probability that a winner does not deliver")
     late_rate: float = Field(0.0, ge=0, le=1, description="the probability that a winner delivers too late")
-    partition: str = Field(
+    partition: Reference = Field(
         "shards(2)",
         description="shards(k), iid, dirichlet(alpha), quantity(skew), natural or natural(k) (whose the data are; the "
         "default where that is known), or the import path of a function",
@@ -244,7 +255,7 @@ class DataSection(Section):
 class TrainingSection(Section):
     """How clients train and how the server joins what they learned."""
 
-    model: str = Field(
+    model: Reference = Field(
         "mlp",
         description="linear, mlp, cnn, cifar-cnn, cifar-cnn-private, or the import path of a torch module",
     )
@@ -255,12 +266,14 @@ class TrainingSection(Section):
     momentum: float = Field(0.0, ge=0, lt=1, description="fedavg: momentum of SGD, reset each round")
     weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False, description="fedavg: weight decay of SGD")
     proximal: float = Field(0.0, ge=0, allow_inf_nan=False, description="FedProx's mu, with fedavg")
-    metric: str = Field(
+    metric: Reference = Field(
         "accuracy",
         description="what is reported and decided on: accuracy, balanced-accuracy, auc, r2, rmse, or the import path "
         "of a function of (scores, targets) in [0, 1] that rises",
     )
-    loss: str | None = Field(None, description="the import path of a function of (scores, targets); else the task's")
+    loss: Reference | None = Field(
+        None, description="the import path of a function of (scores, targets); else the task's"
+    )
     aggregation: Literal["samples", "equal"] = Field("samples", description="weights, unless the mechanism has its own")
     evidence: bool = Field(default=False, description="also measure each client's loss before and after training")
     outliers: float = Field(

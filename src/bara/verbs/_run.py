@@ -69,7 +69,7 @@ def resume(
         observe: As for `run`.
         progress: As for `run`.
         **parts: What was an object when the run began, which its books only name: `allocator=MyAllocator()`; likewise
-            `mechanism`, `federation` and `data`.
+            `mechanism`, `federation`, `data`, and by key `training={"model": MyModel}`.
     """
     with RunFolder.find(Path(folder)) as found:
         found.config = found.config.with_parts(**parts)

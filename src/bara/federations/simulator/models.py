@@ -4,6 +4,7 @@ A model is a `torch.nn.Module` that maps a batch of samples to one score a class
 torch sees it: (channels, height, width) for pictures, (features,) for tables.
 """
 
+import copy
 from collections.abc import Callable
 from functools import partial
 
@@ -93,11 +94,14 @@ def build(name: str, shape: Shape, classes: int, seed: int) -> nn.Module:
 
     Args:
         name: one of `MODELS`, or `package.module:Name`, called as `Name(shape, classes)` to get a `torch.nn.Module`.
+            What Python handed over may be such a module itself; a copy is taken.
         shape: one sample's shape as torch sees it, (channels, height, width) for pictures.
         classes: how many scores a sample gets.
         seed: of the initial weights.
     """
     factory = MODELS.factory(name)
+    if isinstance(factory, nn.Module):
+        factory = partial(_copied, factory)
     if not callable(factory):
         raise ConfigError(f"model {name!r} must be a class or function that builds a torch.nn.Module, got {factory!r}")
     with torch.random.fork_rng(devices=[]):
@@ -105,6 +109,11 @@ def build(name: str, shape: Shape, classes: int, seed: int) -> nn.Module:
         module = _built(name, factory, shape, classes)
         _demand_scores(name, module, shape, classes)
     return module
+
+
+def _copied(module: nn.Module, _shape: Shape, _classes: int) -> nn.Module:
+    """A model that is there already, with its weights, whatever the seed."""
+    return copy.deepcopy(module)
 
 
 def _built(name: str, factory: Factory, shape: Shape, classes: int) -> nn.Module:
