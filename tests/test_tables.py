@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(
-    "script", ["suite_table", "memory_table", "goals_table", "readme_table", "paper_page", "rooms"]
+    "script", ["suite_table", "memory_table", "goals_table", "readme_table", "silos_page", "paper_page", "rooms"]
 )
 def test_a_page_shows_what_its_runs_came_to(script):
     made = runpy.run_path(str(ROOT / "scripts" / f"{script}.py"))

@@ -6,7 +6,6 @@ import importlib
 import inspect
 import math
 import operator
-import pickle
 import re
 import tomllib
 import traceback
@@ -60,13 +59,13 @@ class Handed(str):
 
     def __reduce__(self) -> Any:
         """By value: other processes cannot import it."""
-        from joblib.externals import cloudpickle  # noqa: PLC0415 - only where something is sent
+        from joblib import wrap_non_picklable_objects  # noqa: PLC0415 - only where something is sent
 
-        return _received, (str(self), cloudpickle.dumps(self.part))
+        return _received, (str(self), wrap_non_picklable_objects([self.part], keep_wrapper=False))
 
 
-def _received(name: str, content: bytes) -> Handed:
-    return Handed(name, pickle.loads(content))  # noqa: S301 - our own process sent it
+def _received(name: str, parts: list[Any]) -> Handed:
+    return Handed(name, parts[0])
 
 
 def nearest(name: str, known: list[str]) -> str:
