@@ -34,7 +34,7 @@ OBJECT = "object:"
 
 
 class Handed(str):
-    """What such a part is called, and the part itself: a name wherever one is read; other processes get it whole."""
+    """What such a part is called, and the part itself: a name wherever one is read."""
 
     __slots__ = ("part",)
     part: Any
@@ -56,16 +56,6 @@ class Handed(str):
     def __deepcopy__(self, _memo: Any) -> "Handed":
         """A name is never changed."""
         return self
-
-    def __reduce__(self) -> Any:
-        """By value: other processes cannot import it."""
-        from joblib import wrap_non_picklable_objects  # noqa: PLC0415 - only where something is sent
-
-        return _received, (str(self), wrap_non_picklable_objects([self.part], keep_wrapper=False))
-
-
-def _received(name: str, parts: list[Any]) -> Handed:
-    return Handed(name, parts[0])
 
 
 def nearest(name: str, known: list[str]) -> str:

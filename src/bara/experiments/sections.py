@@ -1,5 +1,6 @@
 """The tables of a configuration: every key, its default and what it means."""
 
+import copyreg
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib.util import find_spec
@@ -98,6 +99,19 @@ def _reference(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
     named = Handed.name_of(value)
     return named if isinstance(named, Handed) else handler(named)
 
+
+def _sent(named: Handed) -> Any:
+    """By value: other processes cannot import it."""
+    from joblib import wrap_non_picklable_objects  # noqa: PLC0415 - only where something is sent
+
+    return _received, (str(named), wrap_non_picklable_objects([named.part], keep_wrapper=False))
+
+
+def _received(name: str, parts: list[Any]) -> Handed:
+    return Handed(name, parts[0])
+
+
+copyreg.pickle(Handed, _sent)
 
 Reference = Annotated[str, WrapValidator(_reference)]
 """A name or an import path; in Python also the class, function or object itself."""
