@@ -60,7 +60,8 @@ STORED = [
 
 def drawing(height, parts):
     """A picture that is legible on white and on black alike."""
-    start = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif">'
+    size = f'width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
+    start = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif">'
     paper = f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#fbfbf8"/>'
     return "\n".join([start, paper, *parts, "</svg>\n"])
 
