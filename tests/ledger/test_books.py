@@ -179,7 +179,7 @@ def test_a_round_takes_no_more_work_the_longer_a_run_is_and_no_more_room_than_st
     assert 0 < work[290] < 1.3 * work[10]
     Store.in_file(tmp_path / "empty.db").close()
     room = (tmp_path / "long.db").stat().st_size - (tmp_path / "empty.db").stat().st_size
-    assert room / 300 < 2700  # as docs/ledger.md says
+    assert room / 300 < 2700  # as docs/performance.md says
 
 
 def test_sqlite_syncs_fully_and_logs_ahead(open_books):

@@ -116,7 +116,7 @@ class CurveEstimator:
             self._curve.tell(record.n, record.evaluation.accuracy)
 
     def estimate(self, n: int, rounds: int, *, done: int = 0) -> float | None:
-        """Where the curve comes to with n clients a round."""
+        """Where the curve comes to with n clients per round."""
         return None if self._curve is None else self._curve.expected(n, rounds - done, fresh=not done)
 
 

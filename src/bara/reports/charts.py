@@ -81,7 +81,7 @@ def headline(words: str) -> str:
 
 
 def run_charts(result: Result) -> list[Chart]:
-    """One run: accuracy over rounds and over money, clients a round, money left, beliefs, and what money buys."""
+    """One run: accuracy over rounds and over money, clients per round, money left, beliefs, and what money buys."""
     history = result.history
     rounds = [entry["round"] for entry in history]
     accuracy = [entry["accuracy"] for entry in history]
@@ -215,7 +215,7 @@ def _belief(belief: dict[str, Any], measure: str) -> list[Chart]:
     band = [mean - deviation for mean, deviation in pairs], [mean + deviation for mean, deviation in pairs]
     line = Line("mean and deviation", belief["arms"], belief["mean"], band)
     return [
-        Chart("What the allocator believed at the end", "clients a round", f"final {measure}", (line,), per_cent=True)
+        Chart("What the allocator believed at the end", "clients per round", f"final {measure}", (line,), per_cent=True)
     ]
 
 

@@ -62,7 +62,7 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
     beside = [f"{per_cent(value)} {name}" for name, value in others.items() if name != result.kept]
     facts.add_row(result.measure, ", ".join([kept, *beside]))
     facts.add_row("", Text(spark_line(accuracies), style="green"))
-    facts.add_row("clients a round", Text(spark_line(clients), style="cyan"))
+    facts.add_row("clients / round", Text(spark_line(clients), style="cyan"))
     spent, budget = (tell_money(value, result.currency) for value in (result.spent, result.budget))
     facts.add_row("spent", f"{spent} of {budget} in {counted(result.rounds, 'round')} ({plain(result.ended)})")
     facts.add_row("left", f"{tell_money(result.budget - result.spent, result.currency)} stays in the purse")

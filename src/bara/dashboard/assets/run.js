@@ -138,7 +138,7 @@ function drawMoney() {
     series: [
       { name: "delivered", kind: "bars", colour: 0, xs, ys: n },
       { name: "void", kind: "bars", colour: "bad", xs, ys: n.map((value, i) => (bad[i] ? value + bad[i] : null)), lows: n, values: bad }],
-    empty: !xs.length && "no round is settled yet", words: `Between ${Math.min(...n)} and ${Math.max(...n)} clients a round.`,
+    empty: !xs.length && "no round is settled yet", words: `Between ${Math.min(...n)} and ${Math.max(...n)} clients per round.`,
     table: { columns: [ROUND, { key: "n", label: "delivered", format: count }, { key: "void", label: "void", format: count }], rows: rows(r).slice(1) },
   });
 }
