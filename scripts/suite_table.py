@@ -17,6 +17,7 @@ RESULTS = ROOT / "docs" / "results"
 PAGE = ROOT / "docs" / "planner.md"
 NUMBERS = {"seed": int, "rounds": int} | dict.fromkeys(("accuracy_final", "accuracy_last10", "spent"), float)
 EVERYBODY = "everybody"
+SHOWN = ("even", "finale", "planner")
 
 
 def runs(name="suite-report"):
@@ -44,44 +45,45 @@ def head(*cells):
 
 
 def report():
-    """Settings down, allocators across; then where each stands."""
-    standings = Standings(settings("report"), list(runs()), "accuracy_final")
-    names = standings.allocators
-    yield head("", *(f"`{name}`" for name in names))
-    for setting in standings.settings:
-        finals = [estimate(list(standings.final(setting.name, name).values())) for name in names]
-        best = max(final.mean for final in finals)
-        yield row(setting.name, *(f"**{shown(one)}**" if one.mean == best else shown(one) for one in finals))
-    every = [standings.of(name) for name in names]
-    yield row("*mean*", *(f"{100 * one.final:.1f}" for one in every))
-    yield row("*mean of the last ten rounds*", *(f"{100 * one.last10:.1f}" for one in every))
-    yield row("*less `even`*", *(shown(one.gain, signed=True) for one in every))
-    yield row("*of its error removed, not IID, %*", *(f"{100 * one.error_removed:+.1f}" for one in every))
-    yield row("*less the best rival of each setting*", *(shown(one.over_rivals, signed=True) for one in every))
-    yield row("*farthest behind that rival*", *(f"{one.worst[0]} {shown(one.worst[1], signed=True)}" for one in every))
-
-
-def unlimited():
-    """The planner beside everybody in every round, whatever that costs."""
-    played = [run for run in runs() if run.allocator in {"even", "planner"}]
+    """Settings down, the allocators that matter most across, and everybody in every round, whatever that costs."""
     everybody = list(runs("unlimited"))
     for run in everybody:
         run.allocator = run.name = EVERYBODY
-    standings = Standings(settings("report"), played + everybody, "accuracy_final")
-    yield head("final accuracy, %", EVERYBODY, "times the money", "less `planner`")
+    played = [run for run in runs() if run.allocator in SHOWN] + everybody
+    standings = Standings(settings("report"), played, "accuracy_final")
+    yield head("final accuracy, %", *(f"`{name}`" for name in SHOWN), EVERYBODY, "times the money")
     for setting in standings.settings:
-        final, planner = (standings.final(setting.name, name) for name in (EVERYBODY, "planner"))
-        times = _spent(everybody, setting.name, EVERYBODY) / _spent(played, setting.name, "planner")
-        less = shown(estimate([final[seed] - planner[seed] for seed in planner]), signed=True)
-        yield row(setting.name, f"{100 * fmean(final.values()):.1f}", f"{times:.1f}", less)
-    every = standings.of(EVERYBODY)
-    less = every.final - standings.of("planner").final
-    yield row("*mean*", f"{100 * every.final:.1f}", "", f"{100 * less:+.1f}")
-    yield row("*of `even`'s error removed, not IID, %*", f"{100 * every.error_removed:+.1f}", "", "")
+        finals = [estimate(list(standings.final(setting.name, name).values())) for name in (*SHOWN, EVERYBODY)]
+        times = _spent(played, setting.name, EVERYBODY) / _spent(played, setting.name, "planner")
+        best = max(final.mean for final in finals[:-1])
+        cells = [f"**{shown(one)}**" if one.mean == best else shown(one) for one in finals[:-1]]
+        yield row(setting.name, *cells, shown(finals[-1]), f"{times:.1f}")
+    all_money = standings.of(EVERYBODY)
+    removed = f"{100 * all_money.error_removed:.1f} % of `even`'s error removed"
+    yield row(
+        "*mean*", *(f"{100 * standings.of(name).final:.1f}" for name in SHOWN), f"{100 * all_money.final:.1f}", removed
+    )
 
 
 def _spent(played, setting, allocator):
     return fmean(run.spent for run in played if (run.setting, run.allocator) == (setting, allocator))
+
+
+def summary():
+    """Where each allocator stands over all settings."""
+    standings = Standings(settings("report"), list(runs()), "accuracy_final")
+    yield head(
+        "over all settings",
+        "mean",
+        "last ten rounds",
+        "less `even`",
+        "error removed, not IID, %",
+        "less the best rival",
+    )
+    for name in standings.allocators:
+        one = standings.of(name)
+        gains = (shown(one.gain, signed=True), f"{100 * one.error_removed:+.1f}", shown(one.over_rivals, signed=True))
+        yield row(f"`{name}`", f"{100 * one.final:.1f}", f"{100 * one.last10:.1f}", *gains)
 
 
 def fixed():
@@ -106,7 +108,7 @@ def _by_seed(played, allocator):
     return {run.seed: run.accuracy_final for run in played if run.allocator == allocator}
 
 
-TABLES = {"report": report, "unlimited": unlimited, "fixed": fixed}
+TABLES = {"report": report, "summary": summary, "fixed": fixed}
 
 
 def page():
