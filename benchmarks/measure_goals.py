@@ -1,12 +1,13 @@
 """How often the planner reaches a target, for how much money, and how that compares with the confidence it promised.
 
-python benchmarks/measure_goals.py RUNS --suite report --seeds 5            # runs what is missing into the folder RUNS
-python benchmarks/measure_goals.py RUNS --easy --hindsight --only digits-shards     # and what a constant n costs
-python benchmarks/measure_goals.py RUNS --forecast --only digits-shards             # and what `bara plan` had told
-python benchmarks/measure_goals.py RUNS --table docs/results/goals.csv      # writes what is there
+python benchmarks/measure_goals.py RUNS                          # runs what is missing into the folder RUNS
+python benchmarks/measure_goals.py RUNS --goal easy --hindsight  # easy targets, and what a constant n costs
+python benchmarks/measure_goals.py RUNS --goal worth             # as far as a point is worth a hundredth of the budget
+python benchmarks/measure_goals.py RUNS --forecast docs/results/goals-forecast.csv    # what `bara plan` had told
+python benchmarks/measure_goals.py RUNS --table docs/results/goals.csv                # writes what is there
 
 A setting's target is what `even` without a memory reaches with the whole budget: the mean over the seeds of the final
-accuracy, from docs/results/memory.csv; or, with `--easy`, its mean accuracy a third of the way, which is measured here.
+accuracy, from docs/results/memory.csv; an easy one its mean accuracy a third of the way, which is measured here.
 """
 
 import argparse
@@ -15,17 +16,22 @@ import json
 from pathlib import Path
 from statistics import fmean
 
+from bara.allocators.planner import Planner
 from bara.experiments.forecasts import curves, forecast_cells, outlooks
 from bara.experiments.grid import outcomes
 from bara.experiments.results import read_result
 from bara.experiments.runs import run
 from bara.experiments.suites import settings
-from bara.records import RoundRecord
+from bara.records import Goal, RoundRecord
 
 MEMORY = Path(__file__).parents[1] / "docs" / "results" / "memory.csv"
 COLUMNS = (
     *("setting", "goal", "seed", "target", "confidence", "accuracy_kept", "sure", "spent", "budget", "even_spent"),
-    *("rounds", "max_rounds", "constant", "ended"),
+    *("rounds", "max_rounds", "lucky_constant", "constant", "ended"),
+)
+FORECAST = (
+    *("setting", "goal", "seed", "told_reached", "reached", "told_spent_low", "told_spent", "told_spent_high", "spent"),
+    *("told_accuracy_low", "told_accuracy", "told_accuracy_high", "accuracy_kept"),
 )
 AROUND = 5
 NEAR = 0.005
@@ -70,20 +76,26 @@ def easy_target(config, seeds, folder, name):
     return json.loads(kept.read_text())
 
 
-def measure(folder, suite, seeds, only, *, easy):
+def goal_of(name, setting, seeds, folder):
+    """The keys of `budget` that say what the money is for."""
+    if name == "worth":
+        return {"worth": setting.config.budget.total / 100}
+    if name == "easy":
+        return {"target": round(easy_target(setting.config, seeds, folder, setting.name), 4)}
+    return {"target": round(fmean(float(one["accuracy_final"]) for one in even_runs()[setting.name].values()), 4)}
+
+
+def measure(folder, suite, seeds, only, name):
     """Run what is missing."""
     folder.mkdir(parents=True, exist_ok=True)
-    even = even_runs()
     for setting in settings(suite, REMEMBERED, only=only):
-        target = fmean(float(one["accuracy_final"]) for one in even[setting.name].values())
-        if easy:
-            target = easy_target(setting.config, seeds, folder, setting.name)
+        goal = goal_of(name, setting, seeds, folder)
         for seed in range(seeds):
-            path = folder / f"{'easy' if easy else 'even'}+{setting.name}+{seed}.json"
+            path = folder / f"{name}+{setting.name}+{seed}.json"
             if not path.exists():
-                config = changed(setting.config, target=round(target, 4)).with_allocator("planner", seed)
-                path.write_text(json.dumps(run(config).to_json() | {"setting": setting.name}))
-                print(path.stem, config.budget.target, json.loads(path.read_text())["accuracy_kept"], flush=True)
+                result = run(changed(setting.config, **goal).with_allocator("planner", seed))
+                path.write_text(json.dumps(result.to_json() | {"setting": setting.name}))
+                print(path.stem, goal, result.accuracy_kept, result.spent, flush=True)
 
 
 class ReachedError(Exception):
@@ -91,58 +103,63 @@ class ReachedError(Exception):
 
 
 def hindsight(folder, suite, seeds, only):
-    """For easy targets: the least that any constant n spends until the test accuracy of a round is the target."""
+    """For easy targets: what each constant n spends until it is there."""
     for setting in settings(suite, REMEMBERED, only=only):
         target = json.loads((folder / f"third-{setting.name}.json").read_text())
         for seed in range(seeds):
             path = folder / f"constant+{setting.name}+{seed}.json"
             if not path.exists():
-                path.write_text(json.dumps([spent_until(setting.config, target, n, seed) for n in CONSTANT]))
+                path.write_text(json.dumps([spent_until(setting.config, round(target, 4), n, seed) for n in CONSTANT]))
                 print(path.stem, path.read_text(), flush=True)
 
 
 def spent_until(config, target, n, seed):
-    """What n clients per round cost until a round's model has the target on the test set; None where it never has."""
-    spent = []
+    """What n clients per round cost until a round's model has the target on the test set, by whatever luck.
+
+    And until a planner that watches, and decides nothing, is as sure of the kept model as is asked of it: the same
+    evidence for the same target. None where it never is.
+    """
+    spent, lucky = 0.0, None
+    watcher = Planner(config.clients.count, goal=Goal(target=target, confidence=config.budget.confidence))
 
     def watch(step):
+        nonlocal spent, lucky
         if isinstance(step, RoundRecord):
-            spent.append(step.paid / 1e6)
-            if step.evaluation.reported_accuracy >= target:
+            spent += step.paid / 1e6
+            if lucky is None and step.evaluation.reported_accuracy >= target:
+                lucky = spent
+            watcher.tell(step)
+            if watcher.belief().stage.startswith("stop"):
                 raise ReachedError
 
     try:
         run(changed(config).with_allocator(f"fixed:n={n}:shortfall=shrink", seed), watch)
     except ReachedError:
-        return sum(spent)
-    return None
+        return lucky, spent
+    return lucky, None
 
 
-def forecast(folder, suite, only, seeds, draws):
-    """What `bara plan` tells of a run towards `even`'s accuracy from that of the next seed, and what it came to."""
-    even, told = even_runs(), []
-    for setting in settings(suite, REMEMBERED, only=only):
-        target = round(fmean(float(one["accuracy_final"]) for one in even[setting.name].values()), 4)
-        runs = [read_result(path) for path in sorted(folder.glob(f"even+{setting.name}+*.json"))]
-        for number, came in enumerate(runs[:seeds]):
-            config = changed(setting.config, target=target).model_copy(update={"seed": 1000 + came.seed})
-            drawn = curves(config, [runs[(number + 1) % len(runs)]], draws)
-            cells = forecast_cells(config, ["planner"], [came.budget], drawn)
-            one = next(outlooks(list(outcomes(cells, jobs=1))))
-            low, mean, high = one.spent
-            told.append(
-                (one.reached, came.accuracy_kept >= target - NEAR, came.spent / mean, low <= came.spent <= high)
-            )
-            print(
-                setting.name,
-                came.seed,
-                f"told {mean:.0f} ({low:.0f} to {high:.0f}), spent {came.spent:.0f}",
-                flush=True,
-            )
-    chance, reached, ratio, held = map(fmean, zip(*told, strict=True))
-    off = fmean(max(one[2], 1 / one[2]) for one in told)
-    print(f"reached: told {chance:.2f}, was {reached:.2f}; spent: {ratio:.2f} of what was told, off by {off:.2f} times")
-    print(f"the 90 % interval held the spend in {held:.2f} of {len(told)}")
+def forecast(folder, suite, seeds, only, path, draws):
+    """What `bara plan` tells of a run from that of the next seed, and what it came to: a line for each."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(FORECAST)
+        for setting in settings(suite, REMEMBERED, only=only):
+            for name in ("even", "worth"):
+                runs = [read_result(one) for one in sorted(folder.glob(f"{name}+{setting.name}+*.json"))]
+                goal = goal_of(name, setting, seeds, folder) if runs else {}
+                for number, came in enumerate(runs[:seeds]):
+                    config = changed(setting.config, **goal).model_copy(update={"seed": 1000 + came.seed})
+                    drawn = curves(config, [runs[(number + 1) % len(runs)]], draws)
+                    told = next(
+                        outlooks(list(outcomes(forecast_cells(config, ["planner"], [came.budget], drawn), jobs=1)))
+                    )
+                    chance = "" if told.reached is None else round(told.reached, 2)
+                    reached = "" if name == "worth" else int(came.accuracy_kept >= goal["target"] - NEAR)
+                    spent, accuracy = ([round(value, 4) for value in one] for one in (told.spent, told.accuracy))
+                    row = [setting.name, name, came.seed, chance, reached, *spent, came.spent, *accuracy]
+                    writer.writerow([*row, round(came.accuracy_kept, 4)])
+                    file.flush()
 
 
 def table(folder, path):
@@ -152,26 +169,26 @@ def table(folder, path):
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        for found in sorted(folder.glob("e*+*.json")):
+        for found in sorted(folder.glob("[ew]*+*.json")):
             goal, name, seed = found.stem.split("+")
             result, config = read_result(found), configs[name]
-            target = fmean(float(one["accuracy_final"]) for one in even[name].values())
-            if goal == "easy":
-                target = json.loads((folder / f"third-{name}.json").read_text())
             constant = folder / f"constant+{name}+{seed}.json"
             told = json.loads(constant.read_text()) if goal == "easy" and constant.exists() else []
-            least = min((spent for spent in told if spent is not None), default=None)
+            lucky, sure_of_it = (
+                min((f"{spent:.6f}" for spent in some if spent is not None), key=float, default="")
+                for some in (zip(*told, strict=True) if told else ((), ()))
+            )
             sure = ((result.belief or {}).get("outlook") or {}).get("sure")
             writer.writerow(
                 [
-                    *(name, goal, seed, round(target, 4), config.budget.confidence, f"{result.accuracy_kept:.4f}"),
+                    *(name, goal, seed, result.target, config.budget.confidence, f"{result.accuracy_kept:.4f}"),
                     *(
                         "" if sure is None else f"{sure:.3f}",
                         result.spent,
                         config.budget.total,
                         even[name][int(seed)]["spent"],
                     ),
-                    *(result.rounds, config.budget.max_rounds, "" if least is None else f"{least:.6f}", result.ended),
+                    *(result.rounds, config.budget.max_rounds, lucky, sure_of_it, result.ended),
                 ]
             )
 
@@ -182,18 +199,18 @@ if __name__ == "__main__":
     parser.add_argument("--suite", default="report")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", default="")
-    parser.add_argument("--easy", action="store_true")
+    parser.add_argument("--goal", choices=["even", "easy", "worth"], default="even")
     parser.add_argument("--hindsight", action="store_true")
-    parser.add_argument("--forecast", action="store_true")
+    parser.add_argument("--forecast", type=Path)
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--table", type=Path)
     given = parser.parse_args()
+    which = given.runs, given.suite, given.seeds, [name for name in given.only.split(",") if name]
     if given.table:
         table(given.runs, given.table)
     elif given.forecast:
-        forecast(given.runs, given.suite, [name for name in given.only.split(",") if name], given.seeds, given.draws)
+        forecast(*which, given.forecast, given.draws)
     else:
-        names = [name for name in given.only.split(",") if name]
-        measure(given.runs, given.suite, given.seeds, names, easy=given.easy)
+        measure(*which, given.goal)
         if given.hindsight:
-            hindsight(given.runs, given.suite, given.seeds, names)
+            hindsight(*which)

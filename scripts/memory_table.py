@@ -56,7 +56,9 @@ def accuracies(played, name, share, measure="accuracy_kept"):
 def less(mine, theirs, only=None):
     """Differences paired by seed, a list for each setting."""
     names = [name for name in theirs if name in mine and (only is None or name in only)]
-    return {name: [mine[name][seed] - theirs[name][seed] for seed in mine[name]] for name in names}
+    return {
+        name: [mine[name][seed] - theirs[name][seed] for seed in mine[name] if seed in theirs[name]] for name in names
+    }
 
 
 def everybody():
@@ -149,12 +151,35 @@ def two_phase():
         )
 
 
+def mechanisms():
+    """Mechanisms with a memory and without, on the datasets of the paper's tables."""
+    played = runs("memory-mechanisms")
+    ways = [
+        (allocator, f"{allocator}, memory=off", f"{allocator}, memory=extrapolated")
+        for allocator in ("even", "planner")
+    ]
+    yield head("kept model, %", *(cell for way, _, _ in ways for cell in (f"`{way}`, no memory", "memory", "gain")))
+    for setting in dict.fromkeys(one.setting for one in played):
+        cells = []
+        for _, off, on in ways:
+            without, with_it = (list(accuracies(played, name, 1.0)[setting].values()) for name in (off, on))
+            gains = [mine - theirs for mine, theirs in zip(with_it, without, strict=True)]
+            cells += [shown(estimate(without)), shown(estimate(with_it)), shown(estimate(gains), signed=True)]
+        yield row(setting, *cells)
+
+
 def _best(by_way, kinds):
     """The allocator of these kinds that ended highest on average."""
     return max((way for way in by_way if way.startswith(kinds)), key=lambda way: fmean(by_way[way].values()))
 
 
-TABLES = {"worth": worth, "rivals": rivals, "two-phase": two_phase, "outside": lambda: frontier("outside")}
+TABLES = {
+    "worth": worth,
+    "rivals": rivals,
+    "two-phase": two_phase,
+    "outside": lambda: frontier("outside"),
+    "mechanisms": mechanisms,
+}
 
 
 def page():

@@ -21,6 +21,9 @@ HALF_WAY = 0.5
 """The part of the deadline up to which n may grow to N: what many clients would do is not known before it is tried,
 and before that nobody stops, or is asked, because the target looks out of reach."""
 
+GROWTH = 4
+"""The power of the time passed with which n may grow to N: early leaps are dear, and later rounds can mend."""
+
 RECENT = 5
 """Rounds over which n is averaged; at most twice as many are recruited, and what that does is seen before more are."""
 
@@ -175,7 +178,9 @@ class Aims:
         if plan is None:
             return Offer(limit=1, asks=asks), belief
         planned = plan.main_n if plan.main_rounds else plan.end_n
-        by_now = self._clients * max(1 / FIRST_PART, (outset.purse.round / (HALF_WAY * outset.purse.max_rounds)) ** 2)
+        by_now = self._clients * max(
+            1 / FIRST_PART, (outset.purse.round / (HALF_WAY * outset.purse.max_rounds)) ** GROWTH
+        )
         n = max(round(min(planned * outset.variation, by_now, max(2 * self._recent_n, 1))), 1)
         most = MOST_SHARES * outset.purse.left / outset.purse.rounds_left
         return Offer(limit=n, budget=int(min(DEARER * outset.prospects.cost(n), most)), asks=asks), belief
