@@ -162,9 +162,11 @@ def test_no_payee_smuggles_a_formula_into_a_batch_whatever_parts_its_cells(playe
 def test_a_copy_pays_nobody_out(played, tmp_path):
     folder = played()
     shutil.copytree(folder, tmp_path / "copy")
-    assert "say `bara ledger" in cli("ledger", tmp_path / "copy", "payouts", "--new", code=1)
+    assert "here and nowhere else, use `bara ledger" in cli("ledger", tmp_path / "copy", "payouts", "--new", code=1)
     shutil.copy(folder / "ledger.db", tmp_path / "copy.db")
-    assert "say `bara ledger" in cli("ledger", f"sqlite:///{tmp_path}/copy.db", "payouts", "--new", code=1)
+    assert "here and nowhere else, use `bara ledger" in cli(
+        "ledger", f"sqlite:///{tmp_path}/copy.db", "payouts", "--new", code=1
+    )
     cli("ledger", folder, "payouts", "--new")
 
 

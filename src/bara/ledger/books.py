@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -104,7 +104,7 @@ class Books:
             found = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.name)).all()
         chosen = [run for run in found if name is None or run.name == name]
         if len(chosen) > 1:
-            raise LedgerError(f"{store.place} holds {len(chosen)} runs; say which one (--run): {_listed(found)}")
+            raise LedgerError(f"{store.place} holds {len(chosen)} runs; say which one (--run)")
         if not chosen:
             return None
         books = cls(store, chosen[0].id, chosen[0].name, terms or Terms())
@@ -375,8 +375,3 @@ class Books:
                 f"{why}round {number} promises {self.purse.show(cost)}{limit}: it waits for `bara ledger "
                 f"{self.address} approve {number}` or `decline {number}`"
             )
-
-
-def _listed(runs: Sequence[Any], most: int = 10) -> str:
-    names = [repr(run.name) for run in runs]
-    return ", ".join(names[:most] + ["..."] * (len(names) > most))

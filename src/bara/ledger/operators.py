@@ -65,15 +65,10 @@ def check_place(books: Books) -> None:
     """Refuse to play a copy: the run goes on where it was opened, or where it was adopted since."""
     if books.ended() is not None:  # nothing more is paid, wherever it is shown
         return
-    place = _place(books)
-    if place is None:  # opened by an earlier version: it belongs where it is first played again
+    if _place(books) is None:  # opened by an earlier version: it belongs where it is first played again
         with books.store.write() as connection:
             books.chain.append(connection, Draft("adopted", None, {"place": books.store.identity()}))
-    elif place != books.store.identity():
-        raise LedgerError(
-            f"run {books.name!r} belongs to {place}, but this is {books.store.identity()}: a copy, a moved folder or "
-            f"a restored backup; if the run is to go on here and nowhere else, use `bara ledger {books.address} adopt`"
-        )
+    require_place(books)
 
 
 def require_place(books: Books) -> None:
@@ -81,8 +76,9 @@ def require_place(books: Books) -> None:
     place = _place(books)
     if place not in {None, books.store.identity()}:
         raise LedgerError(
-            f"run {books.name!r} belongs to {place}, and this is {books.store.identity()}: a copy or a restored backup"
-            f"; where it alone is to be paid out, say `bara ledger {books.address} adopt`"
+            f"run {books.name!r} belongs to {place}, but this is {books.store.identity()}: a copy, a moved folder or "
+            f"a restored backup; if it is to go on and be paid out here and nowhere else, use `bara ledger "
+            f"{books.address} adopt`"
         )
 
 

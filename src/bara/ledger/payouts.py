@@ -134,12 +134,13 @@ def batch_json(books: Books, batch: Batch, payees: Payees | None = None) -> dict
 
 
 def _rows(books: Books, batch: Batch, payees: Payees | None) -> list[dict[str, Any]]:
-    if payees is not None:
-        _require_payees(batch, payees)
+    if missing := [] if payees is None else [client for client, _, _ in batch.payments if client not in payees]:
+        named = ", ".join(map(repr, missing))
+        raise LedgerError(f"the payees' file has no line for {named}; nothing was printed or made")
     return [
         {
             "client": client,
-            **{name: (payees or {}).get(client, {}).get(name, "") for name in _columns(payees)},
+            **{name: (payees or {})[client][name] for name in _columns(payees)},
             "amount": show_money(amount),
             "currency": books.purse.currency or "",
             "rounds": rounds,
@@ -152,14 +153,6 @@ def _rows(books: Books, batch: Batch, payees: Payees | None) -> list[dict[str, A
 def _columns(payees: Payees | None) -> list[str]:
     own = {"client", "amount", "currency", "rounds", "reference"}
     return [name for name in (next(iter((payees or {}).values()), {})) if name not in own]
-
-
-def _require_payees(batch: Batch, payees: Payees) -> None:
-    missing = [client for client, _, _ in batch.payments if client not in payees]
-    if missing:
-        raise LedgerError(
-            f"the payees' file has no line for {', '.join(map(repr, missing))}; nothing was printed or made"
-        )
 
 
 def _events(connection: sa.Connection, books: Books) -> Sequence[Any]:

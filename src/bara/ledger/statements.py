@@ -143,12 +143,12 @@ def lines(books: Books, client: str | None = None) -> Iterator[Line]:
             yield from (line for line in round_lines(number, stored) if client in (None, line.client))
 
 
-def statement(books: Books, *, needs_key: bool = False) -> Statement:
+def statement(books: Books) -> Statement:
     """The whole account, of a record that is whole (`require_whole`)."""
     clients: dict[str, ClientTotal] = {}
     rounds, outstanding = [], 0
     with books.store.read() as connection:
-        require_whole(books, needs_key=needs_key)
+        require_whole(books)
         for number, stored in stored_rounds(connection, books.chain.run):
             here = list(round_lines(number, stored))
             for line in here:

@@ -14,6 +14,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 import bara
+from bara.errors import WaitingError
 from bara.reports.html import comparison_report
 
 pytestmark = pytest.mark.debian
@@ -65,6 +66,21 @@ def test_a_page_that_is_opened_before_the_run_waits_for_it(play, dashboard, brow
     play("late", "budget.max_rounds=5")
     page.wait_for_selector("#runs a", timeout=30_000)
     assert page.locator("#runs a").all_inner_texts()[0] == "late"
+
+
+def test_the_award_that_waits_stands_on_the_page_with_the_command_that_answers_it(tmp_path, dashboard, browse, shoot):
+    books = {"url": f"sqlite:///{tmp_path}/books.db", "approve_above": 1000}
+    money = {"total": 8000, "max_rounds": 9, "currency": "EUR"}
+    config = {"budget": money, "clients": {"count": 3}, "allocator": {"name": "fixed", "n": 2}, "ledger": books}
+    with bara.open_session("autumn", config) as session:
+        session.begin(0.1)
+        with pytest.raises(WaitingError):
+            session.award({"north": "300.00", "south": "310.00", "east": "600.00"})
+    page = browse()
+    ready(page, f"{dashboard(books['url'])}/runs/autumn")
+    expect(page.locator("body")).to_contain_text("round 1 promises 1,200.00 EUR and waits for your answer")
+    expect(page.locator("body")).to_contain_text("--run autumn approve 1, or decline 1")
+    shoot(page, "waiting-1440-light")
 
 
 def test_the_slider_goes_back_through_the_rounds(play, dashboard, browse):
