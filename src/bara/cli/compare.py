@@ -14,8 +14,8 @@ def compare_command(
     allocators: Annotated[
         str | None,
         typer.Option(
-            help="Allocators, separated by commas, with options as in even:carry_over=true. Default: the one "
-            "that CONFIG or --set names, if any, and then even,even:carry_over=true,increasing,finale,bara,planner."
+            help="Allocators, separated by commas, with options as in even:carry_over=true. Default: the one that "
+            "CONFIG or --set names, if any, and then even, even:carry_over=true, increasing, finale, bara, planner."
         ),
     ] = None,
     mechanisms: Annotated[
@@ -41,8 +41,8 @@ def compare_command(
         typer.Option(
             "--set",
             "--vary",
-            metavar="KEY=VALUE[,VALUE]",
-            help="Set one key; several values are compared. May be repeated.",
+            metavar="KEY=VALUE",
+            help="Set one key; values separated by commas are compared. May be repeated.",
         ),
     ] = [],
     out: Annotated[

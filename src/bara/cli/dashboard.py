@@ -17,7 +17,7 @@ def dashboard_command(
     place: Annotated[
         str, typer.Argument(metavar="DIR|URL", help="A run's folder, one that holds runs, or a database's URL.")
     ],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any free one.")] = 8765,
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="The port; 0 for any free one.")] = 8765,
     host: Annotated[str, typer.Option(help="The address; visitors from other machines need a token.")] = "127.0.0.1",
     token: Annotated[
         str | None, typer.Option(help=f"What visitors must know; ${TOKEN} is not seen by other users.")

@@ -24,7 +24,11 @@ def paper_command(
     searched: Annotated[int, typer.Option(help="How many values of n to search for the best (fig3).")] = 7,
     unlimited: Annotated[bool, typer.Option("--unlimited", help="Search n* without a budget (fig3).")] = False,
     data: Annotated[
-        str, typer.Option(help="Datasets, separated by commas; digits needs no files.")
+        str,
+        typer.Option(
+            help="Datasets, separated by commas; digits needs no files.",
+            show_default="mnist, fashion-mnist, cifar10, cifar100",
+        ),
     ] = "mnist,fashion-mnist,cifar10,cifar100",
     changes: Changes = [],
     out: Annotated[
