@@ -169,9 +169,11 @@ def draw_lines(ax: Axes, chart: Chart) -> None:
         ax.plot(line.xs, line.ys, color=colour, linestyle=style, label=line.name, **look)
         if line.band:
             ax.fill_between(line.xs, *line.band, color=colour, alpha=0.15, linewidth=0)
-    for place, name in chart.marks:
+    for number, (place, name) in enumerate(chart.marks):  # one below the other, because they may be close
         ax.axvline(place, color="#222222", linestyle=":", linewidth=0.9, zorder=3)
-        ax.annotate(name, (place, 1), (2, -7), ("data", "axes fraction"), textcoords="offset points", size=6.5)
+        ax.annotate(
+            name, (place, 1), (2, -7 - 8 * number), ("data", "axes fraction"), textcoords="offset points", size=6.5
+        )
     if chart.between:
         ax.axhline(0, color="#222222", linewidth=0.9, zorder=1.5)
         ax.set_ylim(chart.between)

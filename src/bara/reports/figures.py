@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from bara.experiments.paper.analysis import BASELINE, BOUND, LESS, T_0, ExhibitResult, Row, grouped, standing
@@ -55,7 +56,14 @@ def save_bars(shown: ExhibitResult, stem: Path, origin: Origin = UNKNOWN) -> Non
             ax.set_ylim(0, min(1.15 * max(map(sum, zip(heights, margins, strict=True))), 100))
             for place, height in enumerate(heights):
                 ax.annotate(
-                    f"{height:.1f}", (place, 0), (0, 4), textcoords="offset points", ha="center", color="w", size=7
+                    f"{height:.1f}",
+                    (place, 0),
+                    (0, 4),
+                    textcoords="offset points",
+                    ha="center",
+                    rotation="vertical",
+                    color="w",
+                    size=7,
                 )
             ax.set_title(TITLES[dataset])
             ax.set_ylabel("final accuracy, %")
@@ -133,11 +141,20 @@ def _clients(title: str, rows: Sequence[Row]) -> Chart:
     return Chart(title, "round", "clients", tuple(lines), marks=((T_0, "T_0"),))
 
 
+REGRETS = 1.0
+"""How far the axis of regrets goes: an accuracy is a fraction. What the letter extrapolates can be of any size."""
+
+
 def _regrets(title: str, rows: Sequence[Row]) -> Chart:
     names = {"predicted": "by what it predicts (the paper's)", "real": "by what each n really comes to"}
-    lines = tuple(_mean_line(names[key], rows, key) for key in names)
+    lines = [_mean_line(names[key], rows, key) for key in names]
+    if median(map(abs, lines[0].ys)) > REGRETS:
+        lines[0] = Line(lines[0].name, [], [])
+        title = f"{title}\npredicting beyond every scale"
     fewer = [(of[0]["round"], f"{seeds} of {rows[0]['seeds']}") for (seeds,), of in grouped(rows, "seeds")[1:]]
-    return Chart(f"{title}, n* = {rows[0]['best_n']}", "round", "Reg_t / t", lines, tuple(fewer), (-1.0, 1.0))
+    return Chart(
+        f"{title}, n* = {rows[0]['best_n']}", "round", "Reg_t / t", tuple(lines), tuple(fewer), (-REGRETS, REGRETS)
+    )
 
 
 def _accuracies(title: str, rows: Sequence[Row]) -> Chart:
