@@ -83,6 +83,18 @@ def test_the_award_that_waits_stands_on_the_page_with_the_command_that_answers_i
     shoot(page, "waiting-1440-light")
 
 
+def test_one_failed_delivery_is_counted_in_the_singular(tmp_path, dashboard, browse):
+    url = f"sqlite:///{tmp_path}/books.db"
+    config = {"budget": {"total": 80, "max_rounds": 9}, "clients": {"count": 3}, "ledger": {"url": url}}
+    with bara.open_session("autumn", {**config, "allocator": {"name": "fixed", "n": 2}}) as session:
+        session.begin(0.1)
+        session.award({"north": 3, "south": 4, "east": 6})
+        session.settle(0.2, void={"north": "its disk was full"})
+    page = browse()
+    ready(page, f"{dashboard(url)}/runs/autumn")
+    expect(page.locator("body")).to_contain_text("1 delivery failed, and 6.00 came back")
+
+
 def test_the_slider_goes_back_through_the_rounds(play, dashboard, browse):
     play("one", "budget.max_rounds=30", "allocator.name=bara")
     address = dashboard()

@@ -77,7 +77,7 @@ function drawVerdict() {
   if (bought) {
     const way = bought.points > 0.5 ? "up" : bought.points < -0.5 ? "down" : "level";
     const signed = `${bought.points < 0 ? "−" : "+"}${Math.abs(bought.points).toFixed(1)} points`;
-    parts.push("The last ", h("b", {}, money(bought.money)), ` (${count(bought.rounds)} rounds) bought `, h("b", { class: way }, signed), ` of ${run.metric}${way === "level" ? ": the curve is level" : ""}. `);
+    parts.push("The last ", h("b", {}, money(bought.money)), ` (${count(bought.rounds)} ${bought.rounds === 1 ? "round" : "rounds"}) bought `, h("b", { class: way }, signed), ` of ${run.metric}${way === "level" ? ": the curve is level" : ""}. `);
   }
   if (top) parts.push(h("b", {}, percent(top.share)), ` of the money went to the best paid ${top.clients === 1 ? "client" : `${count(top.clients)} clients`}. `);
   if (failed) parts.push(h("b", {}, count(failed)), ` ${failed === 1 ? "delivery" : "deliveries"} failed, and ${money(returned)} came back.`);
