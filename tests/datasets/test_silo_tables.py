@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.datasets.test_fetching import serving
 
 from bara.datasets import _catalogue, available, fetch, load, verify
 from bara.datasets._catalogue import CATALOGUE, Remote, Version
@@ -63,6 +64,23 @@ def test_what_is_not_there_says_how_to_get_it(tmp_path):
 def test_files_that_are_right_are_not_fetched_again(hospitals):
     assert len(fetch("heart-disease", hospitals).kept) == 4
     assert fetch("rand-hie", hospitals).folder is None
+
+
+def test_the_hospitals_files_are_fetched_checked_and_load(hospitals, tmp_path, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    files = {path.name: path.read_bytes() for path in (hospitals / "heart-disease").iterdir()}
+    there = tmp_path / "fetched"
+    with serving(files) as server:
+        server.faults["processed.va.data"] = "altered"
+        with pytest.raises(DatasetError, match=r"processed\.va\.data"):
+            fetch("heart-disease", there, base_urls=[server.url])
+        assert not (there / "heart-disease" / "processed.va.data").exists()
+        server.faults.clear()
+        assert fetch("heart-disease", there, base_urls=[server.url]).downloaded == ("processed.va.data",)
+    fetched, made = load("heart-disease", there), load("heart-disease", hospitals)
+    assert fetched.silos == made.silos == HOSPITALS
+    assert np.array_equal(fetched.x_train, made.x_train)
 
 
 def test_the_rand_experiment_has_six_cities():
