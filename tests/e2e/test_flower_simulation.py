@@ -30,7 +30,7 @@ def bara(*arguments, fault=""):
     """The program, as a process of its own."""
     environment = {**os.environ, "BARA_FAULT": fault}
     command = [sys.executable, "-m", "bara.cli", *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
 
 
 def load_example():

@@ -15,10 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent
+APART = tuple(map(int, version("flwr").split(".")[:2])) < (1, 40)  # silos connect to a port of their own there
 QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "RAY_USAGE_STATS_ENABLED": "0"}
 
 
@@ -35,6 +37,7 @@ class Deployment(contextlib.ExitStack):
         self.home = home
         self.app = app
         self.port = free_port()
+        self.fleet_port = free_port() if APART else self.port
         path = os.pathsep.join([str(BIN), os.environ.get("PATH", "")])  # Flower starts programs of its own by name
         self.environment = {**os.environ, **QUIET, "FLWR_HOME": str(home / "flwr"), "PATH": path}
         self.superlink: subprocess.Popen | None = None
@@ -52,7 +55,8 @@ class Deployment(contextlib.ExitStack):
             "superlink",
             ["flower-superlink", *certificates, "--enable-supernode-auth", "--host", "127.0.0.1"]
             + ["--port", str(self.port), "--disable-runtime-dependency-installation"]
-            + ["--database", str(self.home / "superlink.db")],
+            + ["--database", str(self.home / "superlink.db")]
+            + (["--fleet-api-address", f"127.0.0.1:{self.fleet_port}"] if APART else []),
         )
         self.connect(f'root-certificates = "{self.home / "ca.crt"}"')
 
@@ -88,7 +92,7 @@ class Deployment(contextlib.ExitStack):
         node_config = " ".join(f'{key}="{v}"' if isinstance(v, str) else f"{key}={v}" for key, v in words.items())
         node = self.begin(
             f"supernode-{name}",
-            ["flower-supernode", "--root-certificates", "ca.crt", "--superlink", f"127.0.0.1:{self.port}"]
+            ["flower-supernode", "--root-certificates", "ca.crt", "--superlink", f"127.0.0.1:{self.fleet_port}"]
             + ["--auth-supernode-private-key", name, "--host", "127.0.0.1", "--port", str(free_port())]
             + ["--node-config", node_config],
         )
