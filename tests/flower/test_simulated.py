@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from bara.cli import app
@@ -76,6 +77,7 @@ def test_menus_awards_payments_and_model_are_those_of_the_simulator(allocator):
         ["training.memory=plain", "clients.failure_rate=0.3", "budget.total=20"],
         ["training.memory=extrapolated", "clients.absence_rate=0.3", "training.forget_after=2", "budget.total=20"],
         ["training.learning_rate=4", "training.memory=extrapolated", "budget.total=20"],
+        ["data.name=rand-hie", "clients.count=6", "data.evaluation_samples=200", "training.metric=auc"],
     ],
     ids=lambda changes: changes[0],
 )
@@ -118,6 +120,15 @@ def test_the_contract_of_every_federation(check):
 def test_what_cannot_be_honoured_is_refused_before_the_run(changes, complaint):
     with pytest.raises(ConfigError, match=complaint):
         assemble(Config.load(None, ["federation.engine=flower", *changes]))
+
+
+@pytest.mark.usefixtures("without_ray")
+def test_a_model_that_only_this_program_knows_is_refused():
+    class Mine(torch.nn.Module):
+        """No node could import it."""
+
+    with pytest.raises(ConfigError, match=r"training\.model must be an import path"):
+        assemble(Config.load(None, federation={"engine": "flower"}, training={"model": Mine}))
 
 
 @pytest.mark.parametrize("strategy", ["FedAdam", "FedAvgM", "FedProx", "FedMedian"])

@@ -131,7 +131,7 @@ def simulated(config: Config, requirements: Requirements, folder: Path | None = 
         mine.evaluate,
         # Simulated clients are slow at times, never silent: with a tight deadline the menu would depend on the machine.
         options=ServerOptions(
-            **{"bid_seconds": 3600.0, **options},
+            **{"bid_seconds": 600.0, **options},
             fewest=config.clients.count,
             evidence="client" if evidence else "none",
             columns=requirements.columns,
@@ -167,3 +167,5 @@ def _refuse_what_flower_has_not(config: Config) -> None:
         )
     if config.training.checkpoint_every != TrainingSection().checkpoint_every:
         raise ConfigError("training.checkpoint_every must not be set on Flower, where every round's model is kept")
+    for key in config.parts().keys() - {"allocator", "mechanism"}:
+        raise ConfigError(f"{key} must be an import path (package.module:Name) on Flower, whose nodes make their own")
