@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bara.session import Session
     from bara.verbs import Forecast, compare, open, plan, resume, run  # noqa: A004 - bara.open
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ALLOCATORS",
