@@ -14,7 +14,7 @@ def outlook_line(outlook: MoneyOutlook, currency: str | None = None) -> str:
         return ""
     points = [outlook.prospects[part] for part in (HALF, ALL, TWICE)]
     told = ", ".join(f"{_about(one.spend, currency)}: {_percent(one.accuracy)}" for one in points)
-    return told + ("" if outlook.enough is None else f"; enough: {_about(outlook.enough, currency)}")
+    return told + ("" if outlook.enough is None else f"; enough: about {_about(outlook.enough, currency)}")
 
 
 def goal_line(outlook: MoneyOutlook) -> str:

@@ -97,7 +97,7 @@ class Forecast:
             return None
         goal = f"{100 * self.reach:g} % with {100 * self.confidence:g} % confidence"
         if self.budget is not None:
-            return f"{goal}: {tell_money(self.budget, self.currency, about=True)}"
+            return f"{goal}: about {tell_money(self.budget, self.currency, about=True)}"
         most = tell_money(self.most, self.currency, about=True)
         return f"{goal}: not with up to {most}; what binds there is {self.outlooks[-1].binds}"
 
