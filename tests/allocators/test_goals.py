@@ -156,6 +156,16 @@ def test_a_target_out_of_reach_is_said_with_what_is_expected_and_what_would_help
     assert market.ended == "the deadline is reached"
 
 
+def test_nothing_is_given_up_before_what_an_even_share_pays_was_tried(make_federation):
+    """One client per round teaches nothing here, and that is all that was seen when the target looked out of reach."""
+    planner = Planner(clients=8, seed=5, goal=Goal(target=0.2))
+    market = Market(planner, bid_price_first(), make_federation(clients=8, seed=5), Purse.of(300, 15))
+    records = [step for step in market.rounds() if isinstance(step, RoundRecord)]
+    assert records[5].n == 1
+    assert records[5].evaluation.accuracy == 0
+    assert market.ended.startswith("the target of 20 % is reached")
+
+
 def test_a_target_out_of_reach_may_stop_the_run(make_federation):
     _, market = played(make_federation, curve=LOW, target=0.9, otherwise="stop")
     assert market.ended.startswith("the target of 90 % looks out of reach")

@@ -113,10 +113,21 @@ def test_a_pause_and_an_approval_reach_it(config):
         assert session.ask() is not None
 
 
+def test_a_statement_counts_a_round_that_is_not_settled_apart(config):
+    play(config, 1)
+    with bara.open_session("spring", config) as session:
+        assert session.ask()
+        assert "north" in session.award(ASKED).clients
+        page = cli("ledger", config["ledger"]["url"], "--run", "spring", "statement", "--client", "north", "--html")
+        assert "1 delivered, 0 void, 1 not settled" in page
+        session.settle(0.2)
+
+
 def test_what_cannot_be_opened_is_refused_in_one_line(config):
     for change, said in (
         ({"data": {"name": "mnist"}}, "data.name is set, which your own program decides"),
         ({"ledger": {}}, "ledger.url is not set"),
+        ({"budget": {"max_rounds": 4}}, "budget.total is not set; say how much may be spent at most"),
         ({"mechanism": {"name": "fl-market"}}, "local differential privacy"),
     ):
         with pytest.raises(ConfigError, match=said), bara.open_session("spring", {**config, **change}):

@@ -24,8 +24,9 @@ and before that nobody stops, or is asked, because the target looks out of reach
 GROWTH = 4
 """The power of the time passed with which n may grow to N: early leaps are dear, and later rounds can mend."""
 
-RECENT = 5
-"""Rounds over which n is averaged; at most twice as many are recruited, and what that does is seen before more are."""
+RECENT, FEW_ROUNDS = 5, 20
+"""Rounds over which n is averaged, fewer where the deadline is short: one in so many. At most twice as many are
+recruited, and what that does is seen before more are."""
 
 SLOW_START = 0.2
 """The part of the deadline in which nobody can tell a slow start from a curve that ends too low."""
@@ -76,6 +77,7 @@ class Aims:
         self._clients = clients
         self._doubts = 0
         self._recent_n = max(clients / FIRST_PART, 1.0)
+        self._most_n = 0
         self._approved: bool | None = None
 
     def start(self, accuracy: float) -> None:
@@ -89,7 +91,9 @@ class Aims:
     def tell(self, record: RoundRecord) -> None:
         """Learn how many took part, and what an operator answered, where one was asked."""
         if record.n:
-            self._recent_n += (record.n - self._recent_n) / RECENT
+            rounds = min(max(record.purse_after.max_rounds / FEW_ROUNDS, 1), RECENT)
+            self._recent_n += (record.n - self._recent_n) / rounds
+            self._most_n = max(self._most_n, record.n)
         if record.awarded.offer.asks is not None:
             self._approved = record.awarded.award.n > 0
 
@@ -171,9 +175,17 @@ class Aims:
         if (acts and self._goal.otherwise == "stop") or self._approved is False:
             return _stop(why, outlook)
         asks = why if acts and self._goal.otherwise == "ask" and self._approved is None else None
-        return self._play(plan, outset, Belief(why, plan=plan, outlook=outlook), asks)
+        return self._play(plan, outset, Belief(why, plan=plan, outlook=outlook), asks, self._untried(outset))
 
-    def _play(self, plan: Plan | None, outset: Outset, belief: Belief, asks: str | None = None) -> tuple[Offer, Belief]:
+    def _untried(self, outset: Outset) -> int:
+        """How many to recruit before the curve is believed that nothing helps: as many as an even share would pay."""
+        share = outset.purse.total / outset.purse.max_rounds
+        fair = sum(outset.prospects.cost(n) <= share for n in range(1, self._clients + 1))
+        return int(min(2 * self._recent_n, fair)) if self._most_n < fair else 1
+
+    def _play(
+        self, plan: Plan | None, outset: Outset, belief: Belief, asks: str | None = None, least: int = 1
+    ) -> tuple[Offer, Belief]:
         """The first step of a plan; where the purse cannot pay any, whatever it can."""
         if plan is None:
             return Offer(limit=1, asks=asks), belief
@@ -181,7 +193,7 @@ class Aims:
         by_now = self._clients * max(
             1 / FIRST_PART, (outset.purse.round / (HALF_WAY * outset.purse.max_rounds)) ** GROWTH
         )
-        n = max(round(min(planned * outset.variation, by_now, max(2 * self._recent_n, 1))), 1)
+        n = max(round(min(planned * outset.variation, by_now, max(2 * self._recent_n, 1))), least, 1)
         most = MOST_SHARES * outset.purse.left / outset.purse.rounds_left
         return Offer(limit=n, budget=int(min(DEARER * outset.prospects.cost(n), most)), asks=asks), belief
 

@@ -66,6 +66,8 @@ class DatabaseRun(contextlib.ExitStack):
         config = _own(config)
         if config.ledger.url is None:
             raise ConfigError("ledger.url is not set; say where the books are, like sqlite:///spring.db")
+        if "total" not in config.budget.model_fields_set:
+            raise ConfigError("budget.total is not set; say how much may be spent at most")
         return cls(config.ledger.url, name, config)
 
     @classmethod

@@ -33,12 +33,13 @@ def client_statement(
         sign: Makes the same a signed receipt, with this page's digest; None where there is no key to sign with.
     """
     days = sorted(line.at[:10] for line in own if line.at) or ["not settled"]
+    unsettled = sum(line.paid is None for line in own)
     rows = [
         (
             str(line.round),
-            (line.at or "not settled")[:10],
+            line.at[:10] if line.at else "not yet",
             show_money(line.promised, currency),
-            "not settled" if line.paid is None else show_money(line.paid, currency),
+            "not yet" if line.paid is None else show_money(line.paid, currency),
             spelled(line.reason or ""),
         )
         for line in own
@@ -47,7 +48,8 @@ def client_statement(
     facts = {
         "period": f"{asked.first or days[0]} to {asked.last or days[-1]}",
         "paid": show_money(total.paid, currency),
-        "rounds": f"{total.won - total.void} delivered, {total.void} void",
+        "rounds": f"{total.won - total.void - unsettled} delivered, {total.void} void"
+        + (f", {unsettled} not settled" if unsettled else ""),
     }
     shown = "".join(f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>" for name, value in facts.items())
     body = f'<div class="facts">{shown}</div>' + table(("round", "settled", "promised", "paid", "why not"), rows)

@@ -102,8 +102,10 @@ def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> 
     seeds = len({result.seed for result in results})
     note = Text(f"{headline(measure_of(results))} in per cent, {INTERVALS} over {seeds} paired seeds.", style="dim")
     note.append(explain_first(results))
+    if "kept" in head and len(rows) > 1:
+        note.append(" Differences are of the kept model.")
     if "p" in head:
-        note.append(" p: how often chance alone makes such a difference, corrected for how many are compared (Holm).")
+        note.append(" p: paired t-test, corrected for how many are compared (Holm).")
     elif seeds < FEWEST and len(rows) > 1:
         note.append(f" With fewer than {FEWEST} seeds nothing is tested.")
     if "lying" in head:
