@@ -73,8 +73,8 @@ def test_the_report_shows_privacy_beside_payments():
     result = Result("even", "fl-market", "digits", 0, 2, 10.0, 3.0, 3, "", 0.5, 0.5, 0.5, {"ann": 3.0}, history)
     without, page = (run_report(r, "", "") for r in (result, _replace(result, privacy=spent)))
     cells = re.findall(r"<td[^>]*>([^<]*)</td>", page)
-    assert cells[:5] == ["ann", "3.000000", "3", "1.50", "1.25"]
-    assert re.findall(r"<td[^>]*>([^<]*)</td>", without) == ["ann", "3.000000"]
+    assert cells[:5] == ["ann", "3.00", "3", "1.50", "1.25"]
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", without) == ["ann", "3.00"]
 
 
 def _replace(result, **changes):
