@@ -73,7 +73,7 @@ def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
     """Allocators side by side, a head first; differences are paired by seed, p-values after Holm.
 
     What else was varied has a column of its own, and the allocator has none where it is always the same. "vs first" is
-    against the first allocator with the same of all else, or against the first line where there is one allocator.
+    against the first allocator with everything else equal, or against the first line where there is one allocator.
     """
     groups: dict[str, dict[int, Result]] = {}
     for result in results:
@@ -145,7 +145,7 @@ def explain_first(results: Sequence[Result]) -> str:
     allocators, variants = ({getattr(one, key): None for one in results} for key in ("allocator", "variant"))
     if min(len(allocators), len(variants)) < 2:
         return ""
-    return f' "vs first" is against {next(iter(allocators))} with the same of all else.'
+    return f' "vs first" is against {next(iter(allocators))} with everything else equal.'
 
 
 def words(head: Sequence[str]) -> int:
