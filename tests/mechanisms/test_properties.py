@@ -1,7 +1,8 @@
 """The properties find what deliberately broken mechanisms do wrong, and nothing in honest ones."""
 
+import re
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -61,12 +62,48 @@ class Broken:
     ],
 )
 def test_an_audit_finds_the_fault(fault, found):
-    broken = {finding.name for finding in audit(Broken(fault), trials=300, names=found) if finding.broken}
+    broken = {finding.name for finding in audit(partial(Broken, fault), trials=300, names=found) if finding.broken}
     assert found == broken
 
 
+def test_an_audit_finds_who_breaks_a_promise_only_after_it_has_learned():
+    """Honest until it has been told of three rounds: then winners are paid what they ask."""
+
+    class Spoiled:
+        claims = EVERY_PROPERTY - {"spends-the-budget"}
+
+        def __init__(self):
+            self.rounds = []
+
+        def menu(self, bids):
+            return (Broken("first price") if len(self.rounds) >= 3 else bid_price_first()).menu(bids)
+
+        def tell(self, record):
+            self.rounds.append(record)
+
+    (finding,) = audit(Spoiled, names={"truthful-in-price"})
+    assert finding.broken
+    assert re.match(r"after [3-9] rounds, client-\d has a cost of", finding.counter_example)
+
+
+def test_what_an_audit_tells_holds_evidence_and_failures():
+    told = []
+
+    class Listening:
+        claims = frozenset({"monotone"})
+        menu = staticmethod(bid_price_first().menu)
+        tell = staticmethod(told.append)
+
+    assert not next(audit(Listening, trials=60, names={"monotone"})).broken
+    assert [record.round for record in told] == [*range(1, 11)] * 6
+    evidence = [one for record in told for one in record.delivery.delivered.values()]
+    assert any(one.loss_after < one.loss_before for one in evidence)
+    assert any(one.loss_after > one.loss_before for one in evidence)
+    assert any(record.delivery.void for record in told)
+
+
 def test_a_counter_example_names_client_and_amounts():
-    finding = next(f for f in audit(Broken("first price")) if f.name == "truthful-in-price")
+    finding = next(f for f in audit(partial(Broken, "first price")) if f.name == "truthful-in-price")
     assert "client-" in finding.counter_example
     assert "gains" in finding.counter_example
     assert "costs: client-0" in finding.counter_example
@@ -167,7 +204,7 @@ def test_property_every_mechanism_keeps_what_it_promises(who, case, start):
     ("who", "broken"), [("FMore", "truthful-in-price"), ("FL-Market, All-in", "truthful-in-price")]
 )
 def test_an_audit_shows_who_gains_by_lying(who, broken):
-    finding = next(iter(audit(FIELD[who], names={broken})))
+    finding = next(iter(audit(lambda: FIELD[who], names={broken})))
     assert not finding.claimed
     assert "by asking" in finding.counter_example
 
@@ -188,7 +225,7 @@ def test_choosing_n_after_looking_at_the_bids_is_not_truthful():
 
 
 def test_what_it_claims_holds_is_said_with_the_number_of_trials():
-    findings = list(audit(bid_price_first(), trials=50))
+    findings = list(audit(bid_price_first, trials=50))
     assert {f.name for f in findings} == EVERY_PROPERTY
     assert not any(f.broken for f in findings)
     assert all(f.trials == 50 and f.counter_example is None for f in findings if f.claimed)

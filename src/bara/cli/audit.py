@@ -1,5 +1,6 @@
 """The verb `audit`: what a mechanism claims, tried on random rounds."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -27,8 +28,9 @@ def audit_command(
         from bara.reports.tables import audit_table
 
         spec = parse_spec(mechanism)
-        audited = MECHANISMS.build(spec.pop("name"), spec)
-        findings = list(audit(audited, trials, seed, unit=smallest_unit(currency)))
+        make = partial(MECHANISMS.build, spec.pop("name"), spec)
+        audited = make()
+        findings = list(audit(make, trials, seed, unit=smallest_unit(currency)))
         lying = None if "truthful-in-price" in audited.claims else regret(audited, seed=seed)
         if as_json:
             tree = {"mechanism": mechanism, "findings": [vars(f) for f in findings]}

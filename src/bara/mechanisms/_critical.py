@@ -63,7 +63,7 @@ def critical_menu(
     if admitted is not None and admitted.all():
         admitted = None
     if admitted is not None:  # what the others' is does not matter
-        quality = np.where(admitted, quality, quality[admitted].max(initial=np.finfo(float).tiny))
+        quality = np.where(admitted, quality, quality[admitted].max() if admitted.any() else 1.0)
     quality = checked_column("quality", quality, bids.clients)
     if len(bids):
         check_range(bids, quality, reserve or 0)

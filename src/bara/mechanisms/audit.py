@@ -1,13 +1,25 @@
 """Tries a mechanism, a user's own included, against the properties it claims, and against the others."""
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bara.mechanisms.properties import EVERY_PROPERTY, PROPERTIES, profit, random_case
+from bara.mechanisms.properties import EVERY_PROPERTY, PROPERTIES, Case, profit, random_case
 from bara.protocols import Mechanism, requirements_of
-from bara.records import MICRO, Bids, FloatArray, Offer, Purse
+from bara.records import (
+    MICRO,
+    AwardedRound,
+    Bids,
+    Delivery,
+    Evaluation,
+    Evidence,
+    FloatArray,
+    Offer,
+    Purse,
+    RoundRecord,
+)
+from bara.text import counted
 
 
 @dataclass(frozen=True)
@@ -33,20 +45,51 @@ class Finding:
 
 
 def audit(
-    mechanism: Mechanism, trials: int = 1000, seed: int = 0, names: Collection[str] = EVERY_PROPERTY, unit: int = 1
+    make: Callable[[], Mechanism],
+    trials: int = 1000,
+    seed: int = 0,
+    names: Collection[str] = EVERY_PROPERTY,
+    unit: int = 1,
 ) -> Iterator[Finding]:
-    """Try these properties on random rounds, with prices of so many micro-units; stop at a first counter-example."""
+    """Try these properties on random rounds, with prices of so many micro-units; stop at a first counter-example.
+
+    A mechanism is told of each round that it was tried on, so that what it learns is tried, too; after ten rounds a new
+    one takes its place.
+    """
+    mechanism = make()
     columns = columns_of(mechanism)
     for index, (name, check) in enumerate(PROPERTIES.items()):
         if name not in names:
             continue
-        rng = np.random.default_rng((seed, index))
-        counter_example, tried = None, 0
+        rng, fates = np.random.default_rng((seed, index)), np.random.default_rng((seed, index, 1))
+        tried, counter_example = 0, None
         while counter_example is None and tried < trials:
+            told = tried % _LIFE
+            mechanism = mechanism if told else make()
             tried += 1
-            found = check(mechanism, random_case(rng, columns, unit))
-            counter_example = found.text if found else None
+            case = random_case(rng, columns, unit)
+            if found := check(mechanism, case):
+                counter_example = (f"after {counted(told, 'round')}, " if told else "") + found.text
+            else:
+                mechanism.tell(_settled(mechanism, case, told + 1, fates))
         yield Finding(name, name in mechanism.claims, tried, counter_example)
+
+
+_LIFE = 10
+"""Rounds that one mechanism is tried on, and told of."""
+
+
+def _settled(mechanism: Mechanism, case: Case, number: int, rng: np.random.Generator) -> RoundRecord:
+    """The round as it might have ended: most winners deliver and learn, some fail."""
+    awarded = AwardedRound.of(replace(case.purse, round=number), case.offer, mechanism.menu(case.bids))
+    delivered, void = {}, {}
+    for client in awarded.award.clients:
+        if rng.random() < 0.2:
+            void[client] = "it did not answer"
+        else:
+            before, after = rng.uniform(0, 2, 2)
+            delivered[client] = Evidence(int(rng.integers(1, 100)), before, after)
+    return awarded.settle(Delivery(Evaluation(rng.random()), delivered, void))
 
 
 def columns_of(mechanism: Mechanism) -> tuple[str, ...]:
