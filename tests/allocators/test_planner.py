@@ -55,30 +55,31 @@ def sizes(records):
 
 
 def test_with_selection_noise_it_recruits_few_first_and_many_at_the_end(play, make_federation):
-    records, _ = play(Planner(clients=20, stop=False), PURSE, make_federation(clients=20, delta=0.5))
+    records, _ = play(Planner(clients=20), PURSE, make_federation(clients=20, delta=0.5))
     n = sizes(records)
     assert np.mean(n[20:100]) < 8
     assert np.mean(n[-8:-1]) > 12
 
 
 def test_without_selection_noise_it_does_no_harm(play, make_federation):
-    """Within half a point of even allocation with carry-over, under a short deadline, where an end phase is waste."""
+    """The best model, which is kept, is within half a point of that of even allocation with carry-over, under a short
+    deadline, where an end phase is waste."""
 
-    def final(make):
+    def kept(make):
         federations = (make_federation(clients=20, seed=seed, delta=0.0, v_1=0.0) for seed in range(4))
         runs = [play(make(seed), Purse.of(450, 60), federation)[0] for seed, federation in enumerate(federations)]
-        return np.mean([records[-1].evaluation.accuracy for records in runs])
+        return np.mean([max(record.evaluation.accuracy for record in records) for records in runs])
 
-    assert final(lambda seed: Planner(clients=20, seed=seed)) > final(lambda _: Even(carry_over=True)) - 0.005
+    assert kept(lambda seed: Planner(clients=20, seed=seed)) > kept(lambda _: Even(carry_over=True)) - 0.005
 
 
 def test_it_spends_the_budget_and_never_more(play, make_federation):
-    records, _ = play(Planner(clients=20, stop=False), PURSE, make_federation(clients=20))
+    records, _ = play(Planner(clients=20), PURSE, make_federation(clients=20))
     assert 0.97 * PURSE.total < records[-1].purse_after.spent <= PURSE.total
 
 
 def test_it_says_what_it_means_to_do_with_what_is_left(play, make_federation):
-    allocator = Planner(clients=20, stop=False)
+    allocator = Planner(clients=20)
     purse = Purse.of(300, 40)
     play(allocator, purse, make_federation(clients=20))
     belief = allocator.belief()
@@ -130,37 +131,25 @@ def test_a_fall_that_does_not_fit_the_curve_makes_it_even_with_a_finale_and_it_s
 
 
 def test_a_task_that_has_nothing_to_learn_is_played_even_with_a_finale():
-    allocator = Planner(clients=20, stop=False)
+    allocator = Planner(clients=20)
     purse = teach(allocator, [0.1] * 40)
     share = Finale().ask(purse).budget
     caps = np.array([allocator.ask(purse).cap(n) for n in range(1, 20)])
     assert caps.max() <= 1.6 * share
 
 
-def test_near_the_end_a_model_that_came_out_well_is_kept():
-    rng = np.random.default_rng(0)
-    usual = [value + 0.02 * rng.standard_normal() for value in rising(190)]
-    lucky, unlucky = planner(), planner()
-    after = teach(lucky, [*usual, 0.87])
-    assert lucky.ask(after).stopped
-    assert "as good as" in lucky.ask(after).reason
-    assert "better than what is to be expected" in lucky.belief().stage
-    after = teach(unlucky, [*usual, 0.75])
-    assert not unlucky.ask(after).stopped
-    patient = Planner(clients=20, stop=False)
-    assert not patient.ask(teach(patient, [*usual, 0.87])).stopped
-
-
-def test_a_good_model_early_on_is_not_kept():
+def test_a_model_that_came_out_well_does_not_end_the_run_because_the_best_one_is_kept_anyway():
     rng = np.random.default_rng(0)
     allocator = planner()
-    after = teach(allocator, [*(value + 0.02 * rng.standard_normal() for value in rising(100)), 0.93])
-    assert not allocator.ask(after).stopped
+    after = teach(allocator, [*(value + 0.02 * rng.standard_normal() for value in rising(190)), 0.95])
+    offer = allocator.ask(after)
+    assert not offer.stopped
+    assert offer.cap(19) > 0
 
 
 def test_more_clients_than_planned_are_worth_less_than_their_share():
     """Progress per client falls, so beyond the planned n the cap grows with n, but ever more slowly."""
-    allocator = Planner(clients=20, stop=False)
+    allocator = Planner(clients=20)
     sizes = [4 + t % 9 for t in range(100)]
     reached = np.cumsum([progress(n, 20, 4.0) for n in sizes])
     purse = teach(allocator, [0.85 - 0.75 / (1 + S / 10) for S in reached], sizes=sizes)

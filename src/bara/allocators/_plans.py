@@ -1,13 +1,11 @@
-"""Plans for what is left of a run: a main phase, an end phase, and when to be content.
+"""Plans for what is left of a run: a main phase, and an end phase.
 
 Notation:
     n, R        clients in each round of the main phase, and how many rounds it has
     m, L        the same of the end phase
-    V_k         what the plan is worth after k rounds to somebody who may stop after any of them
 """
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -27,7 +25,7 @@ FINALE_SHARES = 4
 
 
 def _premiums(most: int) -> FloatArray:
-    """What stopping at will is worth over 0, 1, 2, ... rounds of like noise, in standard deviations of it."""
+    """What choosing among 0, 1, 2, ... rounds of like noise is worth, one after the other, in deviations of it."""
     values = [0.0, 0.0]
     while len(values) <= most:
         values.append(_better_of(0.0, 1.0, values[-1]))
@@ -43,36 +41,6 @@ def _better_of(mean: float, deviation: float, other: float) -> float:
 
 
 PREMIUMS = _premiums(10)
-
-
-@dataclass(frozen=True)
-class Path:
-    """The rounds of one plan: how many clients each has."""
-
-    n: float
-    rounds: int
-    end_n: float
-    end_rounds: int
-
-
-def worth_keeping(accuracy: float, expected: float, shapes: Shapes, path: Path) -> bool:
-    """Whether the model now is better than V_0, what going on along the path is worth with the choice to stop later.
-
-    Args:
-        accuracy: What the model now was measured at.
-        expected: What it was expected to be before that: the level to which its luck does not belong.
-        shapes: What the learning curve may be.
-        path: What would come.
-    """
-    k = np.arange(1, path.rounds + path.end_rounds + 1)
-    main, end = np.minimum(k, path.rounds), np.maximum(k - path.rounds, 0)
-    many = np.ones_like(k, dtype=float)
-    means = expected + (shapes.after(path.n * many, main, path.end_n * many, end) - shapes.accuracy).mean(axis=1)
-    deviations = REAL * shapes.deviation(np.where(end > 0, path.end_n, path.n))
-    value = float(means[-1])
-    for mean, deviation in zip(means[-2::-1], deviations[-2::-1], strict=True):
-        value = _better_of(float(mean), float(deviation), value)
-    return expected + REAL * (accuracy - expected) > value
 
 
 class Plans:
@@ -124,16 +92,6 @@ class Plans:
         best = int(np.argmax(self._values))
         return best if self._values[best] > self._values[-1] + margin else len(self._values) - 1
 
-    def rounds(self, plan: int) -> int:
-        """How many rounds a plan has in all."""
-        return int(self._rounds[plan] + self._end_rounds[plan])
-
-    def path(self, plan: int) -> Path:
-        """The rounds of a plan."""
-        return Path(
-            float(self._n[plan]), int(self._rounds[plan]), float(self._end_n[plan]), int(self._end_rounds[plan])
-        )
-
     def offer(self, plan: int, variation: float) -> Offer:
         """The first step of a plan: its share of the money, but never for so few clients that the round does harm.
 
@@ -168,21 +126,23 @@ class Plans:
         for low, high in pairwise(edges):
             rows = np.flatnonzero((self._n > low) & (self._n <= high))
             tops.append(int(rows[np.argmax(mean[rows])]) if len(rows) else plan)
-        path = self.path(plan)
-        noise = self._shapes.deviation(path.end_n if path.end_rounds else path.n)[0]
+        n, rounds, end_n, end_rounds = (
+            float(one[plan]) for one in (self._n, self._rounds, self._end_n, self._end_rounds)
+        )
+        noise = self._shapes.deviation(end_n if end_rounds else n)[0]
         finals = self.finals[plan] + noise * rng.standard_normal(self.finals.shape[1])
         low, high = interval(finals.clip(0, 1))
-        spend = path.rounds * self._share[plan] + path.end_rounds * np.interp(path.end_n, self._arms, self._costs)
+        spend = rounds * self._share[plan] + end_rounds * np.interp(end_n, self._arms, self._costs)
         return Belief(
             stage="plan",
             arms=tuple(int(n) for n in self._arms),
             mean=tuple(float(mean[row]) for row in tops),
             deviation=tuple(float(self.finals[row].std()) for row in tops),
             plan=Plan(
-                main_n=round(path.n),
-                main_rounds=float(path.rounds),
-                end_n=round(path.end_n),
-                end_rounds=path.end_rounds,
+                main_n=round(n),
+                main_rounds=rounds,
+                end_n=round(end_n),
+                end_rounds=int(end_rounds),
                 spend=int(min(spend, self._purse.left)),
                 accuracy=float(np.clip(mean[plan], low, high)),
                 low=float(low),

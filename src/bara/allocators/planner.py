@@ -2,8 +2,7 @@
 
 A round's progress depends only weakly on how many clients take part; the noise of selecting few is large, but only
 the last rounds' noise is still in the final model. So cheap rounds first and large ones at the end are good value,
-how much so depends on the task, and that is learned (`bara.surrogates.learning_curve`). And near the end a model that
-came out better than what the rest of the plan can be expected to reach is kept: the run stops.
+how much so depends on the task, and that is learned (`bara.surrogates.learning_curve`).
 """
 
 import math
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from bara.allocators._aims import Aims, Outset
 from bara.allocators._arms import arms_of, check_clients
 from bara.allocators._kept import KeptModel
-from bara.allocators._plans import Plans, worth_keeping
+from bara.allocators._plans import Plans
 from bara.allocators.finale import Finale
 from bara.allocators.prospects import Prospects, enough
 from bara.randomness import stream
@@ -39,12 +38,6 @@ PATIENCE = 0.8
 MISFIT = 3.0
 """The root mean square of recent surprises, in standard deviations, beyond which the curve is not believed."""
 
-ROUNDS_FOR_LUCK = 10
-"""Rounds before which nobody can tell a good model from a curve that rises fast."""
-
-LAST_PART = 0.15
-"""The part of the deadline, at the end of a plan, in which a good model may be kept."""
-
 
 class Planner:
     """Plans the whole rest of the run before every round, and plays the first step.
@@ -52,7 +45,6 @@ class Planner:
     Args:
         clients: N, the largest number of clients there may be.
         seed: Where draws from the posterior and early variation come from.
-        stop: Whether it may end the run early to keep a model that came out well.
         goal: What the money is for; None for the best model that all of it can buy.
     """
 
@@ -63,7 +55,6 @@ class Planner:
         self,
         clients: int,
         seed: int = 0,
-        stop: bool = True,  # noqa: FBT001, FBT002 - an option
         goal: Goal | None = None,
     ) -> None:
         check_clients("planner", clients)
@@ -72,14 +63,12 @@ class Planner:
         self._kept = KeptModel()
         self._aims = Aims(self._goal, clients)
         self._seed = seed
-        self._stop = stop
         self._arms = arms_of(clients, ARMS)
         self._costs = np.zeros(len(self._arms))
         self._menus = np.zeros(len(self._arms))
         self._priced = 0  # the last round whose menu it knows
         self._curve: LearningCurveBelief | None = None
         self._surprise = 1.0
-        self._accuracy = self._expected = 0.0
         self._belief = Belief(stage="even with a finale: nothing learned yet")
         self._planned: tuple[Purse, Offer] | None = None
 
@@ -91,18 +80,18 @@ class Planner:
 
     def tell(self, record: RoundRecord) -> None:
         """Learn what n cost and what they taught, and plan what is left."""
-        self._accuracy = record.evaluation.accuracy
+        accuracy = record.evaluation.accuracy
         if record.round == 0:
-            self._curve = LearningCurveBelief(self._clients, self._accuracy)
-            self._aims.start(self._accuracy)
+            self._curve = LearningCurveBelief(self._clients, accuracy)
+            self._aims.start(accuracy)
             return
         if record.n and self._curve is not None:
             expected = None
             if self._curve.rounds >= FIRST_ROUNDS:
-                off = self._curve.surprise(record.n, self._accuracy)
+                off = self._curve.surprise(record.n, accuracy)
                 self._surprise = PATIENCE * self._surprise + (1 - PATIENCE) * off**2
-                self._expected = expected = self._curve.expected(record.n, 1)
-            self._curve.tell(record.n, self._accuracy)
+                expected = self._curve.expected(record.n, 1)
+            self._curve.tell(record.n, accuracy)
             self._kept.tell(record.evaluation, expected)
         self._aims.tell(record)
         purse = record.purse_after
@@ -151,10 +140,6 @@ class Planner:
         outlook = self._prospects(purse, known, shapes).curve(self._kept.accuracy)
         belief = plans.belief(best, stream(self._seed, "noise", purse.round))
         belief = replace(belief, outlook=MoneyOutlook(outlook, enough(outlook, purse.total)))
-        near_the_end = plans.rounds(best) <= LAST_PART * purse.max_rounds and self._curve.rounds >= ROUNDS_FOR_LUCK
-        if self._stop and near_the_end and worth_keeping(self._accuracy, self._expected, shapes, plans.path(best)):
-            why = f"the model is as good as the {purse.show(purse.left)} that is left can be expected to make it"
-            return Offer.stop(why), Belief("stop: the model is better than what is to be expected", plan=belief.plan)
         return plans.offer(best, self._variation(purse)), belief
 
     def _towards_the_goal(self, purse: Purse, known: BoolArray) -> tuple[Offer, Belief]:
