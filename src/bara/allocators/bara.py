@@ -99,6 +99,12 @@ class Bara:
         preset: Which reading to start from: `default`, `paper` or `intended`.
         estimator: Predicts the final accuracy of a constant n: a name, an import path, or the thing itself.
         **options: Fields of `Reading` to change.
+
+    >>> from bara.records import Evaluation
+    >>> allocator, purse = Bara(clients=20, preset="paper"), Purse.of(total=1500, max_rounds=200)
+    >>> allocator.tell(RoundRecord.initial(purse, Evaluation(accuracy=0.1)))
+    >>> allocator.ask(purse).limit, allocator.belief().stage  # stage 1: a random n
+    (7, 'explore')
     """
 
     more_options: ClassVar = Reading

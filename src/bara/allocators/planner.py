@@ -46,6 +46,12 @@ class Planner:
         clients: N, the largest number of clients there may be.
         seed: Where draws from the posterior and early variation come from.
         goal: What the money is for; None for the best model that all of it can buy.
+
+    >>> from bara.records import Evaluation, show_money
+    >>> allocator, purse = Planner(clients=20), Purse.of(total=1500, max_rounds=200)
+    >>> allocator.tell(RoundRecord.initial(purse, Evaluation(accuracy=0.1)))
+    >>> show_money(allocator.ask(purse).budget), allocator.belief().stage
+    ('6.521739', 'even with a finale: nothing learned yet')
     """
 
     goals = frozenset({"target", "worth"})

@@ -84,6 +84,15 @@ class UpdateMemory:
 
     Attributes:
         size: s, of the last step.
+
+    >>> north, south = np.array([1, 0], np.float32), np.array([0, 1], np.float32)
+    >>> memory = UpdateMemory(extrapolated=False)
+    >>> memory.tell(1, {"north": Fresh(north, weight=1)}).tolist()
+    [1.0, 0.0]
+    >>> memory.tell(2, {"south": Fresh(south, weight=3)}).tolist()  # north's update still counts
+    [0.25, 0.75]
+    >>> memory.ages(2)
+    {1: 1}
     """
 
     def __init__(self, *, extrapolated: bool, folder: Path | None = None) -> None:

@@ -35,6 +35,14 @@ class AFL:
         clients: K; None for half of those who bid.
         smoothing: How much a client's latest residue counts in the average, in (0, 1].
         reserve: The most that is paid to a client, in units of the budget; None for no limit.
+
+    >>> from bara.records import AwardedRound, Delivery, Evaluation, Evidence, Offer, Purse
+    >>> auction, bids = AFL(), Bids.of({"ann": 1, "bob": 1, "cat": 2})
+    >>> awarded = AwardedRound.of(Purse.of(total=10, max_rounds=5), Offer.recruit(2), auction.menu(bids))
+    >>> seen = {"ann": Evidence(loss_before=2.0, loss_after=1.8), "bob": Evidence(loss_before=2.0, loss_after=1.0)}
+    >>> auction.tell(awarded.settle(Delivery(Evaluation(0.5), seen)))
+    >>> auction.residue(bids).tolist()  # the part of its loss that training leaves; cat's is not known yet
+    [0.9, 0.5, 0.5]
     """
 
     claims = CRITICAL_PAYMENTS

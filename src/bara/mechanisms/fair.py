@@ -51,6 +51,14 @@ class Fair:
         outliers: From how many robust deviations on an update is refused; 0 refuses none.
         least: Which share of the mean quality a client must have to take part.
         reserve: The most that is paid for a unit of quality, in units of the budget; None for no limit.
+
+    >>> from bara.records import AwardedRound, Delivery, Evaluation, Evidence, Offer, Purse
+    >>> auction, bids = Fair(), Bids.of({"ann": 1, "bob": 1, "cat": 2})
+    >>> awarded = AwardedRound.of(Purse.of(total=10, max_rounds=5), Offer.recruit(2), auction.menu(bids))
+    >>> seen = {"ann": Evidence(loss_before=2.0, loss_after=1.8), "bob": Evidence(loss_before=2.0, loss_after=1.0)}
+    >>> auction.tell(awarded.settle(Delivery(Evaluation(0.5), seen)))
+    >>> auction.quality(bids).round(2).tolist()  # cat, not seen yet, counts as the mean of those who were
+    [0.2, 1.0, 0.6]
     """
 
     claims = CRITICAL_PAYMENTS

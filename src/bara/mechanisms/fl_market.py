@@ -49,6 +49,12 @@ class FLMarket(LearnsNothing):
         auction: Which of the three.
         optimal: Weigh updates by OptAggr; otherwise by data size, as the federation does.
         weights: A file of weights for `dm-regretnet`; None for those that come with bara.
+
+    >>> from bara.records import Offer, Purse
+    >>> data, privacy = dict.fromkeys(("ann", "bob", "cat"), 100), {"ann": 1.0, "bob": 0.5, "cat": 0.5}
+    >>> bids = Bids.of({"ann": 1, "bob": 1, "cat": 2}, samples=data, epsilon=privacy)
+    >>> FLMarket().menu(bids).award(Offer.recruit(2), Purse.of(total=100, max_rounds=1)).payments
+    (4000000, 2000000)
     """
 
     level: Level = "record"

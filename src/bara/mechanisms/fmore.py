@@ -36,6 +36,11 @@ class FMore(LearnsNothing):
         weights: a_k, one a dimension; 1 each unless given.
         form: Which s.
         worth: What s = 1 is worth, in units of the budget.
+
+    >>> bids = Bids.of({"ann": 1, "bob": 1, "cat": 2}, samples={"ann": 100, "bob": 50, "cat": 100})
+    >>> menu = FMore(worth=3).menu(bids)  # ann scores 3 - 1, cat 3 - 2, bob 1.5 - 1
+    >>> [bids.clients[i] for i in menu.order], menu.cost(2)
+    (['ann', 'cat', 'bob'], 3000000)
     """
 
     columns: Sequence[str] = ("samples",)

@@ -44,5 +44,9 @@ def bid_price_first(reserve: float | str | None = None) -> QualityAuction:
 
     Args:
         reserve: The most that a winner is paid, in units of the budget; None for no limit.
+
+    >>> bids = Bids.of({"ann": 1, "bob": 2, "cat": 4})
+    >>> bid_price_first(reserve=5).menu(bids).cost(3)  # without a reserve price, three have no loser to set theirs
+    15000000
     """
     return QualityAuction(reserve=reserve)

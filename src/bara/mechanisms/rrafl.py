@@ -26,6 +26,14 @@ class Rrafl:
         start: The reputation of a client not seen yet, in (0, 1].
         least: Which share of the mean reputation a client must have to take part (our choice).
         reserve: The most that is paid for a unit of reputation, in units of the budget; None for no limit.
+
+    >>> from bara.records import AwardedRound, Delivery, Evaluation, Evidence, Offer, Purse
+    >>> auction, bids = Rrafl(), Bids.of({"ann": 1, "bob": 1, "cat": 2})
+    >>> awarded = AwardedRound.of(Purse.of(total=10, max_rounds=5), Offer.recruit(2), auction.menu(bids))
+    >>> seen = {"ann": Evidence(loss_before=2.0, loss_after=1.8), "bob": Evidence(loss_before=2.0, loss_after=1.0)}
+    >>> auction.tell(awarded.settle(Delivery(Evaluation(0.5), seen)))
+    >>> auction.reputation(bids).round(2).tolist()  # all begin at 0.5
+    [0.41, 0.65, 0.5]
     """
 
     claims = CRITICAL_PAYMENTS
