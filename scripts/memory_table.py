@@ -83,16 +83,18 @@ def worth():
         cells = [estimate(list(runs_of[setting].values())) for runs_of in (plain, *(ours[share] for share in shares))]
         yield row(setting, *map(shown, cells), shown(estimate(list(all_in.values()))))
     gains = [less(ours[share], plain) for share in shares]
-    yield row("*less `even`*", "", *(shown(stratified(list(gain.values())), signed=True) for gain in gains), "")
+    yield row(
+        "*difference from `even`*", "", *(shown(stratified(list(gain.values())), signed=True) for gain in gains), ""
+    )
     ahead = [f"{sum(fmean(one) > 0 for one in gain.values())} of {len(gain)}" for gain in gains]
-    yield row("*ahead of it*", "", *ahead, "")
+    yield row("*with a higher mean*", "", *ahead, "")
     errors = [
         fmean(fmean(one) / (1 - fmean(plain[name].values())) for name, one in gain.items() if name in skewed)
         for gain in gains
     ]
     yield row("*of its error removed, not IID, %*", "", *(f"{100 * error:+.1f}" for error in errors), "")
     over = [stratified(list(less(ours[share], everybody()).values())) for share in shares]
-    yield row("*less everybody*", "", *(shown(one, signed=True) for one in over), "")
+    yield row("*difference from everybody*", "", *(shown(one, signed=True) for one in over), "")
 
 
 def frontier(name):
@@ -116,7 +118,7 @@ def rivals():
     played = runs("memory")
     names = [name for name in dict.fromkeys(one.name for one in played) if name.endswith("memory=extrapolated")]
     columns = [(share, f"{100 * share:g} % of the money") for share in (0.25, 1.0)]
-    yield head("kept model, %", *(cell for _, words in columns for cell in (words, "`planner` less it")))
+    yield head("kept model, %", *(cell for _, words in columns for cell in (words, "`planner` above it")))
     for name in names:
         cells = []
         for share, _ in columns:

@@ -55,7 +55,7 @@ SIMULATED = ["run", "--set", "federation.engine=simulator"]
         (["data", "show", "--clients", "5000"], 2, "more clients (5000) than samples (1400)"),
         (["data", "show", "--clients", "20", "--partition", "shards(900)"], 2, "need at least 18000 samples"),
         (["audit", "fair:reserve=cheap"], 2, "the reserve price must be a decimal number, got 'cheap'"),
-        (["data", "show", "mnist"], 1, "mnist is not here. Get it with: bara data fetch mnist"),
+        (["data", "show", "mnist"], 1, "mnist was not found. Get it with: bara data fetch mnist"),
         (["data", "show", "torn", "--path", "torn.npz"], 1, "torn.npz"),
         (["data", "verify", "torn", "--path", "torn.npz"], 1, "torn.npz"),
     ],

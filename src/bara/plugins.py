@@ -60,8 +60,11 @@ class Handed(str):
 
 def nearest(name: str, known: list[str]) -> str:
     """A hint that names what was probably meant, or everything there is."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(sorted(known))}"
+    close = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
+    alike = [difflib.SequenceMatcher(None, one, name).ratio() for one in close]
+    if alike and alike[0] not in alike[1:]:
+        return f"did you mean {close[0]!r}?"
+    return f"there are: {', '.join(sorted(known))}"
 
 
 def parse_call(text: str, what: str) -> tuple[str, tuple[float, ...]]:
@@ -213,6 +216,11 @@ _GIVEN_AS = {"dataset": "data", "model": "training"}
 """The sections that parts are handed over in, where these are called otherwise."""
 
 
+def _public(protocol: type) -> list[str]:
+    """What an object must have to be of a protocol, by name."""
+    return sorted(name for name in {*vars(protocol), *protocol.__annotations__} if not name.startswith("_"))
+
+
 class Registry(Generic[T]):
     """The things of one kind, by name.
 
@@ -282,7 +290,8 @@ class Registry(Generic[T]):
         except (TypeError, InvalidMoneyError) as error:
             raise ConfigError(f"cannot make {self.kind} {name!r} from {options}: {error}") from error
         if self._protocol is not None and not isinstance(made, self._protocol):
-            raise ConfigError(f"{self.kind} {name!r} must make a {self._protocol.__name__}, got {made!r}")
+            lacks = ", ".join(one for one in _public(self._protocol) if not hasattr(made, one))
+            raise ConfigError(f"{self.kind} {name!r} makes a {type(made).__name__}, which lacks {lacks}; add it")
         return made
 
     def _copied(self, name: str, part: T) -> T:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from bara import Evaluation, Market, Purse, RoundRecord
+from bara import Award, Delivery, Evaluation, Market, Purse, RoundRecord
 from bara.allocators import ALLOCATORS
 from bara.allocators._kept import KeptModel
 from bara.allocators.planner import Planner
@@ -178,6 +178,24 @@ def test_a_target_out_of_reach_may_wait_for_approval_once(make_federation):
     assert len(asked) == 1  # a market without books takes it as approved
     assert "out of reach" in asked[0].awarded.offer.asks
     assert market.ended == "the deadline is reached"
+
+
+@pytest.mark.parametrize("bidders", [1, 20])
+def test_a_round_in_which_nobody_can_be_recruited_is_not_a_decline(make_federation, bidders):
+    """With one bidder nobody could be approved, so the next round asks again; an award taken back is a decline."""
+    records, _ = played(make_federation, curve=LOW, target=0.9, otherwise="ask")
+    allocator = with_goal(target=0.9, otherwise="ask")
+    for record in records:
+        if record.awarded.offer.asks:
+            break
+        allocator.tell(record)
+    awarded = record.awarded
+    menu = bid_price_first().menu(awarded.bids.without(awarded.bids.clients[bidders:]))
+    refused = replace(awarded, bids=menu.bids, costs=menu.costs, award=Award())
+    after = refused.settle(Delivery(record.evaluation))
+    allocator.tell(after)
+    assert (allocator.ask(after.purse_after).asks is not None) == (bidders == 1)
+    assert allocator.ask(after.purse_after).stopped == (bidders == 20)
 
 
 def test_the_more_a_point_is_worth_the_more_is_spent_and_nothing_beyond_its_worth(make_federation):

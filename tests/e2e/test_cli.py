@@ -145,7 +145,7 @@ def test_a_users_own_mechanism_and_allocator_run_by_import_path(bara, tmp_path):
             "bara: unknown key 'federation.a_mx'",
         ),
         (["run", "absent.toml"], "bara: there is no configuration file 'absent.toml'"),
-        (["compare", "--seeds", "0"], "bara: seeds must be at least 1, got 0"),
+        (["compare", "--seeds", "0"], "bara: seeds must be a whole number of at least 1, got 0"),
         (
             ["audit", "bid-price-frist"],
             "bara: no mechanism is named 'bid-price-frist'; did you mean 'bid-price-first'?",

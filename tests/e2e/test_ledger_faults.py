@@ -347,5 +347,5 @@ def test_a_client_checks_what_the_operator_signed(tmp_path):
     assert "Traceback" not in bara(*good, "--paid", paid + 1, code=1).stderr
     assert "Traceback" not in bara("receipt", tmp_path / "signed.json", "--public-key", "00" * 32, code=1).stderr
     (tmp_path / "none.json").write_text("{")
-    assert "is not a receipt" in bara("receipt", tmp_path / "none.json", "--public-key", key, code=2).stderr
+    assert "cannot be read as a receipt" in bara("receipt", tmp_path / "none.json", "--public-key", key, code=2).stderr
     assert "signing needs a key" in bara("ledger", folder, "sign", code=2).stderr

@@ -251,7 +251,7 @@ def amounts(tree):
         (["run", "--set", f"budget.max_rounds={2**63}"], "max_rounds must be from 1 to 2147483647"),
         (["run", "/dev/zero"], "/dev/zero is not a TOML file: it has more than 256 MB"),
         (["ledger", "/dev/null"], "there is no run in '/dev/null'"),
-        (["receipt", "plugins.py", "--public-key", "00"], "plugins.py is not a receipt"),
+        (["receipt", "plugins.py", "--public-key", "00"], "plugins.py cannot be read as a receipt"),
     ],
 )
 @pytest.mark.usefixtures("here")

@@ -93,7 +93,7 @@ def test_a_dataset_that_is_missing_is_told_before_anything_runs(tmp_path):
         (["fig1", "--scale", "large"], "--scale must be a number, or full"),
         (["fig1", "--data", "minst"], "no preset uses the dataset 'minst'"),
         (["fig1", "--data", ","], "must name at least one"),
-        (["fig1", "--seeds", "0"], "seeds must be at least 1, got 0"),
+        (["fig1", "--seeds", "0"], "seeds must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_usage_is_told_in_one_line(tmp_path, arguments, told):

@@ -59,7 +59,7 @@ def test_a_round_is_explained_as_the_books_have_it(hospitals):
         "with 40.00 EUR and 4 rounds left, the allocator offered to take 2 clients, whatever they cost",
         "4 clients asked: north 2.50 EUR, south 3.10 EUR, east 4.00 EUR, west 9.00 EUR",
         "2 clients won, for 8.00 EUR in all: north, south",
-        "The first who did not win is east; its price, 4.00 EUR, is what each winner is paid",
+        "The first who did not win is east; its price, 4.00 EUR, is what each winner is promised",
         "south was not paid: its disk was full",
     ):
         assert words in said
@@ -79,14 +79,24 @@ def test_what_another_ask_would_have_brought_shows_that_the_truth_is_best(hospit
         assert honest == max(profits)
     said = cli("ledger", hospitals, "explain", 1, "--client", "west")
     assert "west asked 9.00 EUR and did not win; a price of at most 3.09 EUR would have won" in said
-    assert "9.00 EUR: nothing" in said
+    assert "nothing at 9.00 EUR" in said
+
+
+def test_an_explanation_of_one_client_ends_with_what_it_was_paid_and_in_which_batch(hospitals):
+    def last_words(client):
+        return cli("ledger", hospitals, "explain", 1, "--client", client).strip().split("\n")[-1]
+
+    assert last_words("north") == "north was paid 4.00 EUR, which is in no batch yet."
+    cli("ledger", hospitals, "payouts", "--new")
+    assert last_words("north") == "north was paid 4.00 EUR, in batch 1."
+    assert "was paid" not in last_words("south")  # it did not deliver
 
 
 @pytest.mark.parametrize("mechanism", ["fair", "posted-price", "quality"])
 def test_a_run_decided_again_from_its_bids_comes_out_the_same(played, mechanism):
     cap = ["ledger.client_cap=9"] if mechanism == "quality" else []
     folder = played(f"mechanism.name={mechanism}", "clients.failure_rate=0.2", *cap)
-    assert "made again and the same: 6 offers, 6 menus with awards" in cli("ledger", folder, "verify", "--replay")
+    assert "replayed with the same result: 6 offers, 6 menus with awards" in cli("ledger", folder, "verify", "--replay")
     assert "Round 6." in cli("ledger", folder, "explain", 6)
 
 

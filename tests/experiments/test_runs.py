@@ -104,8 +104,10 @@ def test_one_failed_run_does_not_lose_the_others():
     [
         (["evn"], 1, "did you mean 'even'"),
         ([], 1, "no allocator"),
-        (["even"], 0, "seeds must be at least 1, got 0"),
+        (["even"], 0, "seeds must be a whole number of at least 1, got 0"),
+        (["even"], 2.5, "seeds must be a whole number of at least 1, got 2.5"),
         (["even:x=1"], 1, "no option 'x'"),
+        (["fractions:Fraction"], 1, "'fractions:Fraction' makes a Fraction, which lacks ask, tell; add it"),
     ],
 )
 def test_a_comparison_is_checked_before_anything_runs(allocators, seeds, message):

@@ -16,7 +16,7 @@ from bara.ledger import Books, Receipt, Terms, operators, verify
 from bara.ledger.payouts import batch_csv, batches, new_batch
 from bara.ledger.progress import add_totals, closed_rounds, failures
 from bara.ledger.signatures import check_client_receipt, client_receipt, public_key
-from bara.ledger.statements import lines, own_statement, statement, statement_json, table_csv
+from bara.ledger.statements import export_json, lines, own_statement, statement, statement_json, table_csv
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.client_cap import ClientCap
 from bara.records import MAX_MONEY, money
@@ -70,6 +70,8 @@ def test_a_top_up_while_the_run_goes_on_is_spent_and_adds_up(tmp_path):
     assert (account.opened_with, account.topped_up) == (20_000_000, 15_000_000)
     assert account.budget == account.spent + account.left
     assert look(path, verify).ok
+    (added,) = (one for one in look(path, export_json)["events"] if one["kind"] == "topped up")
+    assert added["amount_exact"] == "15.00"
 
 
 def test_a_paused_run_stops_between_rounds_and_continues_to_the_same_end(tmp_path):

@@ -93,10 +93,23 @@ def test_every_export_adds_up_to_the_cent(played):
     assert spent > 0
 
 
+def test_without_the_key_a_statement_says_that_it_is_not_verified(played, monkeypatch):
+    folder = played()
+    runner = CliRunner()
+    told = runner.invoke(app, ["ledger", str(folder)])
+    assert "NOT VERIFIED" not in told.stderr
+    monkeypatch.delenv("THE_KEY")
+    for words in ([], ["statement", "--json"], ["export", "--csv"], ["explain", "1"]):
+        told = runner.invoke(app, ["ledger", str(folder), *words])
+        assert told.exit_code == 0
+        assert "NOT VERIFIED: run 'run' has a key, which is not set here" in told.stderr
+
+
 def test_each_payment_is_in_one_batch_which_prints_the_same_again(played, tmp_path):
     folder = played()
     owed = json.loads(cli("ledger", folder, "payouts", "--json"))
-    assert [one["at"] for one in owed] == [""]
+    assert [(one["batch"], one["due"], one["at"]) for one in owed] == [(None, True, "")]
+    assert {row["reference"] for row in owed[0]["payments"]} == {""}  # nothing to transfer by, before it is made
     (tmp_path / "payees.csv").write_text(
         "client,name,iban\n" + "".join(f"client-{i},Clinic {i},DE{i}\n" for i in range(6))
     )
@@ -134,7 +147,7 @@ def test_a_payee_who_is_not_known_stops_the_batch_before_it_is_made(played, tmp_
     assert "batch  " not in cli("ledger", folder, "payouts")
     for text, said in (
         ("name\nA\n", "column `client`"),
-        ("client\nA\nA\n", "two lines"),
+        ("client\nA\nA\n", "a second line"),
         ("client,name\nA\n", "too few"),
     ):
         (tmp_path / "payees.csv").write_text(text)

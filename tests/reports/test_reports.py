@@ -104,6 +104,14 @@ def test_in_eighty_columns_a_long_name_is_folded_and_no_number_is_cut():
     assert long in "".join(line.split(" ")[1] for line in shown.splitlines() if line.startswith(" "))
 
 
+def test_where_a_table_has_no_room_its_cells_stand_one_below_the_other_and_no_number_is_cut():
+    rows = comparison_table([result(seed=s, allocator=a) for a in ("even", "planner") for s in (0, 1)], [])
+    shown = text(rows, width=40)
+    assert "  rounds: 12" in shown.splitlines()
+    assert [line for line in shown.splitlines() if line in ("even", "planner")] == ["even", "planner"]
+    assert "rounds" in text(rows, width=80).splitlines()[1]
+
+
 def test_a_comparison_a_report_and_a_result_are_in_the_currency_of_the_budget():
     euros = result(currency="EUR", spent=31020.9433, budget=40000.0, payments={"north": 1234.5})
     assert " 31,020.94 EUR " in text(comparison_table([euros, euros], []))

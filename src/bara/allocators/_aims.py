@@ -12,7 +12,18 @@ from dataclasses import dataclass, replace
 from bara.allocators._kept import KeptModel
 from bara.allocators.prospects import Prospects
 from bara.errors import ConfigError
-from bara.records import Belief, Goal, MoneyOutlook, Offer, Plan, Purse, RoundRecord, decimal_money, tell_money
+from bara.records import (
+    AwardedRound,
+    Belief,
+    Goal,
+    MoneyOutlook,
+    Offer,
+    Plan,
+    Purse,
+    RoundRecord,
+    decimal_money,
+    tell_money,
+)
 
 FIRST_PART = 20
 """The first rounds recruit one in so many clients: what is remembered of few is the cheapest way up."""
@@ -78,7 +89,7 @@ class Aims:
         self._doubts = 0
         self._recent_n = max(clients / FIRST_PART, 1.0)
         self._most_n = 0
-        self._approved: bool | None = None
+        self.approved: bool | None = None  # what an operator answered, where one was asked
 
     def start(self, accuracy: float) -> None:
         """Refuse a target that the initial model has reached."""
@@ -88,14 +99,14 @@ class Aims:
                 "is nothing to pay for"
             )
 
-    def tell(self, record: RoundRecord) -> None:
-        """Learn how many took part, and what an operator answered, where one was asked."""
+    def tell(self, record: RoundRecord, *, knows_the_answer: bool) -> None:
+        """Learn how many took part, and, unless that is known, what an operator answered, where one was asked."""
         if record.n:
             rounds = min(max(record.purse_after.max_rounds / FEW_ROUNDS, 1), RECENT)
             self._recent_n += (record.n - self._recent_n) / rounds
             self._most_n = max(self._most_n, record.n)
-        if record.awarded.offer.asks is not None:
-            self._approved = record.awarded.award.n > 0
+        if record.awarded.offer.asks is not None and not knows_the_answer and _could_recruit(record.awarded):
+            self.approved = record.awarded.award.n > 0
 
     def believe(self, outlook: MoneyOutlook | None, purse: Purse) -> None:
         """Learn whether the last decision saw no way to the goal."""
@@ -172,9 +183,9 @@ class Aims:
             )
         why = f"the target of {_per_cent(target)} looks out of reach: {_per_cent(expected)} is expected, and {cure}"
         acts = outset.purse.round > HALF_WAY * outset.purse.max_rounds
-        if (acts and self._goal.otherwise == "stop") or self._approved is False:
+        if (acts and self._goal.otherwise == "stop") or self.approved is False:
             return _stop(why, outlook)
-        asks = why if acts and self._goal.otherwise == "ask" and self._approved is None else None
+        asks = why if acts and self._goal.otherwise == "ask" and self.approved is None else None
         return self._play(plan, outset, Belief(why, plan=plan, outlook=outlook), asks, self._untried(outset))
 
     def _untried(self, outset: Outset) -> int:
@@ -196,6 +207,12 @@ class Aims:
         n = max(round(min(planned * outset.variation, by_now, max(2 * self._recent_n, 1))), least, 1)
         most = MOST_SHARES * outset.purse.left / outset.purse.rounds_left
         return Offer(limit=n, budget=int(min(DEARER * outset.prospects.cost(n), most)), asks=asks), belief
+
+
+def _could_recruit(awarded: AwardedRound) -> bool:
+    """Whether the offer could pay anybody of the menu; otherwise nobody was asked to approve anything."""
+    caps = (min(awarded.offer.cap(n), awarded.purse.left) for n in range(1, len(awarded.costs) + 1))
+    return any(cost <= cap for cost, cap in zip(awarded.costs.tolist(), caps, strict=True))
 
 
 def _stop(why: str, outlook: MoneyOutlook) -> tuple[Offer, Belief]:

@@ -99,7 +99,7 @@ class Planner:
                 expected = self._curve.expected(record.n, 1)
             self._curve.tell(record.n, accuracy)
             self._kept.tell(record.evaluation, expected)
-        self._aims.tell(record)
+        self._aims.tell(record, knows_the_answer=record.round <= self._priced)
         purse = record.purse_after
         if purse.rounds_left:  # otherwise the last plan stands, and with it the costs it was made with
             self._learn_costs(record)
@@ -112,13 +112,15 @@ class Planner:
         return self._belief
 
     def memory(self) -> dict[str, Any]:
-        """What it took from menus: mean costs, and up to which round."""
-        return {"round": self._priced, "costs": self._costs.tolist(), "menus": self._menus.tolist()}
+        """What it took from menus: mean costs, up to which round, and whether an operator approved."""
+        costs, menus = self._costs.tolist(), self._menus.tolist()
+        return {"round": self._priced, "costs": costs, "menus": menus, "approved": self._aims.approved}
 
     def restore(self, memory: dict[str, Any]) -> None:
         """Know what each n cost; the rounds themselves are told again, without their menus."""
         self._priced = memory["round"]
         self._costs, self._menus = np.array(memory["costs"]), np.array(memory["menus"])
+        self._aims.approved = memory.get("approved")
 
     def _learn_costs(self, record: RoundRecord) -> None:
         """Round k of t weighs k / t: prices may drift."""

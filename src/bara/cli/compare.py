@@ -7,6 +7,7 @@ import typer
 
 from bara.cli.options import AsJson, ConfigFile, Debug, Jobs, listed, numbers, varied
 from bara.cli.output import command_line, errors, print_json, say, show
+from bara.errors import ConfigError
 
 
 def compare_command(
@@ -67,6 +68,8 @@ def compare_command(
         from bara.reports.terminal import table_of
         from bara.verbs import compare
 
+        if latex + markdown + as_json > 1:
+            raise ConfigError("give one of --latex, --markdown and --json")
         keys, grid = varied(changes)
         found = compare(
             config,

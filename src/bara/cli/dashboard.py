@@ -20,7 +20,7 @@ def dashboard_command(
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="The port; 0 for any free one.")] = 8765,
     host: Annotated[str, typer.Option(help="The address; visitors from other machines need a token.")] = "127.0.0.1",
     token: Annotated[
-        str | None, typer.Option(help=f"What visitors must know; ${TOKEN} is not seen by other users.")
+        str | None, typer.Option(help=f"The access token that visitors need; ${TOKEN} hides it from other users.")
     ] = None,
     allow_host: Annotated[
         list[str], typer.Option(metavar="NAME", help="Another host name to answer to; may be repeated.")

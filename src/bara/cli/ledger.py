@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from bara.cli.options import AsJson, Debug, Place, RunName, examples
 from bara.cli.output import errors, print_json, say, show
 from bara.errors import ConfigError
-from bara.text import counted
+from bara.text import counted, note
 
 if TYPE_CHECKING:
     from bara.experiments.database_run import DatabaseRun
@@ -39,10 +39,8 @@ ledger_app = typer.Typer(
 )
 
 Client = Annotated[str | None, typer.Option(help="One client's own account, with nothing of the others' bids.")]
-Round = Annotated[int, typer.Argument(metavar="ROUND", min=0, max=2**31 - 1, help="Whose award.")]
-Plugins = Annotated[
-    bool, typer.Option("--plugins", help="Import the code of others that the run's configuration names.")
-]
+Round = Annotated[int, typer.Argument(metavar="ROUND", min=0, max=2**31 - 1, help="The number of the round.")]
+Plugins = Annotated[bool, typer.Option("--plugins", help="Import third-party code that the run's configuration names.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
 
@@ -57,7 +55,15 @@ def _open(context: typer.Context, place: Place, run: RunName = None) -> None:
 def _books(context: typer.Context, debug: bool) -> Iterator["Books"]:
     """The books for reading: nothing in the folder is made or changed."""
     with _folder(context, debug) as folder:
-        yield folder.read_books()
+        from bara.ledger import is_locked
+
+        books = folder.read_books()
+        if is_locked(books):
+            note(
+                f"NOT VERIFIED: run {books.name!r} has a key, which is not set here, so changed amounts would not be "
+                "noticed; set the environment variable that ledger.key names"
+            )
+        yield books
 
 
 @contextlib.contextmanager
@@ -93,7 +99,7 @@ def statement_command(
         from bara.reports.tables import own_table, statement_tables
 
         if client is None and (since or until or as_html):
-            raise ConfigError("--since, --until and --html are for one client's statement; say --client NAME, too")
+            raise ConfigError("--since, --until and --html need --client NAME: they are for one client's statement")
         if client is not None:
             with books.store.read():
                 period, currency = Period(since, until) if since or until else None, books.purse.currency
@@ -163,9 +169,8 @@ def verify_command(
 
 
 def _replay_words(replayed: "Replay") -> str:
-    same = (
-        f"made again and the same: {counted(replayed.offers, 'offer')}, {counted(replayed.awards, 'menu')} with awards"
-    )
+    menus = counted(replayed.awards, "menu")
+    same = f"replayed with the same result: {counted(replayed.offers, 'offer')}, {menus} with awards"
     unknown = f"; {replayed.unknown}" if replayed.unknown else ""
     return (
         f"{same}{unknown}" if replayed.ok else f"round {replayed.round} comes out otherwise: {replayed.problem}; {same}"
@@ -176,7 +181,7 @@ def _replay_words(replayed: "Replay") -> str:
 def explain_command(
     context: typer.Context,
     round_number: Round,
-    client: Annotated[str | None, typer.Option(help="Say more of this client.")] = None,
+    client: Annotated[str | None, typer.Option(help="Explain this client's part in detail.")] = None,
     plugins: Plugins = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -225,7 +230,7 @@ def payouts_command(
 
         known = None if payees is None else payouts.read_payees(payees)
         if new and batch is not None:
-            raise ConfigError("both --new and --batch; say one of them")
+            raise ConfigError("give either --new or --batch, not both")
         books = folder.open_books() if new else folder.read_books()
         if not new and batch is None:
             with books.store.read():
@@ -276,7 +281,7 @@ def pause_command(context: typer.Context, debug: Debug = False) -> None:
 @ledger_app.command("continue", epilog=examples("bara ledger DIR continue"))
 def continue_command(context: typer.Context, debug: Debug = False) -> None:
     """Let a paused run go on, when it is started again; `bara resume DIR` does both."""
-    _act(context, debug, "let_go_on", "it may go on; start it with")
+    _act(context, debug, "let_go_on", "the pause is over; go on with")
 
 
 @ledger_app.command("adopt", epilog=examples("bara ledger DIR adopt"))
@@ -312,7 +317,7 @@ def void_command(
 def forget_command(
     context: typer.Context, client: Annotated[str, typer.Argument(help="Whose update.")], debug: Debug = False
 ) -> None:
-    """Let go of the update that is remembered of a client, from the next round on; `bara resume DIR` goes on."""
+    """Forget a client's remembered update from the next round on; `bara resume DIR` goes on."""
     _act(context, debug, "forget", f"{client} is forgotten; go on with", client)
 
 
@@ -344,6 +349,6 @@ def receipt_command(
         try:
             receipt = read_receipt(read_whole(file, plain=False))
         except (OSError, ValueError) as error:
-            raise ConfigError(f"{file} is not a receipt: {error}") from None
+            raise ConfigError(f"{file} cannot be read as a receipt: {error}") from None
         check_client_receipt(receipt, public_key, None if paid is None else money(paid))
         say(f"the receipt is good: {receipt['client']} was paid {show_money(receipt['paid'], receipt.get('currency'))}")

@@ -108,7 +108,9 @@ def _missing(name: str, looked: tuple[Place, ...]) -> NoReturn:
         raise UnknownNameError(
             f"there is no dataset {name!r} and no {name}.npz ({where}); {nearest(name.lower(), [*names()])}"
         )
-    raise DatasetError(f"{name} is not here. Get it with: bara data fetch {name} ({where}{_incomplete(name, looked)})")
+    raise DatasetError(
+        f"{name} was not found. Get it with: bara data fetch {name} ({where}{_incomplete(name, looked)})"
+    )
 
 
 def _incomplete(name: str, looked: tuple[Place, ...]) -> str:

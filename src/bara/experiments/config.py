@@ -343,7 +343,8 @@ def _explain(model: type[BaseModel], error: ValidationError) -> str:
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
-        return f"unknown key {key!r}; {nearest(key, _keys(model))}"
+        known = _keys(model) if "." in key else list(model.model_fields)
+        return f"unknown key {key!r}; {nearest(key, known)}"
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, BaraError):
         return f"{key}: {cause}" if key else str(cause)

@@ -8,6 +8,7 @@ from bara.errors import BaraError, LedgerError
 from bara.experiments.factory import build_mechanism
 from bara.experiments.replays import learns, opened_config, past_of
 from bara.ledger import Books
+from bara.ledger.payouts import batch_of
 from bara.ledger.progress import RoundDetails, round_details, state
 from bara.ledger.retention import is_dropped
 from bara.market import Backoff
@@ -149,7 +150,7 @@ class _Case:
         ended = state(self._books).ended
         told = [self._offer(), *self._plan(), *self._asked(), *self._won(menu), *self._price(menu)]
         told += [line for part in parts for line in self._otherwise(part)]
-        told += [*self._failed(), *([known["words"]] if known else [])]
+        told += [*self._failed(), *([known["words"]] if known else []), *self._paid()]
         if ended is not None:
             told.append(f"The run ended after round {state(self._books).closed}: {ended}.")
         return Explanation(self._details.round, tuple(told), parts, known.get("words"), ended)
@@ -196,7 +197,7 @@ class _Case:
             most = min(cap, self._awarded.purse.left)
             if (cost := menu.cost(n + 1)) > most:
                 most -= most % self._unit
-                yield f"{n + 1} would have cost {self._show(cost)}; the offer for so many was {self._show(most)}."
+                yield f"{n + 1} would have cost {self._show(cost)}; the offer was at most {self._show(most)}."
 
     def _price(self, menu: Menu | None) -> Iterator[str]:
         n = len(self._details.winners)
@@ -208,7 +209,7 @@ class _Case:
             loser = menu.bids.clients[int(menu.order[n])]
             price = int(menu.bids.prices[int(menu.order[n])])
             alike = {line.promised for line in self._details.winners} == {price}
-            sets = "is what each winner is paid" if alike else "and what each counts for set the winners' payments"
+            sets = "is what each winner is promised" if alike else "and what each counts for set the winners' payments"
             yield f"The first who did not win is {loser}; its price, {self._show(price)}, {sets}."
         else:
             yield "Nobody who bid is left over: the price was set before, by a reserve price or a tariff."
@@ -272,10 +273,18 @@ class _Case:
             highest = self._show(part.highest or 0)
             yield f"{part.client} asked {self._show(part.asked or 0)} and would have won up to {highest}."
         asks = [
-            f"{self._show(one.ask)}: {'nothing' if one.promised is None else self._show(one.promised)}"
+            f"{'nothing' if one.promised is None else self._show(one.promised)} at {self._show(one.ask)}"
             for one in part.what_if
         ]
-        yield f"Had it asked, it would have been promised: {'; '.join(asks)}."
+        yield f"What it would have been promised at other prices: {'; '.join(asks)}."
+
+    def _paid(self) -> Iterator[str]:
+        """The answer, where one client was asked for."""
+        line = self._winners.get(self._client or "")
+        if line is not None and line.paid:
+            batch = batch_of(self._books, self._details.round)
+            where = "which is in no batch yet" if batch is None else f"in batch {batch}"
+            yield f"{line.client} was paid {self._show(line.paid)}, {where}."
 
     def _failed(self) -> Iterator[str]:
         unpaid = {line.client: line.reason for line in self._details.winners if line.reason is not None}
@@ -297,8 +306,8 @@ def offer_words(offer: Offer, show: Any, most: int = 6) -> str:
         return f"up to {', '.join(caps)}{', ...' if len(offer.table) > most else ''} clients"
     if offer.budget >= MAX_MONEY:
         return f"to take {counted(offer.limit, 'client')}, whatever they cost"
-    many = "as many clients as it pays for" if offer.limit >= MAX_MONEY else f"up to {counted(offer.limit, 'client')}"
-    return f"{show(offer.budget)} for {many}"
+    many = "as many clients as that pays" if offer.limit >= MAX_MONEY else f"up to {counted(offer.limit, 'client')}"
+    return f"up to {show(offer.budget)} for {many}"
 
 
 def _quality(mechanism: Mechanism, bids: Bids) -> dict[str, Any]:

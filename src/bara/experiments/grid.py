@@ -84,8 +84,8 @@ def cells(
     shares: Sequence[float] = (),
 ) -> list[Cell]:
     """Every allocator with every part of the budget and every seed, seed by seed, each checked before anything runs."""
-    if seeds < 1:
-        raise ConfigError(f"seeds must be at least 1, got {seeds}")
+    if not isinstance(seeds, int) or seeds < 1:
+        raise ConfigError(f"seeds must be a whole number of at least 1, got {seeds}")
     if not allocators:
         raise ConfigError("there is no allocator to compare; name at least one")
     # The cells share the cores; a federation that trained on all of them would only wait for the others.

@@ -5,9 +5,20 @@ and amounts are whole micro-units that the database itself adds up. See docs/led
 """
 
 from bara.ledger._events import Receipt
-from bara.ledger._verification import Finding, require_whole, stored_receipt, verify
+from bara.ledger._verification import Finding, is_locked, require_whole, stored_receipt, verify
 from bara.ledger.books import Books, Terms
 from bara.ledger.progress import read_books
 from bara.ledger.store import Store
 
-__all__ = ["Books", "Finding", "Receipt", "Store", "Terms", "read_books", "require_whole", "stored_receipt", "verify"]
+__all__ = [
+    "Books",
+    "Finding",
+    "Receipt",
+    "Store",
+    "Terms",
+    "is_locked",
+    "read_books",
+    "require_whole",
+    "stored_receipt",
+    "verify",
+]

@@ -76,9 +76,14 @@ def require_whole(books: Books, *, needs_key: bool = False) -> None:
         )
 
 
+def is_locked(books: Books) -> bool:
+    """Whether the chain has a key that is not at hand, so that nobody can check its hashes."""
+    return bool(_opening(books).get("keyed")) and books.chain.key is None
+
+
 def verify(books: Books, receipt: Receipt | None = None, *, needs_key: bool = True) -> Finding:
     """Check a run from its first event on; with a receipt, also that nothing is missing at the end or rewritten."""
-    if _opening(books).get("keyed") and books.chain.key is None and needs_key:
+    if needs_key and is_locked(books):
         raise LedgerError(f"the chain of run {books.name!r} has a key; verifying it needs the same key (ledger.key)")
     with books.store.read() as connection:
         return _Walk(books, connection, receipt).finding()
@@ -92,7 +97,7 @@ class _Walk:
         self._settled: Event | None = None
         self._seen = dict.fromkeys(_COUNTED, 0)
         self._sums = _Sums()
-        self._locked = bool(_opening(books).get("keyed")) and books.chain.key is None  # hashes that nobody can check
+        self._locked = is_locked(books)
 
     def finding(self) -> Finding:
         try:
@@ -115,7 +120,9 @@ class _Walk:
             raise _Wrong("it does not carry the hash of the event before it")
         rows = self._rows(event)
         if not (self._locked or self._books.chain.fits(event, self._previous, rows)):
-            doubt = "; or the key at hand is not the run's" * (event.number == 1 and self._books.chain.key is not None)
+            doubt = "; or ledger.key holds another key than the run's" * (
+                event.number == 1 and self._books.chain.key is not None
+            )
             raise _Wrong(f"its hash does not fit its content ({event.kind}{_of_round(event)}){doubt}")
         self._check_redactable(event)
         self._sums.add(event, rows)

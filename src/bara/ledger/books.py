@@ -288,13 +288,13 @@ class Books:
         rows = [self.purse.total, self.purse.max_rounds]
         if self.chain.key is None and first is not None and self.opening.get("keyed"):
             raise LedgerError(
-                f"run {self.name!r} was opened with a key, and none is at hand; set the environment variable that "
+                f"run {self.name!r} was opened with a key, and none is set; set the environment variable that "
                 "ledger.key names. Nothing was done"
             )
         if first is None or not self.chain.fits(first, START, rows):
             raise LedgerError(
-                f"the first event of run {self.name!r} does not fit the key at hand (ledger.key); use the key that "
-                "the run was opened with. Nothing was done"
+                f"the first event of run {self.name!r} does not fit the key in ledger.key; use the key that the run "
+                "was opened with. Nothing was done"
             )
 
     def write_receipt(self) -> None:

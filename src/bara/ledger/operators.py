@@ -145,8 +145,8 @@ def _answer(books: Books, round_number: int, answer: Literal["approved", "declin
     with writing(books) as connection:
         if waiting_round(connection, books.chain.run, books.terms.approve_above) != round_number:
             raise LedgerError(
-                f"round {round_number} does not wait for approval; only an award does that is not settled and is "
-                "either above ledger.approve_above or asked for by the allocator"
+                f"round {round_number} does not wait for approval; only an unsettled award does, if it is above "
+                "ledger.approve_above or the allocator asks about it"
             )
         given = last_of(connection, books.chain.run, *ANSWERS, column="kind", round_number=round_number)
         if given is not None:

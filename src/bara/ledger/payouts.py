@@ -48,6 +48,11 @@ class Batch:
     payments: tuple[tuple[str, int, int], ...]
 
     @property
+    def made(self) -> bool:
+        """Whether it was made; otherwise it is what is due, and nothing of it may be transferred yet."""
+        return bool(self.at)
+
+    @property
     def total(self) -> int:
         """What it transfers in all."""
         return sum(amount for _, amount, _ in self.payments)
@@ -66,6 +71,13 @@ def find_batch(books: Books, number: int) -> Batch:
     if not 1 <= number <= len(made):
         raise LedgerError(f"run {books.name!r} has no batch {number}; it has {counted(len(made), 'batch')}")
     return made[number - 1]
+
+
+def batch_of(books: Books, round_number: int) -> int | None:
+    """The number of the batch that pays a round; None where none does yet."""
+    with books.store.read() as connection:
+        found = ((json.loads(row.body), row.round) for row in _events(connection, books))
+        return next((body["batch"] for body, last in found if body["first"] <= round_number <= last), None)
 
 
 def due(books: Books) -> Batch | None:
@@ -110,8 +122,8 @@ def read_payees(path: Path) -> Payees:
         if client is None:
             raise ConfigError(f"the payees in {str(path)!r} must have a column `client` and a line for each client")
         if client in found or None in row or None in row.values():
-            what = "are two lines" if client in found else "are too few or too many cells"
-            raise ConfigError(f"for {client!r} there {what} in {str(path)!r} (payee {number})")
+            what = "a second line" if client in found else "too few or too many cells"
+            raise ConfigError(f"{str(path)!r} has {what} for {client!r} (payee {number}); correct it")
         found[client] = row
     return found
 
@@ -129,14 +141,15 @@ def batch_json(books: Books, batch: Batch, payees: Payees | None = None) -> dict
         {**row, **json_money(amount=micros)}
         for row, (_, micros, _) in zip(_rows(books, batch, payees), batch.payments, strict=True)
     ]
-    head = {"run": books.name, "batch": batch.number, "first_round": batch.first, "last_round": batch.last}
+    head = {"run": books.name, "batch": batch.number if batch.made else None, "due": not batch.made}
+    head |= {"first_round": batch.first, "last_round": batch.last}
     return {**head, "at": batch.at, "currency": books.purse.currency, **json_money(total=batch.total), "payments": rows}
 
 
 def _rows(books: Books, batch: Batch, payees: Payees | None) -> list[dict[str, Any]]:
     if missing := [] if payees is None else [client for client, _, _ in batch.payments if client not in payees]:
         named = ", ".join(map(repr, missing))
-        raise LedgerError(f"the payees' file has no line for {named}; nothing was printed or made")
+        raise LedgerError(f"the file of --payees has no line for {named}; add one. No batch was made or printed")
     return [
         {
             "client": client,
@@ -144,7 +157,7 @@ def _rows(books: Books, batch: Batch, payees: Payees | None) -> list[dict[str, A
             "amount": show_money(amount),
             "currency": books.purse.currency or "",
             "rounds": rounds,
-            "reference": f"{books.name}-{batch.number}",
+            "reference": f"{books.name}-{batch.number}" if batch.made else "",
         }
         for client, amount, rounds in batch.payments
     ]

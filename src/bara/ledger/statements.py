@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bara.errors import LedgerError
+from bara.ledger import _schema as schema
 from bara.ledger._reading import (
     ANSWERS,
     StoredRound,
@@ -256,7 +257,14 @@ def export_json(books: Books) -> dict[str, Any]:
     """Every event and every promise with what became of it; bids and menus are left out."""
     with books.store.read() as connection:
         own = [line_json(line) for line in lines(books)]  # first: it sees to it that the record is whole
-        events = [{**vars(event), "body": json.loads(event.body)} for event in books.chain.events(connection)]
+        table = schema.top_ups
+        query = sa.select(table.c.number, table.c.amount).where(table.c.run == books.chain.run)
+        added = {row.number: row.amount for row in connection.execute(query)}
+        events = [
+            {**vars(event), "body": json.loads(event.body)}
+            | (json_money(amount=added[event.number]) if event.number in added else {})
+            for event in books.chain.events(connection)
+        ]
     return {"run": books.name, "events": events, "lines": own}
 
 

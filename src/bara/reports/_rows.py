@@ -6,10 +6,14 @@ from statistics import fmean
 
 from bara.experiments.comparison import Comparison
 from bara.experiments.frontier import Frontier
-from bara.experiments.results import Result, short_key
-from bara.experiments.statistics import Estimate, estimate, holm, paired, significance
+from bara.experiments.results import Result, measure_of, short_key
+from bara.experiments.statistics import FEWEST, Estimate, estimate, holm, paired, significance
 from bara.experiments.suites import Standings
 from bara.records import tell_money
+from bara.reports.charts import headline
+
+_INTERVALS = "mean ± half of the 95 % interval ([low, high] where that leaves the scale)"
+"""What accuracies in tables are."""
 
 
 class Best(str):
@@ -58,7 +62,7 @@ def show_share(share: float, frontier: Frontier) -> str:
 
 def frontier_rows(frontier: Frontier) -> list[list[str]]:
     """Accuracy for each part of the budget, a head first, and what the baseline's accuracy costs each."""
-    money = [f"{100 * share:g} %" for share in frontier.shares]
+    money = [f"{100 * share:.3g} %" for share in frontier.shares]
     rows = [["allocator", *money, f"needed for {100 * frontier.goal:.1f} %", "95 % interval"]]
     for name in frontier.names:
         found = frontier.needed(name)
@@ -146,6 +150,49 @@ def explain_first(results: Sequence[Result]) -> str:
     if min(len(allocators), len(variants)) < 2:
         return ""
     return f' "vs first" is against {next(iter(allocators))} with everything else equal.'
+
+
+def comparison_note(results: Sequence[Result], head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """What the numbers of allocators side by side are, in words."""
+    seeds = len({result.seed for result in results})
+    over = f" over {seeds} paired seeds" if seeds > 1 else ""
+    note = f"{headline(measure_of(results))} in per cent, {_INTERVALS}{over}.{explain_first(results)}"
+    if "kept" in head and len(rows) > 1:
+        note += " Differences are of the kept model."
+    if "p" in head:
+        note += " p: paired t-test, corrected for how many are compared (Holm)."
+    elif seeds < FEWEST and len(rows) > 1:
+        note += f" With fewer than {FEWEST} seeds nothing is tested."
+    if "lying" in head:
+        note += " Lying: what the strategic clients earned beyond asking their cost."
+    return note
+
+
+def frontier_note(frontier: Frontier) -> str:
+    """What the numbers of a frontier are, in words."""
+    return (
+        f"{headline(frontier.measure)} of the kept model in per cent for each part of the budget, {_INTERVALS}. "
+        f"Needed: which part reaches what {frontier.baseline} reaches with {100 * frontier.full:.3g} % of it."
+    )
+
+
+def suite_note(standings: Standings) -> str:
+    """What the numbers of a suite are, in words."""
+    return (
+        f"{headline(standings.measure)} of the kept model in per cent, {_INTERVALS} over paired seeds. The part of the "
+        "error is over settings that are not IID; the best rival is another allocator, chosen in each setting in "
+        "hindsight."
+    )
+
+
+def note_of(comparison: Comparison) -> str:
+    """What the numbers of the table that says the most are, in words."""
+    if comparison.frontier is not None:
+        return frontier_note(comparison.frontier)
+    if comparison.standings is not None:
+        return suite_note(comparison.standings)
+    head, *rows = comparison_rows(comparison.results)
+    return comparison_note(comparison.results, head, rows)
 
 
 def words(head: Sequence[str]) -> int:

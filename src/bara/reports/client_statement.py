@@ -81,7 +81,7 @@ def read_receipt(text: str) -> dict[str, Any]:
     try:
         receipt = json.loads(found[1] if found else text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"it is not a receipt: {error}") from None
+        raise ConfigError(str(error)) from None
     if not isinstance(receipt, dict):
         raise ConfigError("a receipt must be a JSON object")
     if found and not _is_shown(receipt, text):

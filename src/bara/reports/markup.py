@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from bara.experiments.comparison import Comparison
-from bara.reports._rows import Best, rows_of, words
+from bara.reports._rows import Best, note_of, rows_of, words
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -17,15 +17,17 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def markdown(comparison: Comparison) -> str:
-    """The table that says the most, and in a comment what made it."""
+    """The table that says the most, what its numbers are, and in a comment what made it."""
     head, *rows = rows_of(comparison)
-    return markdown_table(head, rows) + (f"\n<!-- {comparison.command} -->\n" if comparison.command else "")
+    made = f"\n<!-- {comparison.command} -->\n" if comparison.command else ""
+    return f"{markdown_table(head, rows)}\n{note_of(comparison)}\n{made}"
 
 
 def latex(comparison: Comparison) -> str:
-    """The same as a tabular, the command and the configuration in comments above it."""
+    """The same as a tabular; command, configuration and what the numbers are in comments above it."""
     head, *rows = rows_of(comparison)
-    above = [f"% {line}" for line in f"{comparison.command}\n{comparison.config}".split("\n") if line]
+    config = re.sub(r"(?m)^\[allocator\]\n(?:[^\[\n].*\n?)*", "", comparison.config)  # several are compared
+    above = [f"% {line}" for line in f"{comparison.command}\n{config}\n{note_of(comparison)}".split("\n") if line]
     columns = "l" * words(head) + "r" * (len(head) - words(head))
     body = [" & ".join(map(_latex, row)) + r" \\" for row in rows]
     lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(map(_latex, head)) + r" \\", r"\midrule"]

@@ -1,9 +1,10 @@
 """Tables for people that no run is needed for: a ledger's account, an audit, datasets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import final
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -15,38 +16,77 @@ from bara.records import show_money
 from bara.text import counted, spelled
 
 
+@final
+class Fitted:
+    """A table where the terminal has room for it; elsewhere one cell to a line, so that no number is cut."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._folds = 0  # by how much columns that may be folded can be narrower than their longest word
+        for column in table.columns:
+            head = str(column.header).split()
+            cells = [str(cell) for cell in column.cells]
+            if column.no_wrap:  # rich would cut it; only the words of its head may be wrapped
+                column.no_wrap = False
+                column.min_width = _widest([*head, *cells])
+            elif column.overflow == "fold":
+                self._folds += max(_widest(word for cell in cells for word in cell.split()) - _widest(head), 0)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Draw it."""
+        if (
+            console.measure(self._table, options=options.update(width=10_000)).minimum - self._folds
+            <= options.max_width
+        ):
+            yield self._table
+            return
+        names, *others = self._table.columns
+        for place, name in enumerate(names.cells):
+            yield Text.from_markup(f"[bold]{name}[/]")
+            cells = [(column.header, [*column.cells][place]) for column in others]
+            yield from (Text.from_markup(f"  {head}: {cell}") for head, cell in cells if cell)
+
+
+def _widest(texts: Iterable[str]) -> int:
+    return max((Text.from_markup(text).cell_len for text in texts), default=0)
+
+
 def statement_tables(account: Statement, measure: str = "accuracy") -> RenderableType:
     """By client, by round, and the totals."""
     private = any(c.privacy is not None for c in account.clients)
-    clients = _table("client", "won", "void", "asked", "promised", "paid", *["privacy"] * private)
+    money = _money("asked", "promised", "paid", currency=account.currency)
+    clients = _table("client", "won", "void", *money, *["privacy"] * private)
     for c in account.clients:
-        amounts = (_amount(micros, account.currency) for micros in (c.asked, c.promised, c.paid))
+        amounts = map(_amount, (c.asked, c.promised, c.paid))
         clients.add_row(plain(c.client), str(c.won), str(c.void), *amounts, *[_epsilon(c.privacy)] * private)
     return Group(
-        Text(f"run {spelled(account.run)}", style="bold"), clients, _rounds(account, measure), _totals(account)
+        Text(f"run {spelled(account.run)}", style="bold"),
+        Fitted(clients),
+        Fitted(_rounds(account, measure)),
+        _totals(account),
     )
 
 
 def own_table(total: ClientTotal, own: Sequence[Line], currency: str | None = None) -> RenderableType:
     """One client's own account."""
-    table = _table("round", "asked", "promised", "paid", "why not")
+    table = _table("round", *_money("asked", "promised", "paid", currency=currency), "why not")
     for line in own:
-        paid = "not settled" if line.paid is None else show_money(line.paid, currency)
-        amounts = _amount(line.asked, currency), _amount(line.promised, currency), paid
+        paid = "not settled" if line.paid is None else show_money(line.paid)
+        amounts = _amount(line.asked), _amount(line.promised), paid
         table.add_row(str(line.round), *amounts, plain(line.reason or ""))
     won = f"{counted(total.won, 'round')} won, {total.void} void"
     words = f"{spelled(total.client)}: {won}, paid {show_money(total.paid, currency)}"
     if total.privacy is not None:
         words += f", privacy spent {_epsilon(total.privacy)}"
-    return Group(Text(words, style="bold"), table)
+    return Group(Text(words, style="bold"), Fitted(table))
 
 
 def _rounds(account: Statement, measure: str) -> Table:
-    table = _table("round", "delivered", "void", "promised", "paid", measure)
+    table = _table("round", "delivered", "void", *_money("promised", "paid", currency=account.currency), measure)
     for r in account.rounds:
         accuracy = "" if r.accuracy is None else f"{100 * r.accuracy:.1f} %"
-        paid = "not settled" if r.paid is None else show_money(r.paid, account.currency)
-        table.add_row(str(r.round), str(r.n), str(r.void), _amount(r.promised, account.currency), paid, accuracy)
+        paid = "not settled" if r.paid is None else show_money(r.paid)
+        table.add_row(str(r.round), str(r.n), str(r.void), _amount(r.promised), paid, accuracy)
     return table
 
 
@@ -65,15 +105,15 @@ def _totals(account: Statement) -> Text:
 
 def batches_table(made: Sequence[Batch], due: Batch | None, currency: str | None, address: str) -> RenderableType:
     """The batches that were made, if any, and what is in none yet."""
-    table = _table("batch", "made", "rounds", "clients", "amount")
+    table = _table("batch", "made", "rounds", "clients", *_money("amount", currency=currency))
     for one in made:
-        amount = show_money(one.total, currency)
-        table.add_row(str(one.number), one.at[:19], f"{one.first} to {one.last}", str(len(one.payments)), amount)
+        rounds, made_at = f"{one.first} to {one.last}", one.at[:16].replace("T", " ")
+        table.add_row(str(one.number), made_at, rounds, str(len(one.payments)), show_money(one.total))
     words = "nothing is due: every payment is in a batch"
     if due is not None:
         words = f"{show_money(due.total, currency)} to {counted(len(due.payments), 'client')} is due, in no batch yet"
         words += f"; make one with: bara ledger {spelled(address)} payouts --new"
-    return Group(*([table] if made else []), Text(words))
+    return Group(*([Fitted(table)] if made else []), Text(words))
 
 
 def _standing(account: Statement) -> str:
@@ -85,19 +125,25 @@ def _standing(account: Statement) -> str:
 
 
 def _table(first: str, *others: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     table.add_column(first, no_wrap=True)
     for name in others:
-        table.add_column(name, justify="left" if name == "why not" else "right")
+        text = name == "why not"
+        table.add_column(name, justify="left" if text else "right", no_wrap=not text)
     return table
+
+
+def _money(*names: str, currency: str | None) -> list[str]:
+    """Heads of columns of amounts, which say the currency once."""
+    return [f"{name}, {currency}" if currency else name for name in names]
 
 
 def _epsilon(privacy: float | None) -> str:
     return "" if privacy is None else f"{privacy:.4g}"
 
 
-def _amount(micros: int | None, currency: str | None) -> str:
-    return "" if micros is None else show_money(micros, currency)
+def _amount(micros: int | None) -> str:
+    return "" if micros is None else show_money(micros)
 
 
 def audit_table(mechanism: str, findings: Sequence[Finding], lying: Regret | None = None) -> RenderableType:

@@ -14,15 +14,22 @@ from bara.experiments.forecasts import Outlook
 from bara.experiments.frontier import Frontier
 from bara.experiments.grid import Failure, label
 from bara.experiments.paper.analysis import ExhibitResult
-from bara.experiments.results import Result, measure_of
-from bara.experiments.statistics import FEWEST
+from bara.experiments.results import Result
 from bara.experiments.suites import Standings
 from bara.records import tell_money
-from bara.reports._rows import Best, comparison_rows, explain_first, frontier_rows, suite_rows, words
-from bara.reports.charts import headline
+from bara.reports._rows import (
+    Best,
+    comparison_note,
+    comparison_rows,
+    frontier_note,
+    frontier_rows,
+    suite_note,
+    suite_rows,
+    words,
+)
 from bara.reports.money_curves import half_the_money
 from bara.reports.paper import table_rows, tabled, told
-from bara.reports.tables import plain
+from bara.reports.tables import Fitted, plain
 from bara.text import counted
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -91,26 +98,11 @@ def lying_text(result: Result) -> str:
     return f"{'' if gain.startswith('-') else '+'}{gain} (profit {profit}, truthful {truthful})"
 
 
-INTERVALS = "mean ± half of the 95 % interval ([low, high] where that leaves the scale)"
-"""What accuracies in tables are."""
-
-
 def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> RenderableType:
     """Allocators side by side; differences are paired by seed."""
     head, *rows = comparison_rows(results)
-    table = _table(head, rows, words(head))
-    seeds = len({result.seed for result in results})
-    note = Text(f"{headline(measure_of(results))} in per cent, {INTERVALS} over {seeds} paired seeds.", style="dim")
-    note.append(explain_first(results))
-    if "kept" in head and len(rows) > 1:
-        note.append(" Differences are of the kept model.")
-    if "p" in head:
-        note.append(" p: paired t-test, corrected for how many are compared (Holm).")
-    elif seeds < FEWEST and len(rows) > 1:
-        note.append(f" With fewer than {FEWEST} seeds nothing is tested.")
-    if "lying" in head:
-        note.append(" Lying: what the strategic clients earned beyond asking their cost.")
-    return Group(table, note, *_lost(failures))
+    table = Fitted(_table(head, rows, words(head)))
+    return Group(table, Text(comparison_note(results, head, rows), style="dim"), *_lost(failures))
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int, *, wrap: bool = False) -> Table:
@@ -149,11 +141,7 @@ def frontier_table(frontier: Frontier, failures: Sequence[Failure]) -> Renderabl
     """Allocators down, parts of the budget across, and what the baseline's accuracy costs each."""
     head, *rows = frontier_rows(frontier)
     legend = _numbered(rows)
-    note = Text(
-        f"{headline(frontier.measure)} of the kept model in per cent for each part of the budget, {INTERVALS}. Needed: "
-        f"which part reaches what {frontier.baseline} reaches with {100 * frontier.full:g} % of it.",
-        style="dim",
-    )
+    note = Text(frontier_note(frontier), style="dim")
     return Group(_table(head, rows, 1, wrap=True), *legend, note, *_lost(failures))
 
 
@@ -166,7 +154,7 @@ def exhibit_table(shown: ExhibitResult) -> RenderableType:
     parts: list[RenderableType] = [Text(f"{shown.exhibit.name}: {shown.exhibit.title}", style="bold")]
     if tabled(shown):
         head, *rows = table_rows(shown)
-        parts.append(_table(head, rows, 2))
+        parts.append(Fitted(_table(head, rows, 2)))
     parts += [Text.assemble((f"{name}: ", "bold"), text) for name, text in told(shown).items()]
     return Group(*parts, Text())
 
@@ -176,13 +164,7 @@ def suite_table(standings: Standings, failures: Sequence[Failure]) -> Renderable
     head, *rows = suite_rows(standings)
     table = _table(head, rows, 1, wrap=True)
     table.rows[len(standings.settings) - 1].end_section = True
-    note = Text(
-        f"{headline(standings.measure)} of the kept model in per cent, {INTERVALS} over paired seeds. The part of the "
-        "error is over settings that are not IID; the best rival is another allocator, chosen in each setting in "
-        "hindsight.",
-        style="dim",
-    )
-    return Group(table, note, *_lost(failures))
+    return Group(table, Text(suite_note(standings), style="dim"), *_lost(failures))
 
 
 def outlook_rows(found: Sequence[Outlook], measure: str, currency: str | None) -> list[list[str]]:
@@ -204,10 +186,11 @@ def outlook_table(rows: Sequence[Sequence[str]], told: str) -> RenderableType:
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     head, *lines = rows
     for column in head[:-1]:
-        table.add_column(column, justify="left" if column == "allocator" else "right", overflow="fold")
+        name = column == "allocator"
+        table.add_column(column, justify="left" if name else "right", overflow="fold", min_width=len(column) * name)
     for row in lines:
         table.add_row(*map(plain, row[:-1]))
-    return Group(table, Text(f"What binds: {_binds(lines)}."), Text(told, style="dim"))
+    return Group(Fitted(table), Text(f"What binds: {_binds(lines)}."), Text(told, style="dim"))
 
 
 def _binds(rows: Sequence[Sequence[str]]) -> str:
