@@ -150,9 +150,10 @@ class _Case:
         ended = state(self._books).ended
         told = [self._offer(), *self._plan(), *self._asked(), *self._won(menu), *self._price(menu)]
         told += [line for part in parts for line in self._otherwise(part)]
-        told += [*self._failed(), *([known["words"]] if known else []), *self._paid()]
+        told += [*self._failed(), *([known["words"]] if known else [])]
         if ended is not None:
             told.append(f"The run ended after round {state(self._books).closed}: {ended}.")
+        told += self._paid()
         return Explanation(self._details.round, tuple(told), parts, known.get("words"), ended)
 
     def _offer(self) -> str:

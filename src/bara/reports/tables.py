@@ -57,7 +57,7 @@ def statement_tables(account: Statement, measure: str = "accuracy") -> Renderabl
     money = _money("asked", "promised", "paid", currency=account.currency)
     clients = _table("client", "won", "void", *money, *["privacy"] * private)
     for c in account.clients:
-        amounts = map(_amount, (c.asked, c.promised, c.paid))
+        amounts = (_amount(micros, account.currency) for micros in (c.asked, c.promised, c.paid))
         clients.add_row(plain(c.client), str(c.won), str(c.void), *amounts, *[_epsilon(c.privacy)] * private)
     return Group(
         Text(f"run {spelled(account.run)}", style="bold"),
@@ -71,8 +71,8 @@ def own_table(total: ClientTotal, own: Sequence[Line], currency: str | None = No
     """One client's own account."""
     table = _table("round", *_money("asked", "promised", "paid", currency=currency), "why not")
     for line in own:
-        paid = "not settled" if line.paid is None else show_money(line.paid)
-        amounts = _amount(line.asked), _amount(line.promised), paid
+        paid = _amount(line.paid, currency) or "not settled"
+        amounts = _amount(line.asked, currency), _amount(line.promised, currency), paid
         table.add_row(str(line.round), *amounts, plain(line.reason or ""))
     won = f"{counted(total.won, 'round')} won, {total.void} void"
     words = f"{spelled(total.client)}: {won}, paid {show_money(total.paid, currency)}"
@@ -85,8 +85,8 @@ def _rounds(account: Statement, measure: str) -> Table:
     table = _table("round", "delivered", "void", *_money("promised", "paid", currency=account.currency), measure)
     for r in account.rounds:
         accuracy = "" if r.accuracy is None else f"{100 * r.accuracy:.1f} %"
-        paid = "not settled" if r.paid is None else show_money(r.paid)
-        table.add_row(str(r.round), str(r.n), str(r.void), _amount(r.promised), paid, accuracy)
+        paid = _amount(r.paid, account.currency) or "not settled"
+        table.add_row(str(r.round), str(r.n), str(r.void), _amount(r.promised, account.currency), paid, accuracy)
     return table
 
 
@@ -108,7 +108,7 @@ def batches_table(made: Sequence[Batch], due: Batch | None, currency: str | None
     table = _table("batch", "made", "rounds", "clients", *_money("amount", currency=currency))
     for one in made:
         rounds, made_at = f"{one.first} to {one.last}", one.at[:16].replace("T", " ")
-        table.add_row(str(one.number), made_at, rounds, str(len(one.payments)), show_money(one.total))
+        table.add_row(str(one.number), made_at, rounds, str(len(one.payments)), _amount(one.total, currency))
     words = "nothing is due: every payment is in a batch"
     if due is not None:
         words = f"{show_money(due.total, currency)} to {counted(len(due.payments), 'client')} is due, in no batch yet"
@@ -142,8 +142,9 @@ def _epsilon(privacy: float | None) -> str:
     return "" if privacy is None else f"{privacy:.4g}"
 
 
-def _amount(micros: int | None) -> str:
-    return "" if micros is None else show_money(micros)
+def _amount(micros: int | None, currency: str | None) -> str:
+    """An amount below a head that says the currency."""
+    return "" if micros is None else show_money(micros, currency).removesuffix(f" {currency}")
 
 
 def audit_table(mechanism: str, findings: Sequence[Finding], lying: Regret | None = None) -> RenderableType:
