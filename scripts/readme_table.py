@@ -34,8 +34,9 @@ def lines():
     kept = accuracies(played, MEMORY["PLAIN"], 1.0)
     yield row("`even`, no memory, kept model", "all", *_beside(kept, plain))
     yield row("`planner`, no memory, last model", "all", *_beside(planner, plain))
-    remembers = accuracies(played, "even, memory=extrapolated", 1.0)
-    yield row("`even`, memory, kept model", "all", *_beside(remembers, plain))
+    for name, share, words in (("even:carry_over=true", 0.25, "a quarter"), ("even", 1.0, "all")):
+        remembers = accuracies(played, f"{name}, memory=extrapolated", share)
+        yield row(f"`{name}`, memory, kept model", words, *_beside(remembers, plain))
     for share, words in ((0.125, "an eighth"), (0.25, "a quarter"), (1.0, "all")):
         yield row("`planner`, memory, kept model", words, *_beside(accuracies(played, MEMORY["OURS"], share), plain))
     yield row(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bara.cli.options import AsJson, Changes, ConfigFile, Debug, Place
+from bara.cli.options import AsJson, Changes, ConfigFile, Debug
 from bara.cli.output import errors, print_json, say, show
 from bara.errors import ConfigError
 from bara.text import note
@@ -47,7 +47,10 @@ def run_command(
         _tell(run(experiment, out=out or True, log=logs, progress=not as_json), as_json)
 
 
-def resume_command(folder: Place, logs: Logs = [], as_json: AsJson = False, debug: Debug = False) -> None:
+ResumedFolder = Annotated[str, typer.Argument(metavar="DIR", help="The run's folder.")]
+
+
+def resume_command(folder: ResumedFolder, logs: Logs = [], as_json: AsJson = False, debug: Debug = False) -> None:
     """Continue a stopped run, to the same result as without the stop."""
     with errors(debug):
         from bara.verbs import resume

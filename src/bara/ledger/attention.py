@@ -91,7 +91,10 @@ class Watch:
         if self._purse is None or not getattr(outlook, "out_of_reach", False):
             return []
         text = f"the target looks out of reach with the {self._purse.show(self._purse.left)} that is left"
-        return [Attention(f"out of reach with {self._purse.total}", text, f"bara ledger {self._address} topup AMOUNT")]
+        cure = f"bara ledger {self._address} topup AMOUNT"
+        if getattr(outlook, "enough", None) is None:
+            text, cure = f"{text}, and no budget would reach it by the deadline", ""
+        return [Attention(f"out of reach with {self._purse.total}", text, cure)]
 
 
 def attentions(books: Books) -> list[Attention]:

@@ -30,7 +30,8 @@ class Fitted:
                 column.no_wrap = False
                 column.min_width = _widest([*head, *cells])
             elif column.overflow == "fold":
-                self._folds += max(_widest(word for cell in cells for word in cell.split()) - _widest(head), 0)
+                least = column.min_width or _widest(head)
+                self._folds += max(_widest(word for cell in cells for word in cell.split()) - least, 0)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Draw it."""

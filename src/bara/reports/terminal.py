@@ -110,7 +110,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int, *, wr
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     for place, column in enumerate(head):
         if place < texts:
-            table.add_column(plain(column), overflow="fold", min_width=len(column))
+            longest = max((len(word) for row in rows for word in row[place].split()), default=0)
+            table.add_column(plain(column), overflow="fold", min_width=max(len(column), min(longest, 12)))
         else:
             table.add_column(plain(column), justify="right", no_wrap=not wrap)
     for row in rows:
