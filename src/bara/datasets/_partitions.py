@@ -1,6 +1,6 @@
 """Who holds which training samples, as a configuration words it (``"shards(2)"``), and whose labels are wrong.
 
-A partition is one sorted array of sample indices a client. Each sample is given to exactly one client, and
+A partition is one sorted array of sample indices per client. Each sample is given to exactly one client, and
 no client is left without: how is said at each function. The same seed gives the same partition.
 """
 

@@ -14,7 +14,7 @@ NARROW = 20
 
 
 def counts(labels: Labels, parts: Sequence[NDArray[np.int64]], classes: int | None = None) -> NDArray[np.int64]:
-    """How many samples of each label each client holds: one row a client, one column a label.
+    """How many samples of each label each client holds: one row per client, one column per label.
 
     >>> counts(np.array([0, 1, 1]), [np.array([0, 1]), np.array([2])]).tolist()
     [[1, 1], [0, 1]]

@@ -11,7 +11,7 @@ from bara.federations.checkpoints import Arrays
 
 @final
 class KeptModels:
-    """Keeps the model that was best on validation, and the last few for their average; told once a round.
+    """Keeps the model that was best on validation, and the last few for their average; told once per round.
 
     Args:
         last: How many are averaged.

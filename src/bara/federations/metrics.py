@@ -16,7 +16,7 @@ from bara.errors import ConfigError, TrainingError, UnknownNameError
 from bara.plugins import import_path, nearest
 
 Scores = NDArray[np.float32]
-"""One row a sample: a score a label, or a single one (above 0 for the second of two labels)."""
+"""One row per sample: one score per label, or a single one (above 0 for the second of two labels)."""
 
 Measure = Callable[[Scores, NDArray[Any]], float]
 """(scores, targets) -> a fraction in [0, 1] that rises."""

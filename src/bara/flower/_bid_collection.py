@@ -76,7 +76,7 @@ class BidCollection:
         self._opened: tuple[int, Bids] | None = None
 
     def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
-        """The sealed bids of every node that answered in time; one a round, however often they are asked for."""
+        """The sealed bids of every node that answered in time; one per round, however often they are asked for."""
         if self._opened is None or self._opened[0] != round:
             self._opened = round, self._collect(round)
         return self._opened[1]

@@ -1,6 +1,6 @@
 """The tables as the code sees them. What they forbid (constraints, triggers) stands in the migrations alone.
 
-runs         one row a run
+runs         one row per run
 events       what happened, in order, each row with the hash of the one before
 promises     what an award promises each winner
 settlements  what each winner got in the end: the promise, or nothing and why

@@ -1,4 +1,4 @@
-"""One process a run: a lock that the operating system, or the database server, lets go of when its holder is gone."""
+"""One process per run: a lock that the operating system, or the database server, lets go of when its holder is gone."""
 
 import contextlib
 import hashlib

@@ -33,7 +33,7 @@ class FMore(LearnsNothing):
 
     Args:
         columns: The dimensions of quality: columns of the bids that the server knows.
-        weights: a_k, one a dimension; 1 each unless given.
+        weights: a_k, one per dimension; 1 each unless given.
         form: Which s.
         worth: What s = 1 is worth, in units of the budget.
 

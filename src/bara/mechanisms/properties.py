@@ -127,7 +127,7 @@ def exact_sum(mechanism: Mechanism, case: Case) -> CounterExample | None:
 
 
 def spends_the_budget(mechanism: Mechanism, case: Case) -> CounterExample | None:
-    """Offered a budget, an award that recruits anyone spends all of it, but for less than the least unit a winner."""
+    """Offered a budget, an award that recruits anyone spends all of it, but for less than the least unit per winner."""
     budget = min(case.offer.budget, case.purse.left)
     tried = replace(case, offer=Offer.spend(budget))
     award = mechanism.menu(case.bids).award(tried.offer, tried.purse)

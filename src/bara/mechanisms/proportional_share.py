@@ -32,7 +32,7 @@ class ProportionalShare(LearnsNothing):
     budget that admits n, u_n Q(n); a larger cap pays more, up to the first loser's unit price.
 
     Our choices: n = N is not served, because without a loser an offer that names no budget would be spent whole; and
-    with unequal quality, rounding payments down leaves less than a micro-unit a winner of the menu's cost unpaid, so
+    with unequal quality, rounding payments down leaves less than a micro-unit per winner of the menu's cost unpaid, so
     exact sums are not claimed. Not here: Singer compares this set with the single client of the highest quality that
     the budget pays and takes the better, which bounds the loss where one client is worth more than all the others. A
     menu has one order of clients; with equal quality the comparison never wins.

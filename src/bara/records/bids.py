@@ -38,7 +38,7 @@ class Bids:
     Attributes:
         clients: Who bids, each once, sorted.
         prices: What each asks, in micro-units.
-        columns: Further columns, one finite positive number a client: `samples` (data size, known to the server),
+        columns: Further columns, one finite positive number per client: `samples` (data size, known to the server),
             `epsilon` (the privacy budget of an FL-Market bid), ...
         unit: The smallest amount that can be paid, of which prices are whole multiples and payments must be.
     """
@@ -192,7 +192,7 @@ def _check_named_once(clients: Sequence[str]) -> None:
 
 
 def checked_column(name: str, values: ArrayLike, clients: Sequence[str]) -> FloatArray:
-    """One finite positive number a client, or an error that names the client."""
+    """One finite positive number per client, or an error that names the client."""
     column = np.array(values, np.float64)
     if column.shape != (len(clients),):
         raise InvalidBidError(f"column {name!r} must have one value per client, got {column.size} for {len(clients)}")

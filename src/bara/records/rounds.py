@@ -144,9 +144,9 @@ class Plan:
     """What an allocator that plans ahead means to do with what is left.
 
     Attributes:
-        main_n: Clients a round it means to recruit until the end phase.
+        main_n: Clients per round it means to recruit until the end phase.
         main_rounds: For so many rounds.
-        end_n: Clients a round in the end phase.
+        end_n: Clients per round in the end phase.
         end_rounds: How long that is.
         spend: What it expects to spend on both, in micro-units.
         accuracy: The final accuracy it expects.

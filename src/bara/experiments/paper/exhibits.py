@@ -118,7 +118,7 @@ EXHIBITS = {
         ),
         Exhibit(
             "fig2",
-            "Clients a round chosen by BARA",
+            "Clients per round chosen by BARA",
             "After T_0 = 40 rounds of exploration the number of clients quickly converges to a stable value.",
             methods=BARA,
         ),

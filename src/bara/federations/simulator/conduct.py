@@ -65,7 +65,7 @@ class Conduct:
 
 
 def cast_roles(clients: Sequence[str], seed: int, *, noisy: int, free_riders: int, poisoners: int) -> dict[str, Role]:
-    """Give out the roles at random, at most one a client."""
+    """Give out the roles at random, at most one per client."""
     wanted: list[Role] = ["noisy"] * noisy + ["free rider"] * free_riders + ["poisoner"] * poisoners  # type: ignore[assignment]
     drawn = stream(seed, "roles").permutation(len(clients))
     return {clients[i]: role for i, role in zip(drawn, wanted, strict=False)}

@@ -1,7 +1,7 @@
 """What training makes small: the loss of a task, or a user's own by import path.
 
 A loss knows its sum over a batch, and the gradient of that sum by the scores, from which the kernels go on. Scores have
-a row a sample: a score a class, or a single one (the logit of the second label, or the number itself).
+one row per sample: one score per class, or a single one (the logit of the second label, or the number itself).
 """
 
 from collections.abc import Callable
@@ -98,7 +98,7 @@ class Squared:
 
 @final
 class Own:
-    """A user's function of (scores, targets): one loss a sample, or their mean."""
+    """A user's function of (scores, targets): one loss per sample, or their mean."""
 
     def __init__(self, function: Callable[[Tensor, Tensor], Tensor], task: Loss) -> None:
         """The task's own loss tells what is right."""

@@ -1,6 +1,6 @@
 """The paper's models, and a user's own by import path; built from a seed, torch's global generator untouched.
 
-A model is a `torch.nn.Module` that maps a batch of samples to one score a class. `shape` is one sample's shape as
+A model is a `torch.nn.Module` that maps a batch of samples to one score per class. `shape` is one sample's shape as
 torch sees it: (channels, height, width) for pictures, (features,) for tables.
 """
 

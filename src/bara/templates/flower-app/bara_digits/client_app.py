@@ -23,7 +23,7 @@ def my_part(context: Context):
 
 
 def price(round_number: int, context: Context):
-    """So much a sample: what the silo's own node configuration says, else the app's."""
+    """So much per sample: what the silo's own node configuration says, else the app's."""
     each = context.node_config.get("price-per-sample", context.run_config["price-per-sample"])
     return per_sample(float(each), samples)(round_number, context)
 
