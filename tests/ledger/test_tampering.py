@@ -221,3 +221,22 @@ def test_a_verification_says_when_no_key_was_used(open_books, play_into):
     books = open_books("plain")
     play_into(books)
     assert (verify(books).ok, verify(books).keyed) == (True, False)
+
+
+def test_a_file_that_is_damaged_where_no_row_is_read_is_found(written):
+    """The header of a page of settlements counts five bytes that are not there; every row still reads as it was."""
+    path, _, terms = written
+    copy, _ = attack(path)
+    with contextlib.closing(sqlite3.connect(copy)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        page = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'settlements'").fetchone()[0]
+        size = connection.execute("PRAGMA page_size").fetchone()[0]
+        before = connection.execute("SELECT * FROM settlements").fetchall()
+    content = bytearray(copy.read_bytes())
+    content[(page - 1) * size + 7] += 5
+    copy.write_bytes(content)
+    with contextlib.closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("SELECT * FROM settlements").fetchall() == before
+    found = check(copy, terms)
+    assert not found.ok
+    assert "the file is damaged: " in found.problem

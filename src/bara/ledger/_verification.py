@@ -105,6 +105,7 @@ class _Walk:
                 self._check(event)
                 self._previous, self._done = event.hash, event.number
             self._check_whole()
+            self._check_file()
         except _Wrong as wrong:
             return Finding(self._done, self._done + 1, str(wrong), self._previous)
         except LedgerError:  # the database, not the record
@@ -178,6 +179,13 @@ class _Walk:
         table = schema.closings
         query = sa.select(table.c.round).where(table.c.run == self._books.chain.run, table.c.round == event.round)
         return self._connection.scalar(query) is not None
+
+    def _check_file(self) -> None:
+        """Refuse a SQLite file whose pages contradict each other, even where every row that was looked up is right."""
+        if self._connection.dialect.name == "sqlite":
+            found = self._connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
+            if found != "ok":
+                raise _Wrong(f"the file is damaged: {found}")
 
     def _check_whole(self) -> None:
         if not self._done:
