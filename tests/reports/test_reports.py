@@ -1,12 +1,16 @@
 import io
 from dataclasses import replace
 
+import pytest
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.table import Table
 
 from bara.experiments import Config, run
 from bara.experiments.comparison import Comparison
 from bara.reports.charts import Chart, Line, comparison_charts, run_charts
 from bara.reports.html import comparison_report, draw, run_report
+from bara.reports.tables import Fitted
 from bara.reports.terminal import comparison_table, run_summary, spark_line
 
 HOSTILE = '<script>alert("x")</script>'
@@ -110,6 +114,18 @@ def test_where_a_table_has_no_room_its_cells_stand_one_below_the_other_and_no_nu
     assert "  rounds: 12" in shown.splitlines()
     assert [line for line in shown.splitlines() if line in ("even", "planner")] == ["even", "planner"]
     assert "rounds" in text(rows, width=80).splitlines()[1]
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_a_table_shows_every_number_at_every_width(count):
+    heads = ["client", "won", "asked, EUR", "promised, EUR", "paid, EUR", "why not"][:count]
+    cells = ["client-00", "7", "12.34", "9,876.50", "8,765.43", "unanswered"][:count]
+    for width in range(20, 90):
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        for head in heads:
+            table.add_column(head, no_wrap=head != "why not")
+        table.add_row(*cells)
+        assert {*cells} <= {*text(Fitted(table), width=width).split()}, width
 
 
 def test_a_comparison_a_report_and_a_result_are_in_the_currency_of_the_budget():

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import final
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -22,34 +23,34 @@ class Fitted:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._folds = 0  # by how much columns that may be folded can be narrower than their longest word
+        self._least = 3 * len(table.columns)  # what rich puts around and between them
         for column in table.columns:
-            head = str(column.header).split()
-            cells = [str(cell) for cell in column.cells]
+            head, cells = str(column.header).split(), [_shown(cell) for cell in column.cells]
             if column.no_wrap:  # rich would cut it; only the words of its head may be wrapped
                 column.no_wrap = False
                 column.min_width = _widest([*head, *cells])
-            elif column.overflow == "fold":
-                least = column.min_width or _widest(head)
-                self._folds += max(_widest(word for cell in cells for word in cell.split()) - least, 0)
+            elif column.min_width is None:
+                words = () if column.overflow == "fold" else (word for cell in cells for word in cell.split())
+                column.min_width = _widest([*head, *words])
+            self._least += column.min_width
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Draw it."""
-        if (
-            console.measure(self._table, options=options.update(width=10_000)).minimum - self._folds
-            <= options.max_width
-        ):
+        if self._least <= options.max_width:
             yield self._table
             return
-        names, *others = self._table.columns
-        for place, name in enumerate(names.cells):
-            yield Text.from_markup(f"[bold]{name}[/]")
-            cells = [(column.header, [*column.cells][place]) for column in others]
-            yield from (Text.from_markup(f"  {head}: {cell}") for head, cell in cells if cell)
+        heads = [column.header for column in self._table.columns[1:]]
+        for name, *cells in zip(*(column.cells for column in self._table.columns), strict=True):
+            yield Text(_shown(name), style="bold")
+            yield from (Text(f"  {head}: {_shown(cell)}") for head, cell in zip(heads, cells, strict=True) if cell)
+
+
+def _shown(cell: RenderableType) -> str:
+    return Text.from_markup(str(cell)).plain
 
 
 def _widest(texts: Iterable[str]) -> int:
-    return max((Text.from_markup(text).cell_len for text in texts), default=0)
+    return max(map(cell_len, texts), default=0)
 
 
 def statement_tables(account: Statement, measure: str = "accuracy") -> RenderableType:

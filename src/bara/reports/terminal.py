@@ -188,7 +188,7 @@ def outlook_table(rows: Sequence[Sequence[str]], told: str) -> RenderableType:
     head, *lines = rows
     for column in head[:-1]:
         name = column == "allocator"
-        table.add_column(column, justify="left" if name else "right", overflow="fold", min_width=len(column) * name)
+        table.add_column(column, justify="left" if name else "right", overflow="fold" if name else "ellipsis")
     for row in lines:
         table.add_row(*map(plain, row[:-1]))
     return Group(Fitted(table), Text(f"What binds: {_binds(lines)}."), Text(told, style="dim"))
