@@ -23,5 +23,5 @@ class PayAsBid:
 
 for mechanism in ("bid-price-first", PayAsBid()):
     print(bara.run(federation="synthetic", budget=200, allocator="even", mechanism=mechanism))
-for finding in audit(PayAsBid(), trials=50, unit=10_000):
+for finding in audit(PayAsBid, trials=50, unit=10_000):
     print(f"{finding.name}: {finding.counter_example or 'holds'}")
