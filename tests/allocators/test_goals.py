@@ -131,7 +131,7 @@ def test_how_sure_it_is_is_how_often_it_is_right():
 
 def test_it_ends_with_money_left_as_soon_as_the_target_is_reached(make_federation):
     records, market = played(make_federation, target=0.4)
-    assert market.ended == "the target of 40 % is reached, 100 % sure"
+    assert market.ended == "the target of 40 % is reached, over 99 % sure"
     assert records[-1].evaluation.accuracy >= 0.4
     assert all(record.evaluation.accuracy < 0.4 for record in records[:-1])
     assert market.purse.spent < 0.3 * PURSE.total

@@ -170,7 +170,8 @@ class Aims:
         return self._goal.confidence - (self._goal.confidence - 0.5) * purse.rounds_left / purse.max_rounds
 
     def _reached(self, target: float, outlook: MoneyOutlook) -> tuple[Offer, Belief]:
-        return _stop(f"the target of {_per_cent(target)} is reached, {_per_cent(outlook.sure or 0)} sure", outlook)
+        sure = "over 99 %" if (outlook.sure or 0) > 0.99 else _per_cent(outlook.sure or 0)
+        return _stop(f"the target of {_per_cent(target)} is reached, {sure} sure", outlook)
 
     def _out_of_reach(self, target: float, outset: Outset, outlook: MoneyOutlook) -> tuple[Offer, Belief]:
         outlook = replace(outlook, out_of_reach=True)

@@ -247,7 +247,11 @@ def payouts_command(
             say(payouts.batch_csv(books, wanted, known), nl=False)
 
 
-@ledger_app.command("topup", epilog=examples("bara ledger DIR topup 250"))
+@ledger_app.command(
+    "topup",
+    epilog=examples("bara ledger DIR topup 250"),
+    context_settings={"ignore_unknown_options": True},  # -5 is a wrong amount, not an option
+)
 def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> None:
     """Add to the budget; the next round's offer is made with it."""
     with _folder(context, debug) as folder:

@@ -68,6 +68,7 @@ def plan_command(
             return
         show(outlook_table(found.rows, found.told))
         if found.money is not None:
-            say(f"What money buys, by the curve of the past run: {outlook_line(found.money, found.currency)}")
+            line = outlook_line(found.money, found.currency)
+            say(f"What money buys if it is planned well, by the curve of the past run: {line}")
         if answer := found.answer():
             say(answer)

@@ -14,7 +14,7 @@ from bara.ledger._reading import ANSWERS, REFUSALS, is_paused, last_of, topped_u
 from bara.ledger.books import Books
 from bara.ledger.store import insert
 from bara.records import MAX_MONEY
-from bara.text import UNSTORABLE
+from bara.text import UNSTORABLE, note
 
 
 def top_up(books: Books, amount: int) -> None:
@@ -163,6 +163,8 @@ def writing(books: Books) -> Iterator[sa.Connection]:
         yield connection
     if _place(books) in {None, books.store.identity()}:  # what is said to a copy does not stop the original
         books.write_receipt()
+    else:
+        note(f"only this copy of the run was changed; it goes on after `bara ledger {books.address} adopt`")
 
 
 def _refuse_ended(books: Books, connection: sa.Connection, what: str) -> None:
