@@ -142,11 +142,18 @@ def test_nothing_is_added_to_a_record_that_is_not_whole(tmp_path):
 
 
 @pytest.mark.parametrize("words", [["topup", "5"], ["pause"]])
-def test_what_an_operator_says_to_a_copy_does_not_stop_the_original(tmp_path, words):
+def test_what_an_operator_says_to_a_copy_says_so_and_does_not_stop_the_original(tmp_path, words):
     begin(tmp_path / "run", f"ledger.receipt={tmp_path}/receipt.json")
     shutil.copytree(tmp_path / "run", tmp_path / "copy")
-    assert bara("ledger", tmp_path / "copy", *words).exit_code == 0
+    said = bara("ledger", tmp_path / "copy", *words)
+    assert (said.exit_code, "only this copy of the run was changed" in said.stderr) == (0, True)
     assert resume(tmp_path / "run").rounds == 8
+
+
+def test_what_an_operator_says_to_the_run_itself_says_nothing_of_copies(tmp_path):
+    begin(tmp_path / "run")
+    said = bara("ledger", tmp_path / "run", "topup", "5")
+    assert (said.exit_code, said.stderr) == (0, "")
 
 
 def test_a_receipt_of_another_record_is_never_replaced(tmp_path):
