@@ -322,6 +322,15 @@ def test_ctrl_c_ends_a_run_after_its_round_and_keeps_what_is_done():
     assert stopped.value.so_far.rounds == 3
 
 
+@pytest.fixture
+def heard():
+    """Ctrl-C as a program hears it that has not said otherwise: what other tests started may have."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before or signal.default_int_handler)
+
+
+@pytest.mark.usefixtures("heard")
 def test_ctrl_c_ends_a_comparison_and_keeps_what_is_done(tmp_path):
     class Pressing(Three):
         def tell(self, record):

@@ -19,24 +19,32 @@ from bara.text import counted, spelled
 
 @final
 class Fitted:
-    """A table where the terminal has room for it; elsewhere one cell to a line, so that no number is cut."""
+    """A table where the terminal has room for it; elsewhere one cell to a line, so that no number is cut.
+
+    Rich itself would cut numbers. Where room is scarce, heads are wrapped and columns of text made narrower.
+    """
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._least = 3 * len(table.columns)  # what rich puts around and between them
-        for column in table.columns:
-            head, cells = str(column.header).split(), [_shown(cell) for cell in column.cells]
-            if column.no_wrap:  # rich would cut it; only the words of its head may be wrapped
-                column.no_wrap = False
-                column.min_width = _widest([*head, *cells])
-            elif column.min_width is None:
-                words = () if column.overflow == "fold" else (word for cell in cells for word in cell.split())
-                column.min_width = _widest([*head, *words])
-            self._least += column.min_width
+        self._widest = self._least = 2 * len(table.columns)  # what rich puts around and between them
+        self._widths: dict[int, int] = {}  # of columns of numbers, as narrow as they can be
+        for place, column in enumerate(table.columns):
+            head, cells = str(column.header), [_shown(cell) for cell in column.cells]
+            words = cells if column.no_wrap else [word for cell in cells for word in cell.split()]
+            text = column.justify == "left" and not column.no_wrap
+            least = _widest(head.split() if text and column.overflow == "fold" else [*head.split(), *words])
+            least = max(least, column.min_width or 0)
+            if not text:
+                self._widths[place] = least
+            self._widest += _widest([head, *cells])
+            self._least += least
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Draw it."""
         if self._least <= options.max_width:
+            for place, width in self._widths.items() if self._widest > options.max_width else ():
+                self._table.columns[place].width = width
+                self._table.columns[place].no_wrap = False
             yield self._table
             return
         heads = [column.header for column in self._table.columns[1:]]
