@@ -56,6 +56,11 @@ SIMULATED = ["run", "--set", "federation.engine=simulator"]
         (["data", "show", "--clients", "20", "--partition", "shards(900)"], 2, "need at least 18000 samples"),
         (["audit", "fair:reserve=cheap"], 2, "the reserve price must be a decimal number, got 'cheap'"),
         (["data", "show", "mnist"], 1, "mnist was not found. Get it with: bara data fetch mnist"),
+        (
+            ["compare", "--suite", "report", "--seeds", "1", "--only", "mnist-loose,digits-hundred,fashion-iid"],
+            1,
+            "not found: mnist, fashion-mnist. Get what is missing with: bara data fetch mnist && bara data fetch fashion-m",
+        ),
         (["data", "show", "torn", "--path", "torn.npz"], 1, "torn.npz"),
         (["data", "verify", "torn", "--path", "torn.npz"], 1, "torn.npz"),
     ],

@@ -285,6 +285,10 @@ class Registry(Generic[T]):
             known=[option for option in parameters if option not in context],
         )
         given = {key: value for key, value in context.items() if key in parameters and key not in options}
+        lacking = [key for key, one in parameters.items() if _is_required(one) and key not in {*given, *options}]
+        if lacking:
+            example = ":".join((name, *(f"{key}=..." for key in lacking)))
+            raise ConfigError(f"{self.kind} {name!r} needs {' and '.join(lacking)}; write {example}")
         try:
             made = factory(**given, **options)
         except (TypeError, InvalidMoneyError) as error:
@@ -408,6 +412,11 @@ def _fits(value: Any, annotation: Any) -> bool:
     if annotation is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return True
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    any_number = {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
+    return parameter.default is parameter.empty and parameter.kind not in any_number
 
 
 def _parameters(factory: Any) -> Mapping[str, inspect.Parameter] | None:

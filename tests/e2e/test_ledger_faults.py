@@ -343,7 +343,7 @@ def test_a_client_checks_what_the_operator_signed(tmp_path):
     signed = bara("ledger", folder, "sign", "--client", client, environment=secret).stdout
     (tmp_path / "signed.json").write_text(signed)
     good = ["receipt", tmp_path / "signed.json", "--public-key", key]
-    assert f"the receipt is good: {client} was paid" in bara(*good, "--paid", paid).stdout
+    assert f"the receipt is good: the operator signed that {client} earned" in bara(*good, "--paid", paid).stdout
     assert "Traceback" not in bara(*good, "--paid", paid + 1, code=1).stderr
     assert "Traceback" not in bara("receipt", tmp_path / "signed.json", "--public-key", "00" * 32, code=1).stderr
     (tmp_path / "none.json").write_text("{")

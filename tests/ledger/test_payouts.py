@@ -232,7 +232,7 @@ def test_a_signed_page_is_made_for_a_client_and_a_period_and_can_be_checked(play
     text = page.read_text()
     assert "EUR" in text
     assert "http" not in text.replace("http-equiv", "")
-    assert "the receipt is good: client-1 was paid" in cli("receipt", page, "--public-key", key)
+    assert "the receipt is good: the operator signed that client-1 earned" in cli("receipt", page, "--public-key", key)
     assert "but the client's record says 1.00 EUR" in cli("receipt", page, "--public-key", key, "--paid", 1, code=1)
     page.write_text(re.sub(r"(<b>)[\d,.]+( EUR</b>)", r"\g<1>9,999.99\2", text, count=1))
     assert "was changed after it was signed" in cli("receipt", page, "--public-key", key, code=2)

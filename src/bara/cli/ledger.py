@@ -355,4 +355,5 @@ def receipt_command(
         except (OSError, ValueError) as error:
             raise ConfigError(f"{file} cannot be read as a receipt: {error}") from None
         check_client_receipt(receipt, public_key, None if paid is None else money(paid))
-        say(f"the receipt is good: {receipt['client']} was paid {show_money(receipt['paid'], receipt.get('currency'))}")
+        amount = show_money(receipt["paid"], receipt.get("currency"))
+        say(f"the receipt is good: the operator signed that {receipt['client']} earned {amount}")

@@ -18,7 +18,10 @@ def paper_command(
         ),
     ] = ["all"],
     scale: Annotated[
-        str, typer.Option(help="A factor on the presets' samples, or full: all samples and the paper's networks.")
+        str,
+        typer.Option(
+            help="A factor on the presets' samples (digits has all), or full: all samples and the paper's networks."
+        ),
     ] = "1",
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = 3,
     searched: Annotated[int, typer.Option(help="How many values of n to search for the best (fig3).")] = 7,

@@ -44,6 +44,7 @@ class Frontier:
         shares: Parts of the configured budget, the smallest first.
         baseline: Whose accuracy is the goal: `even`, or the first where that was not run.
         measure: What people read of the metric.
+        whole: The configured budget; None where settings have different ones.
         full: The part of the budget that it has for that: all of it, or the largest that was tried.
     """
 
@@ -52,6 +53,8 @@ class Frontier:
         self.shares = sorted({result.share for result in results if result.share is not None})
         self.baseline = baseline_of(results)
         self.measure = measure_of(results)
+        budgets = {round(result.budget / result.share, 6) for result in results if result.share}
+        self.whole = budgets.pop() if len(budgets) == 1 else None
         self.full = 1.0 if 1.0 in self.shares else self.shares[-1]
         runs: dict[str | None, dict[tuple[str, float | None], dict[int, float]]] = {}
         for one in results:

@@ -160,7 +160,7 @@ def outcomes(
 
 def label(outcome: Result | Failure) -> str:
     """Which cell an outcome is of."""
-    budget = None if outcome.share is None else f"{outcome.share:.4g} of the budget"
+    budget = None if outcome.share is None else f"{100 * outcome.share:.4g} % of the budget"
     parts = (outcome.setting, outcome.allocator, outcome.variant, budget, f"seed {outcome.seed}")
     return ", ".join(part for part in parts if part)
 

@@ -76,9 +76,9 @@ def require_place(books: Books) -> None:
     place = _place(books)
     if place not in {None, books.store.identity()}:
         raise LedgerError(
-            f"run {books.name!r} belongs to {place}, but this is {books.store.identity()}: a copy, a moved folder or "
-            f"a restored backup; if it is to go on and be paid out here and nowhere else, use `bara ledger "
-            f"{books.address} adopt`"
+            f"run {books.name!r} is here as a copy, a moved folder or a restored backup; if it is to go on and be paid "
+            f"out here and nowhere else, use `bara ledger {books.address} adopt` (it belongs to: {place}; this is: "
+            f"{books.store.identity()})"
         )
 
 

@@ -4,9 +4,10 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from bara.errors import InterruptionError
+from bara import datasets
+from bara.errors import DatasetError, InterruptionError
 from bara.experiments.cluster import connected
-from bara.experiments.grid import Cell, Failure, in_order, label, outcomes
+from bara.experiments.grid import Cell, Failure, in_order, label, outcomes, unfinished
 from bara.experiments.results import Result
 from bara.reports.live import Wanted, counting
 from bara.reports.terminal import per_cent
@@ -24,10 +25,13 @@ def run_grid(
     """Run a grid, and show how far it is; what came of it, in the grid's order.
 
     Raises:
+        DatasetError: If data is missing on this machine, where the runs would look for it.
         InterruptionError: After Ctrl-C; `so_far` holds what would have been returned.
     """
     # joblib restarts a worker whose memory has grown, as it does with another dataset, and warns of it.
     warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
+    if cluster is None:
+        _require_data(grid if folder is None else unfinished(grid, folder))
     done: list[Result | Failure] = []
     try:
         with connected(cluster) as backend, counting(len(grid), progress=progress) as tell:
@@ -43,3 +47,15 @@ def run_grid(
         stopped.so_far = in_order(grid, done)
         raise stopped from None
     return in_order(grid, done)
+
+
+def _require_data(grid: Sequence[Cell]) -> None:
+    """Say once which datasets are missing, before the first run: each run would say it again."""
+    wanted = {cell.config.data.name: cell.config.data.path for cell in grid if cell.config.data.part is None}
+    found = {(name, path): one for name, path in wanted.items() for one in datasets.available(path) if one.name == name}
+    missing = [one for one in found.values() if one.status == "missing"]
+    if missing:
+        looked = dict.fromkeys(str(place) for _, path in found for place in datasets.places(path))
+        names, commands = ", ".join(one.name for one in missing), " && ".join(one.command for one in missing)
+        where = ", ".join(looked) or "no folder: none is named"
+        raise DatasetError(f"not found: {names}. Get what is missing with: {commands} (looked in {where})")
