@@ -15,8 +15,8 @@ run: $(READY)  ## one federated training on embedded data; leaves a report to op
 test: lint  ## everything that needs only Python packages
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not debian"
 
-test-all: test  ## also the oldest and the newest Flower, and what needs root and Debian packages (PostgreSQL, a browser, a small disk)
-	scripts/with_chromium.sh scripts/with_postgres.sh $(BIN)/pytest -m debian
+test-all: lint  ## also the oldest and the newest Flower, and what needs root and Debian packages (PostgreSQL, a browser, a small disk)
+	scripts/with_chromium.sh scripts/with_postgres.sh $(BIN)/pytest -n 2 --dist loadgroup
 	$(BIN)/python scripts/flower_versions.py --quick
 
 test-flower-versions: $(READY)  ## every release of Flower there is support for, each in an environment of its own (VERSIONS="1.38.0 1.42.0")

@@ -59,7 +59,7 @@ SIMULATED = ["run", "--set", "federation.engine=simulator"]
         (
             ["compare", "--suite", "report", "--seeds", "1", "--only", "mnist-loose,digits-hundred,fashion-iid"],
             1,
-            "not found: mnist, fashion-mnist. Get what is missing with: bara data fetch mnist && bara data fetch fashion-m",
+            "not found: mnist, fashion-mnist. Get what is missing with: bara data fetch mnist && bara data fetch",
         ),
         (["data", "show", "torn", "--path", "torn.npz"], 1, "torn.npz"),
         (["data", "verify", "torn", "--path", "torn.npz"], 1, "torn.npz"),

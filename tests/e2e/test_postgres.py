@@ -16,7 +16,7 @@ from bara.errors import LedgerError
 from bara.ledger import Books, Store, verify
 from bara.ledger.locks import is_played, only_player
 
-pytestmark = pytest.mark.debian
+pytestmark = [pytest.mark.debian, pytest.mark.xdist_group("postgres")]  # some of them stop the server
 SMALL = ["federation.engine=synthetic", "allocator.name=even", "clients.count=6", "clients.failure_rate=0.1"]
 ENDLESS = [*SMALL, "budget.total=2000000", "budget.max_rounds=1000000"]
 
