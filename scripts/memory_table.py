@@ -36,6 +36,7 @@ def runs(name):
             name=f"{one['allocator']}, {one['variant']}",
             measure="accuracy",
             seed=int(one["seed"]),
+            budget=float(one["budget"]),
             share=float(one["budget"]) / whole[one["setting"]],
             accuracy_final=float(one["accuracy_final"]),
             accuracy_kept=float(one["accuracy_kept"]),
