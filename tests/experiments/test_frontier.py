@@ -14,7 +14,7 @@ from bara.experiments.comparison import Comparison
 from bara.experiments.config import Config
 from bara.experiments.frontier import Frontier
 from bara.experiments.results import Result
-from bara.reports._rows import frontier_rows
+from bara.reports._rows import frontier_note, frontier_rows
 from bara.reports.html import comparison_report
 
 SHARES = (0.25, 0.5, 1.0)
@@ -95,6 +95,13 @@ def test_settings_count_alike_and_only_with_seeds_that_all_have():
     results += [run("even", 1.0, 0.9, 5, "half")]
     assert Frontier(results).accuracy("even", 1.0).mean == pytest.approx(0.6)
     assert not Frontier([results[0], run("other", 0.5, 0.4)]).is_complete
+
+
+def test_the_note_says_how_much_all_of_the_money_is_where_that_is_one_sum():
+    one = [run("even", share, 0.5) for share in SHARES]
+    assert "for each part of the budget of 100, mean" in frontier_note(Frontier(one))
+    other = [replace(result, setting="rich", budget=3 * result.budget) for result in one]
+    assert "for each part of the budget, mean" in frontier_note(Frontier([*one, *other]))
 
 
 def test_what_is_varied_is_told_apart_and_the_first_even_is_the_baseline():

@@ -170,7 +170,9 @@ def comparison_note(results: Sequence[Result], head: Sequence[str], rows: Sequen
 
 def frontier_note(frontier: Frontier) -> str:
     """What the numbers of a frontier are, in words."""
-    budget = "the budget" if frontier.whole is None else f"the budget of {tell_money(frontier.whole)}"
+    budget = (
+        "the budget" if frontier.whole is None else f"the budget of {tell_money(frontier.whole).removesuffix('.00')}"
+    )
     return (
         f"{headline(frontier.measure)} of the kept model in per cent for each part of {budget}, {_INTERVALS}. "
         f"Needed: which part reaches what {frontier.baseline} reaches with {100 * frontier.full:.3g} % of it."

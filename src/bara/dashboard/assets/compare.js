@@ -4,7 +4,7 @@ import { Figure } from "./charts.js";
 import { count, get, h, money, named, number, percent, s, setCurrency } from "./dom.js";
 
 const LOOKS = ["", "dash"];
-const figures = { accuracy: new Figure(get("accuracy"), "Metric"), n: new Figure(get("n"), "Clients a round"), left: new Figure(get("left"), "Money left") };
+const figures = { accuracy: new Figure(get("accuracy"), "Metric"), n: new Figure(get("n"), "Clients per round"), left: new Figure(get("left"), "Money left") };
 let runs = [];
 
 const series = (key, axis, format) => runs.map((run, i) => ({ name: run.run, kind: "line", colour: i, look: `thin ${LOOKS[i % 2]}`, xs: run.rounds[axis], ys: run.rounds[key], format }));

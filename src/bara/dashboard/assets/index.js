@@ -47,7 +47,7 @@ async function load() {
   get("runs").replaceChildren(...tree.runs.map(row));
   if (focused) [...document.querySelectorAll("#runs input")].find((box) => box.getAttribute("aria-label") === focused)?.focus();
   const going = tree.runs.filter((run) => run.state?.word === "running").length;
-  get("state").textContent = tree.runs.length ? `${count(tree.count)} runs, ${count(going)} not ended` : "no run is here yet";
+  get("state").textContent = tree.runs.length ? `${count(tree.count)} ${tree.count === 1 ? "run" : "runs"}, ${count(going)} running` : "no run is here yet";
   get("state").dataset.word = going ? "running" : "finished";
   setTimeout(load, going ? 3000 : 10_000);
 }

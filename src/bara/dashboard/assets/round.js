@@ -43,7 +43,7 @@ export function belief(sheet, metric) {
   const known = sheet?.belief;
   if (!known) return { empty: "this allocator follows a rule and believes nothing" };
   const { arms, mean, deviation } = known;
-  const caption = `It says: ${known.stage}.`;
+  const caption = `Stage: ${known.stage}.`;
   if (!arms.length) return { empty: `nothing about single n yet (${known.stage})` };
   const at = arms.reduce((best, n, i) => (Math.abs(n - sheet.n) < Math.abs(arms[best] - sheet.n) ? i : best), 0);
   const [lows, highs] = [mean.map((value, i) => value - 1.645 * deviation[i]), mean.map((value, i) => value + 1.645 * deviation[i])];

@@ -7,7 +7,7 @@ import { payments } from "./rows.js";
 
 const [, base, asked] = location.pathname.match(/^(\/runs\/.+?)(?:\/rounds\/(\d+))?$/);
 const figures = Object.fromEntries(Object.entries({
-  accuracy: "Accuracy", loss: "Loss", purse: "Money left", n: "Clients a round", prospects: "What money buys", payments: "Payments by client", menu: "The menu", belief: "What the allocator believes",
+  accuracy: "Accuracy", loss: "Loss", purse: "Money left", n: "Clients per round", prospects: "What money buys", payments: "Payments by client", menu: "The menu", belief: "What the allocator believes",
 }).map(([id, title]) => [id, new Figure(get(id), title)]));
 
 let run = null;
