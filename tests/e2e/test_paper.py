@@ -69,13 +69,14 @@ def test_killed_in_the_middle_it_goes_on_and_repeats_nothing(whole, tmp_path):
 
 
 def test_cells_that_fail_do_not_lose_the_rest(tmp_path):
-    """MNIST is not here; what digits came to is shown all the same, and each failure is named."""
+    """MNIST is damaged; what digits came to is shown all the same, and each failure is named."""
+    (tmp_path / "mnist.npz").write_bytes(b"PK torn")
     arguments = ["fig2", *TINY, "--data", "digits,mnist", "--set", "data.verify=false", "--json"]
-    empty = {"BARA_DATA": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    done = bara("paper", *arguments, cwd=tmp_path, environment=empty, code=1)
+    here = {"BARA_DATA": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    done = bara("paper", *arguments, cwd=tmp_path, environment=here, code=1)
     tree = json.loads(done.stdout)
     assert [failure["setting"] for failure in tree["failures"]] == ["figures-mnist"] * 6
-    assert "bara data fetch mnist" in tree["failures"][0]["error"]
+    assert "mnist.npz" in tree["failures"][0]["error"]
     assert {row["dataset"] for row in tree["exhibits"][0]["rows"]} == {"digits"}
 
 

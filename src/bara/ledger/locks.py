@@ -83,7 +83,9 @@ def only_session(store: Store, run: str) -> Iterator[None]:
         try:
             yield
         finally:
-            connection.invalidate()  # the lock is the connection's: back in the pool, it would keep it
+            with contextlib.suppress(sa.exc.DBAPIError):  # a server that is gone holds nothing
+                connection.scalar(sa.select(sa.func.pg_advisory_unlock(_number(run))))
+            connection.invalidate()  # where that failed, the lock is still the connection's: not back into the pool
 
 
 _MINE: set[Path] = set()

@@ -81,9 +81,9 @@ def _end(process):
             process.kill()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    """Debian's Chromium; where there is none the test fails."""
+    """Debian's Chromium; where there is none the test fails. While it is there, no test may start an event loop."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=os.environ["BARA_TEST_CHROMIUM"],
