@@ -38,6 +38,6 @@ def test_importing_bara_and_a_first_run_load_nothing_heavy():
     code = "import sys, bara; first = set(sys.modules); "
     code += "bara.run(federation='synthetic', budget=20, allocator='even'); "
     code += "print(*[name for name in ('numpy', 'pydantic', 'rich') if name in first]); "
-    code += "print(*[name for name in ('torch', 'pandas', 'matplotlib', 'pyarrow', 'flwr') if name in sys.modules])"
+    code += "print(*[name for name in ('torch', 'pandas', 'matplotlib', 'pyarrow', 'flwr', 'scipy.stats') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "\n\n"

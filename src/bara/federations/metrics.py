@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from bara.errors import ConfigError, TrainingError, UnknownNameError
 from bara.plugins import import_path, nearest
@@ -55,7 +54,8 @@ def _auc(scores: Scores, targets: NDArray[Any]) -> float:
 
 def _above(scores: NDArray[np.float32], positive: NDArray[np.bool_]) -> float:
     """How often one that is scores above one that is not, half of it where they score alike (Mann and Whitney)."""
-    ranks, count = rankdata(scores), int(positive.sum())
+    _, places, equals = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks, count = (np.cumsum(equals) - (equals - 1) / 2)[places], int(positive.sum())
     pairs = count * (len(scores) - count)
     return float((ranks[positive].sum() - count * (count + 1) / 2) / pairs)
 
