@@ -35,9 +35,10 @@ def test_the_page_lists_nothing_that_is_not_there():
 
 
 def test_importing_bara_and_a_first_run_load_nothing_heavy():
+    heavy = ("torch", "pandas", "matplotlib", "pyarrow", "flwr", "scipy.stats")
     code = "import sys, bara; first = set(sys.modules); "
     code += "bara.run(federation='synthetic', budget=20, allocator='even'); "
     code += "print(*[name for name in ('numpy', 'pydantic', 'rich') if name in first]); "
-    code += "print(*[name for name in ('torch', 'pandas', 'matplotlib', 'pyarrow', 'flwr', 'scipy.stats') if name in sys.modules])"
+    code += f"print(*[name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "\n\n"
