@@ -126,16 +126,35 @@ def test_who_does_not_bid_for_long_is_forgotten_and_who_comes_back_in_time_is_no
     memory = UpdateMemory(extrapolated=False)
     memory.tell(1, {name: update(1) for name in "abc"})
     absent = {2: "ab", 3: "ab", 4: "a", 5: "ab", 6: "ab"}
-    found = {number: memory.forget_absent(number, away, 3) for number, away in absent.items()}
+    found = {number: memory.forget_outdated(number, away, 3) for number, away in absent.items()}
     assert found == {2: (), 3: (), 4: (), 5: ("a",), 6: ()}
     assert sorted(memory.clients) == ["b", "c"]
 
 
+@given(fresh=st.integers(1, 4), others=st.integers(1, 8))
+def test_an_update_counts_until_the_others_have_had_ten_turns_each(fresh, others):
+    memory = UpdateMemory(extrapolated=False)
+    names = [f"c{i}" for i in range(others)]
+    memory.tell(1, {name: update(1) for name in ["passed over", *names]})
+    accepted, number = 0, 2
+    while not (gone := memory.forget_outdated(number, None, 50)):
+        assert accepted <= module.TURNS * (others + 1)
+        recruited = [names[(accepted + i) % others] for i in range(min(fresh, others))]
+        memory.tell(number, {name: update(1) for name in recruited})
+        accepted, number = accepted + len(recruited), number + 1
+    assert gone == ("passed over",)
+    assert accepted > module.TURNS * (others + 1)
+    assert memory.tell(number, {"passed over": update(1)}).any()
+    assert "passed over" in memory.clients
+
+
+@pytest.mark.parametrize("turns", [module.TURNS, 1])
 @pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("share", [module.SHARE_OF_RAM, 0.0])
-def test_a_restored_memory_goes_on_bit_for_bit(tmp_path, monkeypatch, every, share):
-    """With everything in RAM, and with everything in files."""
+def test_a_restored_memory_goes_on_bit_for_bit(tmp_path, monkeypatch, every, share, turns):
+    """With everything in RAM, and with everything in files; with updates that are too old, and without."""
     monkeypatch.setattr(module, "SHARE_OF_RAM", share)
+    monkeypatch.setattr(module, "TURNS", turns)
     whole = UpdateMemory(extrapolated=True, folder=tmp_path)
     store = CheckpointStore(tmp_path, durable=False)
     chapters = list(rounds(7, 12))
@@ -144,7 +163,7 @@ def test_a_restored_memory_goes_on_bit_for_bit(tmp_path, monkeypatch, every, sha
         whole.judge(1 / number if number != 4 else 9.0)
         if number == 5:
             whole.forget("c1", 5)
-        whole.forget_absent(number, ["c2"] if number > 6 else [], 50)
+        whole.forget_outdated(number, ["c2"] if number > 6 else [], 50)
         if number % every == 0:
             store.put(number, {"state": np.zeros(1)}, whole.pieces(), {"memory": whole.state()})
     found = CheckpointStore(tmp_path, durable=False).newest(9)
@@ -155,6 +174,7 @@ def test_a_restored_memory_goes_on_bit_for_bit(tmp_path, monkeypatch, every, sha
         steps = [memory.tell(number, fresh).tobytes() for memory in (whole, again)]
         assert steps[0] == steps[1]
         assert again.judge(1 / number) == whole.judge(1 / number)
+        assert again.forget_outdated(number, ["c2"], 50) == whole.forget_outdated(number, ["c2"], 50)
         assert again.ages(number) == whole.ages(number)
         assert again.state() == whole.state()
     assert not [path for path in tmp_path.iterdir() if path.name != "checkpoints"]

@@ -48,6 +48,10 @@ RISE, FALL = 1.2, 0.5
 LEAST = 1 / 16
 """The smallest c: a model that no longer improves goes on with small steps."""
 
+TURNS = 10
+"""How often everybody else may have had a turn, on average, before an update is too old to count. Where chance decides
+who is recruited, one in 20,000 gets that old; who does is passed over, and its update is of a model long gone."""
+
 SHARE_OF_RAM = 0.25
 """Of the machine's memory: what is remembered beyond it lies in unnamed files."""
 
@@ -65,12 +69,13 @@ class Fresh(NamedTuple):
 @final
 @dataclass(eq=False)
 class _Row:
-    """A client's last update, the square of its length, and its round."""
+    """A client's last update, its round, how many were accepted up to then, and the square of its length."""
 
     update: Vector
     weight: float
     note: str
     round: int
+    accepted: int
     square: float
 
 
@@ -101,6 +106,7 @@ class UpdateMemory:
         self._rows: dict[str, _Row] = {}
         self._trust = 1.0
         self._loss: float | None = None
+        self._accepted = 0  # updates so far, of everybody
         self._away: dict[str, int] = {}  # since which round a client has not bid
         self._forgotten: dict[str, int] = {}  # after which round
         self.size = 1.0
@@ -117,6 +123,7 @@ class UpdateMemory:
             The step that the model takes, s d.
         """
         self._rows = dict(self._rows)
+        self._accepted += len(fresh)
         for client, one in fresh.items():
             self._put(round, client, one)
         rows = [self._rows[client] for client in sorted(self._rows)]
@@ -177,13 +184,22 @@ class UpdateMemory:
         if self._rows.pop(client, None) is not None:
             self._forgotten[client] = round
 
-    def forget_absent(self, round: int, absent: Collection[str], after: int) -> tuple[str, ...]:  # noqa: A002
-        """Let go of those who have not bid for so many rounds; who it was."""
-        self._away = {client: self._away.get(client, round) for client in absent if client in self._rows}
-        gone = tuple(sorted(client for client, since in self._away.items() if round - since >= after))
+    def forget_outdated(self, round: int, absent: Collection[str] | None, after: int) -> tuple[str, ...]:  # noqa: A002
+        """Let go of updates that are too old, and of those who have not bid for so many rounds; whose they were.
+
+        Args:
+            round: The one that begins.
+            absent: Who does not bid in it; None where that is not known.
+            after: How many rounds.
+        """
+        oldest = self._accepted - TURNS * len(self._rows)
+        gone = {client for client, row in self._rows.items() if row.accepted < oldest}
+        if absent is not None:
+            self._away = {client: self._away.get(client, round) for client in absent if client in self._rows}
+            gone |= {client for client, since in self._away.items() if round - since >= after}
         for client in gone:
             self.forget(client, round - 1)
-        return gone
+        return tuple(sorted(gone))
 
     # --- checkpoints -----------------------------------------------------------------------------
 
@@ -195,18 +211,22 @@ class UpdateMemory:
     def state(self) -> dict[str, Any]:
         """What else there is to save, as JSON can say it."""
         learned = {"size": self.size, "trust": self._trust, "loss": self._loss}
-        return {**learned, "away": self._away, "forgotten": self._forgotten}
+        accepted = {str(row.round): row.accepted for row in self._rows.values()} | {"all": self._accepted}
+        return {**learned, "accepted": accepted, "away": self._away, "forgotten": self._forgotten}
 
     def restore(self, extra: Mapping[str, Any], pieces: Mapping[str, Checkpoint]) -> None:
         """Know again what was saved."""
         self.size, self._trust, self._loss = (extra[name] for name in ("size", "trust", "loss"))
         self._away, self._forgotten = dict(extra["away"]), dict(extra["forgotten"])
+        accepted = extra.get("accepted", {})  # a checkpoint of 0.2.0 does not say
         updates = {int(name.removeprefix(PREFIX)): one for name, one in pieces.items() if name.startswith(PREFIX)}
         for number, piece in sorted(updates.items()):
+            self._accepted = accepted.get(str(number), 0)
             columns = (piece.arrays["updates"], piece.arrays["weights"].tolist(), piece.arrays["notes"].tolist())
             for client, *one in zip(piece.arrays["clients"].tolist(), *columns, strict=True):
                 if number > self._forgotten.get(client, -1):
                     self._put(number, client, Fresh(*one))
+        self._accepted = accepted.get("all", 0)
 
     def _piece(self, number: int) -> Arrays:
         rows = {client: row for client, row in sorted(self._rows.items()) if row.round == number}
@@ -220,7 +240,7 @@ class UpdateMemory:
         update = self._vector(len(one.update))
         np.copyto(update, one.update)
         square = _square(update) if self._extrapolated else 0.0
-        self._rows[client] = _Row(update, one.weight, one.note, round, square)
+        self._rows[client] = _Row(update, one.weight, one.note, round, self._accepted, square)
 
     def _vector(self, size: int) -> Vector:
         """Room for one more update: in RAM, or, beyond its share, in an unnamed file."""

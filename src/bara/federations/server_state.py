@@ -84,9 +84,9 @@ class ServerState:
         if self.memory is not None:
             self.memory.forget(client, round - 1)
 
-    def forget_absent(self, round: int, absent: Collection[str]) -> tuple[str, ...]:  # noqa: A002
-        """Let go of those who have not bid for long; who it was."""
-        return () if self.memory is None else self.memory.forget_absent(round, absent, self._keeping.forget_after)
+    def forget_outdated(self, round: int, absent: Collection[str] | None) -> tuple[str, ...]:  # noqa: A002
+        """Let go of those who have not bid for long, and of updates that are too old; whose they were."""
+        return () if self.memory is None else self.memory.forget_outdated(round, absent, self._keeping.forget_after)
 
     # --- checkpoints -----------------------------------------------------------------------------
 

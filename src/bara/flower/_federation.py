@@ -142,7 +142,7 @@ class FlowerFederation(contextlib.ExitStack):
 
     def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
         """Train the winners, drop what did not arrive or cannot be used, let the strategy aggregate, evaluate."""
-        forgotten = self._forget_absent(round)
+        forgotten = self._forget_outdated(round)
         updates, void, blameless = self._updates(round, award)
         delivered, refused = self._evidence(round, updates)
         model = self._aggregated(round, award, {client: updates[client] for client in delivered})
@@ -201,12 +201,13 @@ class FlowerFederation(contextlib.ExitStack):
         words, learned = self._knowledge.save()
         self._kept.save(round, {**named(_MODEL, _numpy(self._model)), **named(_STRATEGY, learned)}, words)
 
-    def _forget_absent(self, round: int) -> tuple[str, ...]:  # noqa: A002
-        """Let go of those who are long gone; who has bid in a round that a stored promise goes on with is not known."""
+    def _forget_outdated(self, round: int) -> tuple[str, ...]:  # noqa: A002
+        """Let go of what is too old; who has bid in a round that a stored promise goes on with is not known."""
         asked, present = self._present
-        if self._kept.memory is None or asked != round:
+        if self._kept.memory is None:
             return ()
-        return self._kept.forget_absent(round, [one for one in self._kept.memory.clients if one not in present])
+        absent = [one for one in self._kept.memory.clients if one not in present] if asked == round else None
+        return self._kept.forget_outdated(round, absent)
 
     # --- training --------------------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
     def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
         """Train the winners, drop what did not arrive or cannot be used, aggregate, evaluate."""
         self.bidders.tell(round, award)
-        forgotten = self._kept.forget_absent(round, self.bidders.away(round))
+        forgotten = self._kept.forget_outdated(round, self.bidders.away(round))
         void = self._conduct.absent(round, award.clients)
         # In the order of the clients, not of the auction: the sum is then the same whoever was cheapest.
         winners = sorted((client for client in award.clients if client not in void), key=self._index.__getitem__)
