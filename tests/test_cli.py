@@ -57,9 +57,14 @@ SIMULATED = ["run", "--set", "federation.engine=simulator"]
         (["audit", "fair:reserve=cheap"], 2, "the reserve price must be a decimal number, got 'cheap'"),
         (["data", "show", "mnist"], 1, "mnist was not found. Get it with: bara data fetch mnist"),
         (
+            ["compare", "--set", "data.name=mnist", "--set", "data.path=absent"],
+            2,
+            "bara: data.path absent does not exist",
+        ),
+        (
             ["compare", "--suite", "report", "--seeds", "1", "--only", "mnist-loose,digits-hundred,fashion-iid"],
             1,
-            "not found: mnist, fashion-mnist. Get what is missing with: bara data fetch mnist && bara data fetch",
+            "); fashion-mnist was not found. Get it with: bara data fetch fashion-mnist (looked in",
         ),
         (["data", "show", "torn", "--path", "torn.npz"], 1, "torn.npz"),
         (["data", "verify", "torn", "--path", "torn.npz"], 1, "torn.npz"),

@@ -288,7 +288,10 @@ class Registry(Generic[T]):
         lacking = [key for key, one in parameters.items() if _is_required(one) and key not in {*given, *options}]
         if lacking:
             example = ":".join((name, *(f"{key}=..." for key in lacking)))
-            raise ConfigError(f"{self.kind} {name!r} needs {' and '.join(lacking)}; write {example}")
+            how = "hand over one that is made"
+            if part is None:
+                how = f"set {self.kind}.{lacking[0]}, or write {example} in a list"
+            raise ConfigError(f"{self.kind} {name!r} needs {' and '.join(lacking)}; {how}")
         try:
             made = factory(**given, **options)
         except (TypeError, InvalidMoneyError) as error:

@@ -90,7 +90,7 @@ def test_a_fixed_number_may_shrink_instead(play):
     ("name", "options", "message"),
     [
         ("fixed", {"n": 0}, "n = 0; it must be at least 1"),
-        ("fixed", {}, "allocator 'fixed' needs n; write fixed:n=..."),
+        ("fixed", {}, "allocator 'fixed' needs n; set allocator.n, or write fixed:n=... in a list"),
         ("explored", {"n": 0}, "n = 0; it must be at least 1"),
         ("even", {"carryover": True}, "no option 'carryover'; did you mean 'carry_over'"),
         ("bara", {"lenght_scale": 1}, "no option 'lenght_scale'; did you mean 'length_scale'"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bara import plugins
-from bara.datasets import Dataset, available, load, names, verify
+from bara.datasets import Dataset, available, load, names, require, verify
 from bara.errors import ConfigError, DatasetError, UnknownNameError
 
 REAL = os.environ.get("BARA_TEST_DATA")
@@ -156,3 +156,17 @@ if REAL:  # $BARA_TEST_DATA names a folder of real datasets
     )
     def test_the_real_datasets_are_as_published(name):
         assert load(name, REAL).version
+
+
+@pytest.mark.usefixtures("data_path")
+def test_what_is_there_in_any_form_is_not_missed_and_what_is_not_is_named(fabricate, mnist, tmp_path):
+    for name in ("digits", "rand-hie", "mine.csv", "package.module:function"):
+        require(name)
+    file = fabricate.npz(tmp_path, "elsewhere", mnist)
+    require("mnist", file)
+    with pytest.raises(DatasetError, match="mnist was not found"):
+        require("mnist")
+    with pytest.raises(DatasetError, match="heart-disease was not found"):
+        require("heart-disease", tmp_path)
+    with pytest.raises(UnknownNameError, match="no dataset 'mnits'"):
+        require("mnits")

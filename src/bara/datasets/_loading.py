@@ -170,6 +170,20 @@ def load(
     return Dataset(name, *arrays, classes=CATALOGUE[name].classes, version=version)
 
 
+def require(name: str, path: str | os.PathLike[str] | None = None) -> None:
+    """Raises what ``load`` would where a dataset is not there; reads nothing, and does not ask for tables or functions.
+
+    Raises:
+        DatasetError: If it is missing; the message says which command gets it.
+        UnknownNameError: If nothing is known by that name.
+        MissingExtraError: If it needs a package that is not installed.
+    """
+    if name in CATALOGUE and CATALOGUE[name].table:
+        locate_table(name, path)
+    elif not is_table(name) and (name in CATALOGUE or not is_own(name)):
+        locate(name, path)
+
+
 def is_own(name: str) -> bool:
     """Whether a name stands for a function: it is an import path, or an installed package offers it."""
     return ":" in name or name in REGISTRY.names()

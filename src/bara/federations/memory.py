@@ -125,7 +125,7 @@ class UpdateMemory:
         self._rows = dict(self._rows)
         self._accepted += len(fresh)
         for client, one in fresh.items():
-            self._put(round, client, one)
+            self._put(round, self._accepted, client, one)
         rows = [self._rows[client] for client in sorted(self._rows)]
         total = math.fsum(row.weight for row in rows)
         step = np.zeros_like(rows[0].update)
@@ -219,14 +219,13 @@ class UpdateMemory:
         self.size, self._trust, self._loss = (extra[name] for name in ("size", "trust", "loss"))
         self._away, self._forgotten = dict(extra["away"]), dict(extra["forgotten"])
         accepted = extra.get("accepted", {})  # a checkpoint of 0.2.0 does not say
+        self._accepted = accepted.get("all", 0)
         updates = {int(name.removeprefix(PREFIX)): one for name, one in pieces.items() if name.startswith(PREFIX)}
         for number, piece in sorted(updates.items()):
-            self._accepted = accepted.get(str(number), 0)
             columns = (piece.arrays["updates"], piece.arrays["weights"].tolist(), piece.arrays["notes"].tolist())
             for client, *one in zip(piece.arrays["clients"].tolist(), *columns, strict=True):
                 if number > self._forgotten.get(client, -1):
-                    self._put(number, client, Fresh(*one))
-        self._accepted = accepted.get("all", 0)
+                    self._put(number, accepted.get(str(number), 0), client, Fresh(*one))
 
     def _piece(self, number: int) -> Arrays:
         rows = {client: row for client, row in sorted(self._rows.items()) if row.round == number}
@@ -235,12 +234,12 @@ class UpdateMemory:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _put(self, round: int, client: str, one: Fresh) -> None:  # noqa: A002
+    def _put(self, round: int, accepted: int, client: str, one: Fresh) -> None:  # noqa: A002
         self._rows.pop(client, None)
         update = self._vector(len(one.update))
         np.copyto(update, one.update)
         square = _square(update) if self._extrapolated else 0.0
-        self._rows[client] = _Row(update, one.weight, one.note, round, self._accepted, square)
+        self._rows[client] = _Row(update, one.weight, one.note, round, accepted, square)
 
     def _vector(self, size: int) -> Vector:
         """Room for one more update: in RAM, or, beyond its share, in an unnamed file."""

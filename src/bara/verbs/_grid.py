@@ -50,12 +50,13 @@ def run_grid(
 
 
 def _require_data(grid: Sequence[Cell]) -> None:
-    """Say once which datasets are missing, before the first run: each run would say it again."""
-    wanted = {cell.config.data.name: cell.config.data.path for cell in grid if cell.config.data.part is None}
-    found = {(name, path): one for name, path in wanted.items() for one in datasets.available(path) if one.name == name}
-    missing = [one for one in found.values() if one.status == "missing"]
+    """Say once what is missing, before the first run: each run would say it again."""
+    trained = [cell.config.data for cell in grid if cell.config.federation.engine == "simulator"]
+    missing: list[DatasetError] = []
+    for name, path in dict.fromkeys((data.name, data.path) for data in trained if data.part is None):
+        try:
+            datasets.require(name, path)
+        except DatasetError as error:
+            missing.append(error)
     if missing:
-        looked = dict.fromkeys(str(place) for _, path in found for place in datasets.places(path))
-        names, commands = ", ".join(one.name for one in missing), " && ".join(one.command for one in missing)
-        where = ", ".join(looked) or "no folder: none is named"
-        raise DatasetError(f"not found: {names}. Get what is missing with: {commands} (looked in {where})")
+        raise missing[0] if len(missing) == 1 else DatasetError("; ".join(map(str, missing)))
