@@ -10,6 +10,7 @@ from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedMedian, FedProx
 
 from bara import ALLOCATORS, MECHANISMS, Award, Evaluation, Market, Offer, Purse, RoundRecord
 from bara.errors import ConfigError, RunStoppedError, TrainingError
+from bara.federations.server_state import Keeping
 from bara.flower.identity import Directory, client_of_key
 
 from .conftest import LocalGrid, counting, raising, sending, silent, start_model, vanished, walking_app
@@ -244,6 +245,13 @@ def test_a_mechanisms_own_weights_are_honoured(federate, strategy):
     federation.bids(1)
     federation.train(1, award(0, 4, weights=(3.0, 1.0)))
     assert weights_of(federation) == pytest.approx((3 * 1 + 1 * 5) / 4)
+
+
+def test_with_a_memory_data_sizes_count_because_a_mechanisms_weights_compare_the_winners_of_one_round(federate):
+    federation = federate(keeping=Keeping(memory="plain"))
+    federation.bids(1)
+    federation.train(1, award(0, 4, weights=(3.0, 1.0)))
+    assert weights_of(federation) == pytest.approx((10 * 1 + 50 * 5) / 60)
 
 
 def test_weights_that_a_strategy_cannot_honour_are_an_error_and_nobody_is_paid(federate):

@@ -77,9 +77,10 @@ def test_menus_awards_payments_and_model_are_those_of_the_simulator(allocator):
         ["training.memory=plain", "clients.failure_rate=0.3", "budget.total=20"],
         ["training.memory=extrapolated", "clients.absence_rate=0.3", "training.forget_after=2", "budget.total=20"],
         ["training.learning_rate=4", "training.memory=extrapolated", "budget.total=20"],
+        ["mechanism.name=fl-market", "clients.epsilon=uniform(10, 100)", "training.memory=plain"],
         ["data.name=rand-hie", "clients.count=6", "data.evaluation_samples=200", "training.metric=auc"],
     ],
-    ids=lambda changes: changes[0],
+    ids=lambda changes: changes[0] + changes[-1],
 )
 @pytest.mark.usefixtures("without_ray")
 def test_so_they_are_with_clients_of_all_kinds_and_with_other_mechanisms(changes):

@@ -264,9 +264,9 @@ class FlowerFederation(contextlib.ExitStack):
         if not updates:
             strategies.abandon(self._strategy, round)
             return None
-        if award.weights is not None:
-            self._weigh(award, updates)
         memory, replies = self._kept.memory, [update.message for update in updates.values()]
+        if award.weights is not None and memory is None:  # they compare the winners of one round
+            self._weigh(award, updates)
         if memory is not None:
             memory, replies = self._remembered.beside(memory, round, _numpy(self._model), updates)
         strategies.expect(self._strategy, len(replies))

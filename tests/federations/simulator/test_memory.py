@@ -33,8 +33,8 @@ def make():
         federation.__exit__()
 
 
-def award(*clients):
-    return Award(clients, (1,) * len(clients))
+def award(*clients, weights=None):
+    return Award(clients, (1,) * len(clients), weights=weights)
 
 
 @pytest.mark.parametrize("algorithm", ["fedsgd", "fedavg"])
@@ -46,7 +46,9 @@ def test_where_everybody_is_recruited_there_is_nothing_to_remember(make, algorit
     assert np.allclose(ways[0].state, ways[1].state, atol=1e-6)
 
 
-def test_the_next_model_is_made_of_everybodys_last_update(make):
+@pytest.mark.parametrize("weights", [None, (5.0, 1.0)])
+def test_the_next_model_is_made_of_everybodys_last_update_by_data_size(make, weights):
+    """Whatever weights a mechanism brings: they compare the winners of one round, not those of two."""
     plain, remembering = make("training.memory=off"), make("training.memory=plain")
     start = plain.state
     moved = {}
@@ -54,15 +56,15 @@ def test_the_next_model_is_made_of_everybodys_last_update(make):
         plain.restore(start)
         plain.train(1, award(client))
         moved[client] = plain.state - start
-    remembering.train(1, award(*EVERYBODY[:2]))
+    remembering.train(1, award(*EVERYBODY[:2], weights=weights))
     middle = remembering.state
     plain.restore(middle)
     plain.train(2, award(EVERYBODY[2]))
     moved[EVERYBODY[2]] = plain.state - middle
     delivery = remembering.train(2, award(EVERYBODY[2]))
     samples = dict(zip(remembering.bidders.clients, remembering.bidders.bids(1).columns["samples"], strict=True))
-    weights = [samples[client] for client in moved]
-    expected = middle + np.average(list(moved.values()), axis=0, weights=weights)
+    sizes = [samples[client] for client in moved]
+    expected = middle + np.average(list(moved.values()), axis=0, weights=sizes)
     assert np.allclose(remembering.state, expected, atol=1e-6)
     assert dict(delivery.ages) == {1: 2}
 

@@ -25,7 +25,8 @@ class ServerOptions:
     """How a simulated server goes about its work.
 
     Attributes:
-        weigh_by_samples: Weigh updates by data size, unless the mechanism brings weights; otherwise equally.
+        weigh_by_samples: Weigh updates by data size, otherwise equally; a mechanism's own weights come first where
+            nothing is remembered.
         evidence: Measure each client's own loss before and after training, too.
         outliers: Refuse updates so many robust deviations farther from the others than is usual; None for all.
         same_held_out: Decide and report on one and the same held-out set, as the paper does.
@@ -164,7 +165,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         return self._conduct.tamper(round, winners, self._state, updates)
 
     def _weights(self, award: Award, winners: Sequence[str], updates: Updates) -> list[float]:
-        if award.weights is not None:
+        if award.weights is not None and self._kept.memory is None:  # they compare the winners of one round
             own = dict(zip(award.clients, award.weights, strict=True))
             return [own[client] for client in winners]
         if self._options.weigh_by_samples:
