@@ -96,7 +96,7 @@ class PrivateGradient:
 def is_dense(module: nn.Module) -> bool:
     """Whether a module is a chain of linear layers with nothing but ReLU between them."""
     layers = list(module.children())
-    plain = all(type(layer) in {nn.AvgPool2d, nn.Flatten, nn.Linear, nn.ReLU} for layer in layers)
+    plain = all(type(layer) in {nn.Flatten, nn.Linear, nn.ReLU} for layer in layers)
     own = len({id(layer) for layer in layers}) == len(layers)
     biased = all(layer.bias is not None for layer in layers if isinstance(layer, nn.Linear))
     return type(module) is nn.Sequential and plain and own and biased
