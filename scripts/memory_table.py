@@ -165,7 +165,10 @@ def mechanisms():
     for setting in dict.fromkeys(one.setting for one in played):
         cells = []
         for _, off, on in ways:
-            without, with_it = (list(accuracies(played, name, 1.0)[setting].values()) for name in (off, on))
+            without, with_it = (list(accuracies(played, name, 1.0).get(setting, {}).values()) for name in (off, on))
+            if not without:  # not played
+                cells += [""] * 3
+                continue
             gains = [mine - theirs for mine, theirs in zip(with_it, without, strict=True)]
             cells += [shown(estimate(without)), shown(estimate(with_it)), shown(estimate(gains), signed=True)]
         yield row(setting, *cells)
