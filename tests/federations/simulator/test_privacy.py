@@ -11,7 +11,7 @@ from bara.errors import ConfigError
 from bara.experiments import Config, run
 from bara.federations.simulator._batches import Samples, Turn
 from bara.federations.simulator._layout import Layout
-from bara.federations.simulator.losses import CrossEntropy
+from bara.federations.simulator.losses import CrossEntropy, Own
 from bara.federations.simulator.models import build
 from bara.federations.simulator.privacy import Privacy, PrivateGradient, bounded_sum
 from bara.protocols import Protection
@@ -54,6 +54,18 @@ def test_per_sample_clipping_equals_the_plain_loop(model, clip):
     held, part = samples(), torch.arange(0, 40, 2)
     fast, plain = gradient.clipped(state, held, part), one_by_one(module, held, part, clip)
     torch.testing.assert_close(fast, plain, rtol=1e-3, atol=1e-6)
+
+
+def test_a_loss_of_ones_own_that_mixes_the_samples_does_not_pass_the_bound():
+    def mixed(scores, _):
+        return (scores.sum(1) * scores.abs().mean()) ** 2
+
+    module = build("linear", SHAPE, CLASSES, 0)
+    gradient = PrivateGradient(module, Privacy(Protection("record", 1.0), (1.0,)), Own(mixed, CrossEntropy()))
+    state, before, after = Layout.of(module).read(module), samples(), samples()
+    after._x[7] = 1e3
+    moved = gradient.clipped(state, before, torch.arange(40)) - gradient.clipped(state, after, torch.arange(40))
+    assert 0 < float(moved.abs().sum()) <= 2 / 40 * (1 + 1e-4)
 
 
 def test_the_papers_cifar_network_has_per_sample_gradients_with_group_norm():
