@@ -78,7 +78,7 @@ def test_any_number_of_workers_gives_the_same_run(workers):
 
 
 def test_the_mechanisms_weights_are_honoured():
-    with federation() as f, federation() as g:
+    with federation("training.memory=off") as f, federation("training.memory=off") as g:
         f.train(1, award(names(0, 1), weights=(1.0, 0.0)))
         g.train(1, award(names(0)))
         assert np.array_equal(f.state, g.state)
