@@ -100,7 +100,7 @@ class Requirements:
         evidence: Each client's loss before and after its training, measured by the server.
         outliers: Refuse updates whose distance to the others' is so many robust deviations too large; None for none.
         protection: Train with local differential privacy, with each bid's `epsilon`.
-        weights: Aggregate with the weights that come with its awards.
+        weights: Aggregate with the weights that come with its awards, unless updates are remembered.
     """
 
     columns: tuple[str, ...] = ()

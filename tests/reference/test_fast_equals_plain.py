@@ -29,7 +29,8 @@ WAYS = {
     "proximal": {"proximal": 0.5, "local_epochs": 2},
     "everything": {"momentum": 0.5, "weight_decay": 0.05, "proximal": 0.3, "local_epochs": 2},
 }
-MODELS = {"mlp": (8, 8), "cnn": (8, 8), "cifar-cnn": (12, 12, 3), "own_module:Own": (8, 8), "own_module:Fused": (8, 8)}
+OWN_MODELS = dict.fromkeys(("own_module:Own", "own_module:Fused", "own_module:Twice"), (8, 8))
+MODELS = {"mlp": (8, 8), "cnn": (8, 8), "cifar-cnn": (12, 12, 3), **OWN_MODELS}
 OWN = """
 from torch import nn
 class Own(nn.Module):
@@ -42,6 +43,9 @@ def Fused(shape, classes):
     return nn.Sequential(nn.BatchNorm2d(1), nn.Conv2d(1, 16, 3, stride=2, padding=1), nn.ReLU(),
                          nn.Conv2d(16, 6, 3, stride=(1, 2), padding=(2, 1)), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
                          nn.Flatten(), nn.ReLU(), nn.Linear(18, classes))
+def Twice(shape, classes):
+    relu, middle = nn.ReLU(), nn.Linear(20, 20)
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 20), relu, middle, relu, middle, relu, nn.Linear(20, classes))
 """
 CLASSES, SEED = 5, 4
 

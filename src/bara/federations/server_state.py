@@ -13,7 +13,7 @@ from bara.faults import point
 from bara.federations.checkpoints import Arrays, Checkpoint, CheckpointStore, by_round, round_name, save
 from bara.federations.kept_models import KeptModels
 from bara.federations.memory import UpdateMemory, Variant
-from bara.records import Evaluation, RoundRecord, taken_home
+from bara.records import Award, Evaluation, RoundRecord, taken_home
 
 
 @final
@@ -74,6 +74,12 @@ class ServerState:
             return None
         loss = 1 - evaluation.accuracy if evaluation.loss is None else evaluation.loss
         return evaluation if self.memory is None or self.memory.judge(loss) else None
+
+    def weights(self, award: Award) -> dict[str, float] | None:
+        """The mechanism's own; None without any, and with a memory, because they compare the winners of one round."""
+        if award.weights is None or self.memory is not None:
+            return None
+        return dict(zip(award.clients, award.weights, strict=True))
 
     def ages(self, round: int) -> dict[int, int]:  # noqa: A002
         """How many remembered updates of which age that round's model was made of."""

@@ -264,9 +264,10 @@ class FlowerFederation(contextlib.ExitStack):
         if not updates:
             strategies.abandon(self._strategy, round)
             return None
+        weights = self._kept.weights(award)
+        if weights is not None:
+            self._weigh(weights, updates)
         memory, replies = self._kept.memory, [update.message for update in updates.values()]
-        if award.weights is not None and memory is None:  # they compare the winners of one round
-            self._weigh(award, updates)
         if memory is not None:
             memory, replies = self._remembered.beside(memory, round, _numpy(self._model), updates)
         strategies.expect(self._strategy, len(replies))
@@ -285,14 +286,13 @@ class FlowerFederation(contextlib.ExitStack):
             name = type(self._strategy).__name__
             raise TrainingError(f"round {round}: {name} could not {what}, so nobody is paid: {error}") from error
 
-    def _weigh(self, award: Award, updates: Mapping[str, Update]) -> None:
+    def _weigh(self, weights: Mapping[str, float], updates: Mapping[str, Update]) -> None:
         """Put the mechanism's weights where the strategy reads its own."""
         key = strategies.weight_key(self._strategy)
         if key is None:
             raise ConfigError(
                 f"the mechanism sets aggregation weights, which {type(self._strategy).__name__} cannot use"
             )
-        weights = dict(zip(award.clients, award.weights or (), strict=True))
         for client, update in updates.items():
             update.metrics[key] = float(weights[client])
 

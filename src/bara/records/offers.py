@@ -176,7 +176,8 @@ class Award:
     Attributes:
         clients: The winners, best first.
         payments: What each is paid on delivery, in micro-units.
-        weights: How the mechanism wants the updates aggregated, or None for the federation's own way.
+        weights: How the mechanism wants these winners' updates weighed against each other, or None for the
+            federation's own way.
         fell_short: The offer allowed more clients than the purse could pay.
     """
 

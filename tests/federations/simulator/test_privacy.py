@@ -56,6 +56,15 @@ def test_per_sample_clipping_equals_the_plain_loop(model, clip):
     torch.testing.assert_close(fast, plain, rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.parametrize("relus", [[nn.ReLU(inplace=True)] * 2, [nn.ReLU(inplace=True), nn.ReLU(inplace=True)]])
+def test_a_chain_of_ones_own_may_use_a_layer_twice_and_write_in_place(relus):
+    module = nn.Sequential(nn.Flatten(), nn.Linear(16, 6), relus[0], nn.Linear(6, 6), relus[1], nn.Linear(6, CLASSES))
+    gradient = PrivateGradient(module, Privacy(Protection("record", 0.5), (1.0,)), CrossEntropy())
+    held, part = samples(), torch.arange(40)
+    fast = gradient.clipped(Layout.of(module).read(module), held, part)
+    torch.testing.assert_close(fast, one_by_one(module, held, part, 0.5), rtol=1e-3, atol=1e-6)
+
+
 def test_a_loss_of_ones_own_that_mixes_the_samples_does_not_pass_the_bound():
     def mixed(scores, _):
         return (scores.sum(1) * scores.abs().mean()) ** 2

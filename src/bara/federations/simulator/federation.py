@@ -165,8 +165,8 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         return self._conduct.tamper(round, winners, self._state, updates)
 
     def _weights(self, award: Award, winners: Sequence[str], updates: Updates) -> list[float]:
-        if award.weights is not None and self._kept.memory is None:  # they compare the winners of one round
-            own = dict(zip(award.clients, award.weights, strict=True))
+        own = self._kept.weights(award)
+        if own is not None:
             return [own[client] for client in winners]
         if self._options.weigh_by_samples:
             return [float(samples) for samples in updates.samples]

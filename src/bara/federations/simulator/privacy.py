@@ -23,6 +23,7 @@ from torch.nn.functional import linear
 
 from bara.errors import ConfigError
 from bara.federations.simulator._batches import CHUNK, Indices, Samples, Turn
+from bara.federations.simulator._fused.sequential import is_fusable
 from bara.federations.simulator._layout import Layout
 from bara.federations.simulator.losses import Loss, Own
 from bara.protocols import Protection
@@ -67,7 +68,7 @@ class PrivateGradient:
             )
         self._layout = Layout.of(module)
         self._privacy = privacy
-        self._mean = grad(_loss_of(module, loss))
+        self._gradients = grad(_loss_of(module, loss))
         by_layer = is_dense(module) and not isinstance(loss, Own)  # a loss of one's own might mix the samples
         self._clipped_sum = _by_layer(module, loss) if by_layer else _by_sample(module, loss)
         self._at_once = 4 * CHUNK if by_layer else max(1, min(CHUNK, MEMORY // max(self._layout.learned, 1)))
@@ -89,17 +90,15 @@ class PrivateGradient:
                 total += self._clipped_sum(weights, x, y, bound)
             return total / len(part)
         for x, y in samples.batches(part, CHUNK):
-            total += torch.cat([gradient.reshape(-1) for gradient in self._mean(weights, x, y).values()])
+            total += torch.cat([gradient.reshape(-1) for gradient in self._gradients(weights, x, y).values()])
         return bounded_sum([total[None] / len(part)], bound)
 
 
 def is_dense(module: nn.Module) -> bool:
     """Whether a module is a chain of linear layers with nothing but ReLU between them."""
-    layers = list(module.children())
-    plain = all(type(layer) in {nn.Flatten, nn.Linear, nn.ReLU} for layer in layers)
-    own = len({id(layer) for layer in layers}) == len(layers)
-    biased = all(layer.bias is not None for layer in layers if isinstance(layer, nn.Linear))
-    return type(module) is nn.Sequential and plain and own and biased
+    return is_fusable(module) and all(
+        isinstance(layer, nn.Flatten | nn.Linear | nn.ReLU) for layer in module.children()
+    )
 
 
 def bounded_sum(gradients: Iterable[Tensor], bound: float) -> Tensor:
@@ -141,7 +140,7 @@ def _by_layer(module: nn.Module, loss: Loss) -> ClippedSum:
                 outputs.append(linear(x, weights[f"{name}.weight"], weights[f"{name}.bias"]).requires_grad_())
                 x = outputs[-1]
             else:
-                x = layer(x)
+                x = x.relu() if isinstance(layer, nn.ReLU) else x.flatten(1)
         slopes = torch.autograd.grad(loss.total(x, y), outputs)
         pairs = list(zip(slopes, inputs, strict=True))
         factors = _factors(torch.stack([_norms(d) * (_norms(x) + 1) for d, x in pairs]).sum(0), bound)

@@ -36,8 +36,11 @@ KERNELS: dict[type[nn.Module], Callable[[Any, Tensors], Kernel]] = {
 
 
 def is_fusable(module: nn.Module) -> bool:
-    """Whether the kernels can compute this module: an `nn.Sequential` of layers they know, in their usual form."""
-    return type(module) is nn.Sequential and len(module) > 0 and all(_usual(layer) for layer in module)
+    """Whether the kernels can compute this module: an `nn.Sequential` of layers they know, in their usual form.
+
+    Each layer stands once: a module names its children once, however often it calls them.
+    """
+    return type(module) is nn.Sequential and 0 < len(module) == len(set(module)) and all(map(_usual, module))
 
 
 def chunk_of(module: nn.Module) -> int | None:
