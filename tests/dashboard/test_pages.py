@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -10,6 +11,7 @@ from bara.dashboard._json_views import state_json
 from bara.dashboard._run_index import RunIndex
 from bara.errors import LedgerError, RunStoppedError
 from bara.experiments import Config, run
+from bara.experiments.explanations import explain_round
 from bara.experiments.run_folder import RunFolder
 from bara.ledger.progress import state
 from bara.ledger.statements import statement
@@ -247,6 +249,35 @@ def test_a_crowd_that_comes_at_once_is_one_look(make_run, monkeypatch):
     assert len(looks) < 20
     assert index.view("one").refresh() is False  # and who asks without patience is served what is there now
     assert len(looks) >= 2
+
+
+def test_a_round_waits_for_another_that_is_being_explained_and_the_list_of_runs_does_not(make_run, visit, monkeypatch):
+    make_run()
+    visitor, explained, answers = visit(), [threading.Event(), threading.Event()], []
+
+    def explain(books, number, read=explain_round, **how):
+        if number == 2:
+            explained[0].set()
+            explained[1].wait(60)
+        return read(books, number, **how)
+
+    def ask(number):
+        return threading.Thread(
+            target=lambda: answers.append(visitor.get(f"/runs/one/rounds/{number}.json").status_code)
+        )
+
+    monkeypatch.setattr("bara.dashboard._run_view.explain_round", explain)
+    for module in ("_run_index", "_run_view", "_json_views"):
+        monkeypatch.setattr(f"bara.dashboard.{module}.PATIENCE", 0.1)
+    asking = [ask(2), ask(3)]
+    asking[0].start()
+    assert explained[0].wait(60)
+    asking[1].start()
+    assert "does not answer" in visitor.get("/index.json").json()["runs"][0]["error"]
+    explained[1].set()
+    for one in asking:
+        one.join(60)
+    assert answers == [200, 200]
 
 
 def test_a_look_that_fails_halfway_counts_nothing_twice(make_run, monkeypatch):

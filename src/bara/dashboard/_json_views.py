@@ -11,7 +11,7 @@ from typing import Any
 from bara.dashboard._presentation import compact, shown, thin
 from bara.dashboard._round_view import Json, round_json
 from bara.dashboard._run_index import RunIndex
-from bara.dashboard._run_view import RunView
+from bara.dashboard._run_view import PATIENCE, RunView
 from bara.errors import LedgerError
 from bara.experiments.config import WITH_DATA
 from bara.experiments.contributions import Contributions, caution
@@ -56,7 +56,7 @@ def index_json(index: RunIndex) -> Json:
 def _listed(index: RunIndex, name: str) -> Json:
     try:
         view = index.view(name)
-        with view.held():
+        with view.held(PATIENCE):
             values = [one.accuracy for one in view.rounds]
             row = {"name": view.name, **_summary(view), "spark": [values[i] for i in thin(values, LISTED_POINTS)]}
             compact(row)  # what is no JSON is this run's trouble, not that of the page

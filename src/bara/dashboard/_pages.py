@@ -23,16 +23,13 @@ from bara.dashboard._json_views import COMPARED, compare_json, index_json, run_j
 from bara.dashboard._presentation import compact
 from bara.dashboard._round_view import Json, round_json
 from bara.dashboard._run_index import RunIndex
-from bara.dashboard._run_view import RunView
+from bara.dashboard._run_view import LONGEST, RunView
 from bara.dashboard._tables import TABLES
 from bara.errors import LedgerError
 from bara.ledger.progress import round_details
 from bara.text import spelled
 
 ASSETS = Path(__file__).parent / "assets"
-
-LONGEST = 30.0
-"""Seconds that a run's page waits for its database."""
 
 T = TypeVar("T")
 

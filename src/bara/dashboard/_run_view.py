@@ -29,6 +29,8 @@ from bara.ledger.statements import ClientTotal
 PATIENCE = 3.0
 """Seconds that a page of many runs waits for one of them."""
 
+LONGEST = 30.0
+"""Seconds that a run's own page waits for it."""
 
 FEW = 500
 """Rounds that are read again to explain one that follows them."""
@@ -78,9 +80,13 @@ class RunView:
         self._looked = -math.inf
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep it as it is meanwhile; a stranger's record may be wrong in any way, each is a `LedgerError`."""
-        if not self._lock.acquire(timeout=PATIENCE):
+    def held(self, patience: float = LONGEST) -> Iterator[None]:
+        """Keep it as it is meanwhile; a stranger's record may be wrong in any way, each is a `LedgerError`.
+
+        Args:
+            patience: Seconds to wait for who has it now: explaining a round can take some.
+        """
+        if not self._lock.acquire(timeout=patience):
             raise LedgerError(f"the database of run {self.name!r} does not answer")
         try:
             yield
