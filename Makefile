@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MINUTES ?= 30
 VERSIONS ?=
+# Three on two cores: many tests wait, for servers, for browsers, for what was killed to be missed.
+PYTEST := $(VENV)/bin/pytest -n 3 --dist loadgroup
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
 .PHONY: run test test-all test-flower-versions docs kills kills-postgres kills-own-loop power-cuts thorough lint bench format lock audit release clean help
@@ -13,10 +15,10 @@ run: $(READY)  ## one federated training on embedded data; leaves a report to op
 	@$(BIN)/bara run
 
 test: lint  ## everything that needs only Python packages
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not debian"
+	$(PYTEST) -m "not debian"
 
 test-all: lint  ## also the oldest and the newest Flower, and what needs root and Debian packages (PostgreSQL, a browser, a small disk)
-	scripts/with_chromium.sh scripts/with_postgres.sh $(BIN)/pytest -n 2 --dist loadgroup
+	scripts/with_chromium.sh scripts/with_postgres.sh $(PYTEST)
 	$(BIN)/python scripts/flower_versions.py --quick
 
 test-flower-versions: $(READY)  ## every release of Flower there is support for, each in an environment of its own (VERSIONS="1.38.0 1.42.0")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bara.experiments.statistics import estimate, paired
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -25,6 +27,23 @@ def test_the_figures_on_the_page_of_results_are_drawn_from_the_data_beside_them(
     shown = set(re.findall(r"results/paper/(\w+)\.png", made["PAGE"].read_text()))
     assert shown == drawn.keys() == {path.stem for path in made["DATA"].glob("*.png")}
     assert drawn == {name: made["digest"](name) for name in drawn}, "run python scripts/paper_page.py --figures"
+
+
+def test_table_1_is_what_its_runs_come_to():
+    folder, runs = ROOT / "docs" / "results" / "paper", {}
+    with (folder / "table1-runs.csv").open(newline="") as file:
+        for run in csv.DictReader(file):
+            runs.setdefault((run["dataset"], run["allocator"]), {})[run["seed"]] = float(run["accuracy_final"])
+    with (folder / "table1.csv").open(newline="") as file:
+        rows = {(row["dataset"], row["allocator"]): row for row in csv.DictReader(file)}
+    assert {place for place in rows if place[0] != "cifar10"} == runs.keys()  # whose single runs were not kept
+    for place, values in runs.items():
+        made = {"final": estimate(list(values.values())), "less_EA": paired(values, runs[place[0], "even"])}
+        assert len(values) == int(rows[place]["seeds"])
+        for name, found in made.items() if place[1] != "even" else [("final", made["final"])]:
+            assert float(rows[place][name]) == pytest.approx(found.mean)
+            margin = rows[place][f"{name}_margin"]
+            assert (float(margin) if margin else None) == (found.margin and pytest.approx(found.margin))
 
 
 def test_the_diagrams_are_drawn_by_their_script():

@@ -1,9 +1,11 @@
 """`bara paper` and `bara report` as users start them: real processes, real files."""
 
+import csv
 import json
 import os
 import signal
 import time
+from statistics import fmean
 
 import pytest
 from programs import bara, started, until
@@ -50,6 +52,18 @@ def test_the_data_is_the_same_in_both_formats(whole):
     table = pyarrow.parquet.read_table(folder / "fig1.parquet")
     assert table.num_rows == 10
     assert table.column_names == pyarrow.csv.read_csv(folder / "fig1.csv").column_names
+
+
+def test_every_run_is_left_and_the_tables_are_made_of_them(whole):
+    folder, _ = whole
+    with (folder / "results.csv").open(newline="") as file:
+        runs = list(csv.DictReader(file))
+    assert len(runs) == len(list((folder / "runs").glob("*.json")))
+    with (folder / "table1.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            mine = [one for one in runs if (one["setting"], one["allocator"]) == ("table1-digits", row["allocator"])]
+            assert sorted(one["seed"] for one in mine) == ["0", "1"]
+            assert fmean(float(one["accuracy_final"]) for one in mine) == pytest.approx(float(row["final"]))
 
 
 def test_killed_in_the_middle_it_goes_on_and_repeats_nothing(whole, tmp_path):

@@ -6,7 +6,7 @@ from bara.experiments.paper.analysis import described
 from bara.experiments.paper.exhibits import EXHIBITS, Scale
 from bara.experiments.paper.regimes import REGIMES
 from bara.reports.drawings import INK, Drawing
-from bara.reports.figures import exhibit_charts, save_charts, save_map
+from bara.reports.figures import exhibit_charts, save_bars, save_charts, save_map
 from bara.reports.paper import markdown, table_rows
 
 
@@ -92,3 +92,17 @@ def test_a_table_has_p_values_only_where_there_are_some(p, column):
     row |= {"final": 0.5, "final_margin": 0.1, "less_EA": None, "less_EA_margin": None, "rounds": 9, "seeds": 3}
     head, *_ = table_rows(shown("ablation", [row | {"p": p}]))
     assert ("p" in head) == column
+
+
+def test_a_single_seed_has_no_interval(tmp_path, monkeypatch):
+    from matplotlib.axes import Axes  # noqa: PLC0415
+
+    drawn, bar = [], Axes.bar
+    monkeypatch.setattr(Axes, "bar", lambda ax, *args, **look: drawn.append(look["yerr"]) or bar(ax, *args, **look))
+    monkeypatch.setattr(Drawing, "save", lambda *_: None)
+    row = {"dataset": "digits", "method": "EA", "allocator": "even", "less_EA": None, "less_EA_margin": None, "p": None}
+    row |= {"last10": 0.5, "last10_margin": None, "spent": 1.0, "rounds": 1, "paper": None, "seeds": 1}
+    rows = [row | {"final": 0.5, "final_margin": margin} for margin in (None, 0.1)]
+    save_bars(shown("fig1", rows), tmp_path / "fig1")
+    nothing = pytest.approx(float("nan"), nan_ok=True)
+    assert drawn == [[[nothing, 10], [nothing, 10]]]

@@ -35,7 +35,7 @@ def test_the_page_lists_nothing_that_is_not_there():
 
 
 def test_importing_bara_and_a_first_run_load_nothing_heavy():
-    heavy = ("torch", "pandas", "matplotlib", "pyarrow", "flwr", "scipy.stats")
+    heavy = ("torch", "pandas", "matplotlib", "pyarrow", "flwr", "scipy.special", "scipy.stats")
     code = "import sys, bara; first = set(sys.modules); "
     code += "bara.run(federation='synthetic', budget=20, allocator='even'); "
     code += "print(*[name for name in ('numpy', 'pydantic', 'rich') if name in first]); "

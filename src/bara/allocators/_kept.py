@@ -14,7 +14,7 @@ rounds is where that luck is largest.
 
 import math
 
-from scipy.special import ndtr, ndtri
+import scipy
 
 from bara.records import Evaluation, taken_home
 
@@ -60,8 +60,8 @@ class KeptModel:
     def sure(self, target: float) -> float:
         """How likely the kept model is that accurate, on other samples."""
         off, error = self.accuracy - target, self.error(target)
-        return float(ndtr(off / error)) if error else float(off >= 0)
+        return float(scipy.special.ndtr(off / error)) if error else float(off >= 0)
 
     def level(self, target: float, confidence: float) -> float:
         """What must be expected of a model to be so sure that it is that accurate."""
-        return float(min(target + ndtri(confidence) * self.error(target), 0.995))
+        return float(min(target + scipy.special.ndtri(confidence) * self.error(target), 0.995))

@@ -5,11 +5,10 @@ Notation:
     m, L        the same of the end phase
 """
 
-import math
 from itertools import pairwise
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtr
 
 from bara.records import Belief, FloatArray, IntArray, Offer, Plan, Purse
 from bara.surrogates import Shapes, interval, progress
@@ -25,19 +24,14 @@ FINALE_SHARES = 4
 
 
 def _premiums(most: int) -> FloatArray:
-    """What choosing among 0, 1, 2, ... rounds of like noise is worth, one after the other, in deviations of it."""
-    values = [0.0, 0.0]
+    """What choosing among 0, 1, 2, ... rounds of like noise is worth, one after the other, in deviations of it.
+
+    Each is the expectation of the larger of a standard normal variable and the one before.
+    """
+    normal, values = NormalDist(), [0.0, 0.0]
     while len(values) <= most:
-        values.append(_better_of(0.0, 1.0, values[-1]))
+        values.append(values[-1] * normal.cdf(values[-1]) + normal.pdf(values[-1]))
     return np.array(values)
-
-
-def _better_of(mean: float, deviation: float, other: float) -> float:
-    """The expectation of the larger of a normal variable and a number."""
-    if deviation <= 0:
-        return max(mean, other)
-    z = (mean - other) / deviation
-    return other + deviation * (math.exp(-z * z / 2) / math.sqrt(2 * math.pi) + z * float(ndtr(z)))
 
 
 PREMIUMS = _premiums(10)

@@ -66,7 +66,7 @@ def paper_command(
                 note(f"the rest will take {about}")
         results, failures = run_grid(grid, out / "runs", jobs, progress=not as_json)
         shown = [analyse(one, results, datasets, size) for one in wanted]
-        opened = publish(shown, out, command_line())
+        opened = publish(shown, results, out, command_line())
         if as_json:
             lost = [vars(failure) for failure in failures]
             trees = [{"name": s.exhibit.name, "rows": s.rows, "measured": s.measured, "size": s.size} for s in shown]

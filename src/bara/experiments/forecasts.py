@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+import scipy
 
 from bara.allocators.prospects import enough
 from bara.errors import ConfigError, LedgerError
@@ -64,7 +64,7 @@ class ImaginedCurve:
     def accuracy(self, progress: float, selection: float, apart: float, noise: float) -> float:
         """What a round comes to; see `bara.federations.synthetic.Curve`."""
         y = self.y_max - self.gap * gap_left(progress, self.s, self.p) - self.delta * selection
-        return float(expit(y + noise * math.sqrt(self.noise * (1 + self.noise_ratio * apart))))
+        return float(scipy.special.expit(y + noise * math.sqrt(self.noise * (1 + self.noise_ratio * apart))))
 
 
 def imagined(config: Config, requirements: Requirements) -> SyntheticFederation:
@@ -120,10 +120,10 @@ def stated_curves(config: Config, start: float, goal: float, count: int) -> list
             raise ConfigError(f"{name} must be a fraction between 0 and 1, like 0.85; got {value:g}")
     if goal <= start:
         raise ConfigError(f"--goal must be above --start ({start:g}), got {goal:g}")
-    first = float(logit(start))
+    first = float(scipy.special.logit(start))
     drawn = []
     for i, curve in enumerate(curves(config, [], count)):
-        top = float(logit(goal)) + RUNS_APART * stream(config.seed, "stated goal", i).standard_normal()
+        top = float(scipy.special.logit(goal)) + RUNS_APART * stream(config.seed, "stated goal", i).standard_normal()
         drawn.append(replace(curve, start=start, y_max=top, gap=max(top - first, 1e-3)))
     return drawn
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from scipy.special import stdtr, stdtrit
+import scipy
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def estimate(values: Sequence[float]) -> Estimate:
     count = len(values)
     if count < 2:
         return Estimate(fmean(values), None, count)
-    margin = float(stdtrit(count - 1, 0.975)) * stdev(values) / count**0.5
+    margin = float(scipy.special.stdtrit(count - 1, 0.975)) * stdev(values) / count**0.5
     return Estimate(fmean(values), margin, count)
 
 
@@ -60,7 +60,7 @@ def stratified(groups: Sequence[Sequence[float]]) -> Estimate:
     if not (total := sum(parts)):
         return Estimate(fmean(means), 0.0, count)
     freedom = total**2 / sum(part**2 / (len(group) - 1) for part, group in zip(parts, groups, strict=True))
-    return Estimate(fmean(means), float(stdtrit(freedom, 0.975)) * total**0.5 / len(groups), count)
+    return Estimate(fmean(means), float(scipy.special.stdtrit(freedom, 0.975)) * total**0.5 / len(groups), count)
 
 
 FEWEST = 5
@@ -82,7 +82,7 @@ def significance(differences: Sequence[float]) -> float | None:
     mean, spread = fmean(differences), stdev(differences) / count**0.5
     if spread <= 1e-9 * abs(mean):
         return None if mean else 1.0
-    return float(2 * stdtr(count - 1, -abs(mean) / spread))
+    return float(2 * scipy.special.stdtr(count - 1, -abs(mean) / spread))
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import bdtr
+import scipy
 
 from bara.errors import ConfigError
 from bara.federations.costs import Distribution, PrivacyCosts
@@ -82,7 +82,7 @@ def equilibrium_asks(distribution: Distribution, clients: int, winners: int) -> 
         winners: K; with K of N or more everybody wins, and asks the upper end.
     """
     costs = np.sort(distribution.draw(np.random.default_rng(0), 10_001))
-    wins = np.asarray(bdtr(min(winners, clients) - 1, clients - 1, np.linspace(0, 1, len(costs))))
+    wins = np.asarray(scipy.special.bdtr(min(winners, clients) - 1, clients - 1, np.linspace(0, 1, len(costs))))
     areas = np.diff(costs) * (wins[1:] + wins[:-1]) / 2
     above = np.append(np.cumsum(areas[::-1])[::-1], 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):

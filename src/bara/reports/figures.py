@@ -42,19 +42,21 @@ def save_bars(shown: ExhibitResult, stem: Path, origin: Origin = UNKNOWN) -> Non
         for dataset, ax in zip(datasets, axes, strict=True):
             own = [row for row in rows if row["dataset"] == dataset]
             heights = [100 * row["final"] for row in own]
-            margins = [100 * (row["final_margin"] or 0) for row in own]
+            margins = [100 * (math.nan if row["final_margin"] is None else row["final_margin"]) for row in own]
+            colours = [OURS if row["method"] in exhibit.ours else PAPER for row in own]
             ax.bar(
                 [row["method"] for row in own],
                 heights,
                 yerr=[[min(m, h) for m, h in zip(margins, heights, strict=True)], margins],
-                color=[OURS if row["method"] in exhibit.ours else PAPER for row in own],
+                color=colours,
                 hatch=["////" if row["method"] in exhibit.ours else "" for row in own],
                 edgecolor="white",
                 linewidth=0,
                 error_kw={"ecolor": "#222222", "capsize": 2.5, "elinewidth": 1},
             )
-            ax.set_ylim(0, min(1.15 * max(map(sum, zip(heights, margins, strict=True))), 100))
-            for place, height in enumerate(heights):
+            highest = max(100 * (row["final"] + (row["final_margin"] or 0)) for row in own)
+            ax.set_ylim(0, min(1.15 * highest, 100))
+            for place, (height, colour) in enumerate(zip(heights, colours, strict=True)):
                 ax.annotate(
                     f"{height:.1f}",
                     (place, 0),
@@ -64,6 +66,7 @@ def save_bars(shown: ExhibitResult, stem: Path, origin: Origin = UNKNOWN) -> Non
                     rotation="vertical",
                     color="w",
                     size=7,
+                    bbox={"boxstyle": "square,pad=0.1", "facecolor": colour, "linewidth": 0},  # over hatch and interval
                 )
             ax.set_title(TITLES[dataset])
             ax.set_ylabel("final accuracy, %")

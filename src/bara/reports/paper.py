@@ -6,12 +6,14 @@ from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
+from bara.experiments.frames import run_rows
 from bara.experiments.paper.analysis import ExhibitResult, Row
 from bara.experiments.paper.exhibits import TITLES
+from bara.experiments.results import Result
 from bara.experiments.statistics import Estimate
 from bara.files import write_whole
 from bara.reports._rows import show_estimate, show_p
-from bara.reports.data_files import Origin
+from bara.reports.data_files import Origin, write_csv
 from bara.reports.html import page, table
 from bara.reports.markup import markdown_table
 
@@ -19,11 +21,12 @@ TABLES = {"table1", "table2", "ablation", "border"}
 """Exhibits that are tables; the others are figures."""
 
 
-def publish(shown: Sequence[ExhibitResult], folder: Path, command: str) -> Path:
-    """Write every exhibit, the data behind it and a page of them all; returns what to open.
+def publish(shown: Sequence[ExhibitResult], results: Sequence[Result], folder: Path, command: str) -> Path:
+    """Write every exhibit, the data behind it, their runs as `results.csv` and a page; returns what to open.
 
     Args:
         shown: The exhibits.
+        results: The runs that they are made of.
         folder: Where to.
         command: What made them, for the page.
     """
@@ -47,6 +50,7 @@ def publish(shown: Sequence[ExhibitResult], folder: Path, command: str) -> Path:
         for name, text in told(one).items():
             body += f"<p><b>{name}.</b> {escape(text)}</p>"
     _keep_scales(shown, folder / "scale.json")
+    write_csv(run_rows(results), folder / "results.csv", origin)
     path = folder / "paper.html"
     write_whole(path, [page("The paper, reproduced", body)])
     return path

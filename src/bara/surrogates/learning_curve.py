@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+import scipy
 
 from bara.records import FloatArray
 
@@ -83,7 +83,7 @@ def interval(draws: Sequence[float] | FloatArray) -> tuple[float, float]:
 
 def log_odds(accuracy: Numbers) -> Numbers:
     """y; what is nearly sure counts as 1 in 250."""
-    return logit(np.clip(accuracy, 0.004, 0.996))
+    return scipy.special.logit(np.clip(accuracy, 0.004, 0.996))
 
 
 def gap_left(S: Numbers, s: Numbers, p: Numbers) -> Numbers:
@@ -132,7 +132,7 @@ class Shapes:
         E = kept * self.selection + (1 - kept) * spread(n, self.clients)
         E = kept_at_end * E + (1 - kept_at_end) * spread(end_n, self.clients)
         risen = gap_left(self.progress, self.s, self.p) - gap_left(S, self.s, self.p)
-        return np.asarray(expit(self.level + self.gap * risen - self.delta * (E - self.selection)))
+        return np.asarray(scipy.special.expit(self.level + self.gap * risen - self.delta * (E - self.selection)))
 
     def rounds_to(self, accuracy: Numbers, n: Numbers, end_n: Numbers, end_rounds: Numbers) -> FloatArray:
         """How many rounds with n clients, before some more with another number, bring the curve there; [plans, draws].
@@ -166,7 +166,7 @@ class Shapes:
     @property
     def accuracy(self) -> FloatArray:
         """The accuracy now, without this round's noise."""
-        return np.asarray(expit(self.level))
+        return np.asarray(scipy.special.expit(self.level))
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ class LearningCurveBelief:
             rounds: How many rounds.
             fresh: From the initial model instead of from here.
         """
-        return float(self._posterior().weights @ expit(self._after(n, rounds, fresh=fresh)))
+        return float(self._posterior().weights @ scipy.special.expit(self._after(n, rounds, fresh=fresh)))
 
     def surprise(self, n: int, accuracy: float) -> float:
         """How many standard deviations a next round with n clients and this accuracy would be off."""

@@ -39,9 +39,9 @@ def test_the_page_follows_a_running_run_round_by_round_to_its_end(start, dashboa
     run = start("live", *slow)
     page = browse()
     page.goto(f"{dashboard()}/")
-    expect(page.locator("#runs .state")).to_have_attribute("data-word", "running", timeout=60_000)
+    expect(page.locator("#runs .state")).to_have_attribute("data-word", "running")
     page.click("#runs a")
-    expect(page.locator("#state")).to_have_text(re.compile("^round 4 is training · last news"), timeout=60_000)
+    expect(page.locator("#state")).to_have_text(re.compile("^round 4 is training · last news"))
     seen = []
     page.expose_function("note", lambda number: seen.append(int(number)))
     page.evaluate(
@@ -49,7 +49,7 @@ def test_the_page_follows_a_running_run_round_by_round_to_its_end(start, dashboa
     )
     assert closed(page) == 3
     gate.touch()
-    expect(page.locator("#tiles")).to_contain_text("Forecast of the final accuracy", timeout=60_000)
+    expect(page.locator("#tiles")).to_contain_text("Forecast of the final accuracy")
     shoot(page, "live-1440-light")
     expect(page.locator("#state")).to_have_attribute("data-word", "finished", timeout=120_000)
     assert closed(page) == 40
@@ -64,7 +64,7 @@ def test_a_page_that_is_opened_before_the_run_waits_for_it(play, dashboard, brow
     page.goto(f"{address}/")
     expect(page.locator("#state")).to_have_text("no run is here yet")
     play("late", "budget.max_rounds=5")
-    page.wait_for_selector("#runs a", timeout=30_000)
+    page.wait_for_selector("#runs a")
     assert page.locator("#runs a").all_inner_texts()[0] == "late"
 
 
