@@ -7,6 +7,8 @@ MINUTES ?= 30
 VERSIONS ?=
 # Three on two cores: many tests wait, for servers, for browsers, for what was killed to be missed.
 PYTEST := $(VENV)/bin/pytest -n 3 --dist loadgroup
+# Where it is set, each of the hundreds of programs that the tests start would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
 .PHONY: run test test-all test-flower-versions docs kills kills-postgres kills-own-loop power-cuts thorough lint bench format lock audit release clean help
@@ -80,11 +82,12 @@ clean:  ## remove what set-up made
 help:
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
-# torch first and exactly as pinned: anything that asks for "torch" alone would bring gigabytes of CUDA.
+# torch first and exactly as pinned: anything that asks for "torch" alone would bring gigabytes of CUDA. Python compiles
+# what it imports; compiling everything would take another minute and a half.
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once, about two minutes)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bara needs Python 3.11 or newer")'
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install -c constraints.txt torch==2.13.0
-	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@$(PIP) install --no-compile -c constraints.txt torch==2.13.0
+	@$(PIP) install --no-compile -c constraints.txt -e '.[dev]'
 	@touch $(READY)

@@ -1,5 +1,6 @@
 """A grid of runs behind a progress bar."""
 
+import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ from bara.experiments.results import Result
 from bara.reports.live import Wanted, counting
 from bara.reports.terminal import per_cent
 from bara.text import counted
+
+_CLEARED_UP = "ignore:resource_tracker"
 
 
 def run_grid(
@@ -30,6 +33,9 @@ def run_grid(
     """
     # joblib restarts a worker whose memory has grown, as it does with another dataset, and warns of it.
     warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
+    # After Ctrl-C, what clears up behind the workers may find it done, and warns of that in a process of its own.
+    if _CLEARED_UP not in sys.warnoptions:
+        sys.warnoptions.append(_CLEARED_UP)
     if cluster is None:
         _require_data(grid if folder is None else unfinished(grid, folder))
     done: list[Result | Failure] = []

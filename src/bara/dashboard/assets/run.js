@@ -201,15 +201,25 @@ function drawSheet() {
     sheet.bids, `Round ${sheet.round}`) : "");
 }
 
-let wanted = null;
+let [wanted, asking] = [null, false];
 async function goTo(number) {
-  wanted = number;
-  following = false;
+  [wanted, following] = [number, false];
   get("round-number").textContent = count(number);
-  const answer = await fetch(`${base}/rounds/${number}.json`);
-  if (!answer.ok || wanted !== number) return;
-  sheet = await answer.json();
-  history.replaceState(null, "", `${base}/rounds/${number}`);
+  if (asking) return; // who drags the slider wants the round where it stops, not those on the way
+  asking = true;
+  let [asked, found] = [null, null];
+  try {
+    while (wanted !== null && wanted !== asked) {
+      asked = wanted;
+      const answer = await fetch(`${base}/rounds/${asked}.json`);
+      found = answer.ok ? await answer.json() : null;
+    }
+  } finally {
+    asking = false;
+  }
+  if (wanted === null || found === null) return;
+  sheet = found;
+  history.replaceState(null, "", `${base}/rounds/${asked}`);
   drawSheet();
   drawMoney();
 }
