@@ -36,7 +36,7 @@ def build(folder, *kinds):
 def install(folder, wheel, extra=""):
     """The programs of a new environment with nothing but the wheel and what it and the extra require."""
     _run(sys.executable, "-m", "venv", folder)
-    pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+    pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-q", "install", "--no-compile"]
     pip += ["-c", ROOT / "constraints.txt"]
     if extra == "sim":
         _run(*pip, "torch==2.13.0")

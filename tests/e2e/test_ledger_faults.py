@@ -32,6 +32,14 @@ def stopped(tmp_path):
     return tmp_path / "run", result(tmp_path / "whole")
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The folder of a run that trained to its end; tests that compare with it share a worker."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    bara("run", "--out", folder, changes=SIMULATED)
+    return folder
+
+
 def _obey_permissions():
     """Nothing is read-only to root, unless it lets go of that privilege; to others this does nothing."""
     drop_from_bounding_set, may_override_permissions = 24, 1
@@ -208,9 +216,9 @@ def zero(path):
     save(path, {name: np.zeros_like(array) for name, array in found.arrays.items()}, found.round, found.extra)
 
 
+@pytest.mark.xdist_group("undisturbed")
 @pytest.mark.parametrize("damage", ["newest cut short", "all cut short", "all gone", "all zeroed"])
-def test_damaged_checkpoints_cost_time_and_nothing_else(tmp_path, damage):
-    bara("run", "--out", tmp_path / "whole", changes=SIMULATED)
+def test_damaged_checkpoints_cost_time_and_nothing_else(undisturbed, tmp_path, damage):
     folder = tmp_path / "run"
     bara("run", "--out", folder, changes=SIMULATED, code=-9, environment={"BARA_FAULT": "promised@6"})
     saved = sorted((folder / "checkpoints").iterdir())
@@ -223,7 +231,7 @@ def test_damaged_checkpoints_cost_time_and_nothing_else(tmp_path, damage):
             path.write_bytes(path.read_bytes()[:100])
     bara("resume", folder)
     for name in ("result.json", "model-final.npz", "model-best.npz", "model-average.npz"):
-        assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        assert (folder / name).read_bytes() == (undisturbed / name).read_bytes()
 
 
 def test_a_ledger_that_was_tampered_with_is_not_resumed(stopped):
@@ -319,8 +327,8 @@ def test_a_second_ctrl_c_stops_at_once_and_costs_nothing(tmp_path):
     assert settled(folder) == settled(tmp_path / "whole")
 
 
-def test_a_copied_folder_that_is_adopted_goes_on_elsewhere_with_other_processes(tmp_path):
-    bara("run", "--out", tmp_path / "whole", changes=SIMULATED)
+@pytest.mark.xdist_group("undisturbed")
+def test_a_copied_folder_that_is_adopted_goes_on_elsewhere_with_other_processes(undisturbed, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second" / "first"
     bara("run", "--out", first, changes=SIMULATED, code=-9, environment={"BARA_FAULT": "promised@5"})
     shutil.copytree(first, second)
@@ -330,8 +338,8 @@ def test_a_copied_folder_that_is_adopted_goes_on_elsewhere_with_other_processes(
     assert "bara ledger DIR adopt" in bara("resume", second, code=1).stderr
     bara("ledger", second, "adopt")
     bara("resume", second)
-    assert result(second) == result(tmp_path / "whole")
-    assert (second / "model-final.npz").read_bytes() == (tmp_path / "whole" / "model-final.npz").read_bytes()
+    assert result(second) == result(undisturbed)
+    assert (second / "model-final.npz").read_bytes() == (undisturbed / "model-final.npz").read_bytes()
 
 
 def test_a_client_checks_what_the_operator_signed(tmp_path):
