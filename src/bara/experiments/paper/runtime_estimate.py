@@ -9,6 +9,7 @@ same market.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from joblib import Parallel, cpu_count, delayed
 
@@ -18,7 +19,8 @@ from bara.experiments.runs import run
 from bara.records import AwardedRound, RoundRecord
 
 _TRIED = 3
-"""Rounds that a setting is tried for with each number of clients; the first warms up and does not count."""
+"""Rounds that a setting is tried for with each number of clients; the first warms up, the fastest other one counts:
+what else the machine does for a moment would be multiplied by hours."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def _seconds_a_round(config: Config, n: int) -> float:
             settled.append(time.perf_counter())
 
     run(short.model_copy(update={"budget": budget}), watch)
-    return (settled[-1] - settled[1]) / max(len(settled) - 2, 1) if len(settled) > 1 else 0.0
+    return min((end - start for start, end in pairwise(settled[1:])), default=0.0)
 
 
 def rehearse(config: Config) -> Rehearsal:
