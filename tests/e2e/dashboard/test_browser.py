@@ -116,6 +116,21 @@ def test_the_slider_goes_back_through_the_rounds(play, dashboard, browse):
     assert page.locator("#belief .plot .band").count() == 1
 
 
+def test_dragging_the_slider_asks_for_where_it_stops_and_not_for_every_round_on_the_way(play, dashboard, browse):
+    play("one", "budget.max_rounds=10")
+    page, asked = browse(), []
+    ready(page, f"{dashboard()}/runs/one")
+    page.route("**/rounds/*.json", lambda route: asked.append(route) or (len(asked) > 1 and route.continue_()))
+    page.focus("#round")
+    with page.expect_request("**/rounds/9.json"):
+        page.keyboard.press("ArrowLeft")
+    for _ in range(3):
+        page.keyboard.press("ArrowLeft")
+    asked[0].continue_()
+    chosen(page, 6)
+    assert [route.request.url.rpartition("/")[2] for route in asked] == ["9.json", "6.json"]
+
+
 def test_runs_are_compared_side_by_side(play, dashboard, browse, shoot):
     for name in ("even", "bara"):
         play(name, "budget.max_rounds=20", f"allocator.name={name}")
