@@ -10,10 +10,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from bara.experiments import Config, run
-from bara.experiments.run_folder import RunFolder
-from bara.federations.bidding import Bidders
-from bara.federations.costs import Distribution
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.folder import RunFolder
+from bara.clients.bidding import Bidders
+from bara.clients.costs import Distribution
 from bara.ledger import verify
 
 REPEATS = 3

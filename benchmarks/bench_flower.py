@@ -24,7 +24,7 @@ from bara.flower._options import ServerOptions
 from bara.flower._ray_simulation import Simulation
 from bara.ledger import Books, Store
 from bara.mechanisms import bid_price_first
-from bara.session import Session
+from bara.runs.session import Session
 
 CLIENTS, ROUNDS, WARM = 20, 24, 4
 LIMIT = 1.3

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from bara import Market, Purse, RoundRecord
 from bara.allocators import Even
-from bara.federations.bidding import Bidders
-from bara.federations.costs import Distribution
-from bara.federations.synthetic import LearningCurve, SyntheticFederation
+from bara.clients.bidding import Bidders
+from bara.clients.costs import Distribution
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.ledger import Books, Store
 from bara.mechanisms import bid_price_first
 

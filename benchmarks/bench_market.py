@@ -6,9 +6,9 @@ import numpy as np
 from workload import training
 
 from bara import ALLOCATORS, MECHANISMS, Delivery, Evaluation, Market, Purse
-from bara.federations.bidding import Bidders
-from bara.federations.costs import Distribution
-from bara.federations.simulator import Data, Engine, aggregate
+from bara.clients.bidding import Bidders
+from bara.clients.costs import Distribution
+from bara.simulator import Data, Engine, aggregate
 
 CLIENTS, SAMPLES, ROUNDS = 20, 3000, 200
 

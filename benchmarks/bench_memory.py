@@ -16,9 +16,9 @@ os.environ.setdefault("BARA_BENCH_WORKLOAD", "mlp,20,3000")
 import numpy as np
 from workload import Workload, training
 
-from bara.federations.memory import Fresh
-from bara.federations.server_state import Keeping, ServerState
-from bara.federations.simulator import Data, Engine, aggregate
+from bara.server.memory import Fresh
+from bara.server.state import Keeping, ServerState
+from bara.simulator import Data, Engine, aggregate
 from bara.records import Evaluation
 
 WINNERS, ROUNDS = 8, 15

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from bara.federations.simulator import Data, Engine, Training, aggregate
-from bara.federations.simulator.models import build
+from bara.simulator import Data, Engine, Training, aggregate
+from bara.simulator.models import build
 
 CLIENTS, ROWS, FEATURES, BATCH, RATE = 20, 1000, 30, 50, 0.05
 

@@ -10,10 +10,10 @@ import itertools
 from pathlib import Path
 from statistics import fmean
 
-from bara.experiments import suites
-from bara.experiments.forecasts import curves, forecast_cells, outlooks
-from bara.experiments.grid import cells, outcomes
-from bara.experiments.results import read_result
+from bara.studies import suites
+from bara.studies.forecast import curves, forecast_cells, outlooks
+from bara.studies.grid import cells, outcomes
+from bara.reports.result import read_result
 
 
 def stored(folder, setting, allocator, seeds):

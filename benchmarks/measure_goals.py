@@ -17,11 +17,11 @@ from pathlib import Path
 from statistics import fmean
 
 from bara.allocators.planner import Planner
-from bara.experiments.forecasts import curves, forecast_cells, outlooks
-from bara.experiments.grid import outcomes
-from bara.experiments.results import read_result
-from bara.experiments.runs import run
-from bara.experiments.suites import settings
+from bara.studies.forecast import curves, forecast_cells, outlooks
+from bara.studies.grid import outcomes
+from bara.reports.result import read_result
+from bara.runs.play import run
+from bara.studies.suites import settings
 from bara.records import Goal, RoundRecord
 
 MEMORY = Path(__file__).parents[1] / "docs" / "results" / "memory.csv"

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from workload import training
 
-from bara.federations.simulator import Data, Engine, aggregate
+from bara.simulator import Data, Engine, aggregate
 
 
 def megabytes(pid):

@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 from bara import RoundRecord
-from bara.experiments import Config, run
-from bara.experiments.run_folder import RunFolder
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.folder import RunFolder
 from bara.reports.html import run_report
 
 MARKS = (1_000, 10_000, 50_000, 100_000)

@@ -6,7 +6,7 @@ import numpy as np
 from gate import Gate
 from workload import CLASSES, Workload, training
 
-from bara.federations.simulator import Data, Engine, aggregate
+from bara.simulator import Data, Engine, aggregate
 
 
 def main():

@@ -40,7 +40,7 @@ class Workload:
 
 def training(algorithm):
     """How bara's clients train, without a configuration, for which the peers' environment has no pydantic."""
-    from bara.federations.simulator import Training  # noqa: PLC0415 - the peers do without
+    from bara.simulator import Training  # noqa: PLC0415 - the peers do without
 
     nothing = {"momentum": 0.0, "weight_decay": 0.0, "proximal": 0.0, "privacy": None}
     return Training(algorithm=algorithm, learning_rate=RATE, local_epochs=1, batch_size=BATCH, **nothing)

@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import fmean
 from types import SimpleNamespace
 
-from bara.experiments.frontier import Frontier
-from bara.experiments.statistics import estimate, stratified
-from bara.experiments.suites import settings
+from bara.reports.frontier import Frontier
+from bara.reports.statistics import estimate, stratified
+from bara.studies.suites import settings
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"

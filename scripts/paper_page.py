@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 
 import pyarrow.csv
 
-from bara.experiments.paper.analysis import BASELINE, LESS, described, grouped
-from bara.experiments.paper.exhibits import BORDER, DATASETS, EXHIBITS, TITLES, Scale
+from bara.paper.analysis import BASELINE, LESS, described, grouped
+from bara.paper.exhibits import BORDER, DATASETS, EXHIBITS, TITLES, Scale
 from bara.reports.data_files import Origin
-from bara.reports.paper import draw, tabled
+from bara.paper.tables import draw, tabled
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "docs" / "results" / "paper"

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from statistics import fmean
 
-from bara.experiments.statistics import stratified
-from bara.experiments.suites import settings
+from bara.reports.statistics import stratified
+from bara.studies.suites import settings
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "README.md"

@@ -79,7 +79,8 @@ def _named(mechanism, allocator):
 
 PLAY = """
 import json, sys
-from bara.experiments import Config, run
+from bara.runs.config import Config
+from bara.runs.play import run
 for line in sys.stdin:
     name, changes = json.loads(line)
     print(json.dumps([name, run(Config.load(None, changes)).to_json()]), flush=True)

@@ -22,12 +22,12 @@ from statistics import fmean
 
 import numpy as np
 
-from bara.experiments.simulation import build_engine
-from bara.experiments.statistics import estimate, paired
-from bara.experiments.suites import settings
-from bara.federations.bidding import Bidders
-from bara.federations.costs import Distribution
-from bara.federations.simulator import aggregate
+from bara.runs.simulation import build_engine
+from bara.reports.statistics import estimate, paired
+from bara.studies.suites import settings
+from bara.clients.bidding import Bidders
+from bara.clients.costs import Distribution
+from bara.simulator import aggregate
 from bara.mechanisms import bid_price_first
 from bara.protocols import Requirements
 from bara.records import MICRO

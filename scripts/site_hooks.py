@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 import bara
 from bara.cli import app
-from bara.experiments import Config
-from bara.experiments.reference import REGISTRIES, options_of
+from bara.runs.config import Config
+from bara.runs.reference import REGISTRIES, options_of
 
 INSIDE = re.compile(r"_|cli|(faults|files)$")
 """Rooms without a page: the command line has its own; faults and files are for the inside."""

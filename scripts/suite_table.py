@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import fmean
 from types import SimpleNamespace
 
-from bara.experiments.statistics import estimate
-from bara.experiments.suites import Standings, settings
+from bara.reports.statistics import estimate
+from bara.studies.suites import Standings, settings
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"

@@ -12,9 +12,9 @@ import pytest
 
 import bara
 from bara import Market, Purse, RoundRecord
-from bara.federations.bidding import Bidders
-from bara.federations.costs import Distribution
-from bara.federations.synthetic import LearningCurve, SyntheticFederation
+from bara.clients.bidding import Bidders
+from bara.clients.costs import Distribution
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.mechanisms import bid_price_first
 
 for _name, _examples in (("default", 100), ("thorough", 100_000)):

@@ -15,8 +15,8 @@ import bara
 from bara.cli import app
 from bara.cli.output import errors as cli_errors
 from bara.errors import BaraError, ConfigError, InterruptionError, UnfitDatasetError, UnknownNameError
-from bara.experiments.config import shipped
-from bara.experiments.paper.exhibits import EXHIBITS, PAPERS
+from bara.runs.config import shipped
+from bara.paper.exhibits import EXHIBITS, PAPERS
 from bara.verbs import _compare
 
 

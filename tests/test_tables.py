@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bara.experiments.statistics import estimate, paired
+from bara.reports.statistics import estimate, paired
 
 ROOT = Path(__file__).parents[1]
 

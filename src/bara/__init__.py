@@ -12,10 +12,10 @@ from bara._lazy import lazily
 if TYPE_CHECKING:
     from bara.allocators import ALLOCATORS
     from bara.errors import BaraError
-    from bara.experiments.comparison import Comparison
-    from bara.experiments.config import Config
-    from bara.experiments.database_run import open_session
-    from bara.experiments.results import Result
+    from bara.reports.comparison import Comparison
+    from bara.runs.config import Config
+    from bara.runs.database import open_session
+    from bara.reports.result import Result
     from bara.market import Market
     from bara.mechanisms import MECHANISMS
     from bara.protocols import Allocator, Capabilities, Federation, Mechanism, Requirements
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         money,
         show_money,
     )
-    from bara.session import Session
+    from bara.runs.session import Session
     from bara.verbs import Forecast, compare, open, plan, resume, run  # noqa: A004 - bara.open
 
 __version__ = "0.2.0"
@@ -78,15 +78,15 @@ __all__ = [
 _PLACES = {
     **dict.fromkeys(__all__, "records"),
     **dict.fromkeys(("Forecast", "compare", "open", "plan", "resume", "run"), "verbs"),
-    "Comparison": "experiments.comparison",
-    "Config": "experiments.config",
-    "Result": "experiments.results",
+    "Comparison": "reports.comparison",
+    "Config": "runs.config",
+    "Result": "reports.result",
     **dict.fromkeys(("Allocator", "Capabilities", "Federation", "Mechanism", "Requirements"), "protocols"),
     "ALLOCATORS": "allocators",
     "MECHANISMS": "mechanisms",
     "Market": "market",
-    "Session": "session",
+    "Session": "runs.session",
     "BaraError": "errors",
-    "open_session": "experiments.database_run",
+    "open_session": "runs.database",
 }
 __getattr__, __dir__ = lazily(__name__, _PLACES)

@@ -12,8 +12,8 @@ from bara.allocators._kept import KeptModel
 from bara.allocators.planner import Planner
 from bara.allocators.prospects import PARTS, Prospects, enough
 from bara.errors import ConfigError
-from bara.experiments import Config
-from bara.experiments.factory import build_allocator
+from bara.runs.config import Config
+from bara.runs.factory import build_allocator
 from bara.mechanisms import bid_price_first
 from bara.records import Goal
 from bara.surrogates import LearningCurveBelief

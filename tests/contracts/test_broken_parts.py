@@ -10,9 +10,9 @@ import pytest
 from bara import Award, Belief, Bids, Delivery, Evaluation, Menu, Offer, Purse
 from bara.allocators import Bara, Even
 from bara.errors import LedgerError
-from bara.federations.bidding import Bidders
-from bara.federations.costs import Distribution
-from bara.federations.synthetic import LearningCurve, SyntheticFederation
+from bara.clients.bidding import Bidders
+from bara.clients.costs import Distribution
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.properties import Case, exact_sum, spends_the_budget
 from bara.protocols import Capabilities

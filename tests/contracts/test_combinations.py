@@ -3,7 +3,8 @@
 import pytest
 
 from bara.allocators import ALLOCATORS
-from bara.experiments import Config, run
+from bara.runs.config import Config
+from bara.runs.play import run
 from bara.mechanisms import MECHANISMS
 
 OPTIONS = {"fixed": {"n": 3}, "explored": {"n": 3}}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bara.experiments.config import Config
-from bara.experiments.factory import FEDERATIONS, build_federation
+from bara.runs.config import Config
+from bara.runs.factory import FEDERATIONS, build_federation
 from bara.testing import FEDERATION_CHECKS, select_checks
 
 ENGINES = [name for name in FEDERATIONS.names() if not name.startswith("flower")]

@@ -10,9 +10,10 @@ from bara import RoundRecord
 from bara.dashboard._json_views import state_json
 from bara.dashboard._run_index import RunIndex
 from bara.errors import LedgerError, RunStoppedError
-from bara.experiments import Config, run
-from bara.experiments.explanations import explain_round
-from bara.experiments.run_folder import RunFolder
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.explanation import explain_round
+from bara.runs.folder import RunFolder
 from bara.ledger.progress import state
 from bara.ledger.statements import statement
 
@@ -213,8 +214,8 @@ def test_an_unfinished_run_has_a_forecast_and_a_finished_one_has_none(make_run, 
 HOLD = """
 import sys
 from pathlib import Path
-from bara.experiments import Config
-from bara.experiments.run_folder import RunFolder
+from bara.runs.config import Config
+from bara.runs.folder import RunFolder
 with RunFolder.new(Path(sys.argv[1]), Config.load(None, ["federation.engine=synthetic"])) as folder:
     folder.claim_books()
     print("started", flush=True)

@@ -19,19 +19,19 @@ SLOW = (
     "alembic.command",
     "alembic.runtime.migration",
     "bara.cli",
-    "bara.experiments.factory",
-    "bara.experiments.runs",
+    "bara.runs.factory",
+    "bara.runs.play",
     "bara.ledger.operators",
     "bara.ledger.statements",
     "bara.loggers",
     "bara.reports.html",
-    "bara.reports.live",
+    "bara.runs.progress",
     "bara.reports.terminal",
     "rich.console",
     "sqlalchemy.dialects.sqlite",
 )
 NEEDED = {
-    "simulator": ("bara.experiments.simulation", "sklearn.datasets"),
+    "simulator": ("bara.runs.simulation", "sklearn.datasets"),
     "dashboard": ("bara.dashboard._pages", "starlette.testclient"),
     "postgres": ("psycopg", "sqlalchemy.dialects.postgresql.psycopg"),
 }

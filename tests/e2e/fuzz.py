@@ -27,7 +27,7 @@ from pathlib import Path
 import forks
 import tomli_w
 
-from bara.experiments.config import Config, _keys
+from bara.runs.config import Config, _keys
 from bara.ledger._events import canonical, link
 
 GIGABYTE = 2**30

@@ -27,11 +27,11 @@ from fault_points import POINTS
 
 import bara
 from bara.errors import LedgerError
-from bara.experiments.database_run import DatabaseRun
+from bara.runs.database import DatabaseRun
 from bara.ledger import verify
 from bara.ledger.payouts import batch_csv, batches, new_batch
 from bara.ledger.statements import statement
-from bara.session import OwnLoop
+from bara.runs.session import OwnLoop
 
 ROUNDS = 400
 CLIENTS = [f"silo-{number}" for number in range(8)]

@@ -8,7 +8,7 @@ from distributed import LocalCluster
 from programs import bara
 
 from bara.errors import ConfigError
-from bara.experiments.cluster import connected
+from bara.studies.cluster import connected
 
 SMALL = ["budget.total=40", "budget.max_rounds=8", "clients.count=6", "federation.engine=synthetic"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from bara.experiments.run_folder import RunFolder
+from bara.runs.folder import RunFolder
 from bara.flower.identity import client_of_key_file
 from bara.ledger import verify
 from bara.ledger.statements import statement

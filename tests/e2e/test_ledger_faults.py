@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from programs import bara, result, started, until
 
-from bara.federations.checkpoints import load, save
+from bara.server.checkpoints import load, save
 
 SMALL = ["federation.engine=synthetic", "allocator.name=even", "budget.total=40", "clients.count=6"]
 ENDLESS = [*SMALL, "budget.max_rounds=1000000", "budget.total=2000000", "clients.failure_rate=0.1"]

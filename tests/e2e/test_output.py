@@ -28,7 +28,7 @@ import time
 from pathlib import Path
 import numpy as np
 from bara import Bids, Delivery, Evaluation, Evidence, Offer
-from bara.federations.checkpoints import CheckpointStore
+from bara.server.checkpoints import CheckpointStore
 
 STEERING = "\\x1b]0;owned\\x07\\x1b[2J\\u202e"
 

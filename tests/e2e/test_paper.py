@@ -10,9 +10,9 @@ from statistics import fmean
 import pytest
 from programs import bara, started, until
 
-from bara.experiments.paper.exhibits import EXHIBITS
+from bara.paper.exhibits import EXHIBITS
 from bara.reports.drawings import FORMATS
-from bara.reports.paper import TABLES
+from bara.paper.tables import TABLES
 from bara.verbs import open as open_run
 
 pytestmark = pytest.mark.xdist_group("paper")  # the paper is made once for all of them
@@ -145,7 +145,7 @@ def test_a_folder_without_either_is_refused(tmp_path):
 
 SIGNS = """
 from pathlib import Path
-from bara.experiments.factory import synthetic
+from bara.runs.factory import synthetic
 
 def Signs(config):
     Path("begun").touch()

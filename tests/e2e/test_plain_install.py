@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bara.experiments.config import shipped
+from bara.runs.config import shipped
 
 ROOT = Path(__file__).parent.parent.parent
 RELEASE = runpy.run_path(str(ROOT / "scripts" / "release.py"))

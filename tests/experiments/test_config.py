@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from bara.errors import ConfigError
-from bara.experiments.config import Config, shipped
+from bara.runs.config import Config, shipped
 from bara.plugins import parse_spec
 
 

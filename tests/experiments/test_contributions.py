@@ -11,10 +11,10 @@ from starlette.testclient import TestClient
 from bara.dashboard._guard import Rules
 from bara.dashboard._pages import make_app
 from bara.dashboard._run_index import RunIndex
-from bara.experiments.config import Config
-from bara.experiments.contributions import Contributions, caution
-from bara.experiments.run_folder import RunFolder
-from bara.experiments.runs import run
+from bara.runs.config import Config
+from bara.reports.contributions import Contributions, caution
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
 from bara.reports.html import run_report
 from bara.reports.terminal import run_summary
 

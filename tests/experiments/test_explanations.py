@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 import bara
 from bara.cli import app
 from bara.errors import LedgerError
-from bara.experiments import Config, run
-from bara.experiments.explanations import explain_round
-from bara.experiments.replays import replay
-from bara.experiments.run_folder import RunFolder
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.explanation import explain_round
+from bara.runs.replay import replay
+from bara.runs.folder import RunFolder
 
 SMALL = ["federation.engine=synthetic", "clients.count=6", "budget.max_rounds=6", "budget.total=40"]
 

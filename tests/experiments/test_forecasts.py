@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 import bara
 from bara.cli import app
 from bara.errors import ConfigError
-from bara.experiments.config import Config
-from bara.experiments.forecasts import (
+from bara.runs.config import Config
+from bara.studies.forecast import (
     BUDGETS,
     RUNS_APART,
     allocators_for,
@@ -24,12 +24,12 @@ from bara.experiments.forecasts import (
     past_results,
     stated_curves,
 )
-from bara.experiments.grid import outcomes
-from bara.experiments.run_folder import RunFolder
-from bara.experiments.runs import run
-from bara.federations.bidding import Bidders
-from bara.federations.costs import Distribution
-from bara.federations.synthetic import LearningCurve, SyntheticFederation
+from bara.studies.grid import outcomes
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
+from bara.clients.bidding import Bidders
+from bara.clients.costs import Distribution
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.records import Award
 
 TREE = {

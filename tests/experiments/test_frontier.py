@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from bara.cli import app
-from bara.experiments.comparison import Comparison
-from bara.experiments.config import Config
-from bara.experiments.frontier import Frontier
-from bara.experiments.results import Result
-from bara.reports._rows import frontier_note, frontier_rows
+from bara.reports.comparison import Comparison
+from bara.runs.config import Config
+from bara.reports.frontier import Frontier
+from bara.reports.result import Result
+from bara.reports.comparison_table import frontier_note, frontier_rows
 from bara.reports.html import comparison_report
 
 SHARES = (0.25, 0.5, 1.0)

@@ -10,7 +10,7 @@ import bara
 from bara.cli import app
 from bara.errors import ConfigError, InvalidRecordError, LedgerError, PausedError, WaitingError
 from bara.ledger import Books, Store, Terms
-from bara.session import OwnLoop
+from bara.runs.session import OwnLoop
 
 ASKED = {"north": "2.50", "south": "3.10", "east": "4.00"}
 

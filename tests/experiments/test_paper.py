@@ -6,11 +6,11 @@ import statistics
 import pytest
 
 from bara.errors import ConfigError, UnknownNameError
-from bara.experiments.paper.analysis import analyse, standing
-from bara.experiments.paper.exhibits import BARA, EXHIBITS, PAPERS, UNLIMITED, Scale, exhibits, union
-from bara.experiments.paper.regimes import REGIMES, Regime
-from bara.experiments.results import Result
-from bara.experiments.runs import run
+from bara.paper.analysis import analyse, standing
+from bara.paper.exhibits import BARA, EXHIBITS, PAPERS, UNLIMITED, Scale, exhibits, union
+from bara.paper.regimes import REGIMES, Regime
+from bara.reports.result import Result
+from bara.runs.play import run
 
 DIGITS = ["digits"]
 

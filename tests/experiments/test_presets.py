@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from bara.errors import ConfigError
-from bara.experiments import Config
-from bara.experiments.config import shipped
-from bara.experiments.grid import cells
-from bara.experiments.paper.exhibits import BORDER, DATASETS
+from bara.runs.config import Config
+from bara.runs.config import shipped
+from bara.studies.grid import cells
+from bara.paper.exhibits import BORDER, DATASETS
 
 
 def test_there_is_one_for_each_family_and_dataset():

@@ -3,9 +3,10 @@ import re
 import pytest
 
 from bara import Award, Bids, Delivery, Evaluation, Offer, Purse
-from bara.experiments import Config, run
-from bara.experiments.privacy_accounting import DELTA, PrivacyAccount
-from bara.experiments.results import Result
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.privacy_account import DELTA, PrivacyAccount
+from bara.reports.result import Result
 from bara.records import AwardedRound
 from bara.reports.html import run_report
 

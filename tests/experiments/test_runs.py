@@ -3,10 +3,11 @@ import pytest
 from bara import MECHANISMS, Capabilities, Session
 from bara.allocators import Even
 from bara.errors import ConfigError
-from bara.experiments import Config, run
-from bara.experiments.factory import build_federation
-from bara.experiments.grid import Failure, cells, outcomes
-from bara.experiments.statistics import estimate, paired
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.factory import build_federation
+from bara.studies.grid import Failure, cells, outcomes
+from bara.reports.statistics import estimate, paired
 from bara.records import RoundRecord
 
 SMALL = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]

@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from bara.experiments.config import Config
-from bara.experiments.grid import cells
-from bara.experiments.paper import runtime_estimate
-from bara.experiments.paper.exhibits import BARA, Scale
-from bara.experiments.paper.runtime_estimate import Pace, Rehearsal, expected_seconds, pace_of, rehearse
-from bara.experiments.runs import run
+from bara.runs.config import Config
+from bara.studies.grid import cells
+from bara.paper import runtime_estimate
+from bara.paper.exhibits import BARA, Scale
+from bara.paper.runtime_estimate import Pace, Rehearsal, expected_seconds, pace_of, rehearse
+from bara.runs.play import run
 
 SMALL = ["federation.engine=synthetic", "clients.count=10", "budget.total=60", "budget.max_rounds=30"]
 

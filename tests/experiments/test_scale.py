@@ -2,9 +2,10 @@
 
 import pytest
 
-from bara.experiments import Config, run
-from bara.experiments.run_folder import RunFolder
-from bara.federations import bidding
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.folder import RunFolder
+from bara.clients import bidding
 from bara.mechanisms import MECHANISMS
 
 

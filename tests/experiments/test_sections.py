@@ -3,7 +3,7 @@
 import pytest
 
 from bara.errors import ConfigError
-from bara.experiments import Config
+from bara.runs.config import Config
 
 
 @pytest.mark.parametrize(

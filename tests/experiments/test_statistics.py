@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
-from bara.experiments.statistics import FEWEST, significance
+from bara.reports.statistics import FEWEST, significance
 
 differences = st.lists(st.floats(-1, 1), min_size=FEWEST, max_size=20)
 

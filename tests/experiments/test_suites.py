@@ -7,11 +7,11 @@ from typer.testing import CliRunner
 
 from bara.cli import app
 from bara.errors import ConfigError, UnknownNameError
-from bara.experiments.config import shipped
-from bara.experiments.grid import cells
-from bara.experiments.results import Result
-from bara.experiments.statistics import estimate, stratified
-from bara.experiments.suites import Setting, Standings, settings
+from bara.runs.config import shipped
+from bara.studies.grid import cells
+from bara.reports.result import Result
+from bara.reports.statistics import estimate, stratified
+from bara.studies.suites import Setting, Standings, settings
 
 
 def test_there_is_a_set_to_tune_on_and_another_to_report():

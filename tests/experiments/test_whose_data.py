@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from bara.errors import ConfigError, DatasetError
-from bara.experiments.config import Config
-from bara.experiments.factory import build_federation
-from bara.experiments.run_folder import RunFolder
-from bara.experiments.runs import run
-from bara.experiments.suites import settings
+from bara.runs.config import Config
+from bara.runs.factory import build_federation
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
+from bara.studies.suites import settings
 from bara.testing import FEDERATION_CHECKS
 
 SILOS = ("Ålesund", "east", "north", "south 2")

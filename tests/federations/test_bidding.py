@@ -3,8 +3,8 @@ import pytest
 
 from bara import Award
 from bara.errors import ConfigError
-from bara.federations.bidding import Bidders, Strategy, client_names, equilibrium_asks
-from bara.federations.costs import Distribution, PrivacyCosts, valuations
+from bara.clients.bidding import Bidders, Strategy, client_names, equilibrium_asks
+from bara.clients.costs import Distribution, PrivacyCosts, valuations
 
 
 def bidders(**options):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from bara.errors import ConfigError, InvalidBidError
-from bara.experiments import Config
-from bara.experiments.factory import assemble, bidders
-from bara.federations.costs import VALUATIONS, Distribution, PrivacyCosts, valuations
+from bara.runs.config import Config
+from bara.runs.factory import assemble, bidders
+from bara.clients.costs import VALUATIONS, Distribution, PrivacyCosts, valuations
 from bara.plugins import parse_call
 from bara.protocols import Protection, Requirements
 

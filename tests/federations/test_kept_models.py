@@ -1,6 +1,6 @@
 import numpy as np
 
-from bara.federations.kept_models import KeptModels
+from bara.server.kept_models import KeptModels
 from bara.records import Evaluation, taken_home
 
 

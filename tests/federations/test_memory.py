@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bara.federations import memory as module
-from bara.federations.checkpoints import CheckpointStore
-from bara.federations.memory import FALL, LEAST, RISE, Fresh, UpdateMemory
+from bara.server import memory as module
+from bara.server.checkpoints import CheckpointStore
+from bara.server.memory import FALL, LEAST, RISE, Fresh, UpdateMemory
 
 SIZE = 40
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn import metrics as reference
 
 from bara.errors import ConfigError, TrainingError, UnknownNameError
-from bara.federations.metrics import METRICS, check_name, check_task, measure_of, metric_title
+from bara.server.metrics import METRICS, check_name, check_task, measure_of, metric_title
 
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(0, 2, 300)

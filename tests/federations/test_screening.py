@@ -5,9 +5,9 @@ import pytest
 
 from bara import Market, Purse, RoundRecord
 from bara.allocators import ALLOCATORS
-from bara.experiments import Config
-from bara.experiments.factory import build_federation
-from bara.federations.screening import refusals, robust_scores
+from bara.runs.config import Config
+from bara.runs.factory import build_federation
+from bara.server.screening import refusals, robust_scores
 from bara.mechanisms import MECHANISMS
 
 START = np.zeros(50, np.float32)

@@ -2,7 +2,7 @@ import pytest
 
 from bara import Award
 from bara.errors import ConfigError
-from bara.federations.synthetic import LearningCurve
+from bara.simulator.synthetic import LearningCurve
 
 QUIET = {"v_0": 0.0, "v_1": 0.0}
 

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from bara.cli import app as program
 from bara.errors import ConfigError, LedgerError
-from bara.experiments.run_folder import RunFolder
-from bara.federations.checkpoints import load, save
+from bara.runs.folder import RunFolder
+from bara.server.checkpoints import load, save
 from bara.flower import start
 from bara.flower._federation import FlowerFederation
 from bara.ledger import verify

@@ -17,7 +17,7 @@ import torch
 import xgboost
 from flwr.app import Context, RecordDict
 
-from bara.experiments.run_folder import RunFolder
+from bara.runs.folder import RunFolder
 
 from .conftest import LocalGrid
 

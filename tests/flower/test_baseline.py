@@ -10,7 +10,7 @@ from flwr.app import Context, RecordDict
 from flwr.cli.build import build_fab_from_disk
 from flwr.common.config import flatten_dict
 
-from bara.experiments.run_folder import RunFolder
+from bara.runs.folder import RunFolder
 
 from .conftest import LocalGrid
 

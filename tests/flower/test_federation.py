@@ -10,7 +10,7 @@ from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedMedian, FedProx
 
 from bara import ALLOCATORS, MECHANISMS, Award, Evaluation, Market, Offer, Purse, RoundRecord
 from bara.errors import ConfigError, RunStoppedError, TrainingError
-from bara.federations.server_state import Keeping
+from bara.server.state import Keeping
 from bara.flower.identity import Directory, client_of_key
 
 from .conftest import LocalGrid, counting, raising, sending, silent, start_model, vanished, walking_app

@@ -7,7 +7,7 @@ from flwr.app import ConfigRecord, MetricRecord
 from flwr.serverapp.strategy import FedAvg
 
 from bara.errors import ConfigError
-from bara.experiments.run_folder import RunFolder
+from bara.runs.folder import RunFolder
 from bara.flower import start
 
 from .conftest import LocalGrid, how_far, start_model, walking_app

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from bara.cli import app as program
 from bara.errors import ConfigError
-from bara.experiments.run_folder import RunFolder
+from bara.runs.folder import RunFolder
 from bara.flower._federation import FlowerFederation
 from bara.flower.identity import fingerprint, read_names
 

@@ -11,7 +11,7 @@ import pytest
 from flwr.app import Context, RecordDict
 from flwr.common.config import flatten_dict
 
-from bara.experiments.run_folder import RunFolder
+from bara.runs.folder import RunFolder
 
 from .conftest import LocalGrid
 

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from bara.cli import app
 from bara.errors import ConfigError, MissingExtraError
-from bara.experiments.config import Config
-from bara.experiments.factory import assemble, build_federation
-from bara.experiments.runs import run
+from bara.runs.config import Config
+from bara.runs.factory import assemble, build_federation
+from bara.runs.play import run
 from bara.flower import check_version
 from bara.records import AwardedRound
 from bara.testing import FEDERATION_CHECKS

@@ -13,8 +13,8 @@ from flwr.cli.build import build_fab_from_disk
 from flwr.common.config import flatten_dict, fuse_dicts, parse_config_args
 
 from bara.errors import ConfigError
-from bara.experiments.config import Config
-from bara.experiments.run_folder import RunFolder
+from bara.runs.config import Config
+from bara.runs.folder import RunFolder
 from bara.flower._server import settings
 from bara.templates import create
 

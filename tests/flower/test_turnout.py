@@ -8,7 +8,7 @@ from flwr.clientapp import ClientApp
 from flwr.clientapp.mod import LocalDpMod, adaptiveclipping_mod, fixedclipping_mod
 
 from bara.errors import ConfigError, RunStoppedError
-from bara.experiments.run_folder import RunFolder
+from bara.runs.folder import RunFolder
 from bara.flower import _bid_messages as bid_messages
 from bara.flower import answer_bids, fixed
 

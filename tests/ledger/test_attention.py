@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import bara
 from bara.cli import app
 from bara.errors import ConfigError, WaitingError
-from bara.experiments.database_run import DatabaseRun
+from bara.runs.database import DatabaseRun
 from bara.ledger.attention import attentions
 
 ASKED = {"north": "2.50", "south": "3.10", "east": "4.00", "west": "5.00"}

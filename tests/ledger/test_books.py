@@ -7,9 +7,9 @@ import sqlalchemy as sa
 from bara import AwardedRound, Delivery, Evaluation, Market, Purse, RoundRecord
 from bara.allocators import Bara, Even, planner
 from bara.errors import ConfigError, LedgerError
-from bara.federations.bidding import Bidders
-from bara.federations.costs import Distribution
-from bara.federations.synthetic import LearningCurve, SyntheticFederation
+from bara.clients.bidding import Bidders
+from bara.clients.costs import Distribution
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.ledger import Books, Store, verify
 from bara.ledger import _schema as schema
 from bara.ledger._reading import stored_page

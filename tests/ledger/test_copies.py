@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 
 from bara.cli import app
 from bara.errors import LedgerError
-from bara.experiments import Config, run
-from bara.experiments.run_folder import RunFolder
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.folder import RunFolder
 from bara.ledger import Terms, operators, signatures, verify
 from bara.ledger.payouts import batches
 from bara.ledger.signatures import client_receipt

@@ -6,8 +6,9 @@ import shutil
 import pytest
 
 from bara.errors import LedgerError, RunStoppedError
-from bara.experiments import Config, run
-from bara.experiments.run_folder import RunFolder
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.folder import RunFolder
 from bara.ledger import operators, verify
 from bara.records import RoundRecord
 

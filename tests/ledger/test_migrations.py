@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bara.errors import LedgerError
-from bara.experiments import run
-from bara.experiments.run_folder import RunFolder
+from bara.runs.play import run
+from bara.runs.folder import RunFolder
 from bara.ledger import Store, verify
 from bara.ledger.store import HEAD
 

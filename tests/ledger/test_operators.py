@@ -9,9 +9,10 @@ import pytest
 from bara import Award, Bids, Delivery, Evaluation, Market, Offer, Purse, RoundRecord
 from bara.allocators import Fixed
 from bara.errors import ConfigError, LedgerError, RunStoppedError
-from bara.experiments import Config, run
-from bara.experiments.run_folder import RunFolder
-from bara.federations.synthetic import SyntheticFederation
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.folder import RunFolder
+from bara.simulator.synthetic import SyntheticFederation
 from bara.ledger import Books, Receipt, Terms, operators, verify
 from bara.ledger.payouts import batch_csv, batches, new_batch
 from bara.ledger.progress import add_totals, closed_rounds, failures
@@ -20,7 +21,7 @@ from bara.ledger.statements import export_json, lines, own_statement, statement,
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.client_cap import ClientCap
 from bara.records import MAX_MONEY, money
-from bara.session import Session
+from bara.runs.session import Session
 
 PURSE = 30_000_000
 SMALL = [

@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 from bara import Bids, Purse
 from bara.cli import app
 from bara.errors import InvalidBidError, InvalidRecordError, LedgerError
-from bara.experiments import Config, run
-from bara.experiments.run_folder import RunFolder
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.folder import RunFolder
 from bara.ledger.payouts import batch_csv, batch_json, batches, due, new_batch, read_payees
 
 EUR = ["federation.engine=synthetic", "clients.count=6", "clients.failure_rate=0.2", "budget.currency=EUR"]

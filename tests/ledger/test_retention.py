@@ -10,8 +10,9 @@ from bara import Offer, RoundRecord
 from bara.allocators import Even
 from bara.cli import app
 from bara.errors import LedgerError
-from bara.experiments import Config, run
-from bara.experiments.run_folder import RunFolder
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.folder import RunFolder
 from bara.ledger import Terms, verify
 from bara.ledger._events import canonical, commitment
 from bara.ledger._reading import bids_json

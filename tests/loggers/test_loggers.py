@@ -6,8 +6,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from bara import RoundRecord
 from bara.errors import ConfigError, RunStoppedError
-from bara.experiments import Config, run
-from bara.experiments.run_folder import RunFolder
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.folder import RunFolder
 from bara.loggers import Loggers, metrics
 
 SMALL = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from bara.federations.simulator._batches import Samples, Turn, orders
-from bara.federations.simulator._layout import Layout
-from bara.federations.simulator.losses import Loss, loss_of
-from bara.federations.simulator.training import Training
+from bara.simulator._batches import Samples, Turn, orders
+from bara.simulator._layout import Layout
+from bara.simulator.losses import Loss, loss_of
+from bara.simulator.training import Training
 
 
 def client_update(

@@ -5,10 +5,10 @@ import plain_training as plain
 import pytest
 import torch
 
-from bara.federations.simulator import Data, Engine, Training, aggregate
-from bara.federations.simulator._batches import Samples
-from bara.federations.simulator._layout import Layout
-from bara.federations.simulator.models import build
+from bara.simulator import Data, Engine, Training, aggregate
+from bara.simulator._batches import Samples
+from bara.simulator._layout import Layout
+from bara.simulator.models import build
 
 PLAIN = {
     "algorithm": "fedavg",

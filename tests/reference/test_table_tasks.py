@@ -5,11 +5,11 @@ import plain_training as plain
 import pytest
 import torch
 
-from bara.federations.simulator import Data, Engine, Training
-from bara.federations.simulator._batches import Samples
-from bara.federations.simulator._layout import Layout
-from bara.federations.simulator.losses import Own, loss_of
-from bara.federations.simulator.models import build
+from bara.simulator import Data, Engine, Training
+from bara.simulator._batches import Samples
+from bara.simulator._layout import Layout
+from bara.simulator.losses import Own, loss_of
+from bara.simulator.models import build
 
 OWN = """
 import torch

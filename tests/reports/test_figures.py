@@ -2,12 +2,12 @@
 
 import pytest
 
-from bara.experiments.paper.analysis import described
-from bara.experiments.paper.exhibits import EXHIBITS, Scale
-from bara.experiments.paper.regimes import REGIMES
+from bara.paper.analysis import described
+from bara.paper.exhibits import EXHIBITS, Scale
+from bara.paper.regimes import REGIMES
 from bara.reports.drawings import INK, Drawing
-from bara.reports.figures import exhibit_charts, save_bars, save_charts, save_map
-from bara.reports.paper import markdown, table_rows
+from bara.paper.figures import exhibit_charts, save_bars, save_charts, save_map
+from bara.paper.tables import markdown, table_rows
 
 
 def shown(name, rows, datasets=("digits",)):

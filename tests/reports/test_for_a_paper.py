@@ -14,13 +14,13 @@ from tests.reports.test_figures import shown
 
 import bara
 from bara.errors import ConfigError
-from bara.experiments.comparison import Comparison
-from bara.experiments.grid import Failure
-from bara.experiments.paper.exhibits import EXHIBITS
-from bara.experiments.statistics import FEWEST, Estimate
-from bara.reports._rows import comparison_rows, show_estimate
+from bara.reports.comparison import Comparison
+from bara.studies.grid import Failure
+from bara.paper.exhibits import EXHIBITS
+from bara.reports.statistics import FEWEST, Estimate
+from bara.reports.comparison_table import comparison_rows, show_estimate
 from bara.reports.drawings import COLUMN, FORMATS, PAGE, drawn
-from bara.reports.figures import save_bars
+from bara.paper.figures import save_bars
 from bara.reports.html import comparison_report
 
 SMALL = {"federation": "synthetic", "budget": {"total": 40, "max_rounds": 8}, "clients": 6}

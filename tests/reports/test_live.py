@@ -5,7 +5,7 @@ from rich.console import Console
 from bara import RoundRecord
 from bara.allocators import Even
 from bara.records import Purse
-from bara.reports.live import RunScreen, watching
+from bara.runs.progress import RunScreen, watching
 
 PURSE = Purse.of(60, 30)
 

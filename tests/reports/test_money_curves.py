@@ -5,12 +5,13 @@ import pytest
 from rich.console import Console
 
 from bara import Purse, RoundRecord
-from bara.experiments import Config, run
-from bara.experiments.money_curves import FittedCurve, Played, hindsight
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.reports.hindsight import FittedCurve, Played, hindsight
 from bara.records import money
 from bara.reports.charts import run_charts
 from bara.reports.html import run_report
-from bara.reports.live import RunScreen, watching
+from bara.runs.progress import RunScreen, watching
 from bara.reports.money_curves import goal_line, half_the_money, outlook_line
 from bara.reports.terminal import run_summary
 

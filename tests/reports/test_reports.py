@@ -6,11 +6,12 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from bara.experiments import Config, run
-from bara.experiments.comparison import Comparison
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.reports.comparison import Comparison
 from bara.reports.charts import Chart, Line, comparison_charts, run_charts
 from bara.reports.html import comparison_report, draw, run_report
-from bara.reports.tables import Fitted
+from bara.cli.tables import Fitted
 from bara.reports.terminal import comparison_table, run_summary, spark_line
 
 HOSTILE = '<script>alert("x")</script>'

@@ -5,9 +5,9 @@ import tomllib
 import pytest
 
 from bara.errors import ConfigError
-from bara.experiments import Config
-from bara.experiments.reference import REGISTRIES, documented_toml, options_of
-from bara.experiments.sections import Table
+from bara.runs.config import Config
+from bara.runs.reference import REGISTRIES, documented_toml, options_of
+from bara.runs.sections import Table
 from bara.plugins import Within
 
 OPTIONS = {

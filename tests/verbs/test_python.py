@@ -18,9 +18,9 @@ import bara
 from bara.allocators import Bara, Even
 from bara.cli import app
 from bara.errors import ConfigError, InterruptionError, UnknownNameError
-from bara.federations.bidding import Bidders
-from bara.federations.costs import Distribution
-from bara.federations.synthetic import LearningCurve, SyntheticFederation
+from bara.clients.bidding import Bidders
+from bara.clients.costs import Distribution
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 
 SMALL = {"federation": "synthetic", "budget": {"total": 40, "max_rounds": 10}, "clients": 6}
 

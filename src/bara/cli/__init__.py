@@ -23,7 +23,7 @@ def main() -> None:
         from typer import Exit
 
         from bara.cli.output import errors, standard_streams
-        from bara.cli.verbs import app
+        from bara.cli.app import app
 
         with standard_streams(), errors():
             if next((word for word in sys.argv[1:] if not word.startswith("-")), None) in RUNNING:

@@ -25,7 +25,7 @@ def audit_command(
         from bara.mechanisms.audit import audit, regret
         from bara.plugins import parse_spec
         from bara.records import smallest_unit
-        from bara.reports.tables import audit_table
+        from bara.cli.tables import audit_table
 
         spec = parse_spec(mechanism)
         make = partial(MECHANISMS.build, spec.pop("name"), spec)

@@ -25,7 +25,7 @@ def data_list(path: DataPath = None, as_json: AsJson = False, debug: Debug = Fal
     """List the datasets that are here, and the commands that fetch the others."""
     with errors(debug):
         from bara import datasets
-        from bara.reports.tables import datasets_table
+        from bara.cli.tables import datasets_table
 
         found = datasets.available(path)
         if as_json:
@@ -39,7 +39,7 @@ def data_fetch(name: DataName, path: DataPath = None, as_json: AsJson = False, d
     """Download a dataset from its public source and check it; `all` for every one."""
     with errors(debug):
         from bara import datasets
-        from bara.reports.live import progress_bar
+        from bara.runs.progress import progress_bar
 
         wanted = datasets.names() if name == "all" else (name,)
         with progress_bar(quiet=as_json) as progress:
@@ -63,7 +63,7 @@ def data_verify(name: DataName, path: DataPath = None, as_json: AsJson = False, 
     """Check a dataset's files against their published checksums."""
     with errors(debug):
         from bara import datasets
-        from bara.reports.tables import verification
+        from bara.cli.tables import verification
 
         report = datasets.verify(name, path)
         if as_json:

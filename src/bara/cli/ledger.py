@@ -15,9 +15,9 @@ from bara.errors import ConfigError
 from bara.text import counted, note
 
 if TYPE_CHECKING:
-    from bara.experiments.database_run import DatabaseRun
-    from bara.experiments.replays import Replay
-    from bara.experiments.run_folder import RunFolder
+    from bara.runs.database import DatabaseRun
+    from bara.runs.replay import Replay
+    from bara.runs.folder import RunFolder
     from bara.ledger import Books
     from bara.ledger.statements import ClientTotal, Line, Period
 
@@ -69,7 +69,7 @@ def _books(context: typer.Context, debug: bool) -> Iterator["Books"]:
 @contextlib.contextmanager
 def _folder(context: typer.Context, debug: bool) -> Iterator["RunFolder | DatabaseRun"]:
     with errors(debug):
-        from bara.experiments.database_run import find_run
+        from bara.runs.database import find_run
 
         with find_run(*context.obj) as folder:
             yield folder
@@ -93,10 +93,10 @@ def statement_command(
 ) -> None:
     """Who was promised and paid what, by client and by round."""
     with _books(context, debug) as books:
-        from bara.federations.metrics import stored_title
+        from bara.server.metrics import stored_title
         from bara.ledger.attention import attentions
         from bara.ledger.statements import Period, line_json, own_statement, statement, statement_json, table_csv
-        from bara.reports.tables import own_table, statement_tables
+        from bara.cli.tables import own_table, statement_tables
 
         if client is None and (since or until or as_html):
             raise ConfigError("--since, --until and --html need --client NAME: they are for one client's statement")
@@ -149,7 +149,7 @@ def verify_command(
 ) -> None:
     """Check every event, row, digest and sum; names the first that is wrong."""
     with _books(context, debug) as books:
-        from bara.experiments.replays import replay
+        from bara.runs.replay import replay
         from bara.ledger import Receipt, verify
 
         finding = verify(books, None if receipt is None else Receipt.read(receipt))
@@ -188,7 +188,7 @@ def explain_command(
 ) -> None:
     """Why a round went as it did: offer, bids, winners, what set the price, what other asks would have brought."""
     with _books(context, debug) as books:
-        from bara.experiments.explanations import explain_round
+        from bara.runs.explanation import explain_round
         from bara.ledger import require_whole
 
         with books.store.read():
@@ -226,7 +226,7 @@ def payouts_command(
     """What is to be transferred to whom: the batches that were made, a new one, or one of them again (CSV or JSON)."""
     with _folder(context, debug) as folder:
         from bara.ledger import payouts
-        from bara.reports.tables import batches_table
+        from bara.cli.tables import batches_table
 
         known = None if payees is None else payouts.read_payees(payees)
         if new and batch is not None:

@@ -43,12 +43,12 @@ def paper_command(
 ) -> None:
     """Reproduce the paper's figures and tables, and show what it claims beside what was measured."""
     with errors(debug):
-        import bara.reports.figures  # noqa: F401 - what drawing needs is missed now, not after hours
-        from bara.experiments.grid import label, unfinished
-        from bara.experiments.paper.analysis import analyse
-        from bara.experiments.paper.exhibits import Scale, exhibits, known_datasets, union
-        from bara.experiments.paper.runtime_estimate import expected_seconds
-        from bara.reports.paper import publish
+        import bara.paper.figures  # noqa: F401 - what drawing needs is missed now, not after hours
+        from bara.studies.grid import label, unfinished
+        from bara.paper.analysis import analyse
+        from bara.paper.exhibits import Scale, exhibits, known_datasets, union
+        from bara.paper.runtime_estimate import expected_seconds
+        from bara.paper.tables import publish
         from bara.reports.terminal import exhibit_table
         from bara.verbs import run_grid
 

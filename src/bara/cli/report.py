@@ -23,8 +23,8 @@ def report_command(
 ) -> None:
     """Write a self-contained HTML page, its figures (PNG, SVG, PDF), tables and data."""
     with errors(debug):
-        from bara.experiments.comparison import Comparison, Kept
-        from bara.experiments.database_run import DatabaseRun, find_run
+        from bara.reports.comparison import Comparison, Kept
+        from bara.runs.database import DatabaseRun, find_run
         from bara.reports.publication import publish, publish_run
 
         folder = Path(place)

@@ -13,7 +13,7 @@ from bara.errors import ConfigError
 from bara.text import note
 
 if TYPE_CHECKING:
-    from bara.experiments.results import Result
+    from bara.reports.result import Result
 
 Logs = Annotated[
     list[str], typer.Option("--log", metavar="LOGGER[:PLACE]", help="tensorboard:DIR or mlflow:URI; may be repeated.")
@@ -33,12 +33,12 @@ def run_command(
 ) -> None:
     """Train one federation under a budget, and write its books, models and report to a folder."""
     with errors(debug):
-        from bara.experiments.config import Config
+        from bara.runs.config import Config
         from bara.verbs import run
 
         experiment = Config.load(config, changes)
         if show_config:
-            from bara.experiments.reference import documented_toml
+            from bara.runs.reference import documented_toml
 
             say(documented_toml(experiment), nl=False)
             return

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bara.experiments.money_curves import DRAWS, FEWEST, FittedCurve, Played
+from bara.reports.hindsight import DRAWS, FEWEST, FittedCurve, Played
 from bara.ledger.progress import ClosedRound
 from bara.randomness import stream
 from bara.records import Prospect, Purse

@@ -13,10 +13,10 @@ from bara.dashboard._round_view import Json, round_json
 from bara.dashboard._run_index import RunIndex
 from bara.dashboard._run_view import PATIENCE, RunView
 from bara.errors import LedgerError
-from bara.experiments.config import WITH_DATA
-from bara.experiments.contributions import Contributions, caution
-from bara.experiments.run_folder import command_for
-from bara.federations.metrics import stored_title
+from bara.runs.config import WITH_DATA
+from bara.reports.contributions import Contributions, caution
+from bara.runs.folder import command_for
+from bara.server.metrics import stored_title
 from bara.ledger.progress import ClosedRound
 from bara.ledger.statements import ClientTotal, line_json
 from bara.records import json_money

@@ -15,8 +15,8 @@ from typing import final
 
 from bara.dashboard._run_view import PATIENCE, RunView
 from bara.errors import ConfigError, LedgerError
-from bara.experiments.results import Result, read_result
-from bara.experiments.run_folder import read_stored, stored_config
+from bara.reports.result import Result, read_result
+from bara.runs.folder import read_stored, stored_config
 from bara.ledger import Books, Store, read_books
 from bara.ledger.locks import is_held, is_played
 from bara.ledger.store import check_url, run_names, whole_url

@@ -9,8 +9,8 @@ from typing import Any, final
 
 from bara.dashboard._forecast import Extrapolation, Forecast, fitted_outlook, planned, told_outlook
 from bara.errors import BaraError, LedgerError
-from bara.experiments.explanations import explain_round
-from bara.experiments.results import Result
+from bara.runs.explanation import explain_round
+from bara.reports.result import Result
 from bara.ledger import Books
 from bara.ledger.attention import Attention, attentions
 from bara.ledger.progress import (

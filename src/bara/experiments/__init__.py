@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from bara._lazy import lazily
 
 if TYPE_CHECKING:
-    from bara.experiments.config import Config
-    from bara.experiments.results import Result
-    from bara.experiments.runs import run
+    from bara.runs.config import Config
+    from bara.reports.result import Result
+    from bara.runs.play import run
 
 __all__ = ["Config", "Result", "run"]
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
-from bara.experiments.config import Config
-from bara.experiments.results import Result
+from bara.runs.config import Config
+from bara.reports.result import Result
 from bara.records import decimal_money, money
 
 MOST = 0.95

@@ -3,8 +3,8 @@
 from typing import Any
 
 from bara.errors import ConfigError
-from bara.experiments.config import Config
-from bara.experiments.results import Result, Summary
+from bara.runs.config import Config
+from bara.reports.result import Result, Summary
 from bara.ledger import Books
 
 UNENDED = "it has not ended"

@@ -13,7 +13,7 @@ from flwr.serverapp.strategy import Strategy
 from flwr.supercore.run import Run
 
 from bara.errors import ConfigError
-from bara.experiments.sections import AppSection
+from bara.runs.sections import AppSection
 from bara.flower._strategies import SET_ASIDE, layers
 
 PREFIX = "bara."

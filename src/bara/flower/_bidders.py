@@ -11,7 +11,7 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from bara.errors import ConfigError
-from bara.federations.costs import Distribution
+from bara.clients.costs import Distribution
 from bara.flower import _bid_messages as bid_messages
 from bara.flower._bid_messages import Bid, Price
 from bara.randomness import stream

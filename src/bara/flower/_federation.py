@@ -17,7 +17,7 @@ from flwr.serverapp.strategy import Result, Strategy
 from numpy.typing import NDArray
 
 from bara.errors import ConfigError, TrainingError
-from bara.federations.server_state import ServerState, named, part
+from bara.server.state import ServerState, named, part
 from bara.flower import _strategies as strategies
 from bara.flower._bid_collection import BidCollection
 from bara.flower._evaluation import EvaluateFunction, Evaluator, note
@@ -30,7 +30,7 @@ from bara.protocols import Capabilities
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
 
 if TYPE_CHECKING:
-    from bara.federations.bidding import Bidders
+    from bara.clients.bidding import Bidders
 
 Orders = Callable[[int, Award], ConfigRecord]
 """What a round's training messages carry beside the model and the configuration."""

@@ -2,7 +2,7 @@
 
 A remembered client's reply holds the model as it is now plus that client's last update, with the weight and the metrics
 of when it was accepted; where memory is extrapolated, every reply's update is as many times longer as the step is
-(`bara.federations.memory`). So any strategy that makes the
+(`bara.server.memory`). So any strategy that makes the
 next model of replies alone has a memory, without knowing. Statistics that are counted and not learned (batch norm's)
 and whole numbers come from this round's winners alone: a remembered reply repeats their mean.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, Message, MessageType, MetricRecord, RecordDict
 from numpy.typing import NDArray
 
-from bara.federations.memory import Fresh, UpdateMemory, Vector
+from bara.server.memory import Fresh, UpdateMemory, Vector
 from bara.flower._updates import Update
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, final, get_type_hints
 
 from bara.errors import ConfigError
-from bara.experiments.config import Config
-from bara.federations.server_state import Keeping
+from bara.runs.config import Config
+from bara.server.state import Keeping
 from bara.flower.identity import By
 from bara.plugins import check_options
 

@@ -9,7 +9,7 @@ from flwr.serverapp.strategy import Strategy
 
 from bara.allocators.baselines import Decreasing, Even, Fixed, Increasing, RandomN
 from bara.errors import ConfigError
-from bara.experiments.config import Config
+from bara.runs.config import Config
 from bara.flower._options import ServerOptions
 from bara.flower._strategies import layers, least_winners
 from bara.mechanisms import MECHANISMS

@@ -12,11 +12,11 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from bara.errors import ConfigError, PausedError, WaitingError
-from bara.experiments.config import FLOWER_APP, Config, set_key
-from bara.experiments.factory import build_allocator, build_mechanism, keeping
-from bara.experiments.run_folder import RunFolder
-from bara.experiments.runs import run
-from bara.experiments.sections import KEPT, AppSection, ClientsSection, DataSection, TrainingSection
+from bara.runs.config import FLOWER_APP, Config, set_key
+from bara.runs.factory import build_allocator, build_mechanism, keeping
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
+from bara.runs.sections import KEPT, AppSection, ClientsSection, DataSection, TrainingSection
 from bara.flower import _app as app_identity
 from bara.flower._app import PREFIX
 from bara.flower._bid_collection import Attendance
@@ -30,7 +30,7 @@ from bara.plugins import check_options
 from bara.protocols import Requirements, requirements_of
 from bara.records import AwardedRound, RoundRecord, decimal_money, tell_money
 from bara.reports.html import run_report
-from bara.session import Session
+from bara.runs.session import Session
 
 _OPTIONS = (
     "bid_seconds",

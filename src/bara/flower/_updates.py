@@ -10,7 +10,7 @@ import numpy as np
 from flwr.app import ArrayRecord, Message, MetricRecord
 from numpy.typing import NDArray
 
-from bara.federations.screening import refusals
+from bara.server.screening import refusals
 
 
 @final

@@ -17,13 +17,13 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricR
 from flwr.clientapp import ClientApp
 
 from bara.errors import ConfigError
-from bara.experiments.config import Config
-from bara.experiments.factory import bidders, keeping
-from bara.experiments.sections import TrainingSection
-from bara.experiments.simulation import build_engine, conduct
-from bara.federations.bidding import Bidders
-from bara.federations.simulator import Engine
-from bara.federations.simulator.conduct import Conduct
+from bara.runs.config import Config
+from bara.runs.factory import bidders, keeping
+from bara.runs.sections import TrainingSection
+from bara.runs.simulation import build_engine, conduct
+from bara.clients.bidding import Bidders
+from bara.simulator import Engine
+from bara.clients.conduct import Conduct
 from bara.flower._bid_messages import Bid
 from bara.flower._bidders import answer_bids
 from bara.flower._federation import FlowerFederation

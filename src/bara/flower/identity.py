@@ -21,7 +21,7 @@ from flwr.serverapp import Grid
 from flwr.superlink.grid import InMemoryGrid
 
 from bara.errors import ConfigError, InvalidBidError
-from bara.federations.bidding import client_names
+from bara.clients.bidding import client_names
 from bara.flower._bid_messages import Opened, name_in
 
 By = Literal["key", "partition"]

@@ -9,7 +9,7 @@ from typing import Any, final
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param
 
-from bara.experiments.config import flat
+from bara.runs.config import flat
 from bara.loggers import metrics
 from bara.records import RoundRecord
 

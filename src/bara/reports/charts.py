@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from bara.experiments.comparison import Comparison
-from bara.experiments.frontier import Frontier
-from bara.experiments.money_curves import hindsight
-from bara.experiments.results import Result, by_setting, measure_of
-from bara.experiments.statistics import estimate
+from bara.reports.comparison import Comparison
+from bara.reports.frontier import Frontier
+from bara.reports.hindsight import hindsight
+from bara.reports.result import Result, by_setting, measure_of
+from bara.reports.statistics import estimate
 from bara.records import Prospect, decimal_money
 
 _PARTS = 100

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bara import __version__
-from bara.experiments.comparison import Comparison
-from bara.experiments.frames import Row, run_rows, type_of
-from bara.experiments.results import Result
+from bara.reports.comparison import Comparison
+from bara.reports.frames import Row, run_rows, type_of
+from bara.reports.result import Result
 from bara.files import write_whole
 from bara.text import csv_text
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from bara import __version__
 from bara.errors import ConfigError, MissingExtraError, UnknownNameError
-from bara.experiments.comparison import Comparison
-from bara.experiments.frames import Row, round_rows, type_of
-from bara.experiments.results import Result
+from bara.reports.comparison import Comparison
+from bara.reports.frames import Row, round_rows, type_of
+from bara.reports.result import Result
 from bara.plugins import nearest
 from bara.reports.charts import Chart, charts_of
 from bara.reports.data_files import UNKNOWN, Origin, origin_of, write_csv

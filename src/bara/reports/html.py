@@ -4,12 +4,12 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from bara.experiments.comparison import Comparison
-from bara.experiments.contributions import caution
-from bara.experiments.results import Result, by_setting, measure_of
-from bara.experiments.statistics import FEWEST
+from bara.reports.comparison import Comparison
+from bara.reports.contributions import caution
+from bara.reports.result import Result, by_setting, measure_of
+from bara.reports.statistics import FEWEST
 from bara.records import money, show_money, tell_money
-from bara.reports._rows import Best, comparison_rows, explain_first, frontier_rows, rows_of, suite_rows
+from bara.reports.comparison_table import Best, comparison_rows, explain_first, frontier_rows, rows_of, suite_rows
 from bara.reports.charts import Chart, Line, comparison_charts, frontier_chart, headline, run_charts
 from bara.text import counted
 

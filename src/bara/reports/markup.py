@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from bara.experiments.comparison import Comparison
-from bara.reports._rows import Best, note_of, rows_of, words
+from bara.reports.comparison import Comparison
+from bara.reports.comparison_table import Best, note_of, rows_of, words
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

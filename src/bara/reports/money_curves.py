@@ -1,8 +1,8 @@
 """What money buys, in a line for the terminal; its figure is among `bara.reports.charts`."""
 
 from bara.allocators.prospects import PARTS
-from bara.experiments.money_curves import hindsight
-from bara.experiments.results import Result
+from bara.reports.hindsight import hindsight
+from bara.reports.result import Result
 from bara.records import MoneyOutlook, decimal_money, tell_money
 
 HALF, ALL, TWICE = (PARTS.index(part) for part in (0.5, 1.0, 2.0))

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from bara.experiments.comparison import Comparison
-from bara.experiments.database_run import DatabaseRun
-from bara.experiments.run_folder import RunFolder
+from bara.reports.comparison import Comparison
+from bara.runs.database import DatabaseRun
+from bara.runs.folder import RunFolder
 from bara.experiments.stored_results import result_of
 from bara.files import make_folder, write_whole
 from bara.reports.data_files import Origin, write_runs

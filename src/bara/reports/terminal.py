@@ -8,16 +8,16 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from bara.experiments.comparison import Comparison
-from bara.experiments.contributions import show_points
-from bara.experiments.forecasts import Outlook
-from bara.experiments.frontier import Frontier
-from bara.experiments.grid import Failure, label
-from bara.experiments.paper.analysis import ExhibitResult
-from bara.experiments.results import Result
-from bara.experiments.suites import Standings
+from bara.reports.comparison import Comparison
+from bara.reports.contributions import show_points
+from bara.studies.forecast import Outlook
+from bara.reports.frontier import Frontier
+from bara.studies.grid import Failure, label
+from bara.paper.analysis import ExhibitResult
+from bara.reports.result import Result
+from bara.studies.suites import Standings
 from bara.records import tell_money
-from bara.reports._rows import (
+from bara.reports.comparison_table import (
     Best,
     comparison_note,
     comparison_rows,
@@ -28,8 +28,8 @@ from bara.reports._rows import (
     words,
 )
 from bara.reports.money_curves import half_the_money
-from bara.reports.paper import table_rows, tabled, told
-from bara.reports.tables import Fitted, plain
+from bara.paper.tables import table_rows, tabled, told
+from bara.cli.tables import Fitted, plain
 from bara.text import counted
 
 _BARS = "▁▂▃▄▅▆▇█"

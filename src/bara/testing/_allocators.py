@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from bara.federations.bidding import Bidders
-from bara.federations.costs import Distribution
-from bara.federations.synthetic import LearningCurve, SyntheticFederation
+from bara.clients.bidding import Bidders
+from bara.clients.costs import Distribution
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.ledger.retention import strip
 from bara.market import Market
 from bara.mechanisms import bid_price_first

@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from bara.errors import BaraError, ConfigError, InterruptionError
-from bara.experiments.comparison import Comparison, Kept, in_one_table
-from bara.experiments.config import Config, Source
-from bara.experiments.grid import Cell, Failure, cells, label
-from bara.experiments.results import Result
-from bara.experiments.sections import AllocatorSection, MechanismSection, Named
-from bara.experiments.suites import settings
+from bara.reports.comparison import Comparison, Kept, in_one_table
+from bara.runs.config import Config, Source
+from bara.studies.grid import Cell, Failure, cells, label
+from bara.reports.result import Result
+from bara.runs.sections import AllocatorSection, MechanismSection, Named
+from bara.studies.suites import settings
 from bara.files import write_whole
 from bara.records import decimal_money
 from bara.reports.data_files import write_runs
 from bara.reports.html import comparison_report
-from bara.reports.live import Wanted
+from bara.runs.progress import Wanted
 from bara.verbs._grid import run_grid
 
 USUAL = ("even", "even:carry_over=true", "increasing", "finale", "bara", "planner")

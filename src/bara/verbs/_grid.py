@@ -7,10 +7,10 @@ from pathlib import Path
 
 from bara import datasets
 from bara.errors import DatasetError, InterruptionError
-from bara.experiments.cluster import connected
-from bara.experiments.grid import Cell, Failure, in_order, label, outcomes, unfinished
-from bara.experiments.results import Result
-from bara.reports.live import Wanted, counting
+from bara.studies.cluster import connected
+from bara.studies.grid import Cell, Failure, in_order, label, outcomes, unfinished
+from bara.reports.result import Result
+from bara.runs.progress import Wanted, counting
 from bara.reports.terminal import per_cent
 from bara.text import counted
 

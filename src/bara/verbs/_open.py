@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from bara.errors import ConfigError
-from bara.experiments.comparison import Comparison, Kept
-from bara.experiments.database_run import DatabaseRun, find_run
-from bara.experiments.results import Result
+from bara.reports.comparison import Comparison, Kept
+from bara.runs.database import DatabaseRun, find_run
+from bara.reports.result import Result
 from bara.experiments.stored_results import result_of
 
 

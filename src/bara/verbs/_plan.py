@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, final
 
 from bara.errors import ConfigError
-from bara.experiments.config import Config, Source
-from bara.experiments.forecasts import (
+from bara.runs.config import Config, Source
+from bara.studies.forecast import (
     BUDGETS,
     Outlook,
     allocators_for,
@@ -19,11 +19,11 @@ from bara.experiments.forecasts import (
     past_results,
     stated_curves,
 )
-from bara.experiments.frames import frame
-from bara.federations.metrics import metric_title
+from bara.reports.frames import frame
+from bara.server.metrics import metric_title
 from bara.records import MoneyOutlook, decimal_money, tell_money
 from bara.reports.html import short_table
-from bara.reports.live import Wanted
+from bara.runs.progress import Wanted
 from bara.reports.terminal import outlook_rows
 from bara.text import counted
 from bara.verbs._grid import run_grid

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from bara.errors import BaraError, ConfigError, RunStoppedError, TrainingError, WaitingError
-from bara.experiments import runs
-from bara.experiments.config import Config, Source
-from bara.experiments.factory import assemble, check_engine
-from bara.experiments.results import Result
-from bara.experiments.run_folder import RunFolder
-from bara.experiments.runs import Interruption, Observer
-from bara.federations.metrics import metric_title
+from bara.runs import play as runs
+from bara.runs.config import Config, Source
+from bara.runs.factory import assemble, check_engine
+from bara.reports.result import Result
+from bara.runs.folder import RunFolder
+from bara.runs.play import Interruption, Observer
+from bara.server.metrics import metric_title
 from bara.loggers import Loggers
 from bara.reports.html import run_report
-from bara.reports.live import Wanted, attending, watching
+from bara.runs.progress import Wanted, attending, watching
 from bara.text import counted
 
 

@@ -5,8 +5,8 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from bara.experiments.sections import TrainingSection
-from bara.federations.simulator import Data, Engine, Training
+from bara.runs.sections import TrainingSection
+from bara.simulator import Data, Engine, Training
 
 
 def training(privacy=None, **changes):

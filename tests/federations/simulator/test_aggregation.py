@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bara.errors import ConfigError
-from bara.federations.simulator import Updates, aggregate
+from bara.simulator import Updates, aggregate
 
 
 def updates(*rows):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from bara.federations.simulator import aggregate
-from bara.federations.simulator._layout import Layout
-from bara.federations.simulator._networks import Autograd
-from bara.federations.simulator.losses import CrossEntropy
-from bara.federations.simulator.models import build
+from bara.simulator import aggregate
+from bara.simulator._layout import Layout
+from bara.simulator._networks import Autograd
+from bara.simulator.losses import CrossEntropy
+from bara.simulator.models import build
 
 COUNT, MEAN = "3.num_batches_tracked", "3.running_mean"
 

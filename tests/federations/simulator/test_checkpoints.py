@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bara.errors import TrainingError
-from bara.federations.checkpoints import CheckpointStore, load, save
-from bara.federations.simulator import aggregate
+from bara.server.checkpoints import CheckpointStore, load, save
+from bara.simulator import aggregate
 
 OLD = Path(__file__).parents[2] / "compatibility/runs"
 STATE = np.arange(1000, dtype=np.float32) / 7

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from bara.errors import ConfigError, DatasetError, TrainingError
-from bara.federations.simulator import aggregate
+from bara.simulator import aggregate
 
 from .conftest import tiny_data
 

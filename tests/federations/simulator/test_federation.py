@@ -7,11 +7,12 @@ import pytest
 
 from bara import Award
 from bara.errors import ConfigError, DatasetError, TrainingError
-from bara.experiments import Config, run
-from bara.experiments.factory import assemble, build_federation
-from bara.federations.checkpoints import load
-from bara.federations.simulator.aggregation import aggregate
-from bara.federations.simulator.conduct import Conduct, cast_roles
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.factory import assemble, build_federation
+from bara.server.checkpoints import load
+from bara.simulator.aggregation import aggregate
+from bara.clients.conduct import Conduct, cast_roles
 
 SMALL = [
     "federation.engine=simulator",

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from bara.federations.simulator import aggregate
+from bara.simulator import aggregate
 
 
 def resident_megabytes():

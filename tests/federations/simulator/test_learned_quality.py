@@ -4,8 +4,8 @@ import pytest
 
 from bara import Market, Purse, RoundRecord
 from bara.allocators import ALLOCATORS
-from bara.experiments import Config
-from bara.experiments.factory import build_federation
+from bara.runs.config import Config
+from bara.runs.factory import build_federation
 from bara.mechanisms import MECHANISMS
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from torch import nn
 
-from bara.experiments.config import Config
-from bara.experiments.factory import assemble
-from bara.federations.bidding import client_names
+from bara.runs.config import Config
+from bara.runs.factory import assemble
+from bara.clients.bidding import client_names
 from bara.records import Award
 
 SMALL = [

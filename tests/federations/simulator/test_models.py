@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from bara.errors import ConfigError, UnknownNameError
-from bara.federations.simulator._layout import Layout
-from bara.federations.simulator.models import MODELS, build
+from bara.simulator._layout import Layout
+from bara.simulator.models import MODELS, build
 
 
 def sizes(name, shape, classes=10):

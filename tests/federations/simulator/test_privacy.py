@@ -8,12 +8,13 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from bara.errors import ConfigError
-from bara.experiments import Config, run
-from bara.federations.simulator._batches import Samples, Turn
-from bara.federations.simulator._layout import Layout
-from bara.federations.simulator.losses import CrossEntropy, Own
-from bara.federations.simulator.models import build
-from bara.federations.simulator.privacy import Privacy, PrivateGradient, bounded_sum
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.simulator._batches import Samples, Turn
+from bara.simulator._layout import Layout
+from bara.simulator.losses import CrossEntropy, Own
+from bara.simulator.models import build
+from bara.simulator.privacy import Privacy, PrivateGradient, bounded_sum
 from bara.protocols import Protection
 
 from .conftest import training

@@ -39,7 +39,7 @@ import sys
 sys.path[:0] = [{tests!r}, {models!r}]
 import numpy as np
 from conftest import tiny_data, training
-from bara.federations.simulator import Engine
+from bara.simulator import Engine
 engine = Engine("slow_models:Slow", training(), tiny_data(), seed=0, workers=2)
 print(*[worker.process.pid for worker in engine._pool._workers], flush=True)
 with engine:

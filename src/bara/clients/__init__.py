@@ -1,0 +1,1 @@
+"""Simulated clients: what taking part costs them, how they bid, how they behave."""

@@ -1,1 +1,0 @@
-"""Who bids and trains: a synthetic learning curve, the simulator, Flower."""

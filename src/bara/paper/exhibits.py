@@ -1,0 +1,283 @@
+"""The paper's figures and tables (Yang et al. 2023) as grids of runs, with what the paper claims of each."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bara.errors import ConfigError, UnknownNameError
+from bara.runs.config import Config, read_toml, set_key, shipped
+from bara.studies.grid import Cell, cells
+from bara.paper.regimes import REGIMES
+from bara.plugins import nearest
+
+PAPERS = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+"""The paper's datasets, and what figures call them."""
+
+DATASETS = {**PAPERS, "digits": "digits"}
+"""Those that there are presets for; digits stands in where no data has been fetched."""
+
+BORDER = {"late": "digits, a late curve", "early": "digits, an early curve that swings, half the money"}
+"""Real training on either side of the map's border, and what tables call it."""
+
+TITLES = {**DATASETS, **BORDER}
+"""What tables and figures call everything that accuracies are shown of."""
+
+NETWORKS = {"mnist": "mlp", "fashion-mnist": "cnn", "cifar10": "cifar-cnn", "cifar100": "cifar-cnn"}
+"""What the paper trains on each; under privacy `cifar-cnn-private`, which has group norm for batch norm."""
+
+BARA = {"BARA (letter)": "bara:preset=paper", "BARA (intended)": "bara:preset=intended", "BARA (ours)": "bara"}
+"""The paper's algorithm in three readings: to the letter, as its figures were probably made, and our default."""
+
+BASELINES = {"EA": "even", "MIA": "increasing", "MDA": "decreasing", "RA": "random"}
+OURS = {"EA, carry-over": "even:carry_over=true", "finale": "finale", "planner": "planner"}
+"""Allocators beyond the paper."""
+
+READINGS = {
+    **BARA,
+    "letter, T(n) capped": "bara:preset=paper:cap_horizon=true",
+    "letter, per cent": "bara:preset=paper:unit=100",
+    "intended, fractions": "bara:preset=intended:unit=1",
+    "intended, n as it is": "bara:preset=intended:normalise=false",
+    "intended, not clipped": "bara:preset=intended:clip=false",
+    "intended, piecewise": "bara:preset=intended:estimator=piecewise",
+    "intended, mean increment": "bara:preset=intended:estimator=mean",
+    "intended, column vector": "bara:preset=intended:vector=column",
+    "ours, n as it is": "bara:normalise=false",
+    "ours, re-estimated": "bara:reestimate=true",
+    "ours, T(n) not capped": "bara:cap_horizon=false",
+    "ours, learning curve": "bara:estimator=curve",
+    "ours, learning curve, what is left": "bara:estimator=curve:horizon=left",
+    "EA": "even",
+    "EA, carry-over": "even:carry_over=true",
+}
+"""Readings of the text's open points, one changed at a time."""
+
+UNLIMITED = 1000.0
+"""Times the budget that a search for n* without one is given: more than any n can spend."""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A figure or table.
+
+    Attributes:
+        name: As the command line has it.
+        title: As its heading has it.
+        claim: What the paper says of it.
+        family: Which presets it runs: `figures`, `table1` or `table2`.
+        methods: Allocators by what the figure calls them.
+        ours: Which of these are not the paper's.
+        dataset: The one it is about; None for all.
+        places: What it is about in place of datasets.
+        search: The allocator with which every n is tried alone, too, to find the best; empty for none.
+        repeats: Times the seeds, where runs cost little.
+        reported: For each dataset what the paper reports, alone and with BARA, in per cent.
+    """
+
+    name: str
+    title: str
+    claim: str
+    family: str = "figures"
+    methods: Mapping[str, str] = field(default_factory=lambda: {**BARA, **BASELINES, **OURS})
+    ours: frozenset[str] = frozenset(OURS)
+    dataset: str | None = None
+    places: tuple[str, ...] = ()
+    search: str = ""
+    repeats: int = 1
+    reported: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def datasets(self, wanted: Sequence[str]) -> list[str]:
+        """Those of the wanted datasets that it shows; the first of them where its own is not among them."""
+        if self.places:
+            return list(self.places)
+        if self.dataset is None:
+            return list(wanted)
+        return [self.dataset if self.dataset in wanted else wanted[0]]
+
+
+def _table(name: str, mechanism: str, how: str, *reported: tuple[float, float]) -> Exhibit:
+    """A mechanism, and how it is run, alone and with allocation, and what the paper reports of both on its datasets."""
+    return Exhibit(
+        name,
+        f"{mechanism}{how}, alone and with budget allocation",
+        f"BARA lifts the final accuracy of {mechanism} on every dataset.",
+        family=name,
+        methods={"EA": "even", **BARA, "planner": "planner"},
+        reported=dict(zip(PAPERS, reported, strict=True)),
+    )
+
+
+EXHIBITS = {
+    one.name: one
+    for one in (
+        Exhibit(
+            "fig1",
+            "Final accuracy of budget allocations",
+            "BARA significantly outperforms the other baselines in final model accuracy.",
+        ),
+        Exhibit(
+            "fig2",
+            "Clients per round chosen by BARA",
+            "After T_0 = 40 rounds of exploration the number of clients quickly converges to a stable value.",
+            methods=BARA,
+        ),
+        Exhibit(
+            "fig3",
+            "Regret per round of BARA",
+            "Reg_t / t converges fast for t > T_0 and approaches 0: BARA finds n*.",
+            methods=BARA,
+            search="fixed",
+        ),
+        Exhibit(
+            "fig4",
+            "Accuracy over rounds",
+            "MIA is the worst at the beginning (t < 50), MDA cannot improve later (t > 150); BARA ends best.",
+            dataset="fashion-mnist",
+        ),
+        _table("table1", "FAIR", "", (84.88, 87.64), (74.90, 77.73), (54.59, 57.57), (29.27, 29.66)),
+        _table(
+            "table2",
+            "FL-Market",
+            " (record-level privacy, critical auction)",
+            *((57.51, 62.31), (58.22, 64.16), (33.18, 36.01), (20.79, 21.41)),
+        ),
+        Exhibit(
+            "ablation",
+            "Readings of Algorithm 1",
+            "Not in the paper: what each open point of its text is worth.",
+            methods=READINGS,
+            ours=frozenset({"EA", "EA, carry-over", "ours, learning curve", "ours, learning curve, what is left"}),
+            dataset="mnist",
+        ),
+        Exhibit(
+            "regimes",
+            "Where BARA beats even allocation",
+            "Not in the paper: for which federations its claim can hold, and for which it does.",
+            family="regimes",
+            methods={"EA": "even", **BARA, "planner": "planner"},
+            places=tuple(REGIMES),
+            search="explored",
+            repeats=4,
+        ),
+        Exhibit(
+            "border",
+            "The map's border on real data",
+            "Not in the paper: whether the map holds where clients really train.",
+            family="border",
+            methods={"EA": "even", **BARA, "planner": "planner"},
+            places=tuple(BORDER),
+            search="explored",
+        ),
+    )
+}
+"""Every figure and table by name."""
+
+
+def exhibits(names: Iterable[str]) -> list[Exhibit]:
+    """Those of the given names; `all` for every one."""
+    wanted = list(dict.fromkeys(names)) or ["all"]
+    if "all" in wanted:
+        return list(EXHIBITS.values())
+    for name in wanted:
+        if name not in EXHIBITS:
+            raise UnknownNameError(f"the paper has no figure or table {name!r}; {nearest(name, ['all', *EXHIBITS])}")
+    return [EXHIBITS[name] for name in wanted]
+
+
+def known_datasets(names: Sequence[str]) -> list[str]:
+    """The same names; one that no preset is about is refused."""
+    for name in names:
+        if name not in DATASETS:
+            raise UnknownNameError(f"no preset uses the dataset {name!r}; {nearest(name, list(DATASETS))}")
+    return list(names)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large the paper's experiments are run.
+
+    Attributes:
+        samples: Times the presets' samples; None for the paper's own size: all samples, and its networks.
+        seeds: Repetitions.
+        searched: How many n the search for the best one tries.
+        unlimited: Whether the n* of Figure 3 is searched for without the budget, each n for T_max rounds: "the
+            constraint of the reward budget is not considered for searching n*"; otherwise each n has one whole budget.
+        changes: Single keys to change in every run (`budget.total=600`).
+    """
+
+    samples: float | None = 1.0
+    seeds: int = 3
+    searched: int = 7
+    unlimited: bool = False
+    changes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a size of nothing."""
+        if self.samples is not None and not 0 < self.samples < math.inf:
+            raise ConfigError(f"--scale must be a finite number above 0, or full, got {self.samples}")
+        if self.searched < 2:
+            raise ConfigError(f"the search for the best n must try at least 2 numbers of clients, got {self.searched}")
+
+    @staticmethod
+    def factor(text: str) -> float | None:
+        """`samples` as one writes it on the command line: a number, or `full`."""
+        if text == "full":
+            return None
+        try:
+            return float(text)
+        except ValueError:
+            raise ConfigError(f"--scale must be a number, or full, got {text!r}") from None
+
+    def config(self, family: str, dataset: str) -> Config:
+        """A preset at this size; of a regime, which has no data, what is changed in budget and clients."""
+        if dataset in REGIMES:
+            tree = REGIMES[dataset].tree()
+            for change in self.changes:
+                if change.startswith(("budget.", "clients.")):
+                    set_key(tree, change)
+            return Config.parse(tree).with_budget(REGIMES[dataset].money)
+        name = f"{family}-{dataset}"
+        presets = shipped("presets")
+        if name not in presets:
+            raise UnknownNameError(f"no preset is named {name!r}; {nearest(name, list(presets))}")
+        tree = read_toml(presets[name])
+        self._resize(tree, family, dataset)
+        for change in self.changes:
+            set_key(tree, change)
+        return Config.parse(tree)
+
+    def _resize(self, tree: dict[str, Any], family: str, dataset: str) -> None:
+        for key in ("train_samples", "evaluation_samples"):
+            if key in tree["data"]:
+                size = tree["data"].pop(key)
+                if self.samples is not None:
+                    tree["data"][key] = max(round(size * self.samples), 1)
+        if self.samples is None and dataset == "digits":
+            raise ConfigError("--scale full is the paper's own size, and digits is not in the paper")
+        if self.samples is None and dataset in NETWORKS:
+            private = "-private" if family == "table2" and NETWORKS[dataset] == "cifar-cnn" else ""
+            tree["training"]["model"] = NETWORKS[dataset] + private
+
+    def numbers(self, clients: int) -> list[int]:
+        """The n that the search tries: evenly spread over 1 .. N - 1, both ends among them."""
+        most = max(clients - 1, 1)
+        return sorted({round(1 + k * (most - 1) / (self.searched - 1)) for k in range(self.searched)})
+
+    def cells(self, exhibit: Exhibit, datasets: Sequence[str]) -> list[Cell]:
+        """The runs that an exhibit is made of."""
+        grid: list[Cell] = []
+        for dataset in exhibit.datasets(datasets):
+            config = self.config(exhibit.family, dataset)
+            setting, seeds = f"{exhibit.family}-{dataset}", exhibit.repeats * self.seeds
+            numbers = self.numbers(config.clients.count) if exhibit.search else []
+            alone = [f"{exhibit.search}:n={n}" for n in numbers]
+            grid += cells(config, [*exhibit.methods.values(), *alone], seeds, setting)
+            if alone and self.unlimited and not exhibit.places:
+                grid += cells(config, alone, seeds, setting, shares=[UNLIMITED])
+        return grid
+
+
+def union(grids: Iterable[Sequence[Cell]]) -> list[Cell]:
+    """Every run once, however many exhibits it is part of."""
+    return list({cell.key: cell for grid in grids for cell in grid}.values())

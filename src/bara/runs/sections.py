@@ -1,0 +1,417 @@
+"""The tables of a configuration: every key, its default and what it means."""
+
+import copyreg
+from collections.abc import Mapping
+from dataclasses import fields
+from importlib.util import find_spec
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+    model_validator,
+)
+
+from bara.datasets import Columns
+from bara.datasets import parse as parse_partition
+from bara.errors import ConfigError, InvalidMoneyError
+from bara.clients.bidding import Strategy
+from bara.clients.costs import MIXED, Distribution, valuations
+from bara.server.memory import Variant
+from bara.server.metrics import check_name
+from bara.ledger.store import check_url
+from bara.plugins import OBJECT, Handed, describe, parse_spec
+from bara.records import Goal, Otherwise, money
+
+
+class Table(BaseModel):
+    """A table of the configuration; a lone value stands for its main key: `budget = 300`, `allocator = "even"`."""
+
+    MAIN: ClassVar[str | None] = None
+    """The key that a lone value is of."""
+    OF_PART: ClassVar[bool] = False
+    """Whether that key names a part of the run, for which Python may hand over a class or an object."""
+
+    _part: Any = PrivateAttr(default=None)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _from_main(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if cls.MAIN is None or isinstance(value, cls):
+            return handler(value)
+        tree = dict(value) if isinstance(value, Mapping) else {cls.MAIN: value}
+        main = tree.get(cls.MAIN)
+        if not cls.OF_PART or main is None or isinstance(main, bool | int | float):
+            return handler(tree)
+        if isinstance(main, str):
+            spec = {"name": main} if isinstance(value, Mapping) else parse_spec(main)
+            part = None
+        else:
+            spec, part = describe(main)
+        tree[cls.MAIN] = spec.pop("name")
+        section = handler(spec | tree)
+        section._part = part  # noqa: SLF001 - it is our own
+        return section
+
+    def handed(self, part: Any) -> Self:
+        """The same table with the part that it names; refused where that is called otherwise."""
+        named = str(getattr(self, self.MAIN or ""))
+        given = part if isinstance(part, str) else describe(part)[0]["name"]
+        if bare(given).rpartition(":")[2] != bare(named).rpartition(":")[2]:
+            raise ConfigError(f"the run's is {bare(named)!r}, got {bare(given)!r}; hand over the same")
+        section = self.model_copy()
+        section._part = None if isinstance(part, str) else part  # noqa: SLF001 - as above
+        return section
+
+    @property
+    def part(self) -> Any:
+        """The class or object that was handed over, where no import path leads to it; it is named, not stored."""
+        return self._part
+
+
+def bare(name: str) -> str:
+    """What a part is called, handed over or not."""
+    return name.removeprefix(OBJECT)
+
+
+class Section(Table):
+    """A table of the configuration whose keys are all known."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        """Pydantic would read true as 1."""
+        if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
+            raise ConfigError("true and false are not numbers")
+        return value
+
+
+def _reference(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    named = Handed.name_of(value)
+    return named if isinstance(named, Handed) else handler(named)
+
+
+def _sent(named: Handed) -> Any:
+    """By value: other processes cannot import it."""
+    from joblib import wrap_non_picklable_objects  # noqa: PLC0415 - only where something is sent
+
+    return _received, (str(named), wrap_non_picklable_objects([named.part], keep_wrapper=False))
+
+
+def _received(name: str, parts: list[Any]) -> Handed:
+    return Handed(name, parts[0])
+
+
+copyreg.pickle(Handed, _sent)
+
+Reference = Annotated[str, WrapValidator(_reference)]
+"""A name or an import path; in Python also the class, function or object itself."""
+
+
+class Part(Table):
+    """A part of the run, with options of its own."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    OF_PART: ClassVar = True
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the part itself is configured with."""
+        return dict(self.model_extra or {})
+
+
+class Named(Part):
+    """A plug-in by name."""
+
+    MAIN: ClassVar = "name"
+
+    name: str
+
+    _called: str | None = PrivateAttr(default=None)
+
+    def renamed(self, name: str) -> Self:
+        """The same part, called otherwise in tables."""
+        section = self.model_copy()
+        section._called = name  # noqa: SLF001 - as above
+        return section
+
+    @property
+    def label(self) -> str:
+        """As one writes it on the command line: `even:carry_over=true`."""
+        return self._called or ":".join(
+            [bare(self.name), *(f"{key}={_toml_value(value)}" for key, value in self.options.items())]
+        )
+
+
+class BudgetSection(Section):
+    """The money and the deadline."""
+
+    MAIN: ClassVar = "total"
+
+    total: float | str = Field(1500.0, description="the whole reward budget, in its own unit")
+    max_rounds: int = Field(200, ge=1, description="the deadline: the last round that may be played")
+    currency: str | None = Field(
+        None,
+        description="an ISO 4217 code, like EUR: amounts are whole cents; without one, they go down to a millionth",
+    )
+    target: float | None = Field(None, description="the accuracy to reach as cheaply as possible, like 0.85")
+    confidence: float = Field(0.9, description="with target: how sure to be that the kept model has reached it")
+    worth: float | str = Field(0.0, description="go on only while a point of accuracy costs less than this; 0: always")
+    otherwise: Otherwise = Field("spend", description="when the target looks out of reach: spend on, stop, or ask")
+
+    @property
+    def goal(self) -> Goal:
+        """What the money is for."""
+        worth = money(self.worth, what="budget.worth")
+        return Goal(self.target, self.confidence, worth, self.otherwise)
+
+
+class ClientsSection(Section):
+    """Who takes part, what it costs them, how they bid and behave."""
+
+    MAIN: ClassVar = "count"
+
+    count: int = Field(20, ge=1, le=10_000_000, description="N, how many clients there are")
+    bids: str = Field("uniform(0.5, 1.5)", description="where each round's costs come from")
+    epsilon: str | None = Field(
+        None, description="each client's privacy budget per round; uniform(0.1, 1) if the mechanism trades privacy"
+    )
+    valuation: str = Field(
+        MIXED, description="what privacy costs: mixed, square, root, linear, exponential, or an import path"
+    )
+    cost_by: Literal["none", "samples", "compute"] = Field(
+        "none", description="scale a client's costs by its data size, or by its own speed, drawn once"
+    )
+    drift: float = Field(0.0, gt=-1, description="the share by which costs grow each round")
+    strategic: int = Field(0, ge=0, description="how many clients bid strategically instead of their cost")
+    strategy: str = Field("overbid(0.2)", description="how they bid: overbid(0.2), learner(0.05) or equilibrium(8)")
+    absence_rate: float = Field(0.0, ge=0, lt=1, description="the share of the time a client is away and does not bid")
+    failure_rate: float = Field(0.0, ge=0, le=1, description="the probability that a winner does not deliver")
+    late_rate: float = Field(0.0, ge=0, le=1, description="the probability that a winner delivers too late")
+    partition: Reference = Field(
+        "shards(2)",
+        description="shards(k), iid, dirichlet(alpha), quantity(skew), natural or natural(k) (whose the data are; the "
+        "default where that is known), or the import path of a function",
+    )
+    noisy: int = Field(0, ge=0, description="how many clients hold wrong labels")
+    label_noise: float = Field(0.5, ge=0, le=1, description="the share of their labels that is wrong")
+    free_riders: int = Field(0, ge=0, description="how many clients deliver without training")
+    free_riding: Literal["unchanged", "random"] = Field("unchanged", description="what free riders deliver")
+    poisoners: int = Field(0, ge=0, description="how many clients deliver the opposite of what they learned")
+
+    def check(self) -> None:
+        """Refuse more of a kind than there are clients; for engines of ours, whose clients these are."""
+        if self.strategic > self.count:
+            raise ConfigError(f"clients.strategic must be at most clients.count = {self.count}, got {self.strategic}")
+        roles = self.noisy + self.free_riders + self.poisoners
+        if roles > self.count:
+            raise ConfigError(
+                f"clients.noisy, free_riders and poisoners must add up to at most clients.count = {self.count}, got "
+                f"{roles}"
+            )
+
+    @field_validator("bids", "epsilon", "valuation", "partition", "strategy")
+    @classmethod
+    def _can_be_read(cls, value: str | None, info: ValidationInfo) -> str | None:
+        readers = {"valuation": valuations, "partition": parse_partition, "strategy": Strategy.parse}
+        own = info.field_name == "valuation" and ":" in (value or "")  # imported when it is run, not when it is read
+        if value is not None and not own:
+            readers.get(info.field_name or "", Distribution.parse)(value)
+        return value
+
+
+class DataSection(Section):
+    """What is learned, and what the server keeps to evaluate on."""
+
+    MAIN: ClassVar = "name"
+    OF_PART: ClassVar = True
+
+    name: str = Field(
+        "digits",
+        description="digits, mnist, fashion-mnist, cifar10, cifar100, rand-hie, heart-disease, a table (patients.csv, "
+        ".parquet), or your own",
+    )
+    path: str | None = Field(None, description="where the files are; else $BARA_DATA and the user's cache")
+    train_samples: int | None = Field(None, ge=1, description="how many training samples to use; all unless set")
+    evaluation_samples: int | None = Field(
+        None, ge=1, description="how many samples to evaluate on, per part; all unless set"
+    )
+    held_out: Literal["halves", "same"] = Field(
+        "halves", description="decide on one half of the test set and report the other, or the same for both"
+    )
+    verify: bool = Field(default=True, description="check published datasets against their checksums")
+    client: str | None = Field(None, description="of a table, the column that says who owns a row")
+    target: str | None = Field(None, description="of a table, the column to learn, or a question: visits > 0")
+    features: tuple[str, ...] = Field((), description="of a table, the columns to learn from; all others unless set")
+    categorical: tuple[str, ...] = Field((), description="of a table, columns of numbers that stand for names")
+    task: Literal["auto", "classes", "binary", "regression"] = Field(
+        "auto", description="of a table, what is learned; auto decides by the target"
+    )
+    test_share: float = Field(0.25, gt=0, lt=1, description="of a table, the share of the rows that is held out")
+    sha256: str | None = Field(None, description="of a table, what its file held when the run began; set by bara")
+
+    @property
+    def columns(self) -> Columns:
+        """Which columns of a table are what."""
+        given = {one.name: getattr(self, one.name) for one in fields(Columns)}
+        return Columns(**{**given, "target": self.target or ""})
+
+
+class TrainingSection(Section):
+    """How clients train and how the server joins what they learned."""
+
+    model: Reference = Field(
+        "mlp",
+        description="linear, mlp, cnn, cifar-cnn, cifar-cnn-private, or the import path of a torch module",
+    )
+    algorithm: Literal["fedsgd", "fedavg"] = Field("fedsgd", description="one full-batch gradient, or local epochs")
+    learning_rate: float = Field(0.1, gt=0, allow_inf_nan=False, description="the step size of SGD")
+    local_epochs: int = Field(1, ge=1, description="fedavg: passes over a client's data")
+    batch_size: int = Field(50, ge=1, description="fedavg: samples per step")
+    momentum: float = Field(0.0, ge=0, lt=1, description="fedavg: momentum of SGD, reset each round")
+    weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False, description="fedavg: weight decay of SGD")
+    proximal: float = Field(0.0, ge=0, allow_inf_nan=False, description="FedProx's mu, with fedavg")
+    metric: Reference = Field(
+        "accuracy",
+        description="what is reported and decided on: accuracy, balanced-accuracy, auc, r2, rmse, or the import path "
+        "of a function of (scores, targets) in [0, 1] that rises",
+    )
+    loss: Reference | None = Field(
+        None, description="the import path of a function of (scores, targets); else the task's"
+    )
+    aggregation: Literal["samples", "equal"] = Field("samples", description="weights, unless the mechanism has its own")
+    evidence: bool = Field(default=False, description="also measure each client's loss before and after training")
+    outliers: float = Field(
+        0.0,
+        ge=0,
+        description="refuse updates this many robust deviations off; 0 for none, unless the mechanism has its own",
+    )
+    memory: Variant = Field(
+        "off",
+        description="updates of clients not recruited: off (forgotten), plain (kept), extrapolated (kept, and the step "
+        "learned); `bara run` and `compare` on the simulator: extrapolated",
+    )
+    contributions_every: int | None = Field(
+        None,
+        ge=0,
+        description="rounds between measurements of what each client contributes, for reports only; 0 for never; "
+        "unless set, every round where clients are silos; needs a memory",
+    )
+    forget_after: int = Field(50, ge=1, description="rounds without a bid after which a client's update is forgotten")
+    average_last: int = Field(10, ge=1, description="also keep the average of this many last models")
+    checkpoint_every: int = Field(1, ge=0, description="rounds between checkpoints; 0 for none")
+
+    def check(self) -> None:
+        """Refuse what an algorithm would ignore; for engines of ours, which train so."""
+        for key in ("local_epochs", "momentum", "weight_decay", "proximal"):
+            value, neutral = getattr(self, key), type(self).model_fields[key].default
+            if self.algorithm == "fedsgd" and value != neutral:
+                raise ConfigError(
+                    f"training.{key} must be {neutral:g} with fedsgd, which takes a single plain step, got {value}"
+                )
+
+    @field_validator("metric")
+    @classmethod
+    def _is_a_metric(cls, value: str) -> str:
+        check_name(value)
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_precision(cls, tree: Any) -> Any:
+        """Configurations of earlier versions all say `precision = "float32"`."""
+        if not isinstance(tree, dict) or "precision" not in tree:
+            return tree
+        if tree["precision"] != "float32":
+            raise ConfigError(
+                f"precision must be 'float32', got {tree['precision']!r}; bfloat16 was removed because it was 7 to 13 "
+                "times slower"
+            )
+        return {key: value for key, value in tree.items() if key != "precision"}
+
+
+KEPT = ("memory", "forget_after", "average_last")
+"""Keys of `training` that are the server's own, whoever trains."""
+
+
+class AppSection(Section):
+    """Whose run it is, where a Flower app's server plays it: written by `bara.flower.start`, not by a person."""
+
+    name: str = Field("", description="the app, as publisher/name; empty where Flower does not say")
+    fab_hash: str = Field("", description="what Flower calls the app's code; empty where it does not say")
+    run_id: str = Field("", description="Flower's own number of the run that began it")
+    strategy: str = Field("", description="its class, and those it wraps, outermost first")
+    parameters: dict[str, Any] = Field(default_factory=dict, description="what the strategy was made with")
+    model: str = Field("", description="how many arrays and numbers the model has, and a digest of names and shapes")
+    run_config: dict[str, Any] = Field(default_factory=dict, description="the app's own keys, those of bara left out")
+
+
+class MechanismSection(Named):
+    """Who is recruited and what they are paid."""
+
+    name: str = Field("bid-price-first", description="a mechanism's name or import path")
+
+
+class AllocatorSection(Named):
+    """How much a round may cost."""
+
+    name: str = Field("planner", description="an allocator's name or import path")
+
+
+def _default_engine() -> str:
+    return "simulator" if all(map(find_spec, ("torch", "sklearn"))) else "synthetic"
+
+
+class FederationSection(Part):
+    """Who trains, with the engine's own options."""
+
+    MAIN: ClassVar = "engine"
+
+    engine: str = Field(
+        default_factory=_default_engine,
+        description="simulator, synthetic, flower, or an import path; simulator if torch is installed",
+    )
+    workers: int = Field(
+        0, ge=0, description="worker processes; 0 for as many as help; the result does not depend on it"
+    )
+
+
+class LedgerSection(Section):
+    """How the run's books are kept, where the run has a folder."""
+
+    url: str | None = Field(None, description="a database; ledger.db in the run's folder unless set")
+    receipt: str | None = Field(None, description="a file in a second place, to which a receipt is written each round")
+    key: str | None = Field(None, description="the environment variable that holds a key; it makes the chain an HMAC")
+    retention: Literal["keep", "drop"] = Field("keep", description="what becomes of bids and menus after settlement")
+    client_cap: float | str | None = Field(None, description="the most one client is paid over the whole run")
+    approve_above: float | str | None = Field(None, description="an award that costs more waits for approval")
+    notify: str | None = Field(
+        None, description="a command or URL that is told what needs a person; $NAME for one in the environment"
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _a_database(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_url(value)
+        return value
+
+    @field_validator("client_cap", "approve_above")
+    @classmethod
+    def _an_amount(cls, value: float | str | None) -> float | str | None:
+        if value is not None and money(value, what="it") <= 0:
+            raise InvalidMoneyError(f"it must be positive, got {value}")
+        return value
+
+
+def _toml_value(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,1 @@
+"""What any training server does, whoever trains: screening, memory, kept models, checkpoints, metrics."""

@@ -1,0 +1,15 @@
+"""Trains on this machine: the engine and its workers, in torch; and a federation on a learning curve, without."""
+
+from typing import TYPE_CHECKING
+
+from bara._lazy import lazily
+
+if TYPE_CHECKING:
+    from bara.simulator.aggregation import aggregate
+    from bara.simulator.engine import Data, Engine, Score, Updates
+    from bara.simulator.training import Training
+
+__all__ = ["Data", "Engine", "Score", "Training", "Updates", "aggregate"]
+
+_PLACES = {**dict.fromkeys(__all__, "engine"), "Training": "training", "aggregate": "aggregation"}
+__getattr__, __dir__ = lazily(__name__, _PLACES)

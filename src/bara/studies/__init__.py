@@ -1,0 +1,1 @@
+"""Many runs: grids, comparisons, suites and forecasts."""
