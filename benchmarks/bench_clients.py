@@ -2,7 +2,8 @@
 
 python benchmarks/bench_clients.py [MOST]
 
-Processor time. The rival, Python's own sort of (price, name), is the least that any auction among names must do.
+Processor time. The rival, Python's own sort of (price, name), is the least that any auction among
+names must do.
 """
 
 import sys
@@ -10,12 +11,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from bara.runs.config import Config
-from bara.runs.play import run
-from bara.runs.folder import RunFolder
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
 from bara.ledger import verify
+from bara.runs.config import Config
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
 
 REPEATS = 3
 
@@ -42,7 +43,10 @@ def config_of(clients):
 
 
 def with_books(config):
-    with tempfile.TemporaryDirectory(dir=".") as home, RunFolder.new(Path(home) / "run", config) as folder:
+    with (
+        tempfile.TemporaryDirectory(dir=".") as home,
+        RunFolder.new(Path(home) / "run", config) as folder,
+    ):
         run(config, folder=folder)
 
 
@@ -52,7 +56,10 @@ def main(most):
     for clients in [1000 * 10**power for power in range(9) if 1000 * 10**power <= most]:
         config, rival = config_of(clients), seconds(sorting(clients))
         print(f"{clients} clients, two rounds; two sorts of as many bids: {1e3 * rival:.2f} ms")
-        with tempfile.TemporaryDirectory(dir=".") as home, RunFolder.new(Path(home) / "run", config) as folder:
+        with (
+            tempfile.TemporaryDirectory(dir=".") as home,
+            RunFolder.new(Path(home) / "run", config) as folder,
+        ):
             run(config, folder=folder)
             books = folder.open_books()
             actions = {
@@ -62,8 +69,14 @@ def main(most):
             }
             for name, action in actions.items():
                 taken = seconds(action)
-                growth = f", {taken / before[name]:.1f} times as long for ten times as many" if name in before else ""
-                print(f"  {name:13} {1e3 * taken:8.1f} ms: {taken / rival:5.1f} times the sorts{growth}")
+                growth = (
+                    f", {taken / before[name]:.1f} times as long for ten times as many"
+                    if name in before
+                    else ""
+                )
+                print(
+                    f"  {name:13} {1e3 * taken:8.1f} ms: {taken / rival:5.1f} times the sorts{growth}"
+                )
                 before[name] = taken
 
 

@@ -1,6 +1,7 @@
 """What bara adds on Flower: a round (bids, then training) beside two plain exchanges with the same nodes, in turn.
 
-Flower's simulation engine, 20 clients, a trivial model, everybody wins; the bara round includes its ledger's commits.
+Flower's simulation engine, 20 clients, a trivial model, everybody wins; the bara round includes its
+ledger's commits.
 """
 
 import statistics
@@ -41,7 +42,9 @@ def plain(message, _context):
 @app.train()
 def train(message, _context):
     metrics = MetricRecord({"num-examples": 1})
-    return Message(RecordDict({"arrays": message.content["arrays"], "metrics": metrics}), reply_to=message)
+    return Message(
+        RecordDict({"arrays": message.content["arrays"], "metrics": metrics}), reply_to=message
+    )
 
 
 def model():
@@ -51,7 +54,11 @@ def model():
 def exchanges(grid, strategy, number):
     """What Flower itself does for two messages a client: one question, one training with aggregation."""
     question = RecordDict({"config": ConfigRecord({"round": number})})
-    list(grid.send_and_receive([Message(question, node, "query.plain") for node in grid.get_node_ids()], timeout=60))
+    list(
+        grid.send_and_receive(
+            [Message(question, node, "query.plain") for node in grid.get_node_ids()], timeout=60
+        )
+    )
     messages = strategy.configure_train(number, model(), ConfigRecord(), grid)
     strategy.aggregate_train(number, list(grid.send_and_receive(messages, timeout=60)))
 
@@ -89,8 +96,12 @@ def main():
             if delivered != CLIENTS:
                 raise SystemExit(f"{delivered} clients delivered; required are all {CLIENTS}")
     flower, bara = (statistics.median(taken[WARM:]) for taken in (plain_ones, ours))
-    print(f"two plain exchanges with {CLIENTS} nodes   {1e3 * flower:7.0f} ms (median of {ROUNDS - WARM}, in turn)")
-    print(f"a bara round, bids and training     {1e3 * bara:7.0f} ms: {bara / flower:.2f} times (at most {LIMIT})")
+    print(
+        f"two plain exchanges with {CLIENTS} nodes   {1e3 * flower:7.0f} ms (median of {ROUNDS - WARM}, in turn)"
+    )
+    print(
+        f"a bara round, bids and training     {1e3 * bara:7.0f} ms: {bara / flower:.2f} times (at most {LIMIT})"
+    )
     if bara > LIMIT * flower:
         raise SystemExit("a bara round on Flower takes too long")
 

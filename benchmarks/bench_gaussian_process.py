@@ -48,7 +48,9 @@ def dense_seconds(covariance, seen):
 def main():
     rng = np.random.default_rng(0)
     covariance = squared_exponential(ARMS, 0.2)
-    print(f"{'rounds':>8} {'Kalman':>12} {'dense':>12} {'scikit-learn':>14}   (one observation and one prediction)")
+    print(
+        f"{'rounds':>8} {'Kalman':>12} {'dense':>12} {'scikit-learn':>14}   (one observation and one prediction)"
+    )
     for rounds in (100, 1_000, 3_000, 10_000, 100_000):
         seen = [(int(rng.integers(19)), float(rng.normal(0.7, 0.1))) for _ in range(rounds)]
         row = f"{rounds:>8,} {1e6 * kalman_seconds(covariance, seen):>10.1f}us"

@@ -15,9 +15,9 @@ from bara import Market, Purse, RoundRecord
 from bara.allocators import Even
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
-from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.ledger import Books, Store
 from bara.mechanisms import bid_price_first
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 
 
 def bare_database(path):
@@ -51,7 +51,10 @@ def market_of(clients, books):
 def commits(home, clients, rounds):
     """Seconds of promises, of settlements and of bare commits, in turn, and how many clients won a round."""
     promises, settlements, bare, winners = [], [], [], []
-    with closing(Store.in_file(home / "ledger.db")) as store, closing(bare_database(home / "bare.db")) as other:
+    with (
+        closing(Store.in_file(home / "ledger.db")) as store,
+        closing(bare_database(home / "bare.db")) as other,
+    ):
         books = Books.open(store, "bench", {}, Purse.of(clients * rounds / 4, rounds))
         for step in market_of(clients, books).rounds():
             settled = isinstance(step, RoundRecord)
@@ -67,12 +70,16 @@ def show(clients, rounds):
         promises, settlements, bare, winners = commits(Path(home), clients, rounds)
         size = (Path(home) / "ledger.db").stat().st_size / rounds
     alone = statistics.median(bare)
-    print(f"{clients} clients, {statistics.median(winners):.0f} winners a round, {rounds} rounds (medians)")
+    print(
+        f"{clients} clients, {statistics.median(winners):.0f} winners a round, {rounds} rounds (medians)"
+    )
     print(f"  bare SQLite commit {1e3 * alone:7.2f} ms")
     for name, taken in (("promise", promises), ("settlement", settlements)):
         commit = statistics.median(taken)
         beyond = 1e3 * (commit - alone)
-        print(f"  {name:18} {1e3 * commit:7.2f} ms: {commit / alone:.2f} times a bare one, {beyond:+.2f} ms")
+        print(
+            f"  {name:18} {1e3 * commit:7.2f} ms: {commit / alone:.2f} times a bare one, {beyond:+.2f} ms"
+        )
     print(f"  file               {size:7.0f} bytes a round (bids and menus kept)")
 
 

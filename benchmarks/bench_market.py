@@ -60,10 +60,19 @@ def training_seconds():
 
 def main():
     training = training_seconds()
-    print(f"a FedSGD round of 8 clients x {SAMPLES} samples on the MLP, no evaluation: {1e3 * training:.1f} ms")
-    for name, options in (("even", {}), ("bara", {}), ("bara", {"preset": "paper"}), ("planner", {})):
+    print(
+        f"a FedSGD round of 8 clients x {SAMPLES} samples on the MLP, no evaluation: {1e3 * training:.1f} ms"
+    )
+    for name, options in (
+        ("even", {}),
+        ("bara", {}),
+        ("bara", {"preset": "paper"}),
+        ("planner", {}),
+    ):
         market = market_seconds(name, options)
-        print(f"{name} {options or ''}: {1e3 * market:.3f} ms a round, {100 * market / training:.2f} % of it")
+        print(
+            f"{name} {options or ''}: {1e3 * market:.3f} ms a round, {100 * market / training:.2f} % of it"
+        )
 
 
 if __name__ == "__main__":

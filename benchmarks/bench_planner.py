@@ -35,7 +35,10 @@ def milliseconds(name, clients, rounds):
 def main():
     print(f"{'clients':>8} {'rounds':>8} {'planner':>12} {'even':>12}")
     for clients, rounds in ((20, 50), (20, 1_000), (20, 10_000), (100, 50), (1_000, 50)):
-        print(f"{clients:>8,} {rounds:>8,} {milliseconds('planner', clients, rounds):>10.2f}ms", end=" ")
+        print(
+            f"{clients:>8,} {rounds:>8,} {milliseconds('planner', clients, rounds):>10.2f}ms",
+            end=" ",
+        )
         print(f"{milliseconds('even', clients, rounds):>10.4f}ms")
 
 

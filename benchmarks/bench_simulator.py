@@ -1,9 +1,10 @@
 """How fast the simulator is beside its peers: `python benchmarks/bench_simulator.py` (make bench).
 
-The first run makes an environment of its own, `.bench-venv`, with torch, pfl and Flower in it; later runs reuse it.
-Every contestant is a process (or several) that stays idle until it is its turn, and they take turns round by round,
-so that all of them see the same machine: the ratios hold also where the seconds do not. Every process computes on one
-thread, two processes at a time. The limit of the convolutions keeps the memory it frees, as our workers do.
+The first run makes an environment of its own, `.bench-venv`, with torch, pfl and Flower in it;
+later runs reuse it. Every contestant is a process (or several) that stays idle until it is its
+turn, and they take turns round by round, so that all of them see the same machine: the ratios hold
+also where the seconds do not. Every process computes on one thread, two processes at a time. The
+limit of the convolutions keeps the memory it frees, as our workers do.
 
     python benchmarks/bench_simulator.py [--rounds 7] [--only mlp,cnn,cifar-cnn,fedsgd,memory]
 """
@@ -52,7 +53,9 @@ class Contestant:
             bufsize=1,
             start_new_session=True,
         )
-        atexit.register(self.end)  # also when the driver is interrupted: peers leave processes behind
+        atexit.register(
+            self.end
+        )  # also when the driver is interrupted: peers leave processes behind
         self.alive = self._process.stdout.readline().strip() == "ready"
 
     def play(self):
@@ -84,7 +87,9 @@ def table(title, contestants, rounds):
                 contestant.play()
     for contestant in contestants:
         contestant.end()
-    print(f"\n{title}\n{'':34}{'median s':>10}{'fastest s':>11}{'ours is x times as fast':>25}{'of the limit':>14}")
+    print(
+        f"\n{title}\n{'':34}{'median s':>10}{'fastest s':>11}{'ours is x times as fast':>25}{'of the limit':>14}"
+    )
     ours, limit = contestants[0], contestants[-1]
     for one in contestants:
         print(f"{one.title:34}{row(one, ours, limit)}", flush=True)
@@ -94,7 +99,10 @@ def row(one, ours, limit):
     if not one.seconds or not ours.seconds or not limit.seconds:
         return "   could not be run"
     middle = statistics.median
-    faster, share = middle(one.seconds) / middle(ours.seconds), middle(limit.seconds) / middle(one.seconds)
+    faster, share = (
+        middle(one.seconds) / middle(ours.seconds),
+        middle(limit.seconds) / middle(one.seconds),
+    )
     return f"{middle(one.seconds):10.3f}{min(one.seconds):11.3f}{faster:25.2f}{share:14.0%}"
 
 
@@ -115,7 +123,9 @@ def convolutions(name, workload, rounds):
         Contestant("bara, 2 workers", "play_bara.py", "fedavg", workload=workload),
         Contestant("pfl, 2 processes", "play_pfl.py", workload=workload),
         Contestant("pfl, 2 processes, channels last", "play_pfl.py", workload=workload, **LAST),
-        Contestant("limit: kernels, 2 processes", "play_limit.py", workload=workload, **SURROUNDINGS),
+        Contestant(
+            "limit: kernels, 2 processes", "play_limit.py", workload=workload, **SURROUNDINGS
+        ),
     ]
     table(f"{name}, FedAvg, 4 clients x 500 samples, batch 50, one epoch", lineup, rounds)
 
@@ -145,7 +155,9 @@ def prepare():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="mlp,cnn,cifar-cnn,fedsgd,memory")
     asked = parser.parse_args()

@@ -11,7 +11,10 @@ import tempfile
 from pathlib import Path
 
 RIVAL = ("-c", "import numpy")
-IMPORTS = {"import bara": ("-c", "import bara"), "from bara import run": ("-c", "from bara import run")}
+IMPORTS = {
+    "import bara": ("-c", "import bara"),
+    "from bara import run": ("-c", "from bara import run"),
+}
 COMMANDS = {
     "bara --version": ("--version",),
     "bara --help": ("--help",),
@@ -33,8 +36,18 @@ def seconds(folder, *words):
 
 def main(times=7):
     with tempfile.TemporaryDirectory() as folder:
-        demo = ["run", "--out", "demo", "--set", "federation.engine=synthetic", "--set", "budget.max_rounds=40"]
-        subprocess.run([sys.executable, "-m", "bara.cli", *demo], cwd=folder, check=True, capture_output=True)
+        demo = [
+            "run",
+            "--out",
+            "demo",
+            "--set",
+            "federation.engine=synthetic",
+            "--set",
+            "budget.max_rounds=40",
+        ]
+        subprocess.run(
+            [sys.executable, "-m", "bara.cli", *demo], cwd=folder, check=True, capture_output=True
+        )
         assert (Path(folder) / "demo" / "ledger.db").exists()  # noqa: S101 - or the statement is of nothing
         for name, words in {
             **IMPORTS,
@@ -43,7 +56,9 @@ def main(times=7):
             repeat = times if "audit" not in words else 3
             pairs = [(seconds(folder, *words), seconds(folder, *RIVAL)) for _ in range(repeat)]
             ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
-            print(f"{name:34} {ours:6.2f} s, {ours / theirs:5.1f} times import numpy ({theirs:.2f} s)")
+            print(
+                f"{name:34} {ours:6.2f} s, {ours / theirs:5.1f} times import numpy ({theirs:.2f} s)"
+            )
 
 
 if __name__ == "__main__":

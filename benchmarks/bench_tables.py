@@ -1,8 +1,8 @@
 """How fast a round on tables is beside plain torch: `python benchmarks/bench_tables.py` (make bench).
 
-20 clients x 1,000 rows x 30 features, two labels by one logit; FedAvg's epoch in batches of 50, and FedSGD's one step.
-Both on one thread in this process, round by round in turns, so that the ratios hold where the seconds do not. It fails
-where we are slower.
+20 clients x 1,000 rows x 30 features, two labels by one logit; FedAvg's epoch in batches of 50, and
+FedSGD's one step. Both on one thread in this process, round by round in turns, so that the ratios
+hold where the seconds do not. It fails where we are slower.
 """
 
 import argparse
@@ -29,7 +29,13 @@ def table():
 
 def ours(model, algorithm, x, y):
     """A round of the engine in this process."""
-    plain = {"local_epochs": 1, "momentum": 0.0, "weight_decay": 0.0, "proximal": 0.0, "privacy": None}
+    plain = {
+        "local_epochs": 1,
+        "momentum": 0.0,
+        "weight_decay": 0.0,
+        "proximal": 0.0,
+        "privacy": None,
+    }
     training = Training(algorithm=algorithm, learning_rate=RATE, batch_size=BATCH, **plain)
     parts = np.split(np.arange(len(y)), CLIENTS)
     data = Data(x, y, x[:10], y[:10], 2, {"test": np.arange(10)}, parts, "binary")
@@ -59,7 +65,9 @@ def torchs(model, algorithm, x, y):
             order = torch.randperm(ROWS) + client * ROWS
             for batch in order.split(BATCH if algorithm == "fedavg" else ROWS):
                 optimizer.zero_grad()
-                binary_cross_entropy_with_logits(module(samples[batch])[:, 0], labels[batch]).backward()
+                binary_cross_entropy_with_logits(
+                    module(samples[batch])[:, 0], labels[batch]
+                ).backward()
                 optimizer.step()
             for name, value in module.state_dict().items():
                 total[name] += value / CLIENTS
@@ -75,7 +83,9 @@ def seconds(play):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=15)
     asked = parser.parse_args()
     torch.set_num_threads(1)
@@ -91,7 +101,8 @@ def main():
             mine, theirs = (statistics.median(column) for column in zip(*times, strict=True))
             slow += mine > theirs
             print(
-                f"{model + ', ' + algorithm:24}{1e3 * mine:10.1f}{1e3 * theirs:11.1f}{theirs / mine:25.2f}", flush=True
+                f"{model + ', ' + algorithm:24}{1e3 * mine:10.1f}{1e3 * theirs:11.1f}{theirs / mine:25.2f}",
+                flush=True,
             )
     sys.exit(1 if slow else 0)
 

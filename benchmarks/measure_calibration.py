@@ -1,8 +1,9 @@
 """How often the intervals of `bara plan` hold: forecasts from past runs against the finals of others, seed by seed.
 
-Takes the --out of a suite's comparison. A forecast learns from the `even` runs of some seeds, and is asked where the
-run of another seed, under each allocator, has ended. A 90 % interval should hold nine times in ten; what the forecast
-cannot know (that a curve breaks through, that clients differ) shows as misses.
+Takes the --out of a suite's comparison. A forecast learns from the `even` runs of some seeds, and
+is asked where the run of another seed, under each allocator, has ended. A 90 % interval should hold
+nine times in ten; what the forecast cannot know (that a curve breaks through, that clients differ)
+shows as misses.
 """
 
 import argparse
@@ -10,10 +11,10 @@ import itertools
 from pathlib import Path
 from statistics import fmean
 
+from bara.reports.result import read_result
 from bara.studies import suites
 from bara.studies.forecast import curves, forecast_cells, outlooks
 from bara.studies.grid import cells, outcomes
-from bara.reports.result import read_result
 
 
 def stored(folder, setting, allocator, seeds):
@@ -33,10 +34,17 @@ def misses(chosen, setting, known):
         for seed, run in stored(chosen.folder, setting, allocator, chosen.seeds).items():
             others = [past[other] for other in past if other != seed]
             for some in itertools.islice(itertools.combinations(others, known), 2):
-                drawn = curves(setting.config.model_copy(update={"seed": 1000 + seed}), some, chosen.draws)
+                drawn = curves(
+                    setting.config.model_copy(update={"seed": 1000 + seed}), some, chosen.draws
+                )
                 grid = forecast_cells(setting.config, [allocator], [run.budget], drawn)
                 low, mean, high = next(outlooks(list(outcomes(grid, jobs=1)))).accuracy
-                yield allocator, run.accuracy_final - mean, low <= run.accuracy_final <= high, high - low
+                yield (
+                    allocator,
+                    run.accuracy_final - mean,
+                    low <= run.accuracy_final <= high,
+                    high - low,
+                )
 
 
 def main():
@@ -45,15 +53,21 @@ def main():
     options.add_argument("folder", type=Path)
     options.add_argument("--suite", default="report")
     options.add_argument("--only", default="", help="these of its settings, by comma")
-    options.add_argument("--past", type=int, nargs="+", default=[1, 3], help="how many past runs a forecast knows")
+    options.add_argument(
+        "--past", type=int, nargs="+", default=[1, 3], help="how many past runs a forecast knows"
+    )
     options.add_argument("--allocators", default="even,finale")
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--draws", type=int, default=40)
     chosen = options.parse_args()
-    print(f"{'past runs':<10}{'setting':<26}{'allocator':<12}{'trials':>6}{'held':>7}{'width':>8}{'off by':>8}")
+    print(
+        f"{'past runs':<10}{'setting':<26}{'allocator':<12}{'trials':>6}{'held':>7}{'width':>8}{'off by':>8}"
+    )
     for known in chosen.past:
         total = []
-        for setting in suites.settings(chosen.suite, only=chosen.only.split(",") if chosen.only else ()):
+        for setting in suites.settings(
+            chosen.suite, only=chosen.only.split(",") if chosen.only else ()
+        ):
             tried = list(misses(chosen, setting, known))
             total += tried
             for allocator, rows in itertools.groupby(tried, key=lambda row: row[0]):

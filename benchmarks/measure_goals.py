@@ -6,8 +6,9 @@ python benchmarks/measure_goals.py RUNS --goal worth             # as far as a p
 python benchmarks/measure_goals.py RUNS --forecast docs/results/goals-forecast.csv    # what `bara plan` had told
 python benchmarks/measure_goals.py RUNS --table docs/results/goals.csv                # writes what is there
 
-A setting's target is what `even` without a memory reaches with the whole budget: the mean over the seeds of the final
-accuracy, from docs/results/memory.csv; an easy one its mean accuracy a third of the way, which is measured here.
+A setting's target is what `even` without a memory reaches with the whole budget: the mean over the
+seeds of the final accuracy, from docs/results/memory.csv; an easy one its mean accuracy a third of
+the way, which is measured here.
 """
 
 import argparse
@@ -17,20 +18,41 @@ from pathlib import Path
 from statistics import fmean
 
 from bara.allocators.planner import Planner
-from bara.studies.forecast import curves, forecast_cells, outlooks
-from bara.studies.grid import outcomes
+from bara.records import Goal, RoundRecord
 from bara.reports.result import read_result
 from bara.runs.play import run
+from bara.studies.forecast import curves, forecast_cells, outlooks
+from bara.studies.grid import outcomes
 from bara.studies.suites import settings
-from bara.records import Goal, RoundRecord
 
 MEMORY = Path(__file__).parents[1] / "docs" / "results" / "memory.csv"
 COLUMNS = (
-    *("setting", "goal", "seed", "target", "confidence", "accuracy_kept", "sure", "spent", "budget", "even_spent"),
+    *(
+        "setting",
+        "goal",
+        "seed",
+        "target",
+        "confidence",
+        "accuracy_kept",
+        "sure",
+        "spent",
+        "budget",
+        "even_spent",
+    ),
     *("rounds", "max_rounds", "lucky_constant", "constant", "ended"),
 )
 FORECAST = (
-    *("setting", "goal", "seed", "told_reached", "reached", "told_spent_low", "told_spent", "told_spent_high", "spent"),
+    *(
+        "setting",
+        "goal",
+        "seed",
+        "told_reached",
+        "reached",
+        "told_spent_low",
+        "told_spent",
+        "told_spent_high",
+        "spent",
+    ),
     *("told_accuracy_low", "told_accuracy", "told_accuracy_high", "accuracy_kept"),
 )
 AROUND = 5
@@ -42,7 +64,11 @@ REMEMBERED = {"training.memory": "extrapolated"}
 def even_runs():
     """By setting: the whole budget's runs of `even` without a memory."""
     with MEMORY.open(newline="") as file:
-        rows = [one for one in csv.DictReader(file) if (one["allocator"], one["variant"]) == ("even", "memory=off")]
+        rows = [
+            one
+            for one in csv.DictReader(file)
+            if (one["allocator"], one["variant"]) == ("even", "memory=off")
+        ]
     whole = {}
     for one in rows:
         whole[one["setting"]] = max(whole.get(one["setting"], 0.0), float(one["budget"]))
@@ -56,7 +82,9 @@ def even_runs():
 def changed(config, **budget):
     """The configuration with another budget section, on one core."""
     federation = config.federation.model_copy(update={"workers": 1})
-    return config.model_copy(update={"federation": federation, "budget": config.budget.model_copy(update=budget)})
+    return config.model_copy(
+        update={"federation": federation, "budget": config.budget.model_copy(update=budget)}
+    )
 
 
 def easy_target(config, seeds, folder, name):
@@ -64,7 +92,9 @@ def easy_target(config, seeds, folder, name):
     kept = folder / f"third-{name}.json"
     if not kept.exists():
         third, reached = config.budget.max_rounds // 3, []
-        plain = config.model_copy(update={"training": config.training.model_copy(update={"memory": "off"})})
+        plain = config.model_copy(
+            update={"training": config.training.model_copy(update={"memory": "off"})}
+        )
         for seed in range(seeds):
             whole = changed(plain).with_allocator("even", seed)
             share = whole.budget.total / whole.budget.max_rounds
@@ -82,7 +112,11 @@ def goal_of(name, setting, seeds, folder):
         return {"worth": setting.config.budget.total / 100}
     if name == "easy":
         return {"target": round(easy_target(setting.config, seeds, folder, setting.name), 4)}
-    return {"target": round(fmean(float(one["accuracy_final"]) for one in even_runs()[setting.name].values()), 4)}
+    return {
+        "target": round(
+            fmean(float(one["accuracy_final"]) for one in even_runs()[setting.name].values()), 4
+        )
+    }
 
 
 def measure(folder, suite, seeds, only, name):
@@ -109,18 +143,24 @@ def hindsight(folder, suite, seeds, only):
         for seed in range(seeds):
             path = folder / f"constant+{setting.name}+{seed}.json"
             if not path.exists():
-                path.write_text(json.dumps([spent_until(setting.config, round(target, 4), n, seed) for n in CONSTANT]))
+                path.write_text(
+                    json.dumps(
+                        [spent_until(setting.config, round(target, 4), n, seed) for n in CONSTANT]
+                    )
+                )
                 print(path.stem, path.read_text(), flush=True)
 
 
 def spent_until(config, target, n, seed):
     """What n clients per round cost until a round's model has the target on the test set, by whatever luck.
 
-    And until a planner that watches, and decides nothing, is as sure of the kept model as is asked of it: the same
-    evidence for the same target. None where it never is.
+    And until a planner that watches, and decides nothing, is as sure of the kept model as is asked
+    of it: the same evidence for the same target. None where it never is.
     """
     spent, lucky = 0.0, None
-    watcher = Planner(config.clients.count, goal=Goal(target=target, confidence=config.budget.confidence))
+    watcher = Planner(
+        config.clients.count, goal=Goal(target=target, confidence=config.budget.confidence)
+    )
 
     def watch(step):
         nonlocal spent, lucky
@@ -146,18 +186,42 @@ def forecast(folder, suite, seeds, only, path, draws):
         writer.writerow(FORECAST)
         for setting in settings(suite, REMEMBERED, only=only):
             for name in ("even", "worth"):
-                runs = [read_result(one) for one in sorted(folder.glob(f"{name}+{setting.name}+*.json"))]
+                runs = [
+                    read_result(one) for one in sorted(folder.glob(f"{name}+{setting.name}+*.json"))
+                ]
                 goal = goal_of(name, setting, seeds, folder) if runs else {}
                 for number, came in enumerate(runs[:seeds]):
-                    config = changed(setting.config, **goal).model_copy(update={"seed": 1000 + came.seed})
+                    config = changed(setting.config, **goal).model_copy(
+                        update={"seed": 1000 + came.seed}
+                    )
                     drawn = curves(config, [runs[(number + 1) % len(runs)]], draws)
                     told = next(
-                        outlooks(list(outcomes(forecast_cells(config, ["planner"], [came.budget], drawn), jobs=1)))
+                        outlooks(
+                            list(
+                                outcomes(
+                                    forecast_cells(config, ["planner"], [came.budget], drawn),
+                                    jobs=1,
+                                )
+                            )
+                        )
                     )
                     chance = "" if told.reached is None else round(told.reached, 2)
-                    reached = "" if name == "worth" else int(came.accuracy_kept >= goal["target"] - NEAR)
-                    spent, accuracy = ([round(value, 4) for value in one] for one in (told.spent, told.accuracy))
-                    row = [setting.name, name, came.seed, chance, reached, *spent, came.spent, *accuracy]
+                    reached = (
+                        "" if name == "worth" else int(came.accuracy_kept >= goal["target"] - NEAR)
+                    )
+                    spent, accuracy = (
+                        [round(value, 4) for value in one] for one in (told.spent, told.accuracy)
+                    )
+                    row = [
+                        setting.name,
+                        name,
+                        came.seed,
+                        chance,
+                        reached,
+                        *spent,
+                        came.spent,
+                        *accuracy,
+                    ]
                     writer.writerow([*row, round(came.accuracy_kept, 4)])
                     file.flush()
 
@@ -181,7 +245,14 @@ def table(folder, path):
             sure = ((result.belief or {}).get("outlook") or {}).get("sure")
             writer.writerow(
                 [
-                    *(name, goal, seed, result.target, config.budget.confidence, f"{result.accuracy_kept:.4f}"),
+                    *(
+                        name,
+                        goal,
+                        seed,
+                        result.target,
+                        config.budget.confidence,
+                        f"{result.accuracy_kept:.4f}",
+                    ),
                     *(
                         "" if sure is None else f"{sure:.3f}",
                         result.spent,

@@ -26,7 +26,11 @@ def main():
             state = aggregate(updates, updates.samples)
             engine.evaluate(state)
         grown = [megabytes(pid) - was for pid, was in zip(pids, before, strict=True)]
-    print("\nGrowth over 1,000 rounds of 20 clients, MB: parent {:.1f}, workers {:.1f} and {:.1f}".format(*grown))
+    print(
+        "\nGrowth over 1,000 rounds of 20 clients, MB: parent {:.1f}, workers {:.1f} and {:.1f}".format(
+            *grown
+        )
+    )
 
 
 main()

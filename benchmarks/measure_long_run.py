@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 from bara import RoundRecord
-from bara.runs.config import Config
-from bara.runs.play import run
-from bara.runs.folder import RunFolder
 from bara.reports.html import run_report
+from bara.runs.config import Config
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
 
 MARKS = (1_000, 10_000, 50_000, 100_000)
 
@@ -34,7 +34,10 @@ def main(rounds=100_000, home=".", *changes):
 
     def show(step):
         if isinstance(step, RoundRecord) and step.round in (*MARKS, rounds):
-            print(f"{step.round:8,} rounds  {in_use():7.1f} MB  {time.monotonic() - begun:7.0f} s", flush=True)
+            print(
+                f"{step.round:8,} rounds  {in_use():7.1f} MB  {time.monotonic() - begun:7.0f} s",
+                flush=True,
+            )
 
     with tempfile.TemporaryDirectory(dir=home) as folder:
         with RunFolder.new(Path(folder) / "run", config) as found:
@@ -42,7 +45,9 @@ def main(rounds=100_000, home=".", *changes):
             found.finish(result, run_report(result, config.to_toml(), ""))
         size = (Path(folder) / "run" / "ledger.db").stat().st_size
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{size / rounds:,.0f} bytes a round in ledger.db; peak memory with the result and its report {peak:.1f} MB")
+    print(
+        f"{size / rounds:,.0f} bytes a round in ledger.db; peak memory with the result and its report {peak:.1f} MB"
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Contestant: only the products and convolutions of the workload, two processes of one thread: the limit.
 
-Everything else is left out: no data movement, activation, pooling, loss, update or aggregation. Each convolution runs
-in the memory format that is fastest for it alone, with results allocated by torch as always; matrix products write to
-reused memory.
+Everything else is left out: no data movement, activation, pooling, loss, update or aggregation.
+Each convolution runs in the memory format that is fastest for it alone, with results allocated by
+torch as always; matrix products write to reused memory.
 """
 
 import torch
@@ -28,7 +28,11 @@ def convolution(channels, out, side, kernel, padding, *, below, layout=torch.cha
 
 def product(inputs, outputs, *, below):
     x, w, g = torch.rand(BATCH, inputs), torch.rand(outputs, inputs), torch.rand(BATCH, outputs)
-    y, to_w, to_x = torch.empty(BATCH, outputs), torch.empty(outputs, inputs), torch.empty(BATCH, inputs)
+    y, to_w, to_x = (
+        torch.empty(BATCH, outputs),
+        torch.empty(outputs, inputs),
+        torch.empty(BATCH, inputs),
+    )
 
     def play():
         torch.mm(x, w.t(), out=y)
@@ -43,7 +47,11 @@ def main():
     torch.set_num_threads(1)
     load = Workload.here()
     layers = {
-        "mlp": lambda: [product(784, 200, below=False), product(200, 200, below=True), product(200, 10, below=True)],
+        "mlp": lambda: [
+            product(784, 200, below=False),
+            product(200, 200, below=True),
+            product(200, 10, below=True),
+        ],
         "cnn": lambda: [
             convolution(1, 32, 28, 5, 2, below=False),
             convolution(32, 64, 14, 5, 2, below=True, layout=torch.contiguous_format),

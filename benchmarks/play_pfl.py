@@ -1,6 +1,7 @@
 """Contestant: pfl 0.6 with two processes of one thread, its own SGD bridge, algorithm and simulated backend.
 
-Tensors are prepared once and sliced (pfl does not shuffle), evaluation is off, all clients are in every cohort.
+Tensors are prepared once and sliced (pfl does not shuffle), evaluation is off, all clients are in
+every cohort.
 """
 
 import os
@@ -79,7 +80,9 @@ def main():
         return Dataset(raw_data=[x[own], y[own]], user_id=client)
 
     users = list(range(LOAD.clients))
-    data = FederatedDataset(of, get_user_sampler("minimize_reuse", users), dict.fromkeys(users, LOAD.samples))
+    data = FederatedDataset(
+        of, get_user_sampler("minimize_reuse", users), dict.fromkeys(users, LOAD.samples)
+    )
     module = Model()
     model = PyTorchModel(module, torch.optim.SGD, torch.optim.SGD(module.parameters(), lr=1.0))
     FederatedAveraging().run(

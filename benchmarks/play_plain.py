@@ -16,7 +16,9 @@ def main():
 
     def play():
         start = copy.deepcopy(model.state_dict())
-        total = {name: torch.zeros_like(value, dtype=torch.float32) for name, value in start.items()}
+        total = {
+            name: torch.zeros_like(value, dtype=torch.float32) for name, value in start.items()
+        }
         for client in range(load.clients):
             model.load_state_dict(start)
             optimizer = torch.optim.SGD(model.parameters(), lr=RATE)

@@ -28,7 +28,9 @@ class Workload:
     def pictures(self):
         """Random pictures, channels last, and labels."""
         random = np.random.default_rng(0)
-        x = random.integers(0, 256, (self.clients * self.samples, *SHAPES[self.model]), dtype=np.uint8)
+        x = random.integers(
+            0, 256, (self.clients * self.samples, *SHAPES[self.model]), dtype=np.uint8
+        )
         return x, random.integers(0, CLASSES, self.clients * self.samples)
 
     def tensors(self):
@@ -43,11 +45,17 @@ def training(algorithm):
     from bara.simulator import Training  # noqa: PLC0415 - the peers do without
 
     nothing = {"momentum": 0.0, "weight_decay": 0.0, "proximal": 0.0, "privacy": None}
-    return Training(algorithm=algorithm, learning_rate=RATE, local_epochs=1, batch_size=BATCH, **nothing)
+    return Training(
+        algorithm=algorithm, learning_rate=RATE, local_epochs=1, batch_size=BATCH, **nothing
+    )
 
 
 def memory_format():
-    return torch.channels_last if os.environ.get("BARA_BENCH_CHANNELS_LAST") else torch.contiguous_format
+    return (
+        torch.channels_last
+        if os.environ.get("BARA_BENCH_CHANNELS_LAST")
+        else torch.contiguous_format
+    )
 
 
 def network(model):

@@ -20,7 +20,9 @@ with bara.open_session("spring", CONFIG) as session:
             break
         accuracy = 0.9 - 0.8 / (1 + session.round)  # here your own system trains award.clients
         record = session.settle(accuracy)
-        print(f"round {record.round}: {', '.join(award.clients)} for {bara.show_money(record.paid)}")
+        print(
+            f"round {record.round}: {', '.join(award.clients)} for {bara.show_money(record.paid)}"
+        )
     print(session.ended, bara.show_money(session.purse.left), "left")
 
 print(bara.open("books.db", run="spring"))

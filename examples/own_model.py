@@ -11,7 +11,9 @@ class Small(nn.Module):
 
     def __init__(self, shape, classes):
         super().__init__()
-        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), 32), nn.Tanh(), nn.Linear(32, classes))
+        self.layers = nn.Sequential(
+            nn.Flatten(), nn.Linear(int(np.prod(shape)), 32), nn.Tanh(), nn.Linear(32, classes)
+        )
 
     def forward(self, pictures):
         """One score per class."""
@@ -26,7 +28,13 @@ def worst_digit(scores, targets):
 
 def thirds(dataset, clients, seed):
     """Who owns which training samples, by the owner's name."""
-    return dict(zip(("north", "east", "south"), np.array_split(np.arange(len(dataset.y_train)), 3), strict=True))
+    return dict(
+        zip(
+            ("north", "east", "south"),
+            np.array_split(np.arange(len(dataset.y_train)), 3),
+            strict=True,
+        )
+    )
 
 
 result = bara.run(

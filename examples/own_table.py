@@ -19,4 +19,6 @@ result = bara.run(
 )
 print(result)
 for name, worth in result.contributions.items():
-    print(f"{name}: paid {result.payments.get(name, 0):.2f}, contributed {100 * worth['mean']:+.2f} points")
+    print(
+        f"{name}: paid {result.payments.get(name, 0):.2f}, contributed {100 * worth['mean']:+.2f} points"
+    )

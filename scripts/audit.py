@@ -2,8 +2,9 @@
 
 python scripts/audit.py PIP_AUDIT
 
-Ends with 0 if none is known, 1 if some are, and 2 if the service was not reached or did not know a package: where every
-release is skipped, pip-audit itself ends with "No known vulnerabilities found".
+Ends with 0 if none is known, 1 if some are, and 2 if the service was not reached or did not know a
+package: where every release is skipped, pip-audit itself ends with "No known vulnerabilities
+found".
 """
 
 import json
@@ -33,7 +34,9 @@ def findings(pip_audit):
 def verdict(found):
     """An exit code, and what to print."""
     if not found or all("skip_reason" in one for one in found):
-        return 2, ["pip-audit's service does not answer: nothing was audited; run `make audit` where the internet is"]
+        return 2, [
+            "pip-audit's service does not answer: nothing was audited; run `make audit` where the internet is"
+        ]
     holes = [
         f"{one['name']} {one['version']}: {hole['id']}, mended in {', '.join(hole['fix_versions']) or 'no release yet'}"
         for one in found
@@ -42,7 +45,9 @@ def verdict(found):
     unknown = sorted(one["name"] for one in found if "skip_reason" in one)
     lines = [*holes, f"{len(found) - len(unknown)} releases audited, {len(holes)} known holes"]
     if unknown:
-        lines.append(f"{len(unknown)} were not audited, the service does not know them: {', '.join(unknown)}")
+        lines.append(
+            f"{len(unknown)} were not audited, the service does not know them: {', '.join(unknown)}"
+        )
     return 1 if holes else 2 if unknown else 0, lines
 
 

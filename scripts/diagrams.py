@@ -14,7 +14,12 @@ from bara.mechanisms import bid_price_first
 ASSETS = Path(__file__).parents[1] / "docs" / "assets"
 WIDTH, STEP = 600, 56
 COUNTED = [(1, "client costs"), (2, "cost"), (3, "cost")]
-COLOURS = {"allocator": "#b35900", "clients": "#2b7bb4", "mechanism": "#7a5ca8", "ledger": "#3a7d44"}
+COLOURS = {
+    "allocator": "#b35900",
+    "clients": "#2b7bb4",
+    "mechanism": "#7a5ca8",
+    "ledger": "#3a7d44",
+}
 
 
 def amount(micro):
@@ -29,15 +34,33 @@ def played():
     awarded = AwardedRound.of(Purse.of(100, 20), Offer.spend(money(10)), menu)
     failed = awarded.award.clients[-1]
     evidence = {client: Evidence() for client in awarded.award.clients if client != failed}
-    settled = awarded.settle(Delivery(Evaluation(0.2), evidence, void={failed: "it did not answer"}))
+    settled = awarded.settle(
+        Delivery(Evaluation(0.2), evidence, void={failed: "it did not answer"})
+    )
     winners, each = " and ".join(awarded.award.clients), amount(awarded.award.payments[0])
     (paid,) = settled.payments
     return [
-        ("allocator", "Offer", f"before bids are opened: up to {amount(money(10))} for any number of clients"),
-        ("clients", "Bids", "sealed: " + ", ".join(f"{client} asks {price}" for client, price in asks.items())),
-        ("mechanism", "Menu", ", ".join(f"{n} {word} {amount(menu.cost(n))}" for n, word in COUNTED)),
+        (
+            "allocator",
+            "Offer",
+            f"before bids are opened: up to {amount(money(10))} for any number of clients",
+        ),
+        (
+            "clients",
+            "Bids",
+            "sealed: " + ", ".join(f"{client} asks {price}" for client, price in asks.items()),
+        ),
+        (
+            "mechanism",
+            "Menu",
+            ", ".join(f"{n} {word} {amount(menu.cost(n))}" for n, word in COUNTED),
+        ),
         ("mechanism", "Award", f"the largest number within the offer: {winners}, {each} each"),
-        ("ledger", "Promise", f"stored before anyone trains: {amount(awarded.award.cost)} promised"),
+        (
+            "ledger",
+            "Promise",
+            f"stored before anyone trains: {amount(awarded.award.cost)} promised",
+        ),
         ("clients", "Training", f"{paid} delivers its update; {failed} does not answer"),
         (
             "ledger",
@@ -79,7 +102,9 @@ def one_round():
     for number, (who, step, example) in enumerate(steps, 1):
         middle = STEP * number - 18
         yield f'<circle cx="32" cy="{middle}" r="14" fill="{COLOURS[who]}"/>'
-        yield text(32, middle + 5, str(number), fill="#fff", text_anchor="middle", font_weight="bold")
+        yield text(
+            32, middle + 5, str(number), fill="#fff", text_anchor="middle", font_weight="bold"
+        )
         yield text(58, middle - 4, step, font_weight="bold", fill="#222")
         yield text(580, middle - 4, who, fill=COLOURS[who], text_anchor="end")
         yield text(58, middle + 15, example, fill="#444", font_size=14)
@@ -94,10 +119,21 @@ def what_is_stored():
         yield text(34, top + 37, content, fill="#444", font_size=14)
         if number > 1:
             yield f'<path d="M545 {top - 12}V{top}" stroke="#555" stroke-width="2"/>'
-            yield text(536, top + 19, "hash of the event before", fill="#777", font_size=12, text_anchor="end")
+            yield text(
+                536,
+                top + 19,
+                "hash of the event before",
+                fill="#777",
+                font_size=12,
+                text_anchor="end",
+            )
     end = STEP * len(STORED) + 24
     yield text(
-        20, end, "Receipt, in a second place: the newest hash. With a key it is also signed.", fill="#444", font_size=14
+        20,
+        end,
+        "Receipt, in a second place: the newest hash. With a key it is also signed.",
+        fill="#444",
+        font_size=14,
     )
 
 

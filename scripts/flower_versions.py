@@ -2,10 +2,11 @@
 
 python scripts/flower_versions.py [--quick] [VERSION ...]
 
-An environment holds that release, and what it requires in another version than is installed here; all else, torch
-above all, comes from the environment that runs this script. What cannot be had is named, and the release is tested
-without it. Without a version: every one that `bara.flower` supports, or, with `--quick`, the oldest and the newest side
-by side, on the tests in one process that touch Flower most, without ray.
+An environment holds that release, and what it requires in another version than is installed here;
+all else, torch above all, comes from the environment that runs this script. What cannot be had is
+named, and the release is tested without it. Without a version: every one that `bara.flower`
+supports, or, with `--quick`, the oldest and the newest side by side, on the tests in one process
+that touch Flower most, without ray.
 """
 
 import argparse
@@ -24,8 +25,14 @@ from packaging.requirements import Requirement
 from bara.flower import SUPPORTED
 
 ROOT = Path(__file__).parents[1]
-TESTS = ["tests/flower", "tests/e2e/test_flower_simulation.py", "tests/e2e/test_flower_deployment.py"]
-QUICK = [f"tests/flower/test_{name}.py" for name in ("apps_of_others", "strategy_contract", "turnout")]
+TESTS = [
+    "tests/flower",
+    "tests/e2e/test_flower_simulation.py",
+    "tests/e2e/test_flower_deployment.py",
+]
+QUICK = [
+    f"tests/flower/test_{name}.py" for name in ("apps_of_others", "strategy_contract", "turnout")
+]
 IN_ONE_PROCESS, IN_TWO = ["-p", "no:xdist"], ["-n", "2", "--dist", "loadgroup"]
 
 
@@ -34,7 +41,9 @@ def trial(release, options, stdout=None):
     with tempfile.TemporaryDirectory(prefix=f"flwr-{release}-") as home:
         python = environment(release, Path(home))
         words = [python, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", *options]
-        return subprocess.run(words, cwd=ROOT, env=surroundings(), stdout=stdout, text=True, check=False)  # noqa: S603
+        return subprocess.run(
+            words, cwd=ROOT, env=surroundings(), stdout=stdout, text=True, check=False
+        )
 
 
 def surroundings():
@@ -45,19 +54,35 @@ def surroundings():
 def environment(release, home):
     """Make the environment; returns its Python."""
     venv.create(home, symlinks=True)
-    python, own = home / "bin" / "python", Path(sysconfig.get_path("purelib", vars={"base": str(home)}))
-    (own / "here.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+    python, own = (
+        home / "bin" / "python",
+        Path(sysconfig.get_path("purelib", vars={"base": str(home)})),
+    )
+    (own / "here.pth").write_text(
+        f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
+    )
     if failed := install(python, f"flwr=={release}"):
         raise SystemExit(failed)
     for requirement in misfits(own):
         if install(python, str(requirement)):
-            say(f"flwr {release}: {requirement} cannot be had; tested with {version(requirement.name)}")
+            say(
+                f"flwr {release}: {requirement} cannot be had; tested with {version(requirement.name)}"
+            )
     return python
 
 
 def install(python, requirement):
     """Install that alone; returns what went wrong."""
-    words = [Path(sys.executable).with_name("uv"), "pip", "install", "-q", "--no-deps", "--python", python, requirement]
+    words = [
+        Path(sys.executable).with_name("uv"),
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--python",
+        python,
+        requirement,
+    ]
     ended = subprocess.run(words, check=False, capture_output=True, text=True)  # noqa: S603 - ours
     return ended.stderr if ended.returncode else ""
 
@@ -82,7 +107,9 @@ def say(text):
 
 def main():
     """Test them; the exit code says whether all passed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("versions", nargs="*")
     chosen = parser.parse_args()
@@ -90,7 +117,11 @@ def main():
     failed = []
     if chosen.quick:
         with ThreadPoolExecutor(2) as side_by_side:
-            ended = list(side_by_side.map(lambda one: trial(one, IN_ONE_PROCESS + QUICK, subprocess.PIPE), releases))
+            ended = list(
+                side_by_side.map(
+                    lambda one: trial(one, IN_ONE_PROCESS + QUICK, subprocess.PIPE), releases
+                )
+            )
         for release, done in zip(releases, ended, strict=True):
             say(f"== flwr {release}\n{done.stdout}")
             failed += [release] * bool(done.returncode)

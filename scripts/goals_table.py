@@ -52,7 +52,9 @@ def table():
         count = f"{sum(map(reached, some))} of {len(some)}"
         target = f"{100 * float(some[0]['target']):.1f}"
         yield row(name, target, f"{100 * kept:.1f}", count, percent(fmean(map(part, some))), rounds)
-    yield row("*all*", "", "", percent(fmean(map(reached, every))), percent(fmean(map(part, every))), "")
+    yield row(
+        "*all*", "", "", percent(fmean(map(reached, every))), percent(fmean(map(part, every))), ""
+    )
 
 
 def words():
@@ -65,7 +67,10 @@ def even_words():
     """How often it got as far as even allocation, and for how much."""
     every = [one for some in runs("even").values() for one in some]
     sure = percent(fmean(float(one["sure"]) for one in every if one["sure"]))
-    held, strictly = percent(fmean(map(reached, every))), percent(fmean(reached(one, 0) for one in every))
+    held, strictly = (
+        percent(fmean(map(reached, every))),
+        percent(fmean(reached(one, 0) for one in every)),
+    )
     most = max(part(one) for one in every if not reached(one))
     return (
         f"**Reached in {held} of {len(every)} runs, for {percent(fmean(map(part, every)))} of `even`'s spend**; "
@@ -98,16 +103,26 @@ def forecast_words(goal):
 
     def within(told, came):
         return percent(
-            fmean(float(one[f"{told}_low"]) <= float(one[came]) <= float(one[f"{told}_high"]) for one in rows)
+            fmean(
+                float(one[f"{told}_low"]) <= float(one[came]) <= float(one[f"{told}_high"])
+                for one in rows
+            )
         )
 
     spent = [part(one, "told_spent") for one in rows]
     off = fmean(max(one, 1 / one) for one in spent)
     name, last = {
         "even": ("these targets", "It expected {} of them to be reached; {} were."),
-        "worth": ("a point worth a hundredth of the budget", "The accuracy is within its interval in {}."),
+        "worth": (
+            "a point worth a hundredth of the budget",
+            "The accuracy is within its interval in {}.",
+        ),
     }[goal]
-    told = (mean("told_reached"), mean("reached")) if goal == "even" else (within("told_accuracy", "accuracy_kept"),)
+    told = (
+        (mean("told_reached"), mean("reached"))
+        if goal == "even"
+        else (within("told_accuracy", "accuracy_kept"),)
+    )
     return (
         f"**`bara plan` for {name}**, from one past run of another seed ({len(rows)} runs): the spend is "
         f"{fmean(spent):.2f} times the forecast, a factor of {off:.2f} off on average, and within its 90 % interval in "

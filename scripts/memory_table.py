@@ -58,7 +58,8 @@ def less(mine, theirs, only=None):
     """Differences paired by seed, a list for each setting."""
     names = [name for name in theirs if name in mine and (only is None or name in only)]
     return {
-        name: [mine[name][seed] - theirs[name][seed] for seed in mine[name] if seed in theirs[name]] for name in names
+        name: [mine[name][seed] - theirs[name][seed] for seed in mine[name] if seed in theirs[name]]
+        for name in names
     }
 
 
@@ -78,22 +79,39 @@ def worth():
     ours = {share: accuracies(played, OURS, share) for share in shares}
     shares = [share for share in shares if ours[share]]
     skewed = {setting.name for setting in settings("report") if not setting.iid}
-    yield head("accuracy, %", "`even`, no memory, all", *(f"memory, {share:g}" for share in shares), "everybody")
+    yield head(
+        "accuracy, %",
+        "`even`, no memory, all",
+        *(f"memory, {share:g}" for share in shares),
+        "everybody",
+    )
     for setting in plain:
         all_in = everybody()[setting]
-        cells = [estimate(list(runs_of[setting].values())) for runs_of in (plain, *(ours[share] for share in shares))]
+        cells = [
+            estimate(list(runs_of[setting].values()))
+            for runs_of in (plain, *(ours[share] for share in shares))
+        ]
         yield row(setting, *map(shown, cells), shown(estimate(list(all_in.values()))))
     gains = [less(ours[share], plain) for share in shares]
     yield row(
-        "*difference from `even`*", "", *(shown(stratified(list(gain.values())), signed=True) for gain in gains), ""
+        "*difference from `even`*",
+        "",
+        *(shown(stratified(list(gain.values())), signed=True) for gain in gains),
+        "",
     )
     ahead = [f"{sum(fmean(one) > 0 for one in gain.values())} of {len(gain)}" for gain in gains]
     yield row("*with a higher mean*", "", *ahead, "")
     errors = [
-        fmean(fmean(one) / (1 - fmean(plain[name].values())) for name, one in gain.items() if name in skewed)
+        fmean(
+            fmean(one) / (1 - fmean(plain[name].values()))
+            for name, one in gain.items()
+            if name in skewed
+        )
         for gain in gains
     ]
-    yield row("*of its error removed, not IID, %*", "", *(f"{100 * error:+.1f}" for error in errors), "")
+    yield row(
+        "*of its error removed, not IID, %*", "", *(f"{100 * error:+.1f}" for error in errors), ""
+    )
     over = [stratified(list(less(ours[share], everybody()).values())) for share in shares]
     yield row("*difference from everybody*", "", *(shown(one, signed=True) for one in over), "")
 
@@ -110,22 +128,36 @@ def frontier(name):
     for way in found.names:
         needed = found.needed(way)
         edge = "at most " if needed.share == found.shares[0] else ""
-        money = f"{edge}{100 * needed.share:.0f} %" if needed.share <= found.shares[-1] else "more than all"
+        money = (
+            f"{edge}{100 * needed.share:.0f} %"
+            if needed.share <= found.shares[-1]
+            else "more than all"
+        )
         yield row(way, *(shown(found.accuracy(way, share)) for share in found.shares), money)
 
 
 def rivals():
     """Every allocator with the same memory, over the whole report suite, and the planner beside each."""
     played = runs("memory")
-    names = [name for name in dict.fromkeys(one.name for one in played) if name.endswith("memory=extrapolated")]
+    names = [
+        name
+        for name in dict.fromkeys(one.name for one in played)
+        if name.endswith("memory=extrapolated")
+    ]
     columns = [(share, f"{100 * share:g} % of the money") for share in (0.25, 1.0)]
-    yield head("kept model, %", *(cell for _, words in columns for cell in (words, "`planner` above it")))
+    yield head(
+        "kept model, %", *(cell for _, words in columns for cell in (words, "`planner` above it"))
+    )
     for name in names:
         cells = []
         for share, _ in columns:
             found = accuracies(played, name, share)
-            over = list(less(accuracies(played, OURS, share), found).values()) if name != OURS else []
-            cells.append(f"{100 * fmean(fmean(one.values()) for one in found.values()):.1f}" if found else "")
+            over = (
+                list(less(accuracies(played, OURS, share), found).values()) if name != OURS else []
+            )
+            cells.append(
+                f"{100 * fmean(fmean(one.values()) for one in found.values()):.1f}" if found else ""
+            )
             cells.append(shown(stratified(over), signed=True) if over else "")
         yield row(f"`{name.split(',')[0]}`", *cells)
 
@@ -134,7 +166,12 @@ def two_phase():
     """The planner beside the best constant n and the best two-phase schedule of those tried, chosen in hindsight."""
     played = runs("two-phase")
     yield head(
-        "kept model, %", "`even`, carry-over", "best constant n", "best two-phase schedule", "`planner`", "less it"
+        "kept model, %",
+        "`even`, carry-over",
+        "best constant n",
+        "best two-phase schedule",
+        "`planner`",
+        "less it",
     )
     for setting in dict.fromkeys(one.setting for one in played):
         ways = {}
@@ -161,22 +198,34 @@ def mechanisms():
         (allocator, f"{allocator}, memory=off", f"{allocator}, memory=extrapolated")
         for allocator in ("even", "planner")
     ]
-    yield head("kept model, %", *(cell for way, _, _ in ways for cell in (f"`{way}`, no memory", "memory", "gain")))
+    yield head(
+        "kept model, %",
+        *(cell for way, _, _ in ways for cell in (f"`{way}`, no memory", "memory", "gain")),
+    )
     for setting in dict.fromkeys(one.setting for one in played):
         cells = []
         for _, off, on in ways:
-            without, with_it = (list(accuracies(played, name, 1.0).get(setting, {}).values()) for name in (off, on))
+            without, with_it = (
+                list(accuracies(played, name, 1.0).get(setting, {}).values()) for name in (off, on)
+            )
             if not without:  # not played
                 cells += [""] * 3
                 continue
             gains = [mine - theirs for mine, theirs in zip(with_it, without, strict=True)]
-            cells += [shown(estimate(without)), shown(estimate(with_it)), shown(estimate(gains), signed=True)]
+            cells += [
+                shown(estimate(without)),
+                shown(estimate(with_it)),
+                shown(estimate(gains), signed=True),
+            ]
         yield row(setting, *cells)
 
 
 def _best(by_way, kinds):
     """The allocator of these kinds that ended highest on average."""
-    return max((way for way in by_way if way.startswith(kinds)), key=lambda way: fmean(by_way[way].values()))
+    return max(
+        (way for way in by_way if way.startswith(kinds)),
+        key=lambda way: fmean(by_way[way].values()),
+    )
 
 
 TABLES = {

@@ -17,8 +17,8 @@ import pyarrow.csv
 
 from bara.paper.analysis import BASELINE, LESS, described, grouped
 from bara.paper.exhibits import BORDER, DATASETS, EXHIBITS, TITLES, Scale
-from bara.reports.data_files import Origin
 from bara.paper.tables import draw, tabled
+from bara.reports.data_files import Origin
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "docs" / "results" / "paper"
@@ -57,7 +57,10 @@ def _table(shown):
         base = by_method[BASELINE]
         line = [TITLES[dataset], _points(base, "final")]
         line += [f"{base['paper']:.1f}"] if shown.exhibit.reported else []
-        line += [_points(by_method[method], LESS, "+") if method in by_method else "" for method in methods]
+        line += [
+            _points(by_method[method], LESS, "+") if method in by_method else ""
+            for method in methods
+        ]
         lines.append([*line, str(base["seeds"])])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -16,7 +16,9 @@ PAGE = ROOT / "README.md"
 START, END = "<!-- table: results -->\n", "<!-- end of table -->\n"
 MEMORY = runpy.run_path(str(Path(__file__).with_name("memory_table.py")))
 SUITE = MEMORY["SUITE"]
-accuracies, less, shown, row, head = (MEMORY[name] for name in ("accuracies", "less", "shown", "row", "head"))
+accuracies, less, shown, row, head = (
+    MEMORY[name] for name in ("accuracies", "less", "shown", "row", "head")
+)
 
 
 def lines():
@@ -28,7 +30,11 @@ def lines():
         if run.allocator == "planner":
             planner.setdefault(run.setting, {})[run.seed] = run.accuracy_final
     yield head(
-        f"{len(plain)} settings, 5 paired seeds", "money", "accuracy, %", "above the first", "of its error removed"
+        f"{len(plain)} settings, 5 paired seeds",
+        "money",
+        "accuracy, %",
+        "above the first",
+        "of its error removed",
     )
     yield row("`even`, no memory, last model", "all", _mean(plain), "", "")
     kept = accuracies(played, MEMORY["PLAIN"], 1.0)
@@ -38,9 +44,15 @@ def lines():
         remembers = accuracies(played, f"{name}, memory=extrapolated", share)
         yield row(f"`{name}`, memory, kept model", words, *_beside(remembers, plain))
     for share, words in ((0.125, "an eighth"), (0.25, "a quarter"), (1.0, "all")):
-        yield row("`planner`, memory, kept model", words, *_beside(accuracies(played, MEMORY["OURS"], share), plain))
+        yield row(
+            "`planner`, memory, kept model",
+            words,
+            *_beside(accuracies(played, MEMORY["OURS"], share), plain),
+        )
     yield row(
-        "everybody in every round, no memory, last model", "1.1 to 14 times", *_beside(MEMORY["everybody"](), plain)
+        "everybody in every round, no memory, last model",
+        "1.1 to 14 times",
+        *_beside(MEMORY["everybody"](), plain),
     )
 
 

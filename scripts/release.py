@@ -36,7 +36,15 @@ def build(folder, *kinds):
 def install(folder, wheel, extra=""):
     """The programs of a new environment with nothing but the wheel and what it and the extra require."""
     _run(sys.executable, "-m", "venv", folder)
-    pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-q", "install", "--no-compile"]
+    pip = [
+        folder / "bin" / "python",
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "-q",
+        "install",
+        "--no-compile",
+    ]
     pip += ["-c", ROOT / "constraints.txt"]
     if extra == "sim":
         _run(*pip, "torch==2.13.0")
@@ -53,8 +61,14 @@ def smoke(programs, extra):
 
 
 def _run(*command, cwd=None):
-    kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
-    done = subprocess.run(command, cwd=cwd, env=kept, capture_output=True, text=True, timeout=900, check=False)  # noqa: S603
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"PYTHONPATH", "VIRTUAL_ENV"}
+    }
+    done = subprocess.run(
+        command, cwd=cwd, env=kept, capture_output=True, text=True, timeout=900, check=False
+    )
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
 

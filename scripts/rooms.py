@@ -27,7 +27,9 @@ CELLAR = {f"bara.{name}" for name in ("plugins", "randomness", "text", "files", 
 
 def layers():
     """The names that the contract of layers lists, from the top; siblings in one."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
     (contract,) = [contract for contract in contracts if contract["type"] == "layers"]
     named = ([name.strip() for name in layer.split("|")] for layer in contract["layers"])
     return [[f"bara.{name}" for name in layer] for layer in named if not layer[0].startswith("_")]
@@ -36,7 +38,11 @@ def layers():
 def rooms(graph):
     """Each layer's rooms; of the one that is split, its parts."""
     for layer in layers():
-        yield [part for room in layer for part in (sorted(graph.find_children(room)) if room == SPLIT else [room])]
+        yield [
+            part
+            for room in layer
+            for part in (sorted(graph.find_children(room)) if room == SPLIT else [room])
+        ]
 
 
 def imports(graph, names):
@@ -44,7 +50,9 @@ def imports(graph, names):
     of = {module: name for name in names for module in (name, *graph.find_descendants(name))}
     found = {name: set() for name in names}
     for module, room in of.items():
-        found[room] |= {of[other] for other in graph.find_modules_directly_imported_by(module) if other in of} - {room}
+        found[room] |= {
+            of[other] for other in graph.find_modules_directly_imported_by(module) if other in of
+        } - {room}
     return found
 
 
@@ -53,7 +61,10 @@ def reduced(found):
     reach = {}
     for room in TopologicalSorter(found).static_order():  # what is imported comes first
         reach[room] = set().union(*({other} | reach[other] for other in found[room]))
-    return {room: direct - set().union(*(reach[other] for other in direct)) for room, direct in found.items()}
+    return {
+        room: direct - set().union(*(reach[other] for other in direct))
+        for room, direct in found.items()
+    }
 
 
 def sentence(room):
@@ -75,15 +86,24 @@ def lines():
     for floor in floors:
         split = floor[0].startswith(f"{SPLIT}.")
         yield from [f"    subgraph {_short(SPLIT)}"] if split else []
-        yield from (f"    {'    ' * split}{_short(room)}[{room.rpartition('.')[2]}]" for room in floor)
+        yield from (
+            f"    {'    ' * split}{_short(room)}[{room.rpartition('.')[2]}]" for room in floor
+        )
         yield from ["    end"] if split else []
     for above, below in pairwise(floors):  # not drawn; they keep the layers in their order
         yield f"    {' & '.join(map(_short, above))} ~~~ {' & '.join(map(_short, below))}"
     arrows = reduced(imports(graph, names))
-    yield from (f"    {_short(room)} --> {_short(other)}" for room in names for other in names if other in arrows[room])
+    yield from (
+        f"    {_short(room)} --> {_short(other)}"
+        for room in names
+        for other in names
+        if other in arrows[room]
+    )
     yield from ("```", "")
     for room in everyone:
-        yield fill(f"- `{room.removeprefix('bara.')}`: {sentence(room)}", 120, subsequent_indent="  ")
+        yield fill(
+            f"- `{room.removeprefix('bara.')}`: {sentence(room)}", 120, subsequent_indent="  "
+        )
 
 
 def _short(room):

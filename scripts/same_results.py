@@ -2,9 +2,9 @@
 
 python scripts/same_results.py /path/to/the/other/checkout
 
-Plays every mechanism with every allocator on the synthetic federation, every mechanism, algorithm and model on the
-simulator, some of them on Flower, a comparison and a forecast, once with this checkout's code and once with the
-other's, and prints what differs.
+Plays every mechanism with every allocator on the synthetic federation, every mechanism, algorithm
+and model on the simulator, some of them on Flower, a comparison and a forecast, once with this
+checkout's code and once with the other's, and prints what differs.
 """
 
 import argparse
@@ -18,11 +18,41 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parents[1]
-ALLOCATORS = ("bara", "even", "increasing", "decreasing", "random", "fixed", "finale", "isp", "planner")
-MECHANISMS = ("bid-price-first", "quality", "fair", "fl-market", "rrafl", "fmore", "proportional-share", "a-fl")
-READINGS = ("preset=paper", "reestimate=true", "estimator=curve", "horizon=left", "cost_average=menus")
+ALLOCATORS = (
+    "bara",
+    "even",
+    "increasing",
+    "decreasing",
+    "random",
+    "fixed",
+    "finale",
+    "isp",
+    "planner",
+)
+MECHANISMS = (
+    "bid-price-first",
+    "quality",
+    "fair",
+    "fl-market",
+    "rrafl",
+    "fmore",
+    "proportional-share",
+    "a-fl",
+)
+READINGS = (
+    "preset=paper",
+    "reestimate=true",
+    "estimator=curve",
+    "horizon=left",
+    "cost_average=menus",
+)
 SHORT = ["budget.total=60", "budget.max_rounds=25", "clients.count=8"]
-SIMULATOR = ["federation.engine=simulator", "data.train_samples=400", "budget.total=40", "budget.max_rounds=8"]
+SIMULATOR = [
+    "federation.engine=simulator",
+    "data.train_samples=400",
+    "budget.total=40",
+    "budget.max_rounds=8",
+]
 TRAININGS = {
     "linear": ["training.model=linear"],
     "cnn": [
@@ -31,15 +61,35 @@ TRAININGS = {
         "training.local_epochs=2",
         "training.learning_rate=0.05",
     ],
-    "momentum": ["training.algorithm=fedavg", "training.momentum=0.9", "training.weight_decay=0.001"],
+    "momentum": [
+        "training.algorithm=fedavg",
+        "training.momentum=0.9",
+        "training.weight_decay=0.001",
+    ],
     "fedprox": ["training.algorithm=fedavg", "training.proximal=0.1", "federation.workers=2"],
     "evidence": ["training.evidence=true", "training.outliers=4", "training.aggregation=equal"],
-    "cheats": ["clients.noisy=1", "clients.free_riders=1", "clients.poisoners=1", "clients.failure_rate=0.2"],
+    "cheats": [
+        "clients.noisy=1",
+        "clients.free_riders=1",
+        "clients.poisoners=1",
+        "clients.failure_rate=0.2",
+    ],
     "strategic": ["clients.strategic=2", "clients.strategy=learner(0.1)", "clients.drift=0.01"],
     "same": ["data.held_out=same", "clients.partition=dirichlet(0.3)", "clients.absence_rate=0.2"],
-    "sizes": ["clients.partition=quantity(1.5)", "clients.cost_by=samples", "clients.bids=lognormal(0, 0.5)"],
+    "sizes": [
+        "clients.partition=quantity(1.5)",
+        "clients.cost_by=samples",
+        "clients.bids=lognormal(0, 0.5)",
+    ],
 }
-FAULTS = ("bids opened@4", "promised@5", "trained@5", "state saved@4", "settled@6", "result written@1")
+FAULTS = (
+    "bids opened@4",
+    "promised@5",
+    "trained@5",
+    "state saved@4",
+    "settled@6",
+    "result written@1",
+)
 
 
 def cases():
@@ -66,8 +116,18 @@ def killed():
     for number, fault in enumerate(FAULTS):
         retention = f"ledger.retention={('keep', 'drop')[number % 2]}"
         yield f"synthetic {fault}", [*SHORT, "federation.engine=synthetic", retention], fault
-        yield f"simulator {fault}", [*SIMULATOR, "clients.count=6", "mechanism.name=fair", retention], fault
-    flower = [*SIMULATOR, "federation.engine=flower", "clients.count=4", "budget.max_rounds=5", "federation.workers=1"]
+        yield (
+            f"simulator {fault}",
+            [*SIMULATOR, "clients.count=6", "mechanism.name=fair", retention],
+            fault,
+        )
+    flower = [
+        *SIMULATOR,
+        "federation.engine=flower",
+        "clients.count=4",
+        "budget.max_rounds=5",
+        "federation.workers=1",
+    ]
     yield "flower", flower, "settled@3"
     yield "flower FedAdam", [*flower, "federation.strategy=FedAdam"], "trained@4"
 
@@ -100,19 +160,47 @@ def play_with_folders(root, folder):
     for name, changes, fault in killed():
         place = folder / name.replace(" ", "-")
         words = [word for change in changes for word in ("--set", change)]
-        _python(root, folder, "-m", "bara.cli", "run", "--out", str(place), "--json", *words, fault=fault)
+        _python(
+            root,
+            folder,
+            "-m",
+            "bara.cli",
+            "run",
+            "--out",
+            str(place),
+            "--json",
+            *words,
+            fault=fault,
+        )
         _python(root, folder, "-m", "bara.cli", "resume", str(place), "--json")
         found[f"killed {name}"] = json.loads((place / "result.json").read_text())
         export = json.loads(_python(root, folder, "-m", "bara.cli", "ledger", str(place), "export"))
-        found[f"ledger of {name}"] = [[one["kind"], one["round"], _plain(one["body"])] for one in export["events"]]
+        found[f"ledger of {name}"] = [
+            [one["kind"], one["round"], _plain(one["body"])] for one in export["events"]
+        ]
         found[f"lines of {name}"] = export["lines"]
         for model in sorted(place.glob("model-*.npz")):
             with np.load(model) as arrays:
-                found[f"{model.name} of {name}"] = {k: arrays[k].tolist() for k in arrays.files if k != "about"}
-    quick = [word for change in [*SHORT, "federation.engine=synthetic"] for word in ("--set", change)]
-    compare = ["compare", "--allocators", "even,planner,bara", "--seeds", "2", "--json", "--history", *quick]
+                found[f"{model.name} of {name}"] = {
+                    k: arrays[k].tolist() for k in arrays.files if k != "about"
+                }
+    quick = [
+        word for change in [*SHORT, "federation.engine=synthetic"] for word in ("--set", change)
+    ]
+    compare = [
+        "compare",
+        "--allocators",
+        "even,planner,bara",
+        "--seeds",
+        "2",
+        "--json",
+        "--history",
+        *quick,
+    ]
     found["compare"] = json.loads(_python(root, folder, "-m", "bara.cli", *compare))
-    found["plan"] = json.loads(_python(root, folder, "-m", "bara.cli", "plan", "--draws", "3", "--json", *quick))
+    found["plan"] = json.loads(
+        _python(root, folder, "-m", "bara.cli", "plan", "--draws", "3", "--json", *quick)
+    )
     audit = ["audit", "fmore", "--trials", "200", "--json"]
     found["audit"] = json.loads(_python(root, folder, "-m", "bara.cli", *audit, codes=(0, 1)))
     return found
@@ -120,7 +208,11 @@ def play_with_folders(root, folder):
 
 def _plain(body):
     """What an event says, without what is drawn anew in each run (salted digests) and keys that are no more."""
-    body = {key: value for key, value in body.items() if key not in {"menu", "bids", "memories", "place"}}
+    body = {
+        key: value
+        for key, value in body.items()
+        if key not in {"menu", "bids", "memories", "place"}
+    }
     if "config" in body:
         body["config"]["training"].pop("precision", None)
     return body
@@ -145,7 +237,9 @@ def _python(root, folder, *words, text=None, fault=None, codes=(0,)):
 
 def main():
     """Play both, compare, and say how many were the same."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("other", type=Path)
     other = parser.parse_args().other.resolve()
     found = {}

@@ -5,10 +5,10 @@ python scripts/silos_page.py alone     # first trains each silo alone, and all d
 
 python scripts/silos_page.py join mechanisms quality bara memory-off     # first makes silos.csv of
 
-bara compare --suite silos --allocators even,planner --set mechanism.name=bid-price-first,fair,rrafl \
-    --set training.memory=extrapolated --seeds 5 --out mechanisms
-bara compare --suite silos --allocators even,planner --set mechanism.name=quality --set mechanism.quality=samples \
-    --set training.memory=extrapolated --seeds 5 --out quality
+bara compare --suite silos --allocators even,planner --set mechanism.name=bid-price-first,fair,rrafl
+    \ --set training.memory=extrapolated --seeds 5 --out mechanisms
+bara compare --suite silos --allocators even,planner --set mechanism.name=quality --set
+    mechanism.quality=samples \ --set training.memory=extrapolated --seeds 5 --out quality
 bara compare --suite silos --allocators bara --set training.memory=extrapolated --seeds 5 --out bara
 bara compare --suite silos --allocators even,planner --seeds 5 --out memory-off
 """
@@ -22,15 +22,15 @@ from statistics import fmean
 
 import numpy as np
 
-from bara.runs.simulation import build_engine
-from bara.reports.statistics import estimate, paired
-from bara.studies.suites import settings
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
-from bara.simulator import aggregate
 from bara.mechanisms import bid_price_first
 from bara.protocols import Requirements
 from bara.records import MICRO
+from bara.reports.statistics import estimate, paired
+from bara.runs.simulation import build_engine
+from bara.simulator import aggregate
+from bara.studies.suites import settings
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -92,7 +92,9 @@ def write_alone():
     found = []
     for setting in settings("silos", only=list(DATASETS)):
         config = setting.config
-        everything = settings("silos", ["clients.partition=natural(1)"], only=[setting.name])[0].config
+        everything = settings("silos", ["clients.partition=natural(1)"], only=[setting.name])[
+            0
+        ].config
         for seed in SEEDS:
             seeded = config.model_copy(update={"seed": seed})
             for silo in range(config.clients.count):
@@ -100,19 +102,39 @@ def write_alone():
                 found.append((setting.name, f"{names[silo]} alone", seed, auc))
             everybody = list(range(config.clients.count))
             found.append(
-                (setting.name, "all, unpaid", seed, train_alone(seeded, everybody, config.budget.max_rounds)[1])
+                (
+                    setting.name,
+                    "all, unpaid",
+                    seed,
+                    train_alone(seeded, everybody, config.budget.max_rounds)[1],
+                )
             )
             pooled = everything.model_copy(update={"seed": seed})
-            found.append((setting.name, "pooled", seed, train_alone(pooled, [0], config.budget.max_rounds)[1]))
+            found.append(
+                (
+                    setting.name,
+                    "pooled",
+                    seed,
+                    train_alone(pooled, [0], config.budget.max_rounds)[1],
+                )
+            )
     with (RESULTS / "silos-alone.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("setting", "who", "seed", "auc"), *((*one, f"{auc:.4f}") for *one, auc in found)])
+        csv.writer(file).writerows(
+            [("setting", "who", "seed", "auc"), *((*one, f"{auc:.4f}") for *one, auc in found)]
+        )
 
 
 def alone(setting):
     """What one silo reaches alone, and what all of them reach."""
     yield head("AUC, per cent", "mean of five seeds")
-    for who in dict.fromkeys(one["who"] for one in rows("silos-alone") if one["setting"] == setting):
-        values = [float(one["auc"]) for one in rows("silos-alone") if (one["setting"], one["who"]) == (setting, who)]
+    for who in dict.fromkeys(
+        one["who"] for one in rows("silos-alone") if one["setting"] == setting
+    ):
+        values = [
+            float(one["auc"])
+            for one in rows("silos-alone")
+            if (one["setting"], one["who"]) == (setting, who)
+        ]
         yield row(who, shown(estimate(values)))
 
 
@@ -122,26 +144,41 @@ def alone(setting):
 def by_seed(played, **wanted):
     """The kept models' AUC by seed, and what was spent, of the runs that are so."""
     found = [one for one in played if all(one[key] == value for key, value in wanted.items())]
-    return {one["seed"]: float(one["accuracy_kept"]) for one in found}, [float(one["spent"]) for one in found]
+    return {one["seed"]: float(one["accuracy_kept"]) for one in found}, [
+        float(one["spent"]) for one in found
+    ]
 
 
 def suite(dataset):
     """Settings down, what was compared across; the best of each setting bold."""
-    played = [one for one in rows("silos") if one["setting"].startswith(dataset) and "reserve" not in one["mechanism"]]
-    names = list(dict.fromkeys((one["allocator"], one["mechanism"], one["memory"]) for one in played))
+    played = [
+        one
+        for one in rows("silos")
+        if one["setting"].startswith(dataset) and "reserve" not in one["mechanism"]
+    ]
+    names = list(
+        dict.fromkeys((one["allocator"], one["mechanism"], one["memory"]) for one in played)
+    )
     places = list(dict.fromkeys(one["setting"] for one in played))
     yield head("AUC of the kept model, per cent (spent)", *places)
     best = {}
     for place in places:
         means = {}
         for allocator, mechanism, memory in names:
-            values, _ = by_seed(played, setting=place, allocator=allocator, mechanism=mechanism, memory=memory)
+            values, _ = by_seed(
+                played, setting=place, allocator=allocator, mechanism=mechanism, memory=memory
+            )
             means[allocator, mechanism, memory] = fmean(values.values()) if values else -1
         best[place] = max(means.values())
     for allocator, mechanism, memory in names:
         cells = []
         for place in places:
-            wanted = {"setting": place, "allocator": allocator, "mechanism": mechanism, "memory": memory}
+            wanted = {
+                "setting": place,
+                "allocator": allocator,
+                "mechanism": mechanism,
+                "memory": memory,
+            }
             values, spent = by_seed(played, **wanted)
             if not values:
                 cells.append("")
@@ -162,7 +199,9 @@ def differences():
     pairs += [(("even", mechanism, "extrapolated"), ("even", "bid-price-first", "extrapolated"))
               for mechanism in ("fair", "rrafl", "quality:quality=samples")]  # fmt: skip
     pairs += [(("even", "bid-price-first", "extrapolated"), ("even", "bid-price-first", "off"))]
-    pairs += [(("bara", "bid-price-first", "extrapolated"), ("even", "bid-price-first", "extrapolated"))]
+    pairs += [
+        (("bara", "bid-price-first", "extrapolated"), ("even", "bid-price-first", "extrapolated"))
+    ]
     for one, other in pairs:
         cells = []
         for dataset in DATASETS:
@@ -182,25 +221,43 @@ def _all(played, dataset, allocator, mechanism, memory):
 
 def few():
     """What auctions of few cost: the mean over 2,000 rounds of bids U(0.5, 1.5), and how often so many can be had."""
-    yield head("clients", "recruited", "their cost, each", "paid, no reserve", "paid, reserve 1.5", "paid, reserve 1")
+    yield head(
+        "clients",
+        "recruited",
+        "their cost, each",
+        "paid, no reserve",
+        "paid, reserve 1.5",
+        "paid, reserve 1",
+    )
     for clients in (4, 6, 20):
         bidders = Bidders(clients, Distribution.parse("uniform(0.5, 1.5)"), 0)
         rounds = [bidders.bids(number) for number in range(1, 2001)]
         for n in (1, clients // 2, clients - 1, clients):
             cost = fmean(np.sort(bids.prices)[:n].mean() / MICRO for bids in rounds)
-            yield row(str(clients), str(n), f"{cost:.2f}", *(_paid(rounds, n, reserve) for reserve in (None, 1.5, 1.0)))
+            yield row(
+                str(clients),
+                str(n),
+                f"{cost:.2f}",
+                *(_paid(rounds, n, reserve) for reserve in (None, 1.5, 1.0)),
+            )
 
 
 def _paid(rounds, n, reserve):
     menus = [bid_price_first(reserve).menu(bids) for bids in rounds]
     costs = [menu.cost(n) / n / MICRO for menu in menus if len(menu) >= n]
-    often = "" if len(costs) == len(rounds) else f" (in {100 * len(costs) / len(rounds):.0f} % of rounds)"
+    often = (
+        ""
+        if len(costs) == len(rounds)
+        else f" (in {100 * len(costs) / len(rounds):.0f} % of rounds)"
+    )
     return f"{fmean(costs):.2f}{often}" if costs else "never"
 
 
 def _told(which):
     allocator, mechanism, memory = which
-    return f"`{allocator}` on `{mechanism}`" + ("" if memory == "extrapolated" else " without memory")
+    return f"`{allocator}` on `{mechanism}`" + (
+        "" if memory == "extrapolated" else " without memory"
+    )
 
 
 TABLES = {
@@ -224,7 +281,9 @@ def join(*folders):
     for folder in map(Path, folders):
         for path in sorted(folder.glob("*.json")):
             one = json.loads(path.read_text())
-            if "history" not in one or one["mechanism"] == "quality":  # of equal quality: bid price first once more
+            if (
+                "history" not in one or one["mechanism"] == "quality"
+            ):  # of equal quality: bid price first once more
                 continue
             played = one["history"][1:]
             one["n"] = round(fmean(entry["n"] for entry in played), 3)

@@ -1,6 +1,7 @@
 """What the documentation site has beside its pages: the command line, the configuration, the rooms, and formulas.
 
-mkdocs.yml names it; `make docs` runs it. Nothing it makes is committed, so nothing of it can be out of date.
+mkdocs.yml names it; `make docs` runs it. Nothing it makes is committed, so nothing of it can be out
+of date.
 """
 
 import pkgutil
@@ -27,7 +28,11 @@ FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>',
 
 def on_files(files, config):
     """Add the pages that are made of the code."""
-    pages = {"cli": command_line(), "configuration": configuration(), "bara": _room("bara", deep=False)}
+    pages = {
+        "cli": command_line(),
+        "configuration": configuration(),
+        "bara": _room("bara", deep=False),
+    }
     rooms = [name for _, name, _ in pkgutil.iter_modules(bara.__path__) if not INSIDE.match(name)]
     pages |= {room: _room(f"bara.{room}") for room in rooms}
     for name, text in pages.items():
@@ -60,15 +65,28 @@ def _codes():
 def _verb(name, command, context):
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     yield from (command.help or "", "", "```text", usage, "```", "")
-    records = [record for one in command.get_params(context) if (record := one.get_help_record(context))]
+    records = [
+        record for one in command.get_params(context) if (record := one.get_help_record(context))
+    ]
     yield from ("| argument or option | what it does |", "|---|---|")
-    yield from (f"| `{_cell(option)}` | {_cell(escape(text))} |" for option, text in records if option != "--help")
+    yield from (
+        f"| `{_cell(option)}` | {_cell(escape(text))} |"
+        for option, text in records
+        if option != "--help"
+    )
     yield ""
     if command.epilog:
-        yield from ("```text", *(line.strip() for line in command.epilog.splitlines()[1:] if line.strip()), "```", "")
+        yield from (
+            "```text",
+            *(line.strip() for line in command.epilog.splitlines()[1:] if line.strip()),
+            "```",
+            "",
+        )
     for verb, inner in getattr(command, "commands", {}).items():
         yield from (f"{'#' * len(name.split())}# `{name} {verb}`", "")
-        yield from _verb(f"{name} {verb}", inner, typer.Context(inner, parent=context, info_name=verb))
+        yield from _verb(
+            f"{name} {verb}", inner, typer.Context(inner, parent=context, info_name=verb)
+        )
 
 
 def _cell(text):
@@ -82,7 +100,13 @@ def configuration():
     lines += ["## At the top", "", *_table(plain)]
     for name, field in Config.model_fields.items():
         if section := _section(field):
-            lines += [f"## [{name}]", "", section.__doc__.splitlines()[0], "", *_table(section.model_fields)]
+            lines += [
+                f"## [{name}]",
+                "",
+                section.__doc__.splitlines()[0],
+                "",
+                *_table(section.model_fields),
+            ]
             for part in REGISTRIES[name].names() if name in REGISTRIES else ():
                 lines += [f"### {name} `{part}`", "", *_options(options_of(name, part))]
     return "\n".join(lines)
@@ -109,7 +133,11 @@ def _table(fields):
 
 
 def _section(field):
-    return field.annotation if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel) else None
+    return (
+        field.annotation
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+        else None
+    )
 
 
 def _room(module, *, deep=True):
@@ -137,7 +165,9 @@ class Readable(griffe.Extension):
         for name, member in list(thing.members.items()):
             if member.is_alias:
                 inside = member.target_path.removeprefix(f"{thing.path}.")
-                if inside != member.target_path and not inside.startswith("_"):  # it has a page of its own
+                if inside != member.target_path and not inside.startswith(
+                    "_"
+                ):  # it has a page of its own
                     del thing.members[name]
             else:
                 self._tidy(member)

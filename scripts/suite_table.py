@@ -15,7 +15,9 @@ from bara.studies.suites import Standings, settings
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 PAGE = ROOT / "docs" / "planner.md"
-NUMBERS = {"seed": int, "rounds": int} | dict.fromkeys(("accuracy_final", "accuracy_last10", "spent"), float)
+NUMBERS = {"seed": int, "rounds": int} | dict.fromkeys(
+    ("accuracy_final", "accuracy_last10", "spent"), float
+)
 EVERYBODY = "everybody"
 SHOWN = ("even", "finale", "planner")
 
@@ -53,7 +55,10 @@ def report():
     standings = Standings(settings("report"), played, "accuracy_final")
     yield head("final accuracy, %", *(f"`{name}`" for name in SHOWN), EVERYBODY, "times the money")
     for setting in standings.settings:
-        finals = [estimate(list(standings.final(setting.name, name).values())) for name in (*SHOWN, EVERYBODY)]
+        finals = [
+            estimate(list(standings.final(setting.name, name).values()))
+            for name in (*SHOWN, EVERYBODY)
+        ]
         times = _spent(played, setting.name, EVERYBODY) / _spent(played, setting.name, "planner")
         best = max(final.mean for final in finals[:-1])
         cells = [f"**{shown(one)}**" if one.mean == best else shown(one) for one in finals[:-1]]
@@ -61,12 +66,17 @@ def report():
     all_money = standings.of(EVERYBODY)
     removed = f"{100 * all_money.error_removed:.1f} % of `even`'s error removed"
     yield row(
-        "*mean*", *(f"{100 * standings.of(name).final:.1f}" for name in SHOWN), f"{100 * all_money.final:.1f}", removed
+        "*mean*",
+        *(f"{100 * standings.of(name).final:.1f}" for name in SHOWN),
+        f"{100 * all_money.final:.1f}",
+        removed,
     )
 
 
 def _spent(played, setting, allocator):
-    return fmean(run.spent for run in played if (run.setting, run.allocator) == (setting, allocator))
+    return fmean(
+        run.spent for run in played if (run.setting, run.allocator) == (setting, allocator)
+    )
 
 
 def summary():
@@ -82,7 +92,11 @@ def summary():
     )
     for name in standings.allocators:
         one = standings.of(name)
-        gains = (shown(one.gain, signed=True), f"{100 * one.error_removed:+.1f}", shown(one.over_rivals, signed=True))
+        gains = (
+            shown(one.gain, signed=True),
+            f"{100 * one.error_removed:+.1f}",
+            shown(one.over_rivals, signed=True),
+        )
         yield row(f"`{name}`", f"{100 * one.final:.1f}", f"{100 * one.last10:.1f}", *gains)
 
 
@@ -90,8 +104,15 @@ def fixed():
     """For each dataset the best constant n in hindsight, and the planner."""
     constant = list(runs("fixed"))
     datasets = list(dict.fromkeys(run.dataset for run in constant))
-    names = list(dict.fromkeys(run.allocator for run in constant if run.allocator.startswith("fixed")))
-    yield head("final accuracy, %", *(name.removeprefix("fixed:") for name in names), "`planner`", "less the best")
+    names = list(
+        dict.fromkeys(run.allocator for run in constant if run.allocator.startswith("fixed"))
+    )
+    yield head(
+        "final accuracy, %",
+        *(name.removeprefix("fixed:") for name in names),
+        "`planner`",
+        "less the best",
+    )
     for dataset in datasets:
         here = [run for run in constant if run.dataset == dataset]
         there = [run for run in runs() if run.setting == here[0].setting and run.dataset == dataset]
@@ -99,7 +120,10 @@ def fixed():
         planner = _by_seed(here + there, "planner")
         best = max(finals.values(), key=lambda final: fmean(final.values()))
         cells = [f"{100 * fmean(one.values()):.1f}" for one in finals.values()]
-        cells = [f"**{cell}**" if one is best else cell for cell, one in zip(cells, finals.values(), strict=True)]
+        cells = [
+            f"**{cell}**" if one is best else cell
+            for cell, one in zip(cells, finals.values(), strict=True)
+        ]
         less = shown(estimate([planner[seed] - best[seed] for seed in planner]), signed=True)
         yield row(dataset, *cells, f"{100 * fmean(planner.values()):.1f}", less)
 

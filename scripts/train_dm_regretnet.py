@@ -2,9 +2,10 @@
 
 python scripts/train_dm_regretnet.py [FILE.npz] [ROUNDS]
 
-After DM-RegretNet (Zheng et al. 2022): maximise the privacy that a budget buys, with an augmented Lagrangian on regret,
-which is what a client gains by its best lie. The hard choices of the auction (who is in, which n is affordable) are
-sigmoids while it learns. Needs torch (`pip install '.[sim]'`) and takes a few minutes of one core.
+After DM-RegretNet (Zheng et al. 2022): maximise the privacy that a budget buys, with an augmented
+Lagrangian on regret, which is what a client gains by its best lie. The hard choices of the auction
+(who is in, which n is affordable) are sigmoids while it learns. Needs torch (`pip install
+'.[sim]'`) and takes a few minutes of one core.
 """
 
 import sys
@@ -41,7 +42,9 @@ def market(rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
     return costs, eps, costs.sum(1) * (0.05 + 0.95 * torch.rand(BATCH, generator=rng))
 
 
-def auction(nets: dict[str, nn.Sequential], asks: Tensor, quality: Tensor, budget: Tensor) -> tuple[Tensor, Tensor]:
+def auction(
+    nets: dict[str, nn.Sequential], asks: Tensor, quality: Tensor, budget: Tensor
+) -> tuple[Tensor, Tensor]:
     """The probability that each client wins, and what it is paid if so, softened; any number of leading dimensions."""
     logs = quality.log()
     shift = nets["order"]((logs - logs.mean(-1, keepdim=True))[..., None])[..., 0]
@@ -53,7 +56,9 @@ def auction(nets: dict[str, nn.Sequential], asks: Tensor, quality: Tensor, budge
     seen = torch.stack([(n / len(n)).expand_as(loser), loser - mean, loser - ranked[..., :-1]], -1)
     unit = (loser - nn.functional.softplus(nets["price"](seen)[..., 0])).cummax(-1).values
     inside = torch.sigmoid((middle[..., None] - score[..., None, :]) / SOFT)
-    paid = torch.maximum(asks[..., None, :], (unit[..., None] - shift[..., None, :]).exp() * quality[..., None, :])
+    paid = torch.maximum(
+        asks[..., None, :], (unit[..., None] - shift[..., None, :]).exp() * quality[..., None, :]
+    )
     spent = (inside * paid).sum(-1)
     affordable = torch.sigmoid((budget[..., None] - spent) / (SOFT * budget[..., None]))
     chosen = affordable - nn.functional.pad(affordable[..., 1:], (0, 1))
@@ -62,25 +67,35 @@ def auction(nets: dict[str, nn.Sequential], asks: Tensor, quality: Tensor, budge
 
 
 def regret(
-    nets: dict[str, nn.Sequential], costs: Tensor, quality: Tensor, budget: Tensor, rng: torch.Generator
+    nets: dict[str, nn.Sequential],
+    costs: Tensor,
+    quality: Tensor,
+    budget: Tensor,
+    rng: torch.Generator,
 ) -> Tensor:
     """What each client gains by the best of some lies, as a share of the mean cost."""
     wins, paid = auction(nets, costs, quality, budget)
     honest = paid - wins * costs
     factors = (torch.rand(BATCH, CLIENTS, LIES, generator=rng) * 1.2 - 0.3).exp()
     with torch.no_grad():
-        tried = torch.stack([_gain(nets, costs, quality, budget, factors[..., k]) for k in range(LIES)], -1)
+        tried = torch.stack(
+            [_gain(nets, costs, quality, budget, factors[..., k]) for k in range(LIES)], -1
+        )
         best = factors.gather(-1, tried.argmax(-1, keepdim=True))[..., 0]
     gain = _gain(nets, costs, quality, budget, best)
     return (gain - honest).clamp(min=0) / costs.mean()
 
 
-def _gain(nets: dict[str, nn.Sequential], costs: Tensor, quality: Tensor, budget: Tensor, factor: Tensor) -> Tensor:
+def _gain(
+    nets: dict[str, nn.Sequential], costs: Tensor, quality: Tensor, budget: Tensor, factor: Tensor
+) -> Tensor:
     """Each client's profit if it alone multiplies its price by its factor."""
     lies = costs[:, None, :].repeat(1, CLIENTS, 1)
     own = torch.arange(CLIENTS)
     lies[:, own, own] = costs * factor
-    wins, paid = auction(nets, lies, quality[:, None, :].expand_as(lies), budget[:, None].expand(-1, CLIENTS))
+    wins, paid = auction(
+        nets, lies, quality[:, None, :].expand_as(lies), budget[:, None].expand(-1, CLIENTS)
+    )
     return (paid - wins * costs[:, None, :])[:, own, own]
 
 

@@ -2,9 +2,10 @@
 
 python scripts/transcripts.py docs/read-the-ledger.md docs/forecast-a-budget.md
 
-A command beneath which nothing stands keeps its silence; put a line `...` there to have its output shown. Commands are
-`bara ...` and `python FILE`, both with `> FILE`; what a page exports (`export NAME=VALUE`) is in their environment,
-unless it is set already: `CLINIC_BOOKS=... python scripts/transcripts.py PAGE`; its name is shown for it.
+A command beneath which nothing stands keeps its silence; put a line `...` there to have its output
+shown. Commands are `bara ...` and `python FILE`, both with `> FILE`; what a page exports (`export
+NAME=VALUE`) is in their environment, unless it is set already: `CLINIC_BOOKS=... python
+scripts/transcripts.py PAGE`; its name is shown for it.
 """
 
 import contextlib
@@ -38,7 +39,9 @@ def replay(text):
         Path(name).write_text(content)
     for name, value in EXPORT.findall(text):
         os.environ.setdefault(name, value)
-    return CONSOLE.sub(lambda block: COMMAND.sub(lambda found: _played(*found.groups(), in_full), block[0]), text)
+    return CONSOLE.sub(
+        lambda block: COMMAND.sub(lambda found: _played(*found.groups(), in_full), block[0]), text
+    )
 
 
 def _played(command, output, in_full):
@@ -48,7 +51,9 @@ def _played(command, output, in_full):
         words = [sys.executable, *arguments]
         printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout  # noqa: S603 - our own pages
     else:
-        done = CliRunner(env={"COLUMNS": "80"}).invoke(app, arguments + ([] if in_full else _short(arguments)))
+        done = CliRunner(env={"COLUMNS": "80"}).invoke(
+            app, arguments + ([] if in_full else _short(arguments))
+        )
         if done.exit_code:
             raise AssertionError(f"{command}\n{done.output}") from done.exception
         printed = done.stdout
@@ -60,7 +65,11 @@ def _played(command, output, in_full):
 
 def _by_name(line):
     """What the environment holds, by the name that the page has for it."""
-    return line.replace(os.environ["CLINIC_BOOKS"], "$CLINIC_BOOKS") if "CLINIC_BOOKS" in os.environ else line
+    return (
+        line.replace(os.environ["CLINIC_BOOKS"], "$CLINIC_BOOKS")
+        if "CLINIC_BOOKS" in os.environ
+        else line
+    )
 
 
 def _short(arguments):

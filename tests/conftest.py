@@ -14,12 +14,16 @@ import bara
 from bara import Market, Purse, RoundRecord
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
-from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.mechanisms import bid_price_first
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 
 for _name, _examples in (("default", 100), ("thorough", 100_000)):
     hypothesis.settings.register_profile(
-        _name, max_examples=_examples, deadline=None, derandomize=_name == "default", print_blob=True
+        _name,
+        max_examples=_examples,
+        deadline=None,
+        derandomize=_name == "default",
+        print_blob=True,
     )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
@@ -35,7 +39,10 @@ BARA_LEDGER_HOSTS names the server that scripts/with_postgres.sh started."""
 @pytest.fixture(scope="session", autouse=True)
 def surroundings(tmp_path_factory):
     """The same environment for every test and every program it starts, whoever runs the tests, and wherever."""
-    pip = os.environ.get("PIP_CACHE_DIR") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pip"
+    pip = (
+        os.environ.get("PIP_CACHE_DIR")
+        or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pip"
+    )
     fixed = {
         "HOME": tmp_path_factory.mktemp("home"),  # with no cache, no settings and no models in it
         "PIP_CACHE_DIR": pip,  # only spares downloads
@@ -51,7 +58,9 @@ def surroundings(tmp_path_factory):
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": 0,
     }
     if ROOT in Path(bara.__file__).parents:
-        fixed["PYTHONPATH"] = ROOT / "src"  # programs run the code that is tested, installed from here or not
+        fixed["PYTHONPATH"] = (
+            ROOT / "src"
+        )  # programs run the code that is tested, installed from here or not
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if PERSONAL.match(name)]:
             patch.delenv(name)
@@ -77,7 +86,10 @@ def play(make_federation):
 
     def play(allocator, purse=None, federation=None, mechanism=None):
         market = Market(
-            allocator, mechanism or bid_price_first(), federation or make_federation(), purse or Purse.of(60, 30)
+            allocator,
+            mechanism or bid_price_first(),
+            federation or make_federation(),
+            purse or Purse.of(60, 30),
         )
         records = [step for step in market.rounds() if isinstance(step, RoundRecord)]
         return records, market.ended
@@ -94,7 +106,9 @@ def old_run(tmp_path):
 
     def restore(name):
         folder = tmp_path / name
-        shutil.copytree(OLD_RUNS / name, folder, ignore=shutil.ignore_patterns("*.sql", "expected.json"))
+        shutil.copytree(
+            OLD_RUNS / name, folder, ignore=shutil.ignore_patterns("*.sql", "expected.json")
+        )
         connection = sqlite3.connect(folder / "ledger.db")
         connection.executescript((OLD_RUNS / name / "ledger.sql").read_text())
         connection.close()
@@ -110,7 +124,16 @@ def same_result():
     def same(result, name):
         expected = json.loads((OLD_RUNS / name / "expected.json").read_text())
         assert result.keys() >= expected.keys()
-        exact = ("allocator", "mechanism", "dataset", "seed", "clients", "budget", "rounds", "ended")
+        exact = (
+            "allocator",
+            "mechanism",
+            "dataset",
+            "seed",
+            "clients",
+            "budget",
+            "rounds",
+            "ended",
+        )
         assert [result[key] for key in exact] == [expected[key] for key in exact]
         assert result["payments"] == pytest.approx(expected["payments"], rel=1e-4)
         for column in ("n", "cost", "accuracy"):

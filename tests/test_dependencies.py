@@ -25,7 +25,9 @@ def asked_for():
     extras = PROJECT["optional-dependencies"].values()
     texts = [*PROJECT["dependencies"], *(text for extra in extras for text in extra)]
     asked = [Requirement(text) for text in texts]
-    return [one for one in asked if canonicalize_name(one.name) != canonicalize_name(PROJECT["name"])]
+    return [
+        one for one in asked if canonicalize_name(one.name) != canonicalize_name(PROJECT["name"])
+    ]
 
 
 @pytest.mark.parametrize("requirement", asked_for(), ids=str)

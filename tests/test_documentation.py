@@ -34,9 +34,13 @@ def at(tmp_path, monkeypatch):
     def go(page):
         monkeypatch.chdir(tmp_path)
         monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.setenv("CLINIC_BOOKS", f"sqlite:///{tmp_path}/clinic.db")  # on PostgreSQL in tests/e2e
+        monkeypatch.setenv(
+            "CLINIC_BOOKS", f"sqlite:///{tmp_path}/clinic.db"
+        )  # on PostgreSQL in tests/e2e
         monkeypatch.setenv("CLINIC_KEY", "correct-horse-battery-staple")
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+        monkeypatch.setenv(
+            "PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+        )
         for name, code in FILE.findall(page.read_text()):
             (tmp_path / name).write_text(code)
 
@@ -61,7 +65,9 @@ def test_the_commands_of_a_page_work_one_after_the_other_and_print_what_stands_b
 
 
 def test_a_complete_mechanism_takes_less_than_thirty_lines():
-    code = dict(FILE.findall((ROOT / "docs" / "write-a-mechanism.md").read_text()))["posted_price.py"]
+    code = dict(FILE.findall((ROOT / "docs" / "write-a-mechanism.md").read_text()))[
+        "posted_price.py"
+    ]
     assert "class PostedPrice" in code
     assert len(code.splitlines()) < 30
 
@@ -87,16 +93,27 @@ def test_links_between_pages_lead_somewhere():
 def test_the_site_builds_strictly_has_everything_and_loads_nothing_from_elsewhere(tmp_path):
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(build, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        build, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=600, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    pages = {str(file.relative_to(tmp_path)): file.read_text() for file in tmp_path.glob("**/*.html")}
+    pages = {
+        str(file.relative_to(tmp_path)): file.read_text() for file in tmp_path.glob("**/*.html")
+    }
     for name, text in pages.items():
         assert not (found := LOADS.findall(text)), f"{name} loads {found}"
         assert not re.search(r"arithmatex|<m[ion]>\\", text), f"a formula of {name} is not set"
     assert "<math" in pages["the-paper.html"]
-    assert all(f"bara {' '.join(path)}" in pages["reference/cli.html"] for path, _ in programs.verbs())
+    assert all(
+        f"bara {' '.join(path)}" in pages["reference/cli.html"] for path, _ in programs.verbs()
+    )
     assert "max_rounds" in pages["reference/configuration.html"]
-    assert 'id="bara.datasets.partition"' in pages["reference/datasets.html"]  # public, from a private module
+    assert (
+        'id="bara.datasets.partition"' in pages["reference/datasets.html"]
+    )  # public, from a private module
     assert 'id="bara.flower.start"' in pages["reference/flower.html"]
     assert not any(re.search(r'id="bara(\.\w+)*\._', text) for text in pages.values())
-    assert "The mechanism recruits the largest n whose cost is within its cap." in pages["reference/records.html"]
+    assert (
+        "The mechanism recruits the largest n whose cost is within its cap."
+        in pages["reference/records.html"]
+    )

@@ -17,7 +17,9 @@ SAID = {
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_an_example_runs_in_an_empty_folder_and_says_what_it_is_about(name, tmp_path, monkeypatch, capsys):
+def test_an_example_runs_in_an_empty_folder_and_says_what_it_is_about(
+    name, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     assert SAID[name] in capsys.readouterr().out

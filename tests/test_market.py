@@ -1,7 +1,19 @@
 import numpy as np
 import pytest
 
-from bara import Award, AwardedRound, Bids, Delivery, Evaluation, Evidence, Market, Menu, Offer, Purse, RoundRecord
+from bara import (
+    Award,
+    AwardedRound,
+    Bids,
+    Delivery,
+    Evaluation,
+    Evidence,
+    Market,
+    Menu,
+    Offer,
+    Purse,
+    RoundRecord,
+)
 from bara.allocators import Bara, Even, Fixed
 from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
 from bara.market import Backoff
@@ -29,7 +41,13 @@ def market(federation, *offers, purse=None):
 
 def test_each_round_comes_first_as_awarded_and_then_as_settled(make_federation):
     steps = list(market(make_federation(), Offer.recruit(3), purse=Purse.of(100, 2)).rounds())
-    assert [type(step) for step in steps] == [RoundRecord, AwardedRound, RoundRecord, AwardedRound, RoundRecord]
+    assert [type(step) for step in steps] == [
+        RoundRecord,
+        AwardedRound,
+        RoundRecord,
+        AwardedRound,
+        RoundRecord,
+    ]
     assert steps[0].round == 0
     assert steps[2].awarded is steps[1]
     assert steps[3].purse == steps[2].purse_after
@@ -39,7 +57,9 @@ def test_nobody_trains_before_the_promise_was_handed_out(make_federation):
     federation = make_federation()
     trained = []
     original = federation.train
-    federation.train = lambda round_number, award: trained.append(round_number) or original(round_number, award)
+    federation.train = lambda round_number, award: (
+        trained.append(round_number) or original(round_number, award)
+    )
     steps = market(federation, Offer.recruit(3)).rounds()
     next(steps)
     assert isinstance(next(steps), AwardedRound)
@@ -83,7 +103,11 @@ def test_it_ends_when_a_wish_cannot_be_paid_and_the_offer_says_so(make_federatio
 def test_a_round_where_nobody_can_be_paid_passes_without_training_and_cost(make_federation):
     federation = make_federation()
     federation.train = None  # would raise if called
-    records = [s for s in market(federation, Offer.skip(), Offer.spend(1)).rounds() if isinstance(s, RoundRecord)]
+    records = [
+        s
+        for s in market(federation, Offer.skip(), Offer.spend(1)).rounds()
+        if isinstance(s, RoundRecord)
+    ]
     assert len(records) == 6
     assert {record.paid for record in records} == {0}
     assert {record.evaluation for record in records} == {federation.evaluate()}
@@ -101,14 +125,18 @@ def test_allocator_and_mechanism_are_told_every_round(make_federation):
 
 
 @pytest.mark.parametrize("stop_after", range(1, 12))
-@pytest.mark.parametrize("make", [lambda: Even(carry_over=True), lambda: Bara(clients=8, exploration_rounds=3)])
+@pytest.mark.parametrize(
+    "make", [lambda: Even(carry_over=True), lambda: Bara(clients=8, exploration_rounds=3)]
+)
 def test_a_market_goes_on_from_stored_records_and_a_stored_award(make_federation, make, stop_after):
     """Interrupted after any step, the second sitting ends as the undisturbed run; the federation keeps its model."""
 
     def sitting(federation, **stored):
         return Market(make(), bid_price_first(), federation, Purse.of(30, 6)).rounds(**stored)
 
-    undisturbed = [s for s in sitting(make_federation(failure_rate=0.2)) if isinstance(s, RoundRecord)]
+    undisturbed = [
+        s for s in sitting(make_federation(failure_rate=0.2)) if isinstance(s, RoundRecord)
+    ]
     federation = make_federation(failure_rate=0.2)
     seen = [step for _, step in zip(range(stop_after), sitting(federation), strict=False)]
     history = [step for step in seen if isinstance(step, RoundRecord)]
@@ -123,10 +151,14 @@ def test_a_client_that_failed_backs_off_longer_each_time_until_it_delivers():
     backoff = Backoff()
 
     def tell(round_number, delivered=(), void=(), blameless=()):
-        awarded = AwardedRound.of(Purse(10, 99, 0, round_number), Offer.skip(), bid_price_first().menu(make_bids()))
+        awarded = AwardedRound.of(
+            Purse(10, 99, 0, round_number), Offer.skip(), bid_price_first().menu(make_bids())
+        )
         object.__setattr__(awarded, "award", _award((*delivered, *void)))
         came, stayed = dict.fromkeys(delivered, Evidence()), dict.fromkeys(void, "x")
-        backoff.tell(awarded.settle(Delivery(Evaluation(0.1), came, stayed, blameless=tuple(blameless))))
+        backoff.tell(
+            awarded.settle(Delivery(Evaluation(0.1), came, stayed, blameless=tuple(blameless)))
+        )
 
     tell(1, void=["eve"])
     assert [backoff.away(t) for t in (2, 3)] == [{"eve"}, set()]
@@ -165,13 +197,17 @@ def test_across_rounds_nothing_is_claimed_and_carry_over_can_be_gamed():
             return Evaluation(0.1)
 
         def bids(self, round_number):
-            return Bids.of({"a": 1, "b": 2, "c": self.first_ask if round_number == 1 else 3, "d": "3.5"})
+            return Bids.of(
+                {"a": 1, "b": 2, "c": self.first_ask if round_number == 1 else 3, "d": "3.5"}
+            )
 
         def train(self, _round, award):
             return Delivery.complete(award, Evaluation(0.2))
 
     def profit(first_ask):
-        steps = Market(Even(carry_over=True), bid_price_first(), Two(first_ask), Purse.of(16, 2)).rounds()
+        steps = Market(
+            Even(carry_over=True), bid_price_first(), Two(first_ask), Purse.of(16, 2)
+        ).rounds()
         won = [s.payments["c"] for s in steps if isinstance(s, RoundRecord) and "c" in s.payments]
         return sum(won) - 3_000_000 * len(won)
 
@@ -224,9 +260,21 @@ class Careless:
 @pytest.mark.parametrize(
     ("mechanism", "error", "complaint"),
     [
-        (Careless([0, 1], [1, 2], [9_000_000, 9_000_000]), OverspentError, "awards 18.00 to 2 clients; the offer"),
-        (Careless([0, 0], [1, 2], [1_000_000, 1_000_000]), InvalidRecordError, "each winner once, got"),
-        (Careless([0, 1], [1, 2], [1, 1]), InvalidRecordError, "Careless pays 'client-0' 0.000001, less than the"),
+        (
+            Careless([0, 1], [1, 2], [9_000_000, 9_000_000]),
+            OverspentError,
+            "awards 18.00 to 2 clients; the offer",
+        ),
+        (
+            Careless([0, 0], [1, 2], [1_000_000, 1_000_000]),
+            InvalidRecordError,
+            "each winner once, got",
+        ),
+        (
+            Careless([0, 1], [1, 2], [1, 1]),
+            InvalidRecordError,
+            "Careless pays 'client-0' 0.000001, less than the",
+        ),
         (
             Careless([0, 1], [1, 2], [1.5, 1.5]),
             InvalidRecordError,
@@ -243,7 +291,9 @@ def test_an_award_that_nobody_may_promise_is_refused_before_it_is_handed_out(
     mechanism, error, complaint, make_federation
 ):
     federation = make_federation()
-    steps = Market(Script(Offer.caps([4_000_000, 4_000_000])), mechanism, federation, Purse.of(100, 5)).rounds()
+    steps = Market(
+        Script(Offer.caps([4_000_000, 4_000_000])), mechanism, federation, Purse.of(100, 5)
+    ).rounds()
     next(steps)
     with pytest.raises(error, match=complaint):
         next(steps)

@@ -4,7 +4,10 @@ from bara.randomness import stream
 
 
 def test_each_purpose_has_a_stream_of_its_own():
-    draws = {purpose: tuple(stream(0, purpose).integers(0, 2**30, 4)) for purpose in ("iid", "shards", "subset")}
+    draws = {
+        purpose: tuple(stream(0, purpose).integers(0, 2**30, 4))
+        for purpose in ("iid", "shards", "subset")
+    }
     assert len(set(draws.values())) == 3
 
 

@@ -43,5 +43,8 @@ def test_an_import_of_a_private_module_from_outside_is_noticed(graph):
 @pytest.mark.parametrize("folder", ["docs", "examples", "scripts"])
 def test_nor_does_anything_that_users_are_shown(folder):
     files = [ROOT / "README.md", *(ROOT / folder).glob("**/*.md"), *(ROOT / folder).glob("**/*.py")]
-    said = {file.name: re.findall(r"(?:from|import) (bara[\w.]*\._(?!_)\w+)", file.read_text()) for file in files}
+    said = {
+        file.name: re.findall(r"(?:from|import) (bara[\w.]*\._(?!_)\w+)", file.read_text())
+        for file in files
+    }
     assert not {name: found for name, found in said.items() if found}

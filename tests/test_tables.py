@@ -14,7 +14,16 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(
-    "script", ["suite_table", "memory_table", "goals_table", "readme_table", "silos_page", "paper_page", "rooms"]
+    "script",
+    [
+        "suite_table",
+        "memory_table",
+        "goals_table",
+        "readme_table",
+        "silos_page",
+        "paper_page",
+        "rooms",
+    ],
 )
 def test_a_page_shows_what_its_runs_came_to(script):
     made = runpy.run_path(str(ROOT / "scripts" / f"{script}.py"))
@@ -26,30 +35,41 @@ def test_the_figures_on_the_page_of_results_are_drawn_from_the_data_beside_them(
     drawn = json.loads(made["DRAWN"].read_text())
     shown = set(re.findall(r"results/paper/(\w+)\.png", made["PAGE"].read_text()))
     assert shown == drawn.keys() == {path.stem for path in made["DATA"].glob("*.png")}
-    assert drawn == {name: made["digest"](name) for name in drawn}, "run python scripts/paper_page.py --figures"
+    assert drawn == {name: made["digest"](name) for name in drawn}, (
+        "run python scripts/paper_page.py --figures"
+    )
 
 
 def test_table_1_is_what_its_runs_come_to():
     folder, runs = ROOT / "docs" / "results" / "paper", {}
     with (folder / "table1-runs.csv").open(newline="") as file:
         for run in csv.DictReader(file):
-            runs.setdefault((run["dataset"], run["allocator"]), {})[run["seed"]] = float(run["accuracy_final"])
+            runs.setdefault((run["dataset"], run["allocator"]), {})[run["seed"]] = float(
+                run["accuracy_final"]
+            )
     with (folder / "table1.csv").open(newline="") as file:
         rows = {(row["dataset"], row["allocator"]): row for row in csv.DictReader(file)}
     assert rows.keys() == runs.keys()
     for place, values in runs.items():
-        made = {"final": estimate(list(values.values())), "less_EA": paired(values, runs[place[0], "even"])}
+        made = {
+            "final": estimate(list(values.values())),
+            "less_EA": paired(values, runs[place[0], "even"]),
+        }
         assert len(values) == int(rows[place]["seeds"])
         for name, found in made.items() if place[1] != "even" else [("final", made["final"])]:
             assert float(rows[place][name]) == pytest.approx(found.mean)
             margin = rows[place][f"{name}_margin"]
-            assert (float(margin) if margin else None) == (found.margin and pytest.approx(found.margin))
+            assert (float(margin) if margin else None) == (
+                found.margin and pytest.approx(found.margin)
+            )
 
 
 def test_the_diagrams_are_drawn_by_their_script():
     made = runpy.run_path(str(ROOT / "scripts" / "diagrams.py"))
     for name, picture in made["pictures"]().items():
-        assert (made["ASSETS"] / f"{name}.svg").read_text() == picture, "run python scripts/diagrams.py"
+        assert (made["ASSETS"] / f"{name}.svg").read_text() == picture, (
+            "run python scripts/diagrams.py"
+        )
 
 
 def measured():
@@ -72,7 +92,12 @@ CLAIM = re.compile(rf"\b(ahead|behind|level(?= with| \())\b|({DIFFERENCE})")
 def sentences(page, after=""):
     """What a page says in words: no code, no tables, no headings, no numbers that a script has written."""
     text = (ROOT / page).read_text().partition(after)[2] if after else (ROOT / page).read_text()
-    text = re.sub(r"```.*?```|<!-- \w+ -->.*?<!-- end -->|^[#|!].*?$", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(
+        r"```.*?```|<!-- \w+ -->.*?<!-- end -->|^[#|!].*?$",
+        "",
+        text,
+        flags=re.DOTALL | re.MULTILINE,
+    )
     for paragraph in text.split("\n\n"):
         yield from re.split(r"(?<=[.?])\s+(?=[A-Z*\[`])", re.sub(r"\s+", " ", paragraph))
 
@@ -104,9 +129,13 @@ def test_what_is_said_to_be_ahead_behind_or_level_is_so_by_its_interval():
     for page, after in pages.items():
         for sentence in sentences(page, after):
             for word, differences in claims(sentence):
-                assert differences or not after, f"{page}: {word!r} without a difference: {sentence}"
+                assert differences or not after, (
+                    f"{page}: {word!r} without a difference: {sentence}"
+                )
                 for difference in differences:
-                    assert data.get(difference) == {word}, f"{page}: {difference} is {data.get(difference)}: {sentence}"
+                    assert data.get(difference) == {word}, (
+                        f"{page}: {difference} is {data.get(difference)}: {sentence}"
+                    )
                     checked += 1
             if after:
                 assert set(re.findall(DIFFERENCE, sentence)) <= set(data), sentence
@@ -115,7 +144,8 @@ def test_what_is_said_to_be_ahead_behind_or_level_is_so_by_its_interval():
 
 def test_in_how_many_regimes_the_intended_reading_is_behind_is_what_the_map_says():
     found = re.search(
-        r"BARA \(intended\): ahead of EA in (\d+), behind in (\d+) of 27", (ROOT / "docs" / "results.md").read_text()
+        r"BARA \(intended\): ahead of EA in (\d+), behind in (\d+) of 27",
+        (ROOT / "docs" / "results.md").read_text(),
     )
     assert found
     said = re.sub(r"\s+", " ", (ROOT / "docs" / "readings.md").read_text())

@@ -15,11 +15,20 @@ from bara.templates import TEMPLATES, create
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_a_new_folder_has_everything_of_the_template_under_its_own_name(tmp_path, template, monkeypatch):
+def test_a_new_folder_has_everything_of_the_template_under_its_own_name(
+    tmp_path, template, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["new", template, "north-star"])
-    assert (done.exit_code, done.output) == (0, "north-star is ready; north-star/README.md says how to run it\n")
-    made = {str(path.relative_to("north-star")) for path in Path("north-star").rglob("*") if path.is_file()}
+    assert (done.exit_code, done.output) == (
+        0,
+        "north-star is ready; north-star/README.md says how to run it\n",
+    )
+    made = {
+        str(path.relative_to("north-star"))
+        for path in Path("north-star").rglob("*")
+        if path.is_file()
+    }
     assert "README.md" in made
     assert any("north_star" in name for name in made)
     old = [TEMPLATES[template], TEMPLATES[template].replace("-", "_")]
@@ -34,8 +43,16 @@ def test_the_help_names_every_template():
 @pytest.mark.parametrize(
     ("template", "name", "complaint"),
     [
-        ("flour-app", "mine", "there is no template 'flour-app'; choose one of allocator, mechanism, flower-app"),
-        ("flower-app", "there", "cannot make the folder .*there': File exists; choose another name"),
+        (
+            "flour-app",
+            "mine",
+            "there is no template 'flour-app'; choose one of allocator, mechanism, flower-app",
+        ),
+        (
+            "flower-app",
+            "there",
+            "cannot make the folder .*there': File exists; choose another name",
+        ),
         ("flower-app", "../out", "must be lower-case words joined by hyphens, like my-flower-app"),
         ("flower-app", "Mine", "must be lower-case words"),
         ("flower-app", "", "must be lower-case words"),
@@ -52,15 +69,35 @@ def test_what_cannot_be_made_is_refused_and_leaves_nothing(tmp_path, template, n
 
 
 @pytest.mark.parametrize("template", ["allocator", "mechanism"])
-def test_a_new_plug_in_keeps_its_contract_and_is_compared_by_the_line_of_its_readme(tmp_path, template, monkeypatch):
+def test_a_new_plug_in_keeps_its_contract_and_is_compared_by_the_line_of_its_readme(
+    tmp_path, template, monkeypatch
+):
     folder = create(template, f"north-{template}", tmp_path)
     monkeypatch.chdir(folder)
-    tested = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_north_{template}.py"]
+    tested = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"test_north_{template}.py",
+    ]
     done = subprocess.run(tested, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    compare = re.search(r"^\$ (bara compare .*)$", (folder / "README.md").read_text(), re.MULTILINE)[1]
+    compare = re.search(
+        r"^\$ (bara compare .*)$", (folder / "README.md").read_text(), re.MULTILINE
+    )[1]
     monkeypatch.syspath_prepend(folder)
-    words = [*shlex.split(compare)[1:], "--seeds", "1", "--jobs", "1", "--set", "budget.max_rounds=8"]
+    words = [
+        *shlex.split(compare)[1:],
+        "--seeds",
+        "1",
+        "--jobs",
+        "1",
+        "--set",
+        "budget.max_rounds=8",
+    ]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     assert f"North{template.capitalize()}" in done.output.replace("\n", "")

@@ -1,8 +1,8 @@
 """bara: how much of a federation's money to spend on which participants, round by round.
 
-The library in one breath: an `Allocator` makes an `Offer` before the bids are opened, a `Mechanism` turns the
-`Bids` into a `Menu` and the offer into an `Award`, the federation trains, and both are told the `RoundRecord`.
-`Market` is that loop; a `Session` keeps its books.
+The library in one breath: an `Allocator` makes an `Offer` before the bids are opened, a `Mechanism`
+turns the `Bids` into a `Menu` and the offer into an `Award`, the federation trains, and both are
+told the `RoundRecord`. `Market` is that loop; a `Session` keeps its books.
 """
 
 from typing import TYPE_CHECKING
@@ -12,10 +12,6 @@ from bara._lazy import lazily
 if TYPE_CHECKING:
     from bara.allocators import ALLOCATORS
     from bara.errors import BaraError
-    from bara.reports.comparison import Comparison
-    from bara.runs.config import Config
-    from bara.runs.database import open_session
-    from bara.reports.result import Result
     from bara.market import Market
     from bara.mechanisms import MECHANISMS
     from bara.protocols import Allocator, Capabilities, Federation, Mechanism, Requirements
@@ -34,6 +30,10 @@ if TYPE_CHECKING:
         money,
         show_money,
     )
+    from bara.reports.comparison import Comparison
+    from bara.reports.result import Result
+    from bara.runs.config import Config
+    from bara.runs.database import open_session
     from bara.runs.session import Session
     from bara.verbs import Forecast, compare, open, plan, resume, run  # noqa: A004 - bara.open
 
@@ -81,7 +81,9 @@ _PLACES = {
     "Comparison": "reports.comparison",
     "Config": "runs.config",
     "Result": "reports.result",
-    **dict.fromkeys(("Allocator", "Capabilities", "Federation", "Mechanism", "Requirements"), "protocols"),
+    **dict.fromkeys(
+        ("Allocator", "Capabilities", "Federation", "Mechanism", "Requirements"), "protocols"
+    ),
     "ALLOCATORS": "allocators",
     "MECHANISMS": "mechanisms",
     "Market": "market",

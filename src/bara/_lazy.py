@@ -6,7 +6,9 @@ from importlib.util import find_spec
 from typing import Any
 
 
-def lazily(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazily(
+    package: str, places: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """A package's `__getattr__` and `__dir__` (PEP 562), from its public names and the module of each."""
 
     def find(name: str) -> Any:

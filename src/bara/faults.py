@@ -1,6 +1,7 @@
 """Named points at which a process can be told to die, so that tests kill a run exactly there.
 
-`BARA_FAULT=NAME@K` in the environment: SIGKILL at the K-th time the point is passed (`NAME` alone: the first time).
+`BARA_FAULT=NAME@K` in the environment: SIGKILL at the K-th time the point is passed (`NAME` alone:
+the first time).
 """
 
 import os

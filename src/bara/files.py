@@ -57,7 +57,8 @@ def read_whole(path: Path, most: int = LARGEST, *, plain: bool = True) -> str:
     Args:
         path: Which.
         most: Bytes; more are refused.
-        plain: Refuse what is no plain file, as in a stranger's folder; a pipe that the user names is waited for.
+        plain: Refuse what is no plain file, as in a stranger's folder; a pipe that the user names
+            is waited for.
     """
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK * plain), "rb") as file:
         if plain and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

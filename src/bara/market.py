@@ -1,7 +1,8 @@
 """The market: the one loop that joins allocator, mechanism and federation (paper's steps 1 to 4, Algorithm 1).
 
-Each round is yielded twice: first as awarded, so that the promise can be stored before anyone trains, then as
-settled. The loop knows protocols only, and can go on from stored records and a stored award.
+Each round is yielded twice: first as awarded, so that the promise can be stored before anyone
+trains, then as settled. The loop knows protocols only, and can go on from stored records and a
+stored award.
 """
 
 from bisect import bisect_left
@@ -59,7 +60,9 @@ def check_award(awarded: AwardedRound, bids: Bids, mechanism: Mechanism) -> None
             )
         place = bisect_left(bids.clients, client)  # they are sorted
         if place == len(bids) or bids.clients[place] != client:
-            raise InvalidRecordError(f"mechanism {name} recruits {client!r}, which did not bid in this round")
+            raise InvalidRecordError(
+                f"mechanism {name} recruits {client!r}, which did not bid in this round"
+            )
         if rational and payment < (asked := int(bids.prices[place])):
             raise InvalidRecordError(
                 f"mechanism {name} pays {client!r} {show(payment)}, less than the {show(asked)} it asks; "
@@ -73,10 +76,11 @@ class Market:
     Args:
         allocator: Decides how much a round may cost.
         mechanism: Decides who is recruited and what they are paid.
-        federation: Bids and trains; None where both are handed in from outside (`begin`, `ask`, `award`, `settle`).
+        federation: Bids and trains; None where both are handed in from outside (`begin`, `ask`,
+            `award`, `settle`).
         purse: The budget and the deadline.
-        before_round: Shown the purse before each offer; returns the one to play with, which an operator may have
-            topped up, or raises to stop between rounds.
+        before_round: Shown the purse before each offer; returns the one to play with, which an
+            operator may have topped up, or raises to stop between rounds.
     """
 
     def __init__(
@@ -112,8 +116,10 @@ class Market:
         """Yield each round as awarded and then as settled; round 0, the initial evaluation, comes settled.
 
         Args:
-            history: Settled rounds of an earlier session, from round 0 on; they are told, not yielded.
-            awarded: The promise that session had stored but not settled; the round is trained as promised.
+            history: Settled rounds of an earlier session, from round 0 on; they are told, not
+                yielded.
+            awarded: The promise that session had stored but not settled; the round is trained as
+                promised.
         """
         for record in history:
             self.tell(record)
@@ -138,7 +144,9 @@ class Market:
         self.purse = self._before_round(self.purse)
         offer = self._allocator.ask(self.purse)
         if not isinstance(offer, Offer):
-            raise InvalidOfferError(f"{type(self._allocator).__name__}.ask must return an Offer, got {offer!r}")
+            raise InvalidOfferError(
+                f"{type(self._allocator).__name__}.ask must return an Offer, got {offer!r}"
+            )
         if offer.stopped:
             self.ended = offer.reason or "the allocator stopped"
             return None
@@ -185,5 +193,7 @@ class Market:
     @property
     def _trains(self) -> Federation:
         if self._federation is None:
-            raise InvalidRecordError("this market has no federation; hand in evaluation, bids and deliveries yourself")
+            raise InvalidRecordError(
+                "this market has no federation; hand in evaluation, bids and deliveries yourself"
+            )
         return self._federation

@@ -13,14 +13,43 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from importlib.metadata import entry_points
 from types import NoneType, UnionType
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from bara.errors import BaraError, ConfigError, InvalidMoneyError, MissingExtraError, UnknownNameError
+from bara.errors import (
+    BaraError,
+    ConfigError,
+    InvalidMoneyError,
+    MissingExtraError,
+    UnknownNameError,
+)
 
 T = TypeVar("T")
 
-_EXTRAS = {"torch": "sim", "sklearn": "sim", "pooch": "sim", "dp_accounting": "sim", "flwr": "flower", "ray": "flower"}
-_EXTRAS |= {"starlette": "dashboard", "uvicorn": "dashboard", "tensorboard": "tensorboard", "mlflow": "mlflow"}
+_EXTRAS = {
+    "torch": "sim",
+    "sklearn": "sim",
+    "pooch": "sim",
+    "dp_accounting": "sim",
+    "flwr": "flower",
+    "ray": "flower",
+}
+_EXTRAS |= {
+    "starlette": "dashboard",
+    "uvicorn": "dashboard",
+    "tensorboard": "tensorboard",
+    "mlflow": "mlflow",
+}
 
 
 _imported: set[str] = set()
@@ -78,7 +107,9 @@ def parse_call(text: str, what: str) -> tuple[str, tuple[float, ...]]:
     try:
         return match[1], tuple(float(part) for part in (match[2] or "").split(",") if part)  # type: ignore[index]
     except (TypeError, ValueError):
-        raise ConfigError(f"{what} must be a name with numbers, like 'name(0.5, 1.5)', got {text!r}") from None
+        raise ConfigError(
+            f"{what} must be a name with numbers, like 'name(0.5, 1.5)', got {text!r}"
+        ) from None
 
 
 def import_path(path: str) -> Any:
@@ -106,14 +137,17 @@ def import_path(path: str) -> Any:
     try:
         return operator.attrgetter(attribute)(module)
     except AttributeError:
-        raise UnknownNameError(f"module {module_name!r} has no {attribute!r} (of {path!r})") from None
+        raise UnknownNameError(
+            f"module {module_name!r} has no {attribute!r} (of {path!r})"
+        ) from None
 
 
 def describe(part: Any) -> tuple[dict[str, Any], Any]:
     """A part that Python hands over, as a configuration writes it (name, options), and the part where that is no name.
 
-    A class or function that can be imported goes by its import path, or by its name if it is one of ours, and so does a
-    frozen dataclass of plain values. Anything else goes by what it is called, and comes along.
+    A class or function that can be imported goes by its import path, or by its name if it is one of
+    ours, and so does a frozen dataclass of plain values. Anything else goes by what it is called,
+    and comes along.
     """
     kind = part if isinstance(part, type) or inspect.isroutine(part) else type(part)
     path = f"{kind.__module__}:{kind.__qualname__}"
@@ -124,7 +158,9 @@ def describe(part: Any) -> tuple[dict[str, Any], Any]:
         if (options := _plain_fields(part)) is not None:
             return {"name": name, **options}, None
     own = getattr(part, "name", None)
-    shown = repr(part) if kind is not part and "__repr__" in _attributes(kind) else kind.__qualname__
+    shown = (
+        repr(part) if kind is not part and "__repr__" in _attributes(kind) else kind.__qualname__
+    )
     shown = own if kind is not part and isinstance(own, str) else shown
     label = shown if len(shown) <= 60 and shown.isprintable() else kind.__qualname__
     return {"name": OBJECT + label.rpartition("<locals>.")[2]}, part
@@ -151,8 +187,16 @@ def _plain_fields(part: Any) -> dict[str, Any] | None:
         return None
     made = {one.name: getattr(part, one.name) for one in fields(part) if one.init}
     defaults = {one.name: one.default for one in fields(part) if one.default is not MISSING}
-    changed = {name: value for name, value in made.items() if name not in defaults or value != defaults[name]}
-    return changed if all(type(value) in (bool, int, float, str) for value in changed.values()) else None
+    changed = {
+        name: value
+        for name, value in made.items()
+        if name not in defaults or value != defaults[name]
+    }
+    return (
+        changed
+        if all(type(value) in (bool, int, float, str) for value in changed.values())
+        else None
+    )
 
 
 def explain(error: BaseException) -> str:
@@ -218,7 +262,9 @@ _GIVEN_AS = {"dataset": "data", "model": "training"}
 
 def _public(protocol: type) -> list[str]:
     """What an object must have to be of a protocol, by name."""
-    return sorted(name for name in {*vars(protocol), *protocol.__annotations__} if not name.startswith("_"))
+    return sorted(
+        name for name in {*vars(protocol), *protocol.__annotations__} if not name.startswith("_")
+    )
 
 
 class Registry(Generic[T]):
@@ -226,11 +272,14 @@ class Registry(Generic[T]):
 
     Args:
         kind: What they are, in the singular ("allocator").
-        paths: Our own, as import paths, so that what needs an extra is imported only when it is asked for.
+        paths: Our own, as import paths, so that what needs an extra is imported only when it is
+            asked for.
         protocol: What each of them must be, where that can be checked.
     """
 
-    def __init__(self, kind: str, paths: Mapping[str, str], protocol: type[T] | None = None) -> None:
+    def __init__(
+        self, kind: str, paths: Mapping[str, str], protocol: type[T] | None = None
+    ) -> None:
         self.kind = kind
         self._paths = dict(paths)
         self._protocol = protocol
@@ -256,36 +305,55 @@ class Registry(Generic[T]):
                 return import_path(f"{point.module}:{point.attr}")  # type: ignore[no-any-return]
         raise UnknownNameError(f"no {self.kind} is named {name!r}; {nearest(name, self.names())}")
 
-    def build(self, name: str, options: Mapping[str, Any] | None = None, part: Any = None, **context: Any) -> T:
+    def build(
+        self, name: str, options: Mapping[str, Any] | None = None, part: Any = None, **context: Any
+    ) -> T:
         """Make it from its own options; of the context (clients, seed, ...) it gets what its signature asks for.
 
         Args:
             name: Which.
             options: Its own.
-            part: The thing itself, of which a copy is taken, or what makes it, where Python handed it over.
+            part: The thing itself, of which a copy is taken, or what makes it, where Python handed
+                it over.
             **context: What there is for those whose signature asks for it.
         """
         options = dict(options or {})
         if part is not None:
             name = name.removeprefix(OBJECT)
-            _imported.add((part if hasattr(part, "__qualname__") else type(part)).__module__.partition(".")[0])
+            _imported.add(
+                (part if hasattr(part, "__qualname__") else type(part)).__module__.partition(".")[0]
+            )
             if self.is_made(part):
                 if options:
-                    raise ConfigError(f"{self.kind} {name!r} is made already; it takes no options, got {options}")
+                    raise ConfigError(
+                        f"{self.kind} {name!r} is made already; it takes no options, got {options}"
+                    )
                 return self._copied(name, part)
         factory = self.factory(name) if part is None else part
         parameters = _parameters(factory)
         if parameters is None:
-            raise ConfigError(f"{self.kind} {name!r} must be a class or function that makes one, got {factory!r}")
+            raise ConfigError(
+                f"{self.kind} {name!r} must be a class or function that makes one, got {factory!r}"
+            )
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         check_options(
             f"{self.kind} {name!r}",
-            {option: value for option, value in options.items() if option in parameters or not takes_any},
+            {
+                option: value
+                for option, value in options.items()
+                if option in parameters or not takes_any
+            },
             {option: parameter.annotation for option, parameter in parameters.items()},
             known=[option for option in parameters if option not in context],
         )
-        given = {key: value for key, value in context.items() if key in parameters and key not in options}
-        lacking = [key for key, one in parameters.items() if _is_required(one) and key not in {*given, *options}]
+        given = {
+            key: value for key, value in context.items() if key in parameters and key not in options
+        }
+        lacking = [
+            key
+            for key, one in parameters.items()
+            if _is_required(one) and key not in {*given, *options}
+        ]
         if lacking:
             example = ":".join((name, *(f"{key}=..." for key in lacking)))
             how = "hand over one that is made"
@@ -295,10 +363,14 @@ class Registry(Generic[T]):
         try:
             made = factory(**given, **options)
         except (TypeError, InvalidMoneyError) as error:
-            raise ConfigError(f"cannot make {self.kind} {name!r} from {options}: {error}") from error
+            raise ConfigError(
+                f"cannot make {self.kind} {name!r} from {options}: {error}"
+            ) from error
         if self._protocol is not None and not isinstance(made, self._protocol):
             lacks = ", ".join(one for one in _public(self._protocol) if not hasattr(made, one))
-            raise ConfigError(f"{self.kind} {name!r} makes a {type(made).__name__}, which lacks {lacks}; add it")
+            raise ConfigError(
+                f"{self.kind} {name!r} makes a {type(made).__name__}, which lacks {lacks}; add it"
+            )
         return made
 
     def _copied(self, name: str, part: T) -> T:
@@ -311,7 +383,11 @@ class Registry(Generic[T]):
 
     def is_made(self, part: Any) -> bool:
         """Whether a part is the thing itself, not what makes it."""
-        return not isinstance(part, type) and self._protocol is not None and isinstance(part, self._protocol)
+        return (
+            not isinstance(part, type)
+            and self._protocol is not None
+            and isinstance(part, self._protocol)
+        )
 
 
 def check_options(
@@ -339,16 +415,32 @@ def check_options(
     known = list(types if known is None else known)
     for option, value in options.items():
         if option not in types:
-            unknown = f"unknown key {prefix + option!r}" if prefix else f"{whose} has no option {option!r}"
+            unknown = (
+                f"unknown key {prefix + option!r}"
+                if prefix
+                else f"{whose} has no option {option!r}"
+            )
             raise ConfigError(f"{unknown}; {nearest(option, known) if known else 'it has none'}")
-        wanted, *ranges = get_args(types[option]) if get_origin(types[option]) is Annotated else (types[option],)
+        wanted, *ranges = (
+            get_args(types[option]) if get_origin(types[option]) is Annotated else (types[option],)
+        )
         wrong = [] if _fits(value, wanted) else [in_words(wanted)]
-        wrong += [str(one) for one in ranges if not wrong and isinstance(value, int | float) and value not in one]
+        wrong += [
+            str(one)
+            for one in ranges
+            if not wrong and isinstance(value, int | float) and value not in one
+        ]
         if wrong:
             raise ConfigError(f"{whose} has {prefix + option} = {value!r}; it must be {wrong[0]}")
 
 
-_PLAIN = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text", NoneType: "None"}
+_PLAIN = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a finite number",
+    str: "text",
+    NoneType: "None",
+}
 
 
 @dataclass(frozen=True)
@@ -366,8 +458,17 @@ class Within:
 
     def __contains__(self, value: float) -> bool:
         """Whether a number is in it."""
-        compare = {"above": operator.gt, "at_least": operator.ge, "at_most": operator.le, "below": operator.lt}
-        return all(holds(value, end) for name, holds in compare.items() if (end := getattr(self, name)) is not None)
+        compare = {
+            "above": operator.gt,
+            "at_least": operator.ge,
+            "at_most": operator.le,
+            "below": operator.lt,
+        }
+        return all(
+            holds(value, end)
+            for name, holds in compare.items()
+            if (end := getattr(self, name)) is not None
+        )
 
     def __str__(self) -> str:
         """In words."""
@@ -413,7 +514,9 @@ def _fits(value: Any, annotation: Any) -> bool:
     if annotation is int:
         return isinstance(value, int) and not isinstance(value, bool)
     if annotation is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        return (
+            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        )
     return True
 
 

@@ -5,7 +5,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from bara.errors import ConfigError
-from bara.records import Award, Belief, Bids, Delivery, Evaluation, Goal, Menu, Offer, Purse, RoundRecord
+from bara.records import (
+    Award,
+    Belief,
+    Bids,
+    Delivery,
+    Evaluation,
+    Goal,
+    Menu,
+    Offer,
+    Purse,
+    RoundRecord,
+)
 
 
 @runtime_checkable
@@ -75,8 +86,8 @@ class Protection:
     """Local differential privacy that a mechanism asks clients to train with, by Laplace noise on a clipped gradient.
 
     Attributes:
-        level: Who is protected: `record`, each sample of a client (every sample's gradient is clipped), or `client`,
-            its whole data (the client's gradient is clipped once).
+        level: Who is protected: `record`, each sample of a client (every sample's gradient is
+            clipped), or `client`, its whole data (the client's gradient is clipped once).
         clip: The largest L1 norm that a gradient may have.
     """
 
@@ -86,7 +97,9 @@ class Protection:
     def __post_init__(self) -> None:
         """Refuse a level nobody knows and a bound that is none."""
         if self.level not in ("record", "client"):
-            raise ConfigError(f"the level of privacy must be 'record' or 'client', got {self.level!r}")
+            raise ConfigError(
+                f"the level of privacy must be 'record' or 'client', got {self.level!r}"
+            )
         if not 0 < self.clip < float("inf"):
             raise ConfigError(f"the clipping bound must be finite and positive, got {self.clip}")
 
@@ -98,9 +111,11 @@ class Requirements:
     Attributes:
         columns: What its bids must carry.
         evidence: Each client's loss before and after its training, measured by the server.
-        outliers: Refuse updates whose distance to the others' is so many robust deviations too large; None for none.
+        outliers: Refuse updates whose distance to the others' is so many robust deviations too
+            large; None for none.
         protection: Train with local differential privacy, with each bid's `epsilon`.
-        weights: Aggregate with the weights that come with its awards, unless updates are remembered.
+        weights: Aggregate with the weights that come with its awards, unless updates are
+            remembered.
     """
 
     columns: tuple[str, ...] = ()
@@ -153,7 +168,9 @@ class Capabilities:
                     f"what capabilities lack must be one of {', '.join(Requirements.__dataclass_fields__)}, got "
                     f"{name!r}"
                 )
-        unprotected = {"protection": "if its clients train with it, declare `Capabilities(protects=True)`"}
+        unprotected = {
+            "protection": "if its clients train with it, declare `Capabilities(protects=True)`"
+        }
         object.__setattr__(self, "lacks", ({} if self.protects else unprotected) | dict(self.lacks))
 
 
@@ -171,11 +188,11 @@ class Federation(Protocol):
         """The initial model, for round 0."""
         ...
 
-    def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
+    def bids(self, round: int) -> Bids:
         """This round's sealed bids. Asked twice, the same answer."""
         ...
 
-    def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
+    def train(self, round: int, award: Award) -> Delivery:
         """Train with the winners and evaluate the model that results."""
         ...
 
@@ -217,11 +234,12 @@ class Resumable(Protocol):
     def checkpoint(self, last: int, committed: Callable[[int], str | None]) -> int:
         """Load the newest whole checkpoint that is not later than round `last`; returns its round, 0 for none.
 
-        Where the ledger has committed to a round's digest, one that comes to another digest is none.
+        Where the ledger has committed to a round's digest, one that comes to another digest is
+        none.
         """
         ...
 
-    def sealed(self, round: int) -> str | None:  # noqa: A002 - a round is a round
+    def sealed(self, round: int) -> str | None:
         """The digest of that round's checkpoint, to which the ledger commits; None where there is none."""
         ...
 
@@ -234,6 +252,6 @@ class Resumable(Protocol):
 class Forgets(Protocol):
     """A federation that remembers updates of earlier rounds, and can let go of a client's."""
 
-    def forget(self, client: str, round: int) -> None:  # noqa: A002 - a round is a round
+    def forget(self, client: str, round: int) -> None:
         """Let go of what that client taught before that round."""
         ...

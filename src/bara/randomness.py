@@ -10,8 +10,8 @@ from bara.errors import ConfigError
 def stream(seed: int, purpose: str, *keys: int) -> np.random.Generator:
     """A generator that depends on the seed, on what it is used for, and on further keys (a round, a client).
 
-    Without the purpose, a partition and a subsample with the same seed would draw the same numbers and so
-    be correlated.
+    Without the purpose, a partition and a subsample with the same seed would draw the same numbers
+    and so be correlated.
 
     >>> stream(0, "shards").integers(100) == stream(0, "shards").integers(100)
     np.True_

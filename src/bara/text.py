@@ -19,7 +19,9 @@ def spelled(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(f"⟨U+{ord(one):04X}⟩" if unicodedata.category(one)[0] == "C" else one for one in text)
+    return "".join(
+        f"⟨U+{ord(one):04X}⟩" if unicodedata.category(one)[0] == "C" else one for one in text
+    )
 
 
 def counted(number: int, thing: str) -> str:
@@ -38,7 +40,9 @@ UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 def note(line: str) -> None:
     """Write a line of progress to stderr; where it cannot be shown it is dropped, because nothing may fail by it."""
-    with contextlib.suppress(Exception):  # a closed pipe, a full disk, no stderr at all, a write that Ctrl-C interrupts
+    with contextlib.suppress(
+        Exception
+    ):  # a closed pipe, a full disk, no stderr at all, a write that Ctrl-C interrupts
         sys.stderr.write(f"{spelled(line)}\n")
         sys.stderr.flush()
 

@@ -21,7 +21,9 @@ TOTAL = 12
 def settle(purse, n, accuracy, bids=BIDS):
     awarded = AwardedRound.of(purse, Offer.recruit(n), bid_price_first().menu(bids))
     assert awarded.award.n == n
-    return awarded.settle(Delivery(Evaluation(accuracy), dict.fromkeys(awarded.award.clients, Evidence())))
+    return awarded.settle(
+        Delivery(Evaluation(accuracy), dict.fromkeys(awarded.award.clients, Evidence()))
+    )
 
 
 def history(steps, purse=None):
@@ -39,7 +41,8 @@ STEPS = [(2, 0.25), (1, 0.375), (2, 0.5), (3, 0.625)]
 def test_newtons_estimate_by_hand():
     """Column 2: gains 1/8 in round 1 and 1/8 in round 3: p = 1/8. a_hat(2) = 1/8 + 6/8 after T(2) = 12/2 = 6 rounds.
 
-    Column 1 has gain 1/8 in round 2 only; T(1) = 12, capped at 6: 1/8 + 6/8. Column 3: T = 4: 1/8 + 4/8.
+    Column 1 has gain 1/8 in round 2 only; T(1) = 12, capped at 6: 1/8 + 6/8. Column 3: T = 4: 1/8 +
+    4/8.
     """
     estimator = NewtonEstimator()
     for record in history(STEPS):
@@ -84,14 +87,21 @@ def test_a_single_observation_moves_the_mean_as_the_formula_says():
     for record in history(STEPS[:1]):
         allocator.tell(record)
     middle = math.sqrt(0.999) * 0.875 / 1.01
-    assert allocator.belief().mean == pytest.approx([middle * math.exp(-3.125), middle, middle * math.exp(-3.125)])
+    assert allocator.belief().mean == pytest.approx(
+        [middle * math.exp(-3.125), middle, middle * math.exp(-3.125)]
+    )
 
 
 def test_stage_one_draws_before_t0_and_stage_two_decides_from_t0_on():
     allocator = Bara(clients=20, seed=3, exploration_rounds=10)
-    draws = [allocator.ask(Purse.of(1500, 200).__class__(1500_000_000, 200, 0, t)).limit for t in range(1, 12)]
+    draws = [
+        allocator.ask(Purse.of(1500, 200).__class__(1500_000_000, 200, 0, t)).limit
+        for t in range(1, 12)
+    ]
     assert len(set(draws[:9])) > 3
-    assert draws[9] == draws[10] == 1  # nothing observed: all bounds equal, a tie goes to the smaller n
+    assert (
+        draws[9] == draws[10] == 1
+    )  # nothing observed: all bounds equal, a tie goes to the smaller n
     assert allocator.belief().stage == "explore"
 
 
@@ -155,7 +165,11 @@ def test_what_no_float_holds_is_no_observation_in_the_papers_reading(value):
 
 def test_the_estimator_can_be_swapped_and_is_asked_for_the_horizon():
     """n = 3 costs 3 a round: 12 / 3 = 4 rounds; n = 1 would last 12, capped at the deadline of 6."""
-    for cap, steps, horizon in ((True, STEPS, (3, 4)), (True, STEPS[:2], (1, 6)), (False, STEPS[:2], (1, 12))):
+    for cap, steps, horizon in (
+        (True, STEPS, (3, 4)),
+        (True, STEPS[:2], (1, 6)),
+        (False, STEPS[:2], (1, 12)),
+    ):
         estimator = Constant(0.7)
         allocator = Bara(clients=4, estimator=estimator, cap_horizon=cap)
         for record in history(steps):
@@ -292,7 +306,8 @@ def test_lines_of_low_order_by_hand():
 def test_the_column_vector_by_hand():
     """After each round every n has an estimate, a_0 = 1/8 where it has no increment; mu(n) reads those of its own n.
 
-    n = 2 stands at .875 from round 1 on, n = 1 at .875 from round 2 on, n = 3 at .625 after round 4.
+    n = 2 stands at .875 from round 1 on, n = 1 at .875 from round 2 on, n = 3 at .625 after round
+    4.
     """
     allocator = Bara(clients=4, vector="column", exploration_rounds=0)
     for record in history(STEPS):
@@ -322,13 +337,18 @@ def test_per_cent_is_a_prior_and_a_noise_ten_thousand_times_smaller():
 
 
 def test_a_round_may_predict_the_posterior_mean_and_decides_the_same():
-    by_estimate, by_mean = Bara(clients=4, exploration_rounds=0), Bara(clients=4, exploration_rounds=0, predicts="mean")
+    by_estimate, by_mean = (
+        Bara(clients=4, exploration_rounds=0),
+        Bara(clients=4, exploration_rounds=0, predicts="mean"),
+    )
     assert by_mean.belief().estimate is None
     for record in history(STEPS):
         by_estimate.tell(record)
         by_mean.tell(record)
         assert by_estimate.ask(record.purse_after) == by_mean.ask(record.purse_after)
-    assert by_mean.belief().estimate == by_estimate.belief().mean[2] != by_estimate.belief().estimate
+    assert (
+        by_mean.belief().estimate == by_estimate.belief().mean[2] != by_estimate.belief().estimate
+    )
 
 
 @pytest.mark.parametrize("options", [{"vector": "row"}, {"unit": 0}, {"predicts": "luck"}])

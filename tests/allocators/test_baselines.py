@@ -13,7 +13,10 @@ def at(round_number, left):
 
 
 def budgets(allocator, purse=PURSE):
-    return [allocator.ask(Purse(purse.total, purse.max_rounds, 0, t)).budget for t in range(1, purse.max_rounds + 1)]
+    return [
+        allocator.ask(Purse(purse.total, purse.max_rounds, 0, t)).budget
+        for t in range(1, purse.max_rounds + 1)
+    ]
 
 
 def test_even_allocation_is_the_budget_over_the_deadline():
@@ -56,8 +59,12 @@ def test_random_allocation_draws_every_n_evenly_and_from_seed_and_round_alone():
     assert counts[0] == 0
     assert len(counts) == 5
     assert np.all(np.abs(counts[1:] - 1000) < 120)
-    assert allocator.ask(Purse(99, 9, 50, 7)) == RandomN(clients=5, seed=1).ask(Purse(10, 4000, 0, 7))
-    assert draws != [RandomN(clients=5, seed=2).ask(Purse(10, 4000, 0, t)).limit for t in range(1, 4001)]
+    assert allocator.ask(Purse(99, 9, 50, 7)) == RandomN(clients=5, seed=1).ask(
+        Purse(10, 4000, 0, 7)
+    )
+    assert draws != [
+        RandomN(clients=5, seed=2).ask(Purse(10, 4000, 0, t)).limit for t in range(1, 4001)
+    ]
 
 
 def test_random_allocation_ends_when_its_draw_cannot_be_paid(play):
@@ -73,7 +80,10 @@ def test_a_fixed_number_is_recruited_until_the_money_ends(play):
 
 
 def test_the_bound_explores_as_bara_does_and_then_keeps_its_n():
-    bound, bara = Explored(n=3, clients=8, seed=5, exploration_rounds=6), Bara(clients=8, seed=5, exploration_rounds=6)
+    bound, bara = (
+        Explored(n=3, clients=8, seed=5, exploration_rounds=6),
+        Bara(clients=8, seed=5, exploration_rounds=6),
+    )
     purses = [Purse(100_000_000, 20, 0, t) for t in range(1, 9)]
     offers = [bound.ask(purse).limit for purse in purses]
     assert offers[:5] == [bara.ask(purse).limit for purse in purses[:5]]
@@ -120,7 +130,9 @@ def test_nobody_to_choose_from_is_refused():
         RandomN(clients=0)
 
 
-@pytest.mark.parametrize("name", ["os:getcwd", "collections:Counter", "os:path", ":x", ".foo:X", "os:nothing"])
+@pytest.mark.parametrize(
+    "name", ["os:getcwd", "collections:Counter", "os:path", ":x", ".foo:X", "os:nothing"]
+)
 def test_an_import_path_to_something_else_is_named(name):
     with pytest.raises(ConfigError):
         ALLOCATORS.build(name, {}, clients=5, seed=0)

@@ -12,10 +12,10 @@ from bara.allocators._kept import KeptModel
 from bara.allocators.planner import Planner
 from bara.allocators.prospects import PARTS, Prospects, enough
 from bara.errors import ConfigError
-from bara.runs.config import Config
-from bara.runs.factory import build_allocator
 from bara.mechanisms import bid_price_first
 from bara.records import Goal
+from bara.runs.config import Config
+from bara.runs.factory import build_allocator
 from bara.surrogates import LearningCurveBelief
 
 PURSE = Purse.of(360, 60)
@@ -28,7 +28,10 @@ def with_goal(seed=0, **goal):
 
 def played(make_federation, purse=PURSE, curve=None, seed=0, **goal):
     market = Market(
-        with_goal(seed, **goal), bid_price_first(), make_federation(clients=20, seed=seed, **(curve or EASY)), purse
+        with_goal(seed, **goal),
+        bid_price_first(),
+        make_federation(clients=20, seed=seed, **(curve or EASY)),
+        purse,
     )
     return [step for step in market.rounds() if isinstance(step, RoundRecord)], market
 
@@ -41,10 +44,19 @@ def played(make_federation, purse=PURSE, curve=None, seed=0, **goal):
     [
         (["budget.target=0"], "budget.target must be a fraction between 0 and 1; got 0"),
         (["budget.target=1"], "budget.target must be a fraction between 0 and 1; got 1"),
-        (["budget.target=85"], "budget.target must be a fraction between 0 and 1, like 0.85; got 85"),
+        (
+            ["budget.target=85"],
+            "budget.target must be a fraction between 0 and 1, like 0.85; got 85",
+        ),
         (["budget.target=nan"], "budget.target must be a fraction between 0 and 1; got nan"),
-        (["budget.target=0.8", "budget.confidence=90"], "budget.confidence must be .* like 0.9; got 90"),
-        (["budget.target=0.8", "budget.worth=3"], "budget.target and budget.worth are both set; give one of them"),
+        (
+            ["budget.target=0.8", "budget.confidence=90"],
+            "budget.confidence must be .* like 0.9; got 90",
+        ),
+        (
+            ["budget.target=0.8", "budget.worth=3"],
+            "budget.target and budget.worth are both set; give one of them",
+        ),
         (["budget.worth=-3"], "budget.worth"),
         (["budget.worth=nan"], "budget.worth"),
         (
@@ -63,12 +75,16 @@ def test_a_goal_that_cannot_be_meant_is_refused_in_one_line(changes, said):
 @pytest.mark.parametrize("name", [name for name in ALLOCATORS.names() if name != "planner"])
 def test_an_allocator_that_does_not_declare_a_goal_refuses_it_in_one_line(name, goal):
     config = Config.load(None, [f"allocator.name={name}", goal])
-    with pytest.raises(ConfigError, match=f"allocator {name!r} has no such goal: .* use the planner"):
+    with pytest.raises(
+        ConfigError, match=f"allocator {name!r} has no such goal: .* use the planner"
+    ):
         build_allocator(config)
 
 
 def test_a_target_that_the_initial_model_has_reached_is_refused_before_money_moves(make_federation):
-    with pytest.raises(ConfigError, match=r"budget.target is 0.1, but the initial model reaches 0.1 already"):
+    with pytest.raises(
+        ConfigError, match=r"budget.target is 0.1, but the initial model reaches 0.1 already"
+    ):
         played(make_federation, target=0.1)
 
 
@@ -104,7 +120,9 @@ def test_the_level_to_come_to_is_where_one_may_be_as_sure_as_was_asked():
 
 
 def test_luck_on_few_samples_counts_less_than_on_many():
-    few, many = (seen(Evaluation(0.9, samples=samples), expected=0.8).accuracy for samples in (100, 10_000))
+    few, many = (
+        seen(Evaluation(0.9, samples=samples), expected=0.8).accuracy for samples in (100, 10_000)
+    )
     assert 0.8 < few < 0.85
     assert 0.89 < many < 0.9
 
@@ -149,7 +167,11 @@ LOW = {"a_max": 0.5, **EASY}
 
 def test_a_target_out_of_reach_is_said_with_what_is_expected_and_what_would_help(make_federation):
     records, market = played(make_federation, curve=LOW, target=0.9)
-    said = [record for record in records if record.awarded.belief and "out of reach" in record.awarded.belief.stage]
+    said = [
+        record
+        for record in records
+        if record.awarded.belief and "out of reach" in record.awarded.belief.stage
+    ]
     assert said[0].round < 50
     assert said[0].awarded.belief.outlook.out_of_reach
     assert "% is expected, and" in said[0].awarded.belief.stage
@@ -159,7 +181,9 @@ def test_a_target_out_of_reach_is_said_with_what_is_expected_and_what_would_help
 def test_nothing_is_given_up_before_what_an_even_share_pays_was_tried(make_federation):
     """One client per round teaches nothing here, and that is all that was seen when the target looked out of reach."""
     planner = Planner(clients=8, seed=5, goal=Goal(target=0.2))
-    market = Market(planner, bid_price_first(), make_federation(clients=8, seed=5), Purse.of(300, 15))
+    market = Market(
+        planner, bid_price_first(), make_federation(clients=8, seed=5), Purse.of(300, 15)
+    )
     records = [step for step in market.rounds() if isinstance(step, RoundRecord)]
     assert records[5].n == 1
     assert records[5].evaluation.accuracy == 0
@@ -200,11 +224,15 @@ def test_a_round_in_which_nobody_can_be_recruited_is_not_a_decline(make_federati
 
 def test_the_more_a_point_is_worth_the_more_is_spent_and_nothing_beyond_its_worth(make_federation):
     """The curve is steep and then flat; a point of its flat part costs more than a point of its steep one."""
-    markets = [played(make_federation, worth=worth)[1] for worth in (200_000, 2_000_000, 50_000_000)]
+    markets = [
+        played(make_federation, worth=worth)[1] for worth in (200_000, 2_000_000, 50_000_000)
+    ]
     spent = [market.purse.spent for market in markets]
     assert spent == sorted(spent)
     assert spent[0] < 0.2 * PURSE.total
-    assert markets[0].ended == "one more point of accuracy would cost more than the 0.20 it is worth"
+    assert (
+        markets[0].ended == "one more point of accuracy would cost more than the 0.20 it is worth"
+    )
     assert spent[2] > 3 * spent[0]
 
 
@@ -224,9 +252,13 @@ goals = st.one_of(
     seed=st.integers(0, 9),
 )
 @hypothesis.settings(
-    max_examples=25, deadline=None, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
-def test_a_goal_never_exceeds_budget_or_deadline(goal, budget, max_rounds, failure_rate, seed, make_federation):
+def test_a_goal_never_exceeds_budget_or_deadline(
+    goal, budget, max_rounds, failure_rate, seed, make_federation
+):
     allocator = Planner(clients=8, seed=seed, goal=goal)
     purse = Purse.of(budget, max_rounds)
     federation = make_federation(clients=8, seed=seed, failure_rate=failure_rate)
@@ -237,7 +269,9 @@ def test_a_goal_never_exceeds_budget_or_deadline(goal, budget, max_rounds, failu
 
 
 @pytest.mark.parametrize("goal", [{"target": 0.6}, {"target": 0.9}, {"worth": 1_000_000}])
-def test_rebuilt_from_its_records_it_decides_the_same_and_ends_for_the_same_reason(goal, make_federation):
+def test_rebuilt_from_its_records_it_decides_the_same_and_ends_for_the_same_reason(
+    goal, make_federation
+):
     records, market = played(make_federation, curve=LOW, **goal)
     rebuilt = with_goal(**goal)
     for record, following in pairwise(records):
@@ -289,7 +323,11 @@ def test_a_curve_at_the_initial_model_rises_to_where_it_is_now():
 
 def test_the_cheapest_plan_is_no_dearer_than_one_that_must_be_done_sooner_or_more_surely():
     found, _, _ = prospects()
-    plain, surer, sooner = found.cheapest(0.7, 0.5), found.cheapest(0.7, 0.9), found.cheapest(0.7, 0.5, 0.4)
+    plain, surer, sooner = (
+        found.cheapest(0.7, 0.5),
+        found.cheapest(0.7, 0.9),
+        found.cheapest(0.7, 0.5, 0.4),
+    )
     assert plain.spend <= surer.spend
     assert plain.spend <= sooner.spend
     assert found.cheapest(0.9999, 0.99) is None

@@ -66,11 +66,19 @@ def test_without_selection_noise_it_does_no_harm(play, make_federation):
     deadline, where an end phase is waste."""
 
     def kept(make):
-        federations = (make_federation(clients=20, seed=seed, delta=0.0, v_1=0.0) for seed in range(4))
-        runs = [play(make(seed), Purse.of(450, 60), federation)[0] for seed, federation in enumerate(federations)]
+        federations = (
+            make_federation(clients=20, seed=seed, delta=0.0, v_1=0.0) for seed in range(4)
+        )
+        runs = [
+            play(make(seed), Purse.of(450, 60), federation)[0]
+            for seed, federation in enumerate(federations)
+        ]
         return np.mean([max(record.evaluation.accuracy for record in records) for records in runs])
 
-    assert kept(lambda seed: Planner(clients=20, seed=seed)) > kept(lambda _: Even(carry_over=True)) - 0.005
+    assert (
+        kept(lambda seed: Planner(clients=20, seed=seed))
+        > kept(lambda _: Even(carry_over=True)) - 0.005
+    )
 
 
 def test_it_spends_the_budget_and_never_more(play, make_federation):
@@ -90,13 +98,19 @@ def test_it_says_what_it_means_to_do_with_what_is_left(play, make_federation):
     assert len(belief.arms) == 19
 
 
-@pytest.mark.parametrize("accuracies", [[0.1] * 60, [0.5] * 10 + [0.05] * 50, list(np.linspace(0.9, 0.1, 60))])
-def test_a_task_that_does_not_learn_is_survived_within_the_budget(accuracies, make_federation, play):
+@pytest.mark.parametrize(
+    "accuracies", [[0.1] * 60, [0.5] * 10 + [0.05] * 50, list(np.linspace(0.9, 0.1, 60))]
+)
+def test_a_task_that_does_not_learn_is_survived_within_the_budget(
+    accuracies, make_federation, play
+):
     federation = make_federation(clients=20)
     original = federation.train
 
     def train(round_number, award):
-        return replace(original(round_number, award), evaluation=Evaluation(accuracies[round_number - 1]))
+        return replace(
+            original(round_number, award), evaluation=Evaluation(accuracies[round_number - 1])
+        )
 
     federation.train = train
     records, _ = play(planner(), Purse.of(300, 60), federation)
@@ -112,7 +126,9 @@ def settled(purse, n, accuracy, price=1.0):
 def teach(allocator, accuracies, purse=PURSE, sizes=7):
     """Tell it rounds with these accuracies, of so many clients; what is left then."""
     allocator.tell(RoundRecord.initial(purse, Evaluation(0.1)))
-    for accuracy, n in zip(accuracies, np.broadcast_to(sizes, len(accuracies)).tolist(), strict=True):
+    for accuracy, n in zip(
+        accuracies, np.broadcast_to(sizes, len(accuracies)).tolist(), strict=True
+    ):
         record = settled(purse, n, accuracy)
         allocator.tell(record)
         purse = record.purse_after
@@ -127,7 +143,9 @@ def test_a_fall_that_does_not_fit_the_curve_makes_it_even_with_a_finale_and_it_s
     allocator = planner()
     purse = teach(allocator, [*rising(40), 0.1])
     assert allocator.ask(purse) == Finale().ask(purse)
-    assert allocator.belief().stage == "even with a finale: what happened last does not fit the curve"
+    assert (
+        allocator.belief().stage == "even with a finale: what happened last does not fit the curve"
+    )
 
 
 def test_a_task_that_has_nothing_to_learn_is_played_even_with_a_finale():
@@ -141,7 +159,9 @@ def test_a_task_that_has_nothing_to_learn_is_played_even_with_a_finale():
 def test_a_model_that_came_out_well_does_not_end_the_run_because_the_best_one_is_kept_anyway():
     rng = np.random.default_rng(0)
     allocator = planner()
-    after = teach(allocator, [*(value + 0.02 * rng.standard_normal() for value in rising(190)), 0.95])
+    after = teach(
+        allocator, [*(value + 0.02 * rng.standard_normal() for value in rising(190)), 0.95]
+    )
     offer = allocator.ask(after)
     assert not offer.stopped
     assert offer.cap(19) > 0
@@ -156,7 +176,9 @@ def test_more_clients_than_planned_are_worth_less_than_their_share():
     caps = np.array([allocator.ask(purse).cap(n) for n in range(1, 20)], dtype=float)
     steps = np.diff(caps[caps > 0])
     assert (steps >= 0).all()
-    grows = steps[steps > 0][1:]  # the first is a part of a step: what is beyond the plan's own share
+    grows = steps[steps > 0][
+        1:
+    ]  # the first is a part of a step: what is beyond the plan's own share
     assert len(grows) > 1
     assert (np.diff(grows) <= 1).all()
 
@@ -192,13 +214,18 @@ def test_prices_that_drift_are_followed():
     ),
 )
 @hypothesis.settings(
-    max_examples=hypothesis.settings().max_examples // 10, suppress_health_check=list(hypothesis.HealthCheck)
+    max_examples=hypothesis.settings().max_examples // 10,
+    suppress_health_check=list(hypothesis.HealthCheck),
 )
 def test_property_it_never_exceeds_the_budget_or_the_deadline(
     play, make_federation, total, rounds, clients, seed, failure_rate, bids, curve
 ):
     """10,000 federations with HYPOTHESIS_PROFILE=thorough."""
-    federation = make_federation(clients=clients, seed=seed, bids=bids, failure_rate=failure_rate, **curve)
+    federation = make_federation(
+        clients=clients, seed=seed, bids=bids, failure_rate=failure_rate, **curve
+    )
     records, _ = play(Planner(clients=clients, seed=seed), Purse.of(total, rounds), federation)
     assert records[-1].round <= rounds
-    assert sum(record.paid for record in records) == records[-1].purse_after.spent <= total * 1_000_000
+    assert (
+        sum(record.paid for record in records) == records[-1].purse_after.spent <= total * 1_000_000
+    )

@@ -1,8 +1,8 @@
 """Folders that an earlier version left behind open, verify, go on to the same end, and are shown.
 
-`runs/` holds runs killed in the middle (promised, settled, trained, saved), as `bara run` of version 0.1.0.dev0
-left them, each with the result of the same run when it was not disturbed; `comparison/` is a `--out` of `bara compare`.
-The two on Flower go on in tests/flower.
+`runs/` holds runs killed in the middle (promised, settled, trained, saved), as `bara run` of
+version 0.1.0.dev0 left them, each with the result of the same run when it was not disturbed;
+`comparison/` is a `--out` of `bara compare`. The two on Flower go on in tests/flower.
 """
 
 import json
@@ -42,7 +42,9 @@ def test_it_goes_on_to_the_end_it_would_have_had(name, old_run, same_result):
 
 def test_its_configuration_can_be_run_again(old_run, tmp_path, same_result):
     config = old_run("synthetic") / "config.toml"
-    assert same_result(json.loads(bara("run", config, "--out", tmp_path / "again", "--json")), "synthetic")
+    assert same_result(
+        json.loads(bara("run", config, "--out", tmp_path / "again", "--json")), "synthetic"
+    )
 
 
 def test_a_comparison_is_reported_from_what_it_left(tmp_path):

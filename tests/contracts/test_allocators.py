@@ -21,7 +21,12 @@ VARIANTS = {
     "decreasing": [{}, {"carry_over": True}],
     "explored": [{"n": 3, "exploration_rounds": 4}],
     "fixed": [{"n": 3}, {"n": 3, "shortfall": "shrink"}],
-    "planner": [{}, {"goal": Goal(target=0.5)}, {"goal": Goal(target=0.9)}, {"goal": Goal(worth=1_000_000)}],
+    "planner": [
+        {},
+        {"goal": Goal(target=0.5)},
+        {"goal": Goal(target=0.9)},
+        {"goal": Goal(worth=1_000_000)},
+    ],
 }
 CASES = [(name, options) for name in ALLOCATORS.names() for options in VARIANTS.get(name, [{}])]
 OF_BELIEFS = {"check_beliefs_are_plain", "check_failing_clients_do_not_end_learning"}
@@ -32,7 +37,9 @@ def selection(name, options):
     return select_checks(ALLOCATOR_CHECKS, ALLOCATORS.build(name, options, clients=CLIENTS, seed=0))
 
 
-APPLYING = [(name, options, check) for name, options in CASES for check in selection(name, options).checks]
+APPLYING = [
+    (name, options, check) for name, options in CASES for check in selection(name, options).checks
+]
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ import pytest
 
 from bara import Award, Belief, Bids, Delivery, Evaluation, Menu, Offer, Purse
 from bara.allocators import Bara, Even
-from bara.errors import LedgerError
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
-from bara.simulator.synthetic import LearningCurve, SyntheticFederation
+from bara.errors import LedgerError
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.properties import Case, exact_sum, spends_the_budget
 from bara.protocols import Capabilities
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.testing import (
     ALLOCATOR_CHECKS,
     CLIENTS,
@@ -153,7 +153,10 @@ def learner(seed):
         (check_failing_clients_are_survived, lambda _: DividesByThoseWhoDelivered()),
         (check_failing_clients_are_survived, lambda _: CountsPromisesAsSpent()),
         (check_failing_clients_are_survived, lambda _: Moody()),
-        (check_failing_clients_do_not_end_learning, lambda seed: NoLongerLearnsOnceOneFailed(learner(seed))),
+        (
+            check_failing_clients_do_not_end_learning,
+            lambda seed: NoLongerLearnsOnceOneFailed(learner(seed)),
+        ),
         (check_clients_may_come_and_go, lambda _: GivesUpAfterAnEmptyRound()),
         (check_beliefs_are_plain, lambda seed: BelievesLopsidedly(learner(seed))),
         (check_beliefs_are_plain, lambda seed: BelievesNoNumber(learner(seed))),
@@ -194,7 +197,9 @@ class TakesTurns(Wrapped):
 
 class NeedsTwo(Wrapped):
     def menu(self, bids):
-        return self.inner.menu(Bids(bids.clients, bids.prices - bids.prices.min() + 1, bids.columns))
+        return self.inner.menu(
+            Bids(bids.clients, bids.prices - bids.prices.min() + 1, bids.columns)
+        )
 
 
 class LearnsFromTheFirstThatDelivered(Wrapped):
@@ -224,7 +229,8 @@ def test_a_mechanism_that_claims_less_than_it_keeps_gets_a_hint_and_passes():
         claims = bid_price_first().claims - {"budget-feasible"}
 
     with pytest.warns(
-        ContractHint, match="budget-feasible held in all 3000 rounds that were tried; it could be claimed"
+        ContractHint,
+        match="budget-feasible held in all 3000 rounds that were tried; it could be claimed",
     ):
         check_unclaimed_has_a_counter_example(lambda: Modest(bid_price_first()))
 
@@ -253,7 +259,7 @@ def synthetic(seed, failure_rate=0.0):
 class BidsAnew(Wrapped):
     asked = 0
 
-    def bids(self, round):  # noqa: A002
+    def bids(self, round):
         self.asked += 1
         return self.inner.bids(round + self.asked)
 
@@ -267,32 +273,34 @@ class Drifting(Wrapped):
         super().__init__(inner)
         self.drift = next(self.seeds) * 1e-6
 
-    def train(self, round, award):  # noqa: A002
+    def train(self, round, award):
         delivery = self.inner.train(round, award)
-        return replace(delivery, evaluation=Evaluation(delivery.evaluation.accuracy + self.drift, 1.0))
+        return replace(
+            delivery, evaluation=Evaluation(delivery.evaluation.accuracy + self.drift, 1.0)
+        )
 
 
 class ForgetsAWinner(Wrapped):
-    def train(self, round, award):  # noqa: A002
+    def train(self, round, award):
         delivery = self.inner.train(round, award)
         return replace(delivery, delivered=dict(list(delivery.delivered.items())[1:]))
 
 
 class NamesStrangers(Wrapped):
-    def train(self, round, award):  # noqa: A002
+    def train(self, round, award):
         delivery = self.inner.train(round, award)
         return replace(delivery, void={"stranger": "it was not asked"})
 
 
 class NeverEvaluates(Wrapped):
-    def train(self, round, award):  # noqa: A002
+    def train(self, round, award):
         return replace(self.inner.train(round, award), evaluation=synthetic(0).evaluate())
 
 
 class EvaluatesTooEarly(Wrapped):
     """Reports the model that the round began with."""
 
-    def train(self, round, award):  # noqa: A002
+    def train(self, round, award):
         before = self.inner.evaluate()
         return replace(self.inner.train(round, award), evaluation=before)
 
@@ -300,7 +308,7 @@ class EvaluatesTooEarly(Wrapped):
 class DropsTheLastUpdate(Wrapped):
     """Names the last winner as delivered, and trains without it."""
 
-    def train(self, round, award):  # noqa: A002
+    def train(self, round, award):
         used = Award(award.clients[:2], award.payments[:2])
         return Delivery.complete(award, self.inner.train(round, used).evaluation)
 
@@ -329,7 +337,7 @@ def test_a_federation_that_breaks_it_fails(check, broken):
 class WithRealBids(Wrapped):
     """Its bids are what its clients ask, whatever the seed."""
 
-    def bids(self, round):  # noqa: A002
+    def bids(self, round):
         return synthetic(0).bids(round)
 
 

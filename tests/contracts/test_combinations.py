@@ -3,9 +3,9 @@
 import pytest
 
 from bara.allocators import ALLOCATORS
+from bara.mechanisms import MECHANISMS
 from bara.runs.config import Config
 from bara.runs.play import run
-from bara.mechanisms import MECHANISMS
 
 OPTIONS = {"fixed": {"n": 3}, "explored": {"n": 3}}
 
@@ -35,6 +35,8 @@ def test_every_mechanism_with_every_allocator(allocator, mechanism):
 @pytest.mark.parametrize("mechanism", MECHANISMS.names())
 def test_every_mechanism_in_the_simulator(mechanism):
     small = ["federation.engine=simulator", "clients.count=6", "data.train_samples=300"]
-    result = play("even", mechanism, *small, "budget.total=20", "budget.max_rounds=4", "training.model=linear")
+    result = play(
+        "even", mechanism, *small, "budget.total=20", "budget.max_rounds=4", "training.model=linear"
+    )
     assert result.rounds == 4
     assert 0 < result.spent <= 20

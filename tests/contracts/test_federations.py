@@ -10,7 +10,9 @@ ENGINES = [name for name in FEDERATIONS.names() if not name.startswith("flower")
 
 
 def made(engine, seed=0):
-    return build_federation(Config.load(None, [f"federation.engine={engine}", "clients.count=6", f"seed={seed}"]))
+    return build_federation(
+        Config.load(None, [f"federation.engine={engine}", "clients.count=6", f"seed={seed}"])
+    )
 
 
 @pytest.mark.parametrize("check", FEDERATION_CHECKS, ids=lambda check: check.__name__)

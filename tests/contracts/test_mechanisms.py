@@ -10,9 +10,21 @@ VARIANTS = {
     "bid-price-first": [{}, {"reserve": 0.00001}],
     "quality": [{}, {"quality": "samples"}, {"quality": "samples", "reserve": 0.00002}],
     "fair": [{}, {"reserve": 0.00002}],
-    "fl-market": [{}, {"level": "client"}, {"auction": "all-in"}, {"auction": "dm-regretnet"}, {"optimal": False}],
+    "fl-market": [
+        {},
+        {"level": "client"},
+        {"auction": "all-in"},
+        {"auction": "dm-regretnet"},
+        {"optimal": False},
+    ],
     "rrafl": [{}, {"reserve": 0.00002}],
-    "fmore": [{}, *({"columns": ["samples", "speed"], "form": form} for form in ("additive", "cobb-douglas", "min"))],
+    "fmore": [
+        {},
+        *(
+            {"columns": ["samples", "speed"], "form": form}
+            for form in ("additive", "cobb-douglas", "min")
+        ),
+    ],
     "proportional-share": [{}, {"quality": "samples"}],
     "posted-price": [{}, {"price": 0.000002}],
     "tariff": [{}, {"per_round": "0.000001", "per_sample": "0.0000005"}],

@@ -9,10 +9,15 @@ from bara.dashboard._guard import Rules
 from bara.dashboard._pages import make_app
 from bara.dashboard._run_index import RunIndex
 from bara.runs.config import Config
-from bara.runs.play import run
 from bara.runs.folder import RunFolder
+from bara.runs.play import run
 
-SMALL = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]
+SMALL = [
+    "budget.total=40",
+    "budget.max_rounds=12",
+    "clients.count=6",
+    "federation.engine=synthetic",
+]
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ NAMES = [
 class Hostile:
     """Eight clients; in every third round the best of them fails, and says why in markup.
 
-    Options: `delay`, the seconds that a round takes, and `gate`, a file without which the fourth round does not end.
+    Options: `delay`, the seconds that a round takes, and `gate`, a file without which the fourth
+        round does not end.
     """
 
     def __init__(self, config):
@@ -32,11 +33,11 @@ class Hostile:
     def evaluate(self):
         return Evaluation(0.1, 2.0)
 
-    def bids(self, round):  # noqa: A002
+    def bids(self, round):
         prices = np.random.default_rng(round).uniform(0.5, 1.5, len(NAMES)).round(3)
         return Bids.of(dict(zip(NAMES, prices.tolist(), strict=True)))
 
-    def train(self, round, award):  # noqa: A002
+    def train(self, round, award):
         time.sleep(self.delay)
         while round == 4 and self.gate and not Path(self.gate).exists():
             time.sleep(0.05)

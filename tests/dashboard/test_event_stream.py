@@ -64,7 +64,9 @@ def test_a_hundred_watch_and_the_ledger_is_looked_at_once(going, monkeypatch):
     view = RunView("run", "run", lambda: read_books(path))
     view.refresh()
     looks = []
-    monkeypatch.setattr(view.__class__, "refresh", lambda self, real=RunView.refresh: looks.append(1) or real(self))
+    monkeypatch.setattr(
+        view.__class__, "refresh", lambda self, real=RunView.refresh: looks.append(1) or real(self)
+    )
 
     async def watch():
         news = EventStream(view, interval=0.05)
@@ -115,12 +117,18 @@ def test_a_page_grown_round_by_round_is_the_page_read_at_once(going):
         grown.refresh()
     whole = RunView("run", "run", lambda: read_books(path))
     whole.refresh()
-    assert (grown.rounds, grown.totals, grown.failures) == (whole.rounds, whole.totals, whole.failures)
+    assert (grown.rounds, grown.totals, grown.failures) == (
+        whole.rounds,
+        whole.totals,
+        whole.failures,
+    )
     assert grown.forecast == whole.forecast
 
 
 @pytest.mark.parametrize("read", ["closed_rounds", "failures", "add_totals"])
-def test_a_round_that_is_settled_while_a_page_reads_is_for_the_next_read_books(going, monkeypatch, read):
+def test_a_round_that_is_settled_while_a_page_reads_is_for_the_next_read_books(
+    going, monkeypatch, read
+):
     path, play = going
     play(3)
     view = RunView("run", "run", lambda: read_books(path))

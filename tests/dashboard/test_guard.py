@@ -25,13 +25,17 @@ def test_nothing_can_be_changed(make_run, visit, method):
         assert visit().request(method, path).status_code == 405
 
 
-@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "10.0.0.7", "", "[evil.example]"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "10.0.0.7", "", "[evil.example]"]
+)
 def test_a_foreign_host_is_refused(make_run, visit, host):
     make_run()
     assert visit().get("/index.json", headers={"host": host}).status_code == 400
 
 
-@pytest.mark.parametrize("host", ["localhost", "localhost:9999", "127.0.0.1:1", "[::1]:80", "LOCALHOST"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:9999", "127.0.0.1:1", "[::1]:80", "LOCALHOST"]
+)
 def test_this_machine_under_any_of_its_names_is_served(make_run, visit, host):
     make_run()
     assert visit().get("/index.json", headers={"host": host}).status_code == 200
@@ -54,7 +58,15 @@ def test_a_dashboard_answers_at_the_address_it_prints_and_the_names_it_was_given
 
 @pytest.mark.parametrize(
     "origin",
-    ["http://evil.example", "null", "http://localhost:1", "https://localhost.evil", "http://[", "http://[]:", ""],
+    [
+        "http://evil.example",
+        "null",
+        "http://localhost:1",
+        "https://localhost.evil",
+        "http://[",
+        "http://[]:",
+        "",
+    ],
 )
 def test_a_foreign_origin_is_refused(make_run, visit, origin):
     make_run()
@@ -91,12 +103,21 @@ def test_no_path_leads_out_of_the_folder(make_run, visit, tmp_path, path):
 def test_without_the_token_nothing_is_seen(make_run, visit):
     make_run()
     visitor = visit(Rules(token=TOKEN))
-    for path in ("/", "/index.json", "/runs/one", "/assets/run.js", f"/index.json?token={TOKEN}x", "/?token="):
+    for path in (
+        "/",
+        "/index.json",
+        "/runs/one",
+        "/assets/run.js",
+        f"/index.json?token={TOKEN}x",
+        "/?token=",
+    ):
         answer = visitor.get(path)
         assert answer.status_code == 401, path
         assert "one" not in answer.headers.get("location", "")
     assert visitor.get("/index.json", headers={"authorization": "Bearer wrong"}).status_code == 401
-    assert visitor.get("/index.json", headers={"cookie": f"bara-dashboard={TOKEN}"}).status_code == 401
+    assert (
+        visitor.get("/index.json", headers={"cookie": f"bara-dashboard={TOKEN}"}).status_code == 401
+    )
 
 
 def test_the_token_is_used_once_and_then_a_cookie_that_does_not_reveal_it(make_run, visit):
@@ -119,7 +140,9 @@ def test_a_redirect_never_leaves_the_dashboard(make_run, visit):
 
 def test_the_token_may_come_in_a_header(make_run, visit):
     make_run()
-    answer = visit(Rules(token=TOKEN)).get("/index.json", headers={"authorization": f"Bearer {TOKEN}"})
+    answer = visit(Rules(token=TOKEN)).get(
+        "/index.json", headers={"authorization": f"Bearer {TOKEN}"}
+    )
     assert answer.status_code == 200
 
 
@@ -127,7 +150,12 @@ def test_the_cookie_is_for_tls_only_where_a_proxy_says_so(make_run, visit):
     make_run()
     visitor = visit(Rules(token=TOKEN))
     assert "Secure" not in visitor.get(f"/?token={TOKEN}").headers["set-cookie"]
-    assert "Secure" in visitor.get(f"/?token={TOKEN}", headers={"x-forwarded-proto": "https"}).headers["set-cookie"]
+    assert (
+        "Secure"
+        in visitor.get(f"/?token={TOKEN}", headers={"x-forwarded-proto": "https"}).headers[
+            "set-cookie"
+        ]
+    )
 
 
 def test_another_address_needs_a_token_and_has_one_made():
@@ -141,15 +169,21 @@ def test_another_address_needs_a_token_and_has_one_made():
 
 
 @pytest.mark.parametrize("host", ["192.0.2.7:8765", "runs.example", "evil.example"])
-def test_another_address_is_served_under_any_name_to_who_knows_the_token_and_to_nobody_else(make_run, visit, host):
+def test_another_address_is_served_under_any_name_to_who_knows_the_token_and_to_nobody_else(
+    make_run, visit, host
+):
     make_run()
     visitor = visit(Address("0.0.0.0", token=TOKEN).rules(), host=host)  # noqa: S104
     assert visitor.get("/index.json").status_code == 401
-    assert visitor.get("/index.json", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+    assert (
+        visitor.get("/index.json", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+    )
 
 
 def test_looking_leaves_the_folder_as_it_was(make_run, visit):
     folder = make_run()
     before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
     visit().get("/runs/one.json")
-    assert {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()} == before
+    assert {
+        path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()
+    } == before

@@ -10,18 +10,22 @@ from bara import RoundRecord
 from bara.dashboard._json_views import state_json
 from bara.dashboard._run_index import RunIndex
 from bara.errors import LedgerError, RunStoppedError
-from bara.runs.config import Config
-from bara.runs.play import run
-from bara.runs.explanation import explain_round
-from bara.runs.folder import RunFolder
 from bara.ledger.progress import state
 from bara.ledger.statements import statement
+from bara.runs.config import Config
+from bara.runs.explanation import explain_round
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
 
 
 def test_every_page_has_a_twin_in_json(make_run, visit):
     make_run()
     visitor = visit()
-    pages = {"/": "/index.json", "/runs/one": "/runs/one.json", "/compare?run=one": "/compare.json?run=one"}
+    pages = {
+        "/": "/index.json",
+        "/runs/one": "/runs/one.json",
+        "/compare?run=one": "/compare.json?run=one",
+    }
     pages["/runs/one/rounds/3"] = "/runs/one/rounds/3.json"
     for page, twin in pages.items():
         assert visitor.get(page).headers["content-type"].startswith("text/html"), page
@@ -72,7 +76,12 @@ def test_a_run_that_goes_on_shows_what_more_money_would_buy_and_how_it_stands_wi
     tmp_path, visit, allocator
 ):
     goal = ["budget.target=0.9"] if allocator == "planner" else []
-    small = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]
+    small = [
+        "budget.total=40",
+        "budget.max_rounds=12",
+        "clients.count=6",
+        "federation.engine=synthetic",
+    ]
     config = Config.load(None, [*small, f"allocator.name={allocator}", *goal])
     with RunFolder.new(tmp_path / "runs" / "one", config) as folder, pytest.raises(RunStoppedError):
         run(config, stop_after(8), folder=folder)
@@ -134,10 +143,14 @@ def test_where_bids_are_dropped_nobodys_bid_and_no_menu_is_shown(make_run, visit
     assert set(asked) == {"asked", ""}
 
 
-def test_the_bids_of_a_round_in_training_are_not_shown_where_they_will_be_dropped(make_run, visit, monkeypatch):
+def test_the_bids_of_a_round_in_training_are_not_shown_where_they_will_be_dropped(
+    make_run, visit, monkeypatch
+):
     monkeypatch.setattr("hostile.Hostile.train", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        make_run("one", "federation.engine=hostile:Hostile", "clients.count=8", "ledger.retention=drop")
+        make_run(
+            "one", "federation.engine=hostile:Hostile", "clients.count=8", "ledger.retention=drop"
+        )
     page = visit().get("/runs/one.json").json()
     assert page["state"]["word"] == "stopped"
     assert page["sheet"]["round"] == 1
@@ -225,7 +238,9 @@ with RunFolder.new(Path(sys.argv[1]), Config.load(None, ["federation.engine=synt
 
 def test_a_run_whose_process_was_killed_is_stopped_and_says_how_to_resume_it(tmp_path):
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, tmp_path / "runs" / "one two"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", HOLD, tmp_path / "runs" / "one two"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     try:
         assert process.stdout.readline() == b"started\n"
@@ -244,15 +259,21 @@ def test_a_run_whose_process_was_killed_is_stopped_and_says_how_to_resume_it(tmp
 def test_a_crowd_that_comes_at_once_is_one_look(make_run, monkeypatch):
     make_run()
     index, looks = RunIndex(make_run("two").parent), []
-    monkeypatch.setattr("bara.dashboard._run_view.state", lambda books: looks.append(1) or state(books))
+    monkeypatch.setattr(
+        "bara.dashboard._run_view.state", lambda books: looks.append(1) or state(books)
+    )
     for _ in range(20):
         index.view("one")
     assert len(looks) < 20
-    assert index.view("one").refresh() is False  # and who asks without patience is served what is there now
+    assert (
+        index.view("one").refresh() is False
+    )  # and who asks without patience is served what is there now
     assert len(looks) >= 2
 
 
-def test_a_round_waits_for_another_that_is_being_explained_and_the_list_of_runs_does_not(make_run, visit, monkeypatch):
+def test_a_round_waits_for_another_that_is_being_explained_and_the_list_of_runs_does_not(
+    make_run, visit, monkeypatch
+):
     make_run()
     visitor, explained, answers = visit(), [threading.Event(), threading.Event()], []
 
@@ -264,7 +285,9 @@ def test_a_round_waits_for_another_that_is_being_explained_and_the_list_of_runs_
 
     def ask(number):
         return threading.Thread(
-            target=lambda: answers.append(visitor.get(f"/runs/one/rounds/{number}.json").status_code)
+            target=lambda: answers.append(
+                visitor.get(f"/runs/one/rounds/{number}.json").status_code
+            )
         )
 
     monkeypatch.setattr("bara.dashboard._run_view.explain_round", explain)
@@ -296,11 +319,15 @@ def test_a_look_that_fails_halfway_counts_nothing_twice(make_run, monkeypatch):
     assert index.view("one").totals == whole
 
 
-def test_a_folder_that_holds_a_password_is_one_line_and_the_others_are_shown(make_run, visit, monkeypatch):
+def test_a_folder_that_holds_a_password_is_one_line_and_the_others_are_shown(
+    make_run, visit, monkeypatch
+):
     monkeypatch.setenv("BARA_LEDGER_HOSTS", "127.0.0.1:1")
     folder = make_run().parent / "spoilt"
     folder.mkdir()
-    (folder / "config.toml").write_text('[ledger]\nurl = "postgresql+psycopg://me:secret@127.0.0.1:1/x"\n')
+    (folder / "config.toml").write_text(
+        '[ledger]\nurl = "postgresql+psycopg://me:secret@127.0.0.1:1/x"\n'
+    )
     answer = visit().get("/index.json")
     assert answer.status_code == 200
     by_name = {run["name"]: run for run in answer.json()["runs"]}
@@ -324,4 +351,7 @@ def test_the_runs_of_a_database_are_shown_by_its_url(tmp_path, visit):
         visitor = visit(folder=url)
         (run,) = visitor.get("/index.json").json()["runs"]
         assert (run["run"], run["currency"], run["dataset"]) == ("spring", "EUR", "own-loop")
-        assert "Round 1. Before any bid was opened" in visitor.get("/runs/spring/rounds/1.json").json()["words"][0]
+        assert (
+            "Round 1. Before any bid was opened"
+            in visitor.get("/runs/spring/rounds/1.json").json()["words"][0]
+        )

@@ -44,7 +44,9 @@ def python2_pickle(batch):
     for key, value in batch.items():
         out += b"U" + bytes([len(key)]) + key
         if isinstance(value, np.ndarray):
-            out += b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01"
+            out += (
+                b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01"
+            )
             out += b"".join(b"M" + struct.pack("<H", side) for side in value.shape) + b"\x86"
             out += b"cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
             out += b"\x89T" + struct.pack("<i", value.nbytes) + value.tobytes() + b"tb"
@@ -75,7 +77,9 @@ class Fabricate:
             shape = b"".join(side.to_bytes(4, "big") for side in array.shape)
             raw = b"\x00\x00\x08" + bytes([array.ndim]) + shape + array.tobytes()
             file = stem.replace("-idx", ".idx") if dotted else stem
-            (folder / (f"{file}.gz" if zipped else file)).write_bytes(gzip.compress(raw) if zipped else raw)
+            (folder / (f"{file}.gz" if zipped else file)).write_bytes(
+                gzip.compress(raw) if zipped else raw
+            )
         return folder
 
     @staticmethod
@@ -125,7 +129,9 @@ def publish(monkeypatch):
 
     def make(name, *versions, **changed):
         accepted = tuple(
-            Version(f"version {k}", {part: sha256(array) for part, array in arrays._asdict().items()})
+            Version(
+                f"version {k}", {part: sha256(array) for part, array in arrays._asdict().items()}
+            )
             for k, arrays in enumerate(versions)
         )
         entry = replace(catalogue.CATALOGUE[name], versions=accepted, **changed)

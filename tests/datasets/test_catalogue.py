@@ -8,7 +8,15 @@ from bara.errors import UnknownNameError
 
 
 def test_the_embedded_default_comes_first():
-    assert names() == ("digits", "mnist", "fashion-mnist", "cifar10", "cifar100", "heart-disease", "rand-hie")
+    assert names() == (
+        "digits",
+        "mnist",
+        "fashion-mnist",
+        "cifar10",
+        "cifar100",
+        "heart-disease",
+        "rand-hie",
+    )
     assert [name for name in names() if entry(name).embedded] == ["digits", "rand-hie"]
 
 
@@ -25,7 +33,8 @@ def test_every_checksum_is_a_sha256(name):
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("minst", "mnist"), ("CIFAR-10", "cifar10"), ("fashion_mnist", "fashion-mnist")]
+    ("typed", "meant"),
+    [("minst", "mnist"), ("CIFAR-10", "cifar10"), ("fashion_mnist", "fashion-mnist")],
 )
 def test_an_unknown_name_gets_the_nearest(typed, meant):
     with pytest.raises(UnknownNameError, match=f"did you mean '{meant}'"):

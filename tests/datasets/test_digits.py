@@ -12,14 +12,17 @@ def test_it_is_all_of_scikit_learns_digits_stretched_to_bytes():
     data = load("digits")
     ours = np.concatenate([data.x_train, data.x_test]).reshape(-1, 64)
     theirs = load_digits().images.reshape(-1, 64)
-    assert sorted(map(tuple, np.rint(ours * (16 / 255)).astype(int))) == sorted(map(tuple, theirs.astype(int)))
+    assert sorted(map(tuple, np.rint(ours * (16 / 255)).astype(int))) == sorted(
+        map(tuple, theirs.astype(int))
+    )
     assert ours.max() == 255
 
 
 def test_images_keep_their_labels():
     bunch = load_digits()
     label_of = {
-        tuple(image.ravel().astype(int)): label for image, label in zip(bunch.images, bunch.target, strict=True)
+        tuple(image.ravel().astype(int)): label
+        for image, label in zip(bunch.images, bunch.target, strict=True)
     }
     data = load("digits")
     for x, y in ((data.x_train, data.y_train), (data.x_test, data.y_test)):

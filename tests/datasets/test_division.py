@@ -30,7 +30,9 @@ def broken(dataset, clients, seed):
 def data():
     owners = np.repeat([0, 1, 2, 3], [50, 30, 15, 5])
     x, y = np.zeros((100, 2)), np.arange(100) % 2
-    return Dataset("silos", x, y, x, y, 2, silos=("a", "b", "c", "d"), owners=owners, test_owners=owners)
+    return Dataset(
+        "silos", x, y, x, y, 2, silos=("a", "b", "c", "d"), owners=owners, test_owners=owners
+    )
 
 
 @pytest.fixture
@@ -60,7 +62,9 @@ def test_other_schemes_still_deal_out_what_silos_own(data):
 
 def test_a_dataset_without_silos_has_no_natural_partition():
     x, y = np.zeros((4, 2)), np.arange(4) % 2
-    with pytest.raises(UnfitDatasetError, match=r"plain does not say who owns a row; set data\.client"):
+    with pytest.raises(
+        UnfitDatasetError, match=r"plain does not say who owns a row; set data\.client"
+    ):
         divide(Dataset("plain", x, y, x, y, 2), "natural", 2)
 
 

@@ -36,9 +36,11 @@ class Handler(BaseHTTPRequestHandler):
         if content is None or fault == "missing":
             self.send_error(404)
             return
-        sent = {"cut short": content[:-20], "announced": content[:-20], "altered": b"!" + content[1:]}.get(
-            fault, content
-        )
+        sent = {
+            "cut short": content[:-20],
+            "announced": content[:-20],
+            "altered": b"!" + content[1:],
+        }.get(fault, content)
         self.send_response(200)
         self.send_header("Content-Length", str(len(content if fault == "announced" else sent)))
         self.end_headers()
@@ -72,7 +74,9 @@ def published(fabricate, tmp_path, publish):
     arrays = fabricate.arrays((28, 28))
     folder = fabricate.idx(tmp_path / "published", arrays)
     files = {f"{stem}.gz": (folder / f"{stem}.gz").read_bytes() for stem in STEMS.values()}
-    remotes = tuple(Remote(file, len(raw), hashlib.sha256(raw).hexdigest()) for file, raw in files.items())
+    remotes = tuple(
+        Remote(file, len(raw), hashlib.sha256(raw).hexdigest()) for file, raw in files.items()
+    )
     publish("mnist", arrays, remotes=remotes)
     return files
 
@@ -142,7 +146,9 @@ def test_a_refused_connection_is_an_error_that_names_the_address(data_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-        with pytest.raises(DatasetError, match=rf"http://127\.0\.0\.1:{port}: ConnectionRefusedError"):
+        with pytest.raises(
+            DatasetError, match=rf"http://127\.0\.0\.1:{port}: ConnectionRefusedError"
+        ):
             fetch("mnist", data_path, base_urls=[f"http://127.0.0.1:{port}"])
     assert not files_in(data_path)
 

@@ -40,7 +40,9 @@ def test_an_unreadable_file_is_reported_not_raised(data_path):
 def test_labels_out_of_range_are_reported(fabricate, data_path):
     arrays = fabricate.arrays((28, 28))
     fabricate.npz(data_path, "mnist", arrays._replace(y_test=arrays.y_test + 1))
-    assert any("labels must be in 0 .. 9" in problem for problem in verify("mnist", data_path).problems)
+    assert any(
+        "labels must be in 0 .. 9" in problem for problem in verify("mnist", data_path).problems
+    )
 
 
 def test_data_nobody_published_is_well_when_it_is_well_formed(fabricate, data_path):
@@ -74,7 +76,9 @@ def test_every_name_is_listed_with_where_it_is_or_how_to_get_it(fabricate, data_
 
 
 def test_a_listing_does_not_mind_folders_that_are_not_there(tmp_path):
-    assert [line.status for line in available(tmp_path / "nowhere")] == ["embedded"] + ["missing"] * 5 + ["embedded"]
+    assert [line.status for line in available(tmp_path / "nowhere")] == ["embedded"] + [
+        "missing"
+    ] * 5 + ["embedded"]
 
 
 def test_report_and_listing_are_plain_json(fabricate, data_path):
@@ -82,4 +86,6 @@ def test_report_and_listing_are_plain_json(fabricate, data_path):
     report = json.loads(json.dumps(verify("mine", data_path).as_json()))
     assert report["ok"] is True
     assert report["checks"][0]["right"] is True
-    assert json.loads(json.dumps([line.as_json() for line in available(data_path)]))[1]["path"] is None
+    assert (
+        json.loads(json.dumps([line.as_json() for line in available(data_path)]))[1]["path"] is None
+    )

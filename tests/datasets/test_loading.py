@@ -38,7 +38,9 @@ def test_one_wrong_byte_is_an_error_that_names_file_and_part(fabricate, mnist, d
     wrong = getattr(mnist, part).copy()
     wrong.flat[3] ^= 1
     path = fabricate.npz(data_path, "mnist", mnist._replace(**{part: wrong}))
-    with pytest.raises(DatasetError, match=f"mnist: {part} in {path} is not as published.*bara data fetch mnist"):
+    with pytest.raises(
+        DatasetError, match=f"mnist: {part} in {path} is not as published.*bara data fetch mnist"
+    ):
         load("mnist", data_path)
     assert load("mnist", data_path, verify=False).version == ""
 
@@ -55,13 +57,18 @@ def test_a_partial_version_is_accepted_and_named(fabricate, data_path, publish):
     publish("cifar100", whole, part)
     fabricate.npz(data_path, "cifar100", part)
     assert load("cifar100", data_path).version == "version 1"
-    fabricate.npz(data_path, "cifar100", part._replace(x_train=part.x_train[:119], y_train=part.y_train[:119]))
+    fabricate.npz(
+        data_path, "cifar100", part._replace(x_train=part.x_train[:119], y_train=part.y_train[:119])
+    )
     with pytest.raises(DatasetError, match="cifar100: x_train"):
         load("cifar100", data_path)
 
 
 def test_images_and_labels_of_different_versions_are_not_mixed(fabricate, data_path, publish):
-    one, two = fabricate.arrays((32, 32, 3), 100, train=200), fabricate.arrays((32, 32, 3), 100, train=200, seed=1)
+    one, two = (
+        fabricate.arrays((32, 32, 3), 100, train=200),
+        fabricate.arrays((32, 32, 3), 100, train=200, seed=1),
+    )
     publish("cifar100", one, two)
     fabricate.npz(data_path, "cifar100", one._replace(x_test=two.x_test))
     with pytest.raises(DatasetError, match="cifar100: x_test"):
@@ -69,9 +76,13 @@ def test_images_and_labels_of_different_versions_are_not_mixed(fabricate, data_p
 
 
 def test_the_same_pixels_in_another_shape_are_not_the_dataset(fabricate, mnist, data_path):
-    flat = mnist._replace(x_train=mnist.x_train.reshape(40, 784), x_test=mnist.x_test.reshape(20, 784))
+    flat = mnist._replace(
+        x_train=mnist.x_train.reshape(40, 784), x_test=mnist.x_test.reshape(20, 784)
+    )
     fabricate.npz(data_path, "mnist", flat)
-    with pytest.raises(DatasetError, match=r"x_train in .*holds images of \(784,\); they must be \(28, 28\)"):
+    with pytest.raises(
+        DatasetError, match=r"x_train in .*holds images of \(784,\); they must be \(28, 28\)"
+    ):
         load("mnist", data_path)
 
 
@@ -84,7 +95,9 @@ def test_any_npz_is_a_dataset_by_its_name(fabricate, data_path):
 def test_labels_out_of_range_are_an_error(fabricate, data_path):
     arrays = fabricate.arrays((28, 28))
     fabricate.npz(data_path, "mnist", arrays._replace(y_train=arrays.y_train + 3))
-    with pytest.raises(DatasetError, match=r"mnist: y_train\[7\] is label 10; labels must be in 0 \.\. 9"):
+    with pytest.raises(
+        DatasetError, match=r"mnist: y_train\[7\] is label 10; labels must be in 0 \.\. 9"
+    ):
         load("mnist", data_path, verify=False)
 
 
@@ -113,7 +126,9 @@ def test_a_users_own_dataset_loads_by_import_path():
 @pytest.mark.usefixtures("module")
 def test_a_users_own_dataset_loads_by_entry_point(monkeypatch):
     point = EntryPoint("theirs", "my_own_data:make", "bara.datasets")
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [point] if group == point.group else [])
+    monkeypatch.setattr(
+        plugins, "entry_points", lambda group: [point] if group == point.group else []
+    )
     assert load("theirs").name == "mine"
 
 
@@ -128,7 +143,11 @@ def test_a_users_own_dataset_can_be_verified():
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("my_own_data:wrong", DatasetError, "returned a ndarray; it must return a bara.datasets.Dataset"),
+        (
+            "my_own_data:wrong",
+            DatasetError,
+            "returned a ndarray; it must return a bara.datasets.Dataset",
+        ),
         ("my_own_data:fails", DatasetError, "failed with RuntimeError: no disk"),
         ("my_own_data:number", ConfigError, "is a int; it must be a function"),
         ("my_own_data:nothing", UnknownNameError, "has no 'nothing'"),
@@ -152,14 +171,17 @@ def test_importing_the_room_imports_no_heavy_library():
 if REAL:  # $BARA_TEST_DATA names a folder of real datasets
 
     @pytest.mark.parametrize(
-        "name", [one.name for one in available(REAL) if one.status == "found" and one.name in names()]
+        "name",
+        [one.name for one in available(REAL) if one.status == "found" and one.name in names()],
     )
     def test_the_real_datasets_are_as_published(name):
         assert load(name, REAL).version
 
 
 @pytest.mark.usefixtures("data_path")
-def test_what_is_there_in_any_form_is_not_missed_and_what_is_not_is_named(fabricate, mnist, tmp_path):
+def test_what_is_there_in_any_form_is_not_missed_and_what_is_not_is_named(
+    fabricate, mnist, tmp_path
+):
     for name in ("digits", "rand-hie", "mine.csv", "package.module:function"):
         require(name)
     file = fabricate.npz(tmp_path, "elsewhere", mnist)

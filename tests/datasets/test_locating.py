@@ -9,7 +9,11 @@ from bara.errors import DatasetError, MissingExtraError, UnknownNameError
 
 def test_the_path_comes_before_the_variable_before_the_cache(monkeypatch, tmp_path, cache):
     monkeypatch.setenv("BARA_DATA", str(tmp_path / "variable"))
-    assert [place.folder for place in places(tmp_path / "given")] == [tmp_path / "given", tmp_path / "variable", cache]
+    assert [place.folder for place in places(tmp_path / "given")] == [
+        tmp_path / "given",
+        tmp_path / "variable",
+        cache,
+    ]
     assert home(tmp_path / "given") == tmp_path / "given"
     assert home() == tmp_path / "variable"
 
@@ -22,11 +26,18 @@ def test_a_dataset_is_found_in_each_place(fabricate, monkeypatch, data_path, cac
     assert locate("mnist", data_path).path == written
 
 
-def test_a_missing_dataset_says_which_command_gets_it_and_where_it_was_looked_for(monkeypatch, data_path, cache):
+def test_a_missing_dataset_says_which_command_gets_it_and_where_it_was_looked_for(
+    monkeypatch, data_path, cache
+):
     monkeypatch.setenv("BARA_DATA", "/nowhere/at/all")
     with pytest.raises(DatasetError) as raised:
         locate("mnist", data_path)
-    for said in ("bara data fetch mnist", f"data.path ({data_path})", "$BARA_DATA (/nowhere/at/all)", f"({cache})"):
+    for said in (
+        "bara data fetch mnist",
+        f"data.path ({data_path})",
+        "$BARA_DATA (/nowhere/at/all)",
+        f"({cache})",
+    ):
         assert said in str(raised.value)
 
 
@@ -38,7 +49,9 @@ def test_an_incomplete_dataset_says_what_it_lacks(fabricate, data_path):
 
 
 def test_an_unknown_name_gets_the_nearest():
-    with pytest.raises(UnknownNameError, match=r"no minst\.npz \(looked in .*; did you mean 'mnist'"):
+    with pytest.raises(
+        UnknownNameError, match=r"no minst\.npz \(looked in .*; did you mean 'mnist'"
+    ):
         locate("minst")
 
 
@@ -53,7 +66,9 @@ def test_a_path_may_be_the_file_itself(fabricate, data_path):
     assert locate("mnist", written).path == written
 
 
-def test_a_path_that_does_not_exist_is_an_error_even_if_the_dataset_is_elsewhere(fabricate, data_path, cache):
+def test_a_path_that_does_not_exist_is_an_error_even_if_the_dataset_is_elsewhere(
+    fabricate, data_path, cache
+):
     fabricate.npz(cache, "mnist", fabricate.arrays((28, 28)))
     with pytest.raises(DatasetError, match=r"data\.path .*nowhere does not exist"):
         locate("mnist", data_path / "nowhere")
@@ -62,7 +77,9 @@ def test_a_path_that_does_not_exist_is_an_error_even_if_the_dataset_is_elsewhere
         locate("mnist", data_path / "file.txt")
 
 
-def test_without_platformdirs_a_path_still_works_and_fetching_says_what_to_install(monkeypatch, fabricate, data_path):
+def test_without_platformdirs_a_path_still_works_and_fetching_says_what_to_install(
+    monkeypatch, fabricate, data_path
+):
     monkeypatch.undo()
     monkeypatch.setitem(sys.modules, "platformdirs", None)
     fabricate.npz(data_path, "mine", fabricate.arrays((28, 28)))

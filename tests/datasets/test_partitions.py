@@ -5,7 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bara.datasets import Scheme, counts, dirichlet, flip_labels, iid, parse, partition, quantity, shards
+from bara.datasets import (
+    Scheme,
+    counts,
+    dirichlet,
+    flip_labels,
+    iid,
+    parse,
+    partition,
+    quantity,
+    shards,
+)
 from bara.datasets._partitions import KINDS
 from bara.errors import ConfigError, DatasetError, UnknownNameError
 
@@ -54,7 +64,9 @@ def test_more_clients_than_samples_is_an_error_that_names_both(way):
 @pytest.mark.parametrize("clients", [0, -1, 2.0, True])
 @pytest.mark.parametrize("way", WAYS)
 def test_the_number_of_clients_must_be_a_whole_number(way, clients):
-    with pytest.raises(ConfigError, match=r"number of clients must be a whole number of at least 1"):
+    with pytest.raises(
+        ConfigError, match=r"number of clients must be a whole number of at least 1"
+    ):
         WAYS[way](np.zeros(5, np.int64), clients, 0)
 
 
@@ -96,7 +108,9 @@ def test_property_a_client_of_shards_sees_a_contiguous_run_of_labels_a_shard(fed
 
 
 def test_fewer_samples_than_shards_is_an_error_that_names_both():
-    with pytest.raises(DatasetError, match="4 clients with 2 shards each need at least 8 samples, got 7"):
+    with pytest.raises(
+        DatasetError, match="4 clients with 2 shards each need at least 8 samples, got 7"
+    ):
         shards(np.zeros(7, np.int64), 4, 2)
 
 
@@ -165,7 +179,12 @@ def test_a_word_means_its_function(text, parts):
 
 @pytest.mark.parametrize(
     ("text", "meant"),
-    [("dirchlet(0.3)", "dirichlet"), ("shard(2)", "shards"), ("IID", "iid"), ("quantities", "quantity")],
+    [
+        ("dirchlet(0.3)", "dirichlet"),
+        ("shard(2)", "shards"),
+        ("IID", "iid"),
+        ("quantities", "quantity"),
+    ],
 )
 def test_an_unknown_word_gets_the_nearest(text, meant):
     with pytest.raises(UnknownNameError, match=f"did you mean '{meant}'"):
@@ -211,7 +230,9 @@ def test_property_a_scheme_reads_back_as_it_is_written(name, number, whole):
     st.integers(0, 99),
     st.sets(st.integers(0, 49)),
 )
-def test_property_just_the_fraction_is_wrong_and_only_at_the_indices(labels, fraction, seed, chosen):
+def test_property_just_the_fraction_is_wrong_and_only_at_the_indices(
+    labels, fraction, seed, chosen
+):
     labels = np.array(labels)
     indices = np.array(sorted(k for k in chosen if k < len(labels)), int)
     before = labels.copy()

@@ -15,7 +15,10 @@ def test_property_counts_add_up_to_what_each_holds_and_what_there_is(labels, cli
 
 
 def test_a_client_without_samples_is_a_row_of_noughts():
-    assert counts(np.array([0, 1]), [np.array([0, 1]), np.array([], int)]).tolist() == [[1, 1], [0, 0]]
+    assert counts(np.array([0, 1]), [np.array([0, 1]), np.array([], int)]).tolist() == [
+        [1, 1],
+        [0, 0],
+    ]
 
 
 def test_darker_means_more_and_a_single_sample_shows():
@@ -30,7 +33,9 @@ def test_every_row_is_as_wide_as_the_header():
     for classes in (2, 10, 20, 21, 100):
         labels = np.repeat(np.arange(classes), 30)
         for style in ("shades", "counts"):
-            widths = {len(line) for line in picture(labels, shards(labels, 12), style=style).splitlines()}
+            widths = {
+                len(line) for line in picture(labels, shards(labels, 12), style=style).splitlines()
+            }
             assert len(widths) == 1
 
 

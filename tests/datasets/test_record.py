@@ -26,15 +26,27 @@ def test_floats_are_taken_as_they_are():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"y_train": np.array([0, 3, 1, 1])}, r"mine: y_train\[1\] is label 3; labels must be in 0 \.\. 2"),
+        (
+            {"y_train": np.array([0, 3, 1, 1])},
+            r"mine: y_train\[1\] is label 3; labels must be in 0 \.\. 2",
+        ),
         ({"y_test": np.array([0, 1, -1, 1])}, r"mine: y_test\[2\] is label -1"),
-        ({"y_train": Y[:3]}, r"mine: y_train must have one label per sample of x_train, got 3 for 4"),
+        (
+            {"y_train": Y[:3]},
+            r"mine: y_train must have one label per sample of x_train, got 3 for 4",
+        ),
         ({"y_train": Y.astype(float)}, r"mine: y_train is float64"),
         ({"y_test": Y.reshape(2, 2)}, r"mine: y_test is int64 of shape \(2, 2\)"),
-        ({"x_train": np.array([[1.0], [np.nan], [0], [0]])}, r"mine: x_train\[1\] holds a value that is not finite"),
+        (
+            {"x_train": np.array([[1.0], [np.nan], [0], [0]])},
+            r"mine: x_train\[1\] holds a value that is not finite",
+        ),
         ({"x_train": X.astype(int)}, r"mine: x_train is of type int64"),
         ({"x_train": X[:0], "y_train": Y[:0]}, r"mine: x_train has shape \(0, 2, 2\)"),
-        ({"x_test": np.zeros((4, 3, 3), np.uint8)}, r"mine: x_test holds samples of shape \(3, 3\)"),
+        (
+            {"x_test": np.zeros((4, 3, 3), np.uint8)},
+            r"mine: x_test holds samples of shape \(3, 3\)",
+        ),
         ({"classes": 1}, r"mine: classes must be a whole number of at least 2, got 1"),
     ],
 )

@@ -35,7 +35,9 @@ def hospitals(tmp_path, monkeypatch):
         write_hospital(path, 40 + 10 * seed, seed)
     digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
     remotes = tuple(Remote(path.name, path.stat().st_size, digests[path.name]) for path in paths)
-    known = replace(CATALOGUE["heart-disease"], versions=(Version("UCI", digests),), remotes=remotes)
+    known = replace(
+        CATALOGUE["heart-disease"], versions=(Version("UCI", digests),), remotes=remotes
+    )
     monkeypatch.setitem(_catalogue.CATALOGUE, "heart-disease", known)
     return tmp_path
 
@@ -49,7 +51,9 @@ def test_the_hospitals_are_silos_and_a_cholesterol_of_0_is_missing(hospitals):
 
 def test_a_changed_file_is_refused_and_reported(hospitals):
     assert verify("heart-disease", hospitals).ok
-    (hospitals / "heart-disease/processed.va.data").write_text("63,1,4,140,260,0,1,112,1,3,2,?,?,2\n")
+    (hospitals / "heart-disease/processed.va.data").write_text(
+        "63,1,4,140,260,0,1,112,1,3,2,?,?,2\n"
+    )
     with pytest.raises(DatasetError, match=r"table in processed.va.data is not as published"):
         load("heart-disease", hospitals)
     report = verify("heart-disease", hospitals)
@@ -77,7 +81,9 @@ def test_the_hospitals_files_are_fetched_checked_and_load(hospitals, tmp_path, m
             fetch("heart-disease", there, base_urls=[server.url])
         assert not (there / "heart-disease" / "processed.va.data").exists()
         server.faults.clear()
-        assert fetch("heart-disease", there, base_urls=[server.url]).downloaded == ("processed.va.data",)
+        assert fetch("heart-disease", there, base_urls=[server.url]).downloaded == (
+            "processed.va.data",
+        )
     fetched, made = load("heart-disease", there), load("heart-disease", hospitals)
     assert fetched.silos == made.silos == HOSPITALS
     assert np.array_equal(fetched.x_train, made.x_train)
@@ -86,7 +92,14 @@ def test_the_hospitals_files_are_fetched_checked_and_load(hospitals, tmp_path, m
 def test_the_rand_experiment_has_six_cities():
     data = load("rand-hie")
     assert len(data.y_train) + len(data.y_test) == 20_190
-    assert data.silos == ("Charleston", "Dayton", "Fitchburg", "Franklin County", "Georgetown County", "Seattle")
+    assert data.silos == (
+        "Charleston",
+        "Dayton",
+        "Fitchburg",
+        "Franklin County",
+        "Georgetown County",
+        "Seattle",
+    )
     assert data.version == "statsmodels"
     assert data.y_train.mean() == pytest.approx(0.6876, abs=0.001)
     assert {one.name: one.status for one in available()}["rand-hie"] == "embedded"

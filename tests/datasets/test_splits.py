@@ -12,7 +12,9 @@ def numbered(labels, test=None):
     """A dataset of which every sample is its own number."""
     x_train = np.arange(len(labels), dtype=float).reshape(-1, 1)
     test = labels if test is None else test
-    return Dataset("mine", x_train, labels, np.arange(len(test), dtype=float).reshape(-1, 1), test, 10)
+    return Dataset(
+        "mine", x_train, labels, np.arange(len(test), dtype=float).reshape(-1, 1), test, 10
+    )
 
 
 labelled = st.lists(st.integers(0, 9), min_size=2, max_size=200).map(np.array)
@@ -27,7 +29,9 @@ def test_property_a_subset_has_each_class_in_its_share_and_samples_keep_their_la
     assert (np.diff(kept) > 0).all()
     assert (labels[kept] == part.y_train).all()
     wish = np.bincount(labels, minlength=10) * size / len(labels)
-    assert np.abs(np.bincount(part.y_train, minlength=10) - wish).max() <= 5  # one a class, and ties of all classes
+    assert (
+        np.abs(np.bincount(part.y_train, minlength=10) - wish).max() <= 5
+    )  # one a class, and ties of all classes
 
 
 def test_balanced_classes_stay_balanced_to_within_one_sample():

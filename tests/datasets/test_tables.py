@@ -45,7 +45,8 @@ def test_a_csv_a_parquet_file_and_a_frame_are_the_same_dataset(tmp_path, table):
     frame.to_csv(tmp_path / "patients.tsv", sep="\t", index=False)
     first = load(str(table(frame)), columns=PATIENTS)
     others = [
-        load(name, tmp_path, columns=PATIENTS) for name in ("patients.parquet", "patients.csv.gz", "patients.tsv")
+        load(name, tmp_path, columns=PATIENTS)
+        for name in ("patients.parquet", "patients.csv.gz", "patients.tsv")
     ]
     for other in (*others, Dataset.from_frame(frame, target="sick", client="hospital")):
         assert np.array_equal(first.x_train, other.x_train)
@@ -79,7 +80,10 @@ def test_what_is_learned_of_the_columns_is_learned_from_training_rows_alone():
 def test_the_target_tells_the_task():
     frame = patients()
     assert Dataset.from_frame(frame, target="sick").task == "binary"
-    assert (Dataset.from_frame(frame, target="stage").task, Dataset.from_frame(frame, target="stage").classes) == (
+    assert (
+        Dataset.from_frame(frame, target="stage").task,
+        Dataset.from_frame(frame, target="stage").classes,
+    ) == (
         "classes",
         3,
     )
@@ -87,14 +91,19 @@ def test_the_target_tells_the_task():
     assert (number.task, number.classes, number.outputs) == ("regression", 0, 1)
     assert number.y_train.mean() == pytest.approx(0, abs=1e-9)
     question = Dataset.from_frame(frame, target="stage > 0")
-    assert (question.task, question.y_train.mean()) == ("binary", pytest.approx((frame.stage > 0).mean(), abs=0.02))
+    assert (question.task, question.y_train.mean()) == (
+        "binary",
+        pytest.approx((frame.stage > 0).mean(), abs=0.02),
+    )
     assert Dataset.from_frame(frame, target="stage", task="regression").task == "regression"
 
 
 def test_features_can_be_chosen_and_numbers_be_names():
     frame = patients()
     assert Dataset.from_frame(frame, target="sick", features=["age", "stage"]).shape == (3,)
-    assert Dataset.from_frame(frame, target="sick", features=["stage"], categorical=["stage"]).shape == (3,)
+    assert Dataset.from_frame(
+        frame, target="sick", features=["stage"], categorical=["stage"]
+    ).shape == (3,)
 
 
 def test_a_name_that_no_training_row_has_and_a_column_of_nothing_are_no_trouble():
@@ -116,12 +125,28 @@ BAD = {
         Columns("ill", "hospital"),
         "has no column 'ill' (data.target); it has hospital, age",
     ),
-    "unknown client": (patients(40), Columns("sick", "clinic"), "has no column 'clinic' (data.client)"),
-    "unknown feature": (patients(40), Columns("sick", features=("height",)), "has no column 'height' (data.features)"),
+    "unknown client": (
+        patients(40),
+        Columns("sick", "clinic"),
+        "has no column 'clinic' (data.client)",
+    ),
+    "unknown feature": (
+        patients(40),
+        Columns("sick", features=("height",)),
+        "has no column 'height' (data.features)",
+    ),
     "no target": (patients(40), Columns(), "data.target must name the column to learn"),
     "target missing": (edited("sick", 6, None), PATIENTS, "row 7 has no 'sick' (data.target)"),
-    "client missing": (edited("hospital", 3, None), PATIENTS, "row 4 has no 'hospital' (data.client)"),
-    "text among numbers": (edited("age", 11, "old"), PATIENTS, "row 12 has 'age' = 'old', and most of the column is"),
+    "client missing": (
+        edited("hospital", 3, None),
+        PATIENTS,
+        "row 4 has no 'hospital' (data.client)",
+    ),
+    "text among numbers": (
+        edited("age", 11, "old"),
+        PATIENTS,
+        "row 12 has 'age' = 'old', and most of the column is",
+    ),
     "infinite": (edited("cost", 2, "inf"), PATIENTS, "row 3 has 'cost' = infinity"),
     "one label": (
         patients(40).assign(sick="no"),
@@ -134,9 +159,21 @@ BAD = {
         PATIENTS,
         "column 'id' has 1,200 different values: it says who a row is",
     ),
-    "target among features": (patients(40), Columns("sick", features=("age", "sick")), "data.features has 'sick'"),
-    "regression on text": (patients(40), Columns("sick", task="regression"), "is text; a regression needs numbers"),
-    "three for two": (patients(40), Columns("stage", task="binary"), "has 3 values; a binary task needs 2"),
+    "target among features": (
+        patients(40),
+        Columns("sick", features=("age", "sick")),
+        "data.features has 'sick'",
+    ),
+    "regression on text": (
+        patients(40),
+        Columns("sick", task="regression"),
+        "is text; a regression needs numbers",
+    ),
+    "three for two": (
+        patients(40),
+        Columns("stage", task="binary"),
+        "has 3 values; a binary task needs 2",
+    ),
     "dates": (
         patients(40).assign(seen=pd.date_range("2020-01-01", periods=40).astype(str)),
         PATIENTS,
@@ -173,7 +210,9 @@ def test_one_label_in_a_silo_is_allowed_and_a_client_without_training_rows_is_no
     assert len(Dataset.from_frame(frame, target="sick", client="hospital").silos) == 3
     frame.loc[0, "hospital"] = "lone"
     assert "lone" in Dataset.from_frame(frame, target="sick", client="hospital").silos
-    with pytest.raises(UnfitDatasetError, match=r"client 'lone' has no rows in training; lower data\.test_share"):
+    with pytest.raises(
+        UnfitDatasetError, match=r"client 'lone' has no rows in training; lower data\.test_share"
+    ):
         Dataset.from_frame(frame, target="sick", client="hospital", test_share=0.8)
     x, y = np.zeros((2, 1)), np.array([0, 1])
     with pytest.raises(DatasetError, match="client 'b' has no rows in training"):

@@ -56,9 +56,9 @@ class Outcome:
         """One clear line for whatever is refused; never a traceback, never a crash."""
         assert self.code in {0, 1, 2, -signal.SIGKILL}, self
         assert not re.search("Traceback|a bug in bara", self.words), self.words
-        assert self.code not in {1, 2} or re.search(r"^(bara: |the record is NOT whole)", self.words, re.MULTILINE), (
-            self
-        )
+        assert self.code not in {1, 2} or re.search(
+            r"^(bara: |the record is NOT whole)", self.words, re.MULTILINE
+        ), self
         return self
 
 

@@ -3,7 +3,8 @@
     python tests/e2e/fuzz.py configurations --cases 2000
     python tests/e2e/fuzz.py ledgers --cases 1000
 
-Every case is a process of its own with little memory and time. Whatever goes wrong is listed, with its cause.
+Every case is a process of its own with little memory and time. Whatever goes wrong is listed, with
+its cause.
 """
 
 import argparse
@@ -27,8 +28,8 @@ from pathlib import Path
 import forks
 import tomli_w
 
-from bara.runs.config import Config, _keys
 from bara.ledger._events import canonical, link
+from bara.runs.config import Config, _keys
 
 GIGABYTE = 2**30
 SECONDS = 20
@@ -60,7 +61,11 @@ def problem(answer):
         return answer["trace"].strip().splitlines()[-1] + " | " + _last_place(answer["trace"])
     if "Traceback" in answer["words"] or "a bug in bara" in answer["words"]:
         return f"a traceback, or a line that stands for one: {answer['words'].strip()[-200:]!r}"
-    lines = [line for line in answer["words"].splitlines() if line.startswith(("bara: ", "the record is NOT whole"))]
+    lines = [
+        line
+        for line in answer["words"].splitlines()
+        if line.startswith(("bara: ", "the record is NOT whole"))
+    ]
     if answer["code"] not in {0, 1, 2}:
         return f"exit code {answer['code']}"
     if answer["code"] and len(lines) != 1 and "Usage:" not in answer["words"]:
@@ -92,8 +97,38 @@ OPTIONS = [
 JUNK = [
     *(0, -1, 1, 2, 7, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**63), 10**30),
     *(0.0, -0.0, 0.5, -0.5, 1e-300, 1e300, 5e-324, math.nan, math.inf, -math.inf, 1.0, 3.0),
-    *(True, False, "", " ", "0", "1", "-1", "1e400", "nan", "inf", "0.0000001", "1_000", "١٢", "3,5", "0x10"),
-    *("x" * 100_000, "9" * 5000, "a\nb", "\x00", "\x1b[31m", "é", "\u202e", "../../etc", "/", "//", "~", "%s%n", "{0}"),
+    *(
+        True,
+        False,
+        "",
+        " ",
+        "0",
+        "1",
+        "-1",
+        "1e400",
+        "nan",
+        "inf",
+        "0.0000001",
+        "1_000",
+        "١٢",
+        "3,5",
+        "0x10",
+    ),
+    *(
+        "x" * 100_000,
+        "9" * 5000,
+        "a\nb",
+        "\x00",
+        "\x1b[31m",
+        "é",
+        "\u202e",
+        "../../etc",
+        "/",
+        "//",
+        "~",
+        "%s%n",
+        "{0}",
+    ),
     *(
         "uniform(nan, inf)",
         "uniform(1, 0)",
@@ -102,7 +137,15 @@ JUNK = [
         "normal(1, -1)",
         "lognormal(900, 9)",
     ),
-    *("shards(0)", "shards(99999999999)", "dirichlet(0)", "quantity(1e400)", "overbid(1e400)", "learner(-1)", "mixed"),
+    *(
+        "shards(0)",
+        "shards(99999999999)",
+        "dirichlet(0)",
+        "quantity(1e400)",
+        "overbid(1e400)",
+        "learner(-1)",
+        "mixed",
+    ),
     *(
         "no.such:Thing",
         "os:system",
@@ -115,8 +158,23 @@ JUNK = [
         "drop",
         "samples",
     ),
-    *("sqlite:///", "sqlite://", "postgresql+psycopg://", "mysql://x/y", "://", "sqlite:////nowhere/at/all.db"),
-    *([], [[]], [1, "a", None.__class__.__name__], {}, {"a": {"b": [{}]}}, {"name": "even"}, [[[[[[]]]]]]),
+    *(
+        "sqlite:///",
+        "sqlite://",
+        "postgresql+psycopg://",
+        "mysql://x/y",
+        "://",
+        "sqlite:////nowhere/at/all.db",
+    ),
+    *(
+        [],
+        [[]],
+        [1, "a", None.__class__.__name__],
+        {},
+        {"a": {"b": [{}]}},
+        {"name": "even"},
+        [[[[[[]]]]]],
+    ),
     *(dt.date(1, 1, 1), dt.datetime(9999, 12, 31, tzinfo=dt.UTC), dt.time(0)),
 ]
 AS_TEXT = [
@@ -149,7 +207,17 @@ def put(tree, key, value):
 
 def configuration_cases(rng, count):
     """Every key with every value of the list, in a random order; then two and three at a time."""
-    keys = [*_keys(Config), *OPTIONS, "budget", "clients", "ledger", "data", "training", "mechanism", "allocator"]
+    keys = [
+        *_keys(Config),
+        *OPTIONS,
+        "budget",
+        "clients",
+        "ledger",
+        "data",
+        "training",
+        "mechanism",
+        "allocator",
+    ]
     single = [[("file", key, value)] for key in keys for value in JUNK]
     single += [[("set", key, value)] for key in keys for value in AS_TEXT]
     rng.shuffle(single)
@@ -206,7 +274,9 @@ def fuzz_configurations(home, rng, count, figures):
         place.mkdir()
         answer_file = home / "answer.json"
         forks.remove(answer_file)
-        code = forks.play(play_configuration, place, case, answer_file, before=limited, seconds=SECONDS)
+        code = forks.play(
+            play_configuration, place, case, answer_file, before=limited, seconds=SECONDS
+        )
         told = answer_file.exists()
         answer = json.loads(answer_file.read_text()) if told else None
         slow = not told and code == -14 and any(key in MAY_TAKE_LONG for _, key, _ in case)
@@ -216,7 +286,9 @@ def fuzz_configurations(home, rng, count, figures):
             figures["much work, stopped"] += 1
         else:
             wrong = problem(answer) or answer["nonsense"]
-            figures["wrong" if wrong else "run" if answer["code"] == 0 else "refused in one line"] += 1
+            figures[
+                "wrong" if wrong else "run" if answer["code"] == 0 else "refused in one line"
+            ] += 1
             if wrong:
                 yield f"{_short(case)}: {wrong}"
         forks.remove(place)
@@ -234,8 +306,38 @@ LEDGER = [
 ]
 TABLES = ("runs", "events", "promises", "settlements", "closings", "top_ups", "sealed", "memories")
 VALUES = [
-    *(None, 0, -1, 1, 2**62, -(2**63), 0.5, 1e300, b"", b"\xff\x00", b"[]", "", "[]", "{}", "null", "x", "0" * 64),
-    *('{"a":', "1e999", "\x1b[31m", "é" * 5000, '{"ended":7}', '{"place":[]}', "0001", "9999", "NaN", '"', "[[[["),
+    *(
+        None,
+        0,
+        -1,
+        1,
+        2**62,
+        -(2**63),
+        0.5,
+        1e300,
+        b"",
+        b"\xff\x00",
+        b"[]",
+        "",
+        "[]",
+        "{}",
+        "null",
+        "x",
+        "0" * 64,
+    ),
+    *(
+        '{"a":',
+        "1e999",
+        "\x1b[31m",
+        "é" * 5000,
+        '{"ended":7}',
+        '{"place":[]}',
+        "0001",
+        "9999",
+        "NaN",
+        '"',
+        "[[[[",
+    ),
 ]
 COMMANDS = [["statement", "--json"], ["export"], ["payouts"]]
 """What these print of an unchanged record, they print of a changed one, or refuse it."""
@@ -250,15 +352,22 @@ def make_ledgers(home):
         forks.call("run", "--out", folder, *(w for c in changes for w in ("--set", c)), fault=fault)
         with closing(sqlite3.connect(folder / "ledger.db")) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        made[name] = {"rows": rows(folder), "said": forks.answers(lambda f=folder: ask(f, COMMANDS))}
+        made[name] = {
+            "rows": rows(folder),
+            "said": forks.answers(lambda f=folder: ask(f, COMMANDS)),
+        }
     return made
 
 
 def rows(folder):
     """Every row of the record, or None where it cannot be read; SQLite checks less of a schema that is only read."""
     try:
-        with closing(sqlite3.connect(f"file:{folder / 'ledger.db'}?immutable=1", uri=True)) as connection:
-            return [[repr(sorted(map(repr, connection.execute(f"SELECT * FROM {t}"))))] for t in TABLES]  # noqa: S608
+        with closing(
+            sqlite3.connect(f"file:{folder / 'ledger.db'}?immutable=1", uri=True)
+        ) as connection:
+            return [
+                [repr(sorted(map(repr, connection.execute(f"SELECT * FROM {t}"))))] for t in TABLES
+            ]
     except (sqlite3.Error, UnicodeError):
         return None
 
@@ -278,11 +387,17 @@ def ask_all(folder):
 
     told = ask(folder, [["verify", "--receipt", f"{folder}.receipt"], *COMMANDS])
     visitor = TestClient(
-        make_app(RunIndex(folder), Rules()), base_url="http://localhost", raise_server_exceptions=False
+        make_app(RunIndex(folder), Rules()),
+        base_url="http://localhost",
+        raise_server_exceptions=False,
     )
     pages = ["/index.json", f"/runs/{folder.name}.json", f"/runs/{folder.name}/rounds/1.json"]
     statuses = [visitor.get(page).status_code for page in pages]
-    return {"told": told, "pages": dict(zip(pages, statuses, strict=True)), "resume": plainly(["resume", folder])}
+    return {
+        "told": told,
+        "pages": dict(zip(pages, statuses, strict=True)),
+        "resume": plainly(["resume", folder]),
+    }
 
 
 def flip(folder, rng):
@@ -298,10 +413,14 @@ def flip(folder, rng):
 def edit(folder, rng):
     """One value, one row or the schema is another; the triggers that forbid it are dropped first."""
     with closing(sqlite3.connect(folder / "ledger.db", isolation_level=None)) as connection:
-        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall():
             connection.execute(f"DROP TRIGGER {name}")
         connection.execute("PRAGMA ignore_check_constraints = ON")
-        table = rng.choice([*TABLES, "events", "events", "settlements", "promises", "alembic_version"])
+        table = rng.choice(
+            [*TABLES, "events", "events", "settlements", "promises", "alembic_version"]
+        )
         columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
         keys = [one[1] for one in columns if one[5]] or [columns[0][1]]
         found = connection.execute(f"SELECT {', '.join(keys)} FROM {table}").fetchall()  # noqa: S608
@@ -309,7 +428,9 @@ def edit(folder, rng):
             return f"{table} is empty"
         what = rng.choice(["value", "value", "value", "nudge", "delete", "swap", "drop", "rehash"])
         here, there = (
-            " AND ".join(f"{key} = {value!r}" for key, value in zip(keys, rng.choice(found), strict=True))
+            " AND ".join(
+                f"{key} = {value!r}" for key, value in zip(keys, rng.choice(found), strict=True)
+            )
             for _ in range(2)
         )
         column, value = rng.choice(columns)[1], rng.choice(VALUES)
@@ -336,7 +457,9 @@ def _edit(connection, what, table, column, value, here, there):
     if what == "drop":
         connection.execute(f"ALTER TABLE {table} RENAME TO lost")
         return f"there is no table {table}"
-    number, body = connection.execute("SELECT number, body FROM events ORDER BY random() LIMIT 1").fetchone()
+    number, body = connection.execute(
+        "SELECT number, body FROM events ORDER BY random() LIMIT 1"
+    ).fetchone()
     text = value if isinstance(value, str) else body.replace("1", "2")
     connection.execute("UPDATE events SET body = ? WHERE number = ?", [text, number])
     rehash(connection)
@@ -350,9 +473,13 @@ def rehash(connection):
     for number, kind, about, at, body in connection.execute(
         "SELECT number, kind, round, at, body FROM events ORDER BY number"
     ).fetchall():
-        made_of = canonical([name, number, kind, about, at, body, _amounts(connection, kind, about, number)])
+        made_of = canonical(
+            [name, number, kind, about, at, body, _amounts(connection, kind, about, number)]
+        )
         value = link(previous, made_of)
-        connection.execute("UPDATE events SET previous = ?, hash = ? WHERE number = ?", [previous, value, number])
+        connection.execute(
+            "UPDATE events SET previous = ?, hash = ? WHERE number = ?", [previous, value, number]
+        )
         previous = value
 
 
@@ -365,7 +492,9 @@ def _amounts(connection, kind, about, number):
     if kind == "awarded":
         return rows_of("SELECT client, amount FROM promises WHERE round = ? ORDER BY rank", about)
     if kind == "settled":
-        paid = rows_of("SELECT client, paid, reason FROM settlements WHERE round = ? ORDER BY client", about)
+        paid = rows_of(
+            "SELECT client, paid, reason FROM settlements WHERE round = ? ORDER BY client", about
+        )
         balance = "SELECT total, spent_before, paid, spent_after FROM closings WHERE round = ?"
         return [paid, *rows_of(balance, about)]
     if kind == "topped up":
@@ -406,7 +535,11 @@ def _ledger_problems(answer, before, *, changed):
         yield "it hangs, or was killed"
         return
     verified, *told = answer["told"]
-    for words, one in [(["verify"], verified), *zip(COMMANDS, told, strict=True), (["resume"], answer["resume"])]:
+    for words, one in [
+        (["verify"], verified),
+        *zip(COMMANDS, told, strict=True),
+        (["resume"], answer["resume"]),
+    ]:
         if wrong := problem(one):
             yield f"{' '.join(words)}: {wrong}"
     if changed and verified["code"] == 0:
@@ -416,7 +549,9 @@ def _ledger_problems(answer, before, *, changed):
             yield f"{' '.join(words)} tells what was never so"
     if changed and answer["resume"]["code"] == 0:
         yield "resume goes on from a changed record"
-    yield from (f"{page} answers {status}" for page, status in answer["pages"].items() if status == 500)
+    yield from (
+        f"{page} answers {status}" for page, status in answer["pages"].items() if status == 500
+    )
 
 
 # --- all of them -------------------------------------------------------------------------------------
@@ -425,7 +560,9 @@ WAYS = {"configurations": fuzz_configurations, "ledgers": fuzz_ledgers}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=list(WAYS))
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
@@ -438,7 +575,9 @@ def main():
         print(one, flush=True)
     shutil.rmtree(home)
     minutes = (time.monotonic() - begun) / 60
-    print(f"{chosen.what}, {sum(figures.values())} cases, {minutes:.1f} minutes: {len(wrong)} things went wrong")
+    print(
+        f"{chosen.what}, {sum(figures.values())} cases, {minutes:.1f} minutes: {len(wrong)} things went wrong"
+    )
     for what, times in figures.most_common():
         print(f"{times:7}  {what}")
     sys.exit(bool(wrong))

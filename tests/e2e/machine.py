@@ -3,8 +3,8 @@
     python tests/e2e/machine.py --minutes 30
     scripts/with_postgres.sh python tests/e2e/machine.py --minutes 30 --store postgres
 
-Real processes of `bara run` and `bara resume`, real SIGKILLs; `world.py` says what is checked after each step. The seed
-fixes what is tried, not at which instruction a kill comes.
+Real processes of `bara run` and `bara resume`, real SIGKILLs; `world.py` says what is checked after
+each step. The seed fixes what is tried, not at which instruction a kill comes.
 """
 
 import argparse
@@ -26,13 +26,25 @@ from world import Postgres, SQLite, World
 
 from bara.cli.ledger import ledger_app
 
-FILES = ["ledger.db", "ledger.db-wal", "everything", "receipt", ".opened", "checkpoints", "config.toml", "result.json"]
+FILES = [
+    "ledger.db",
+    "ledger.db-wal",
+    "everything",
+    "receipt",
+    ".opened",
+    "checkpoints",
+    "config.toml",
+    "result.json",
+]
 VERBS = sorted(
-    {"adopt", "pause", "topup", "approve", "decline", "void"} & set(typer.main.get_command(ledger_app).commands)
+    {"adopt", "pause", "topup", "approve", "decline", "void"}
+    & set(typer.main.get_command(ledger_app).commands)
 )
 
 WHICH = st.integers(0, 999)
-FAULTS = st.sampled_from(POINTS).flatmap(lambda name: st.integers(1, 3).map(lambda times: f"{name}@{times}"))
+FAULTS = st.sampled_from(POINTS).flatmap(
+    lambda name: st.integers(1, 3).map(lambda times: f"{name}@{times}")
+)
 PLAYED = st.sampled_from([True, True, False])
 DELAYS = st.integers(0, 700).map(lambda milliseconds: milliseconds / 1000)
 
@@ -107,14 +119,26 @@ def machine(scene):  # noqa: C901 - as many rules as there are things that happe
             if self._step("resumed", which=which):
                 self.world.sit(self.world.pick(which))
 
-        @rule(one=WHICH, two=WHICH, same=st.booleans(), first=DELAYS, second=st.none() | DELAYS, between=DELAYS)
+        @rule(
+            one=WHICH,
+            two=WHICH,
+            same=st.booleans(),
+            first=DELAYS,
+            second=st.none() | DELAYS,
+            between=DELAYS,
+        )
         def is_played_twice_at_once(self, one, two, same, first, second, between):
             if self._step("twice at once", one=one, two=two, same=same):
                 first_place = self.world.pick(one)
                 second_place = first_place if same else self.world.pick(two)
                 self.world.duel(first_place, second_place, first, second, between, lambda: None)
 
-        @rule(which=WHICH, after=DELAYS, first=DELAYS, what=st.sampled_from(["copy", "move", *FILES, ".lock", *VERBS]))
+        @rule(
+            which=WHICH,
+            after=DELAYS,
+            first=DELAYS,
+            what=st.sampled_from(["copy", "move", *FILES, ".lock", *VERBS]),
+        )
         def is_disturbed_while_it_is_played(self, which, after, first, what):
             if not self._step("disturbed", which=which, what=what) or what in {"adopt", "receipt"}:
                 return  # to adopt one while another goes on is what an operator promises not to do
@@ -211,11 +235,18 @@ def play(scene, seed):
         made = machine(scene)
         hypothesis.seed(number)(made)
         run_state_machine_as_test(made, settings=settings)
-        print(f"\r{scene.figures['steps']} steps, {scene.figures['kills']} kills", end="", file=sys.stderr, flush=True)
+        print(
+            f"\r{scene.figures['steps']} steps, {scene.figures['kills']} kills",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--store", choices=["sqlite", "postgres"], default="sqlite")
     parser.add_argument("--engine", choices=["synthetic", "simulator"], default="synthetic")
@@ -233,7 +264,9 @@ def main():
         raise
     forks.remove(home)
     minutes = (time.monotonic() - begun) / 60
-    print(f"\n{chosen.engine}, {chosen.store}, {minutes:.1f} minutes: nobody was paid twice, nothing was lost")
+    print(
+        f"\n{chosen.engine}, {chosen.store}, {minutes:.1f} minutes: nobody was paid twice, nothing was lost"
+    )
     for what, times in sorted(scene.figures.items(), key=lambda one: -one[1]):
         print(f"{times:7}  {what}")
 

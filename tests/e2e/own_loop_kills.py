@@ -3,11 +3,12 @@
 python tests/e2e/own_loop_kills.py --kills 200
 python tests/e2e/own_loop_kills.py --kills 200 --url postgresql+psycopg://...
 
-Two processes work on one run at once: the loop (`bara.open_session`: ask, award, settle) acknowledges each settled
-round into a file of its own, and a cashier makes batches and writes each into a file that must not be there yet. Both
-are killed at random moments and at named points, inside transactions too, and started again; when the run has ended,
-another begins. In the end the books are whole, every acknowledged round is in them as it was acknowledged, each batch
-was exported once, and all of it is what an undisturbed run comes to.
+Two processes work on one run at once: the loop (`bara.open_session`: ask, award, settle)
+acknowledges each settled round into a file of its own, and a cashier makes batches and writes each
+into a file that must not be there yet. Both are killed at random moments and at named points,
+inside transactions too, and started again; when the run has ended, another begins. In the end the
+books are whole, every acknowledged round is in them as it was acknowledged, each batch was exported
+once, and all of it is what an undisturbed run comes to.
 """
 
 import argparse
@@ -27,16 +28,18 @@ from fault_points import POINTS
 
 import bara
 from bara.errors import LedgerError
-from bara.runs.database import DatabaseRun
 from bara.ledger import verify
 from bara.ledger.payouts import batch_csv, batches, new_batch
 from bara.ledger.statements import statement
+from bara.runs.database import DatabaseRun
 from bara.runs.session import OwnLoop
 
 ROUNDS = 400
 CLIENTS = [f"silo-{number}" for number in range(8)]
 IN_A_ROUND = [
-    point for point in POINTS if point in {"bids opened", "promising", "promised", "trained", "settling", "settled"}
+    point
+    for point in POINTS
+    if point in {"bids opened", "promising", "promised", "trained", "settling", "settled"}
 ]
 
 
@@ -55,19 +58,28 @@ def bids(number):
 
 
 def failing(number, winners):
-    return {name: "it did not answer" for name in winners if random.Random(f"{number} {name}").random() < 0.1}
+    return {
+        name: "it did not answer"
+        for name in winners
+        if random.Random(f"{number} {name}").random() < 0.1
+    }
 
 
 def step(session):
     """One round, which depends on nothing but its number; False once the run has ended."""
     if not (session.ask() and (award := session.award(bids(session.round)))):
         return None
-    return session.settle(1 - 1 / (session.round + 1) if award.n else None, void=failing(session.round, award.clients))
+    return session.settle(
+        1 - 1 / (session.round + 1) if award.n else None, void=failing(session.round, award.clients)
+    )
 
 
 def play(url, folder):
     """The loop: a line of its own file for each settled round, once it is settled."""
-    with (folder / f"acks-{os.getpid()}").open("a") as acks, bara.open_session(folder.name, config(url)) as session:
+    with (
+        (folder / f"acks-{os.getpid()}").open("a") as acks,
+        bara.open_session(folder.name, config(url)) as session,
+    ):
         session.begin(0.1)
         while (record := step(session)) is not None:
             acks.write(f"{record.round} {record.paid}\n")
@@ -119,7 +131,9 @@ def start(work, url, folder, dice):
 
 def ended(pid, at):
     """Kill it when its time has come; how it ended."""
-    while time.monotonic() < at and not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+    while time.monotonic() < at and not os.waitid(
+        os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT
+    ):
         time.sleep(0.003)
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
@@ -132,7 +146,9 @@ def undisturbed():
     """What each client is paid when nobody is killed."""
     session = bara.Session(
         bara.ALLOCATORS.build("even", {"carry_over": True}),
-        bara.mechanisms.client_cap.ClientCap(bara.MECHANISMS.build("bid-price-first"), bara.money(9_000)),
+        bara.mechanisms.client_cap.ClientCap(
+            bara.MECHANISMS.build("bid-price-first"), bara.money(9_000)
+        ),
         OwnLoop(),
     )
     session.start(bara.Purse.of(40_000, ROUNDS, "EUR"))
@@ -152,10 +168,16 @@ def check(url, folder):
         assert finding.ok, finding
         rounds = {one.round: one.paid for one in account.rounds}
         acknowledged = [
-            tuple(map(int, line.split())) for file in folder.glob("acks-*") for line in file.read_text().splitlines()
+            tuple(map(int, line.split()))
+            for file in folder.glob("acks-*")
+            for line in file.read_text().splitlines()
         ]
-        assert len({number for number, _ in acknowledged}) == len(acknowledged), "a round was settled twice"
-        assert all(rounds[number] == paid for number, paid in acknowledged), "an acknowledged round is lost"
+        assert len({number for number, _ in acknowledged}) == len(acknowledged), (
+            "a round was settled twice"
+        )
+        assert all(rounds[number] == paid for number, paid in acknowledged), (
+            "an acknowledged round is lost"
+        )
         assert {one.client: one.paid for one in account.clients if one.paid} == undisturbed(), (
             "somebody is paid otherwise"
         )
@@ -164,7 +186,9 @@ def check(url, folder):
             "a batch is missing or differs"
         )
         cells = [line.split(",") for text in files.values() for line in text.splitlines()[1:]]
-        assert sum(Decimal(cell[1]) for cell in cells) * 1_000_000 == account.spent, "exports do not add up"
+        assert sum(Decimal(cell[1]) for cell in cells) * 1_000_000 == account.spent, (
+            "exports do not add up"
+        )
         assert account.ended is not None
     return len(acknowledged), len(made)
 
@@ -178,7 +202,9 @@ def scene(url, dice, most):
         assert forks.play(open_books, url, folder) == 0
         while kills < most and not (folder / "ended").exists():
             both = [start(work, url, folder, dice) for work in (play, pay_out)]
-            kills += sum(ended(*one) == -signal.SIGKILL for one in sorted(both, key=lambda one: one[1]))
+            kills += sum(
+                ended(*one) == -signal.SIGKILL for one in sorted(both, key=lambda one: one[1])
+            )
         for work in (play, pay_out):
             assert forks.play(work, url, folder, seconds=600) == 0, f"{work.__name__} does not end"
         return kills, *check(url, folder)
@@ -195,14 +221,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--url", help="a database; a SQLite file unless given, $VARIABLE for one in the environment")
+    parser.add_argument(
+        "--url", help="a database; a SQLite file unless given, $VARIABLE for one in the environment"
+    )
     options = parser.parse_args()
     url = os.path.expandvars(options.url) if options.url else None
     os.environ["LOOP_KEY"] = "secret"
     forks.prepare(*(["postgres"] if url else []))
     dice, sums = random.Random(options.seed), [0, 0, 0]
     while sums[0] < options.kills:
-        sums = [sum(pair) for pair in zip(sums, scene(url, dice, options.kills - sums[0]), strict=True)]
+        sums = [
+            sum(pair) for pair in zip(sums, scene(url, dice, options.kills - sums[0]), strict=True)
+        ]
     kills, rounds, made = sums
     told = f"{kills} kills, {rounds} rounds acknowledged, {made} batches"
     sys.stdout.write(f"{told}: nothing was lost or doubled, each batch was exported once\n")

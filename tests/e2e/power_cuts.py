@@ -2,10 +2,11 @@
 
     python tests/e2e/power_cuts.py --cuts 200
 
-A run is recorded by `recorder.c`: every write, sync, rename and removal below its disk, and every acknowledgement, in
-order. At a random point of that record the power goes. What was synced before it is there: a file's content where the
-file was synced, a name where its folder was. Of the rest a random part is: writes page by page, some pages torn between
-sectors, sizes, names. The disk is built so, the run resumed on it, and recorded and cut again.
+A run is recorded by `recorder.c`: every write, sync, rename and removal below its disk, and every
+acknowledgement, in order. At a random point of that record the power goes. What was synced before
+it is there: a file's content where the file was synced, a name where its folder was. Of the rest a
+random part is: writes page by page, some pages torn between sectors, sizes, names. The disk is
+built so, the run resumed on it, and recorded and cut again.
 """
 
 import argparse
@@ -28,7 +29,9 @@ from bara.ledger.store import Store
 PAGE, SECTOR = 4096, 512
 HEAD = struct.Struct("<cQQQ")
 SOURCE = Path(__file__).with_name("recorder.c")
-PROGRAM = "import sys, forks, power_cuts; power_cuts.same_disk(); sys.exit(forks.program(sys.argv[1:]))"
+PROGRAM = (
+    "import sys, forks, power_cuts; power_cuts.same_disk(); sys.exit(forks.program(sys.argv[1:]))"
+)
 
 
 def same_disk():
@@ -55,7 +58,9 @@ class File:
                     content.extend(bytes(offset - len(content)))
                 continue
             for first, piece in _pages(offset, data):
-                for start, some in [(first, piece)] if rng is None else _torn(first, piece, rng, part):
+                for start, some in (
+                    [(first, piece)] if rng is None else _torn(first, piece, rng, part)
+                ):
                     content.extend(bytes(max(0, start + len(some) - len(content))))
                     content[start : start + len(some)] = some
         return bytes(content)
@@ -133,7 +138,9 @@ class Disk:
         elif kind == "r":
             new = data.decode()
             assert Path(path).parent == Path(new).parent, "a rename between folders is not foreseen"
-            self._node(Path(path).parent).since.append({Path(path).name: None, Path(new).name: self._node(path)})
+            self._node(Path(path).parent).since.append(
+                {Path(path).name: None, Path(new).name: self._node(path)}
+            )
         elif kind == "s":
             self._node(path).sync()
         else:
@@ -171,12 +178,20 @@ class Laboratory:
     """A disk on which a run is recorded and cut."""
 
     def __init__(self, home, changes, rng, figures):
-        self.disk, self.acks, self.run = home / "disk", home / "acks", home / "disk" / "runs" / "run"
+        self.disk, self.acks, self.run = (
+            home / "disk",
+            home / "acks",
+            home / "disk" / "runs" / "run",
+        )
         self.receipt = home / "disk" / "second" / "receipt.json"
         self._home, self._rng, self.figures = home, rng, figures
         self.shim = home / "recorder.so"
         flags = ["-shared", "-fPIC", "-O1", "-o", self.shim]
-        subprocess.run([shutil.which("gcc"), *flags, SOURCE, "-ldl", "-lpthread"], check=True, capture_output=True)
+        subprocess.run(
+            [shutil.which("gcc"), *flags, SOURCE, "-ldl", "-lpthread"],
+            check=True,
+            capture_output=True,
+        )
         self._words = [word for change in changes for word in ("--set", change)]
         assert forks.call("run", "--out", home / "whole", *self._words).code == 0
         self._begin()
@@ -206,10 +221,14 @@ class Laboratory:
             "BARA_DISK": str(self.disk),
             "BARA_ACKS": str(self.acks),
             "BARA_RECORD": str(record),
-            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]),
+            "PYTHONPATH": os.pathsep.join(
+                [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+            ),
         }
         command = [sys.executable, "-c", PROGRAM, *map(str, words)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
         assert done.returncode == 0, done.stderr
         lines = read_record(record)
         self._nothing_is_missed(before, lines)
@@ -228,7 +247,9 @@ class Laboratory:
             before.tell(*line)
         before.build()
         built = {path: path.read_bytes() for path in self.disk.rglob("*") if path.is_file()}
-        there, built = ({p: c for p, c in one.items() if not p.name.endswith("-shm")} for one in (there, built))
+        there, built = (
+            {p: c for p, c in one.items() if not p.name.endswith("-shm")} for one in (there, built)
+        )
         assert there == built, "the recorder has missed something"
 
     def cut(self, start, lines):
@@ -247,7 +268,11 @@ class Laboratory:
         """Nothing acknowledged is lost, the record is whole, the run goes on to its result, nobody is paid again."""
         place, store = Place(self.run, ""), SQLite(None)
         look = World.look(_Looking(store), place)
-        lost = {r: paid for r, paid in acknowledged.items() if look is None or look.paid.get(r, 0) != paid}
+        lost = {
+            r: paid
+            for r, paid in acknowledged.items()
+            if look is None or look.paid.get(r, 0) != paid
+        }
         assert not lost, f"acknowledged, then lost in a power cut: {lost}"
         if not (self.run / "config.toml").exists():
             self.figures["before the run began"] += 1
@@ -259,10 +284,22 @@ class Laboratory:
         done = forks.call("resume", self.run, before=same_disk)
         assert done.code == 0, done
         after = World.look(_Looking(store), place)
-        assert look is None or look.settled.items() <= after.settled.items(), "a round was settled again"
-        for name in ["result.json", *(path.name for path in (self._home / "whole").glob("model-*.npz"))]:
-            assert (self.run / name).read_bytes() == (self._home / "whole" / name).read_bytes(), f"another {name}"
-        assert forks.call("ledger", self.run, "verify", "--receipt", self.receipt, before=same_disk).code == 0
+        assert look is None or look.settled.items() <= after.settled.items(), (
+            "a round was settled again"
+        )
+        for name in [
+            "result.json",
+            *(path.name for path in (self._home / "whole").glob("model-*.npz")),
+        ]:
+            assert (self.run / name).read_bytes() == (self._home / "whole" / name).read_bytes(), (
+                f"another {name}"
+            )
+        assert (
+            forks.call(
+                "ledger", self.run, "verify", "--receipt", self.receipt, before=same_disk
+            ).code
+            == 0
+        )
         self.figures["resumed to the same result"] += 1
 
     def play(self, cuts, each=6, generations=3):
@@ -294,7 +331,9 @@ class _Looking:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cuts", type=int, default=200)
     parser.add_argument("--engine", choices=["synthetic", "simulator"], default="synthetic")
     parser.add_argument("--seed", type=int, default=1)
@@ -309,7 +348,9 @@ def main():
         print(f"what is left of it is in {home}", file=sys.stderr)
         raise
     forks.remove(home)
-    print(f"\n{chosen.engine}, {(time.monotonic() - begun) / 60:.1f} minutes: nothing acknowledged was lost")
+    print(
+        f"\n{chosen.engine}, {(time.monotonic() - begun) / 60:.1f} minutes: nothing acknowledged was lost"
+    )
     for what, times in sorted(laboratory.figures.items(), key=lambda one: -one[1]):
         print(f"{times:9}  {what}")
 

@@ -27,7 +27,13 @@ def verbs(command=None, *path):
 
 def arguments(*words, changes=()):
     """The command line of `bara` with these words and `--set` changes."""
-    return [sys.executable, "-m", "bara.cli", *map(str, words), *(w for c in changes for w in ("--set", c))]
+    return [
+        sys.executable,
+        "-m",
+        "bara.cli",
+        *map(str, words),
+        *(w for c in changes for w in ("--set", c)),
+    ]
 
 
 def bara(*words, changes=(), code=0, environment=None, **options):
@@ -55,7 +61,8 @@ def started(*words, changes=(), **options):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # A shell that starts these tests in the background has them ignore Ctrl-C; their children must not.
+        # A shell that starts these tests in the background has them ignore Ctrl-C; their children
+        # must not.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
         **options,
     ) as process:

@@ -73,7 +73,9 @@ def test_compare_prints_a_table_and_json(bara):
     done = bara("compare", *SMALL, "--allocators", "even,fixed:n=2", "--seeds", "3", "--jobs", "1")
     assert "fixed:n=2" in done.stdout
     assert "3 paired seeds" in done.stdout
-    tree = json.loads(bara("compare", *SMALL, "--allocators", "even,bara", "--seeds", "2", "--json").stdout)
+    tree = json.loads(
+        bara("compare", *SMALL, "--allocators", "even,bara", "--seeds", "2", "--json").stdout
+    )
     assert [(r["allocator"], r["seed"]) for r in tree["results"]] == [
         ("even", 0),
         ("even", 1),
@@ -85,7 +87,16 @@ def test_compare_prints_a_table_and_json(bara):
 
 def test_compare_reports_what_lying_earned(bara):
     done = bara(
-        "compare", *SMALL, "--set", "clients.strategic=2", "--allocators", "even", "--seeds", "2", "--jobs", "1"
+        "compare",
+        *SMALL,
+        "--set",
+        "clients.strategic=2",
+        "--allocators",
+        "even",
+        "--seeds",
+        "2",
+        "--jobs",
+        "1",
     )
     assert "lying" in done.stdout
 
@@ -127,7 +138,13 @@ def test_a_users_own_mechanism_and_allocator_run_by_import_path(bara, tmp_path):
     )
     tree = json.loads(
         bara(
-            "run", *SMALL, "--set", "mechanism.name=mine:FirstPrice", "--set", "allocator.name=mine:Two", "--json"
+            "run",
+            *SMALL,
+            "--set",
+            "mechanism.name=mine:FirstPrice",
+            "--set",
+            "allocator.name=mine:Two",
+            "--json",
         ).stdout
     )
     assert {entry["n"] for entry in tree["history"][1:]} == {2}
@@ -136,9 +153,15 @@ def test_a_users_own_mechanism_and_allocator_run_by_import_path(bara, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "--set", "budget.totl=1"], "bara: unknown key 'budget.totl'; did you mean 'budget.total'?"),
+        (
+            ["run", "--set", "budget.totl=1"],
+            "bara: unknown key 'budget.totl'; did you mean 'budget.total'?",
+        ),
         (["run", "--set", "budget.total=0"], "bara: budget.total must be positive, got 0.00"),
-        (["run", "--set", "allocator.name=evn"], "bara: no allocator is named 'evn'; did you mean 'even'?"),
+        (
+            ["run", "--set", "allocator.name=evn"],
+            "bara: no allocator is named 'evn'; did you mean 'even'?",
+        ),
         (["run", "--set", "allocator.name=nowhere:Thing"], "bara: cannot import 'nowhere'"),
         (
             ["run", "--set", "federation.engine=synthetic", "--set", "federation.a_mx=1"],
@@ -166,11 +189,14 @@ def test_debug_shows_the_traceback(bara):
 def test_a_folder_that_holds_something_is_not_written_over(bara, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full/note").write_text("mine")
-    assert "--out must be a new or empty folder" in bara("run", *SMALL, "--out", "full", code=2).stderr
+    assert (
+        "--out must be a new or empty folder" in bara("run", *SMALL, "--out", "full", code=2).stderr
+    )
 
 
 @pytest.mark.parametrize(
-    ("clients", "reserve", "trains"), [(1, None, False), (1, 2, True), (2, None, True), (5, None, True)]
+    ("clients", "reserve", "trains"),
+    [(1, None, False), (1, 2, True), (2, None, True), (5, None, True)],
 )
 def test_small_federations_run(bara, clients, reserve, trains):
     options = ["--set", f"clients.count={clients}", "--set", "clients.bids=constant(1)"]
@@ -222,7 +248,9 @@ def test_data_verify_reports_a_damaged_file_and_exits_one(bara, tmp_path):
     assert "as published" in bara("data", "verify", "digits").stdout
     (tmp_path / "mnist.npz").write_bytes(b"not a dataset")
     done = bara("data", "verify", "mnist", "--path", str(tmp_path), code=1)
-    assert "is not a numpy archive that can be read: it holds no plain arrays" in " ".join(done.stdout.split())
+    assert "is not a numpy archive that can be read: it holds no plain arrays" in " ".join(
+        done.stdout.split()
+    )
     assert "Traceback" not in done.stderr
 
 
@@ -242,4 +270,6 @@ def test_a_missing_dataset_names_the_command_that_gets_it(bara, tmp_path):
 
 
 def test_a_partition_nobody_knows_is_refused(bara):
-    assert "did you mean 'shards'" in bara("run", "--set", "clients.partition=shard(2)", code=2).stderr
+    assert (
+        "did you mean 'shards'" in bara("run", "--set", "clients.partition=shard(2)", code=2).stderr
+    )

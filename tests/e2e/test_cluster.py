@@ -15,13 +15,24 @@ SMALL = ["budget.total=40", "budget.max_rounds=8", "clients.count=6", "federatio
 
 def compare(*where):
     return json.loads(
-        bara("compare", "--json", "--allocators", "even,random", "--seeds", "3", *where, changes=SMALL).stdout
+        bara(
+            "compare",
+            "--json",
+            "--allocators",
+            "even,random",
+            "--seeds",
+            "3",
+            *where,
+            changes=SMALL,
+        ).stdout
     )
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_two_dask_workers_give_what_this_machine_gives():
-    with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+    ) as cluster:
         address = f"dask:{cluster.scheduler_address}"
         away = compare("--cluster", address)
     here = compare("--jobs", "1")
@@ -29,9 +40,13 @@ def test_two_dask_workers_give_what_this_machine_gives():
 
 
 @pytest.mark.xdist_group("flower")  # which has ray, too; the two share a machine badly
-@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.filterwarnings(
+    "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"
+)
 def test_two_ray_workers_give_what_this_machine_gives():
-    ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", logging_level="ERROR")
+    ray.init(
+        num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", logging_level="ERROR"
+    )
     try:
         address = f"ray:{ray.get_runtime_context().gcs_address}"
         away = compare("--cluster", address)

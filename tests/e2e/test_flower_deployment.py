@@ -1,7 +1,7 @@
 """A deployment, for real: a SuperLink and authenticated SuperNodes over TLS; whoever can be killed is.
 
-The app is the example's; its client has mishaps where its node's configuration says so, and its server is private and
-has moments, of which it keeps a diary.
+The app is the example's; its client has mishaps where its node's configuration says so, and its
+server is private and has moments, of which it keeps a diary.
 """
 
 import contextlib
@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from bara.runs.folder import RunFolder
 from bara.flower.identity import client_of_key_file
 from bara.ledger import verify
 from bara.ledger.statements import statement
+from bara.runs.folder import RunFolder
 
 pytestmark = pytest.mark.xdist_group("flower")
 
@@ -126,10 +126,19 @@ def processes_of(parent, name, deploy):
 
 def check_diary(diary):
     """Each round's moments begin where those of the round before ended, and every release is accounted for once."""
-    moments, releases = [line for line in diary if "before" in line], [line for line in diary if "releases" in line]
-    assert [line["round"] for line in moments] == [line["releases"] for line in releases] == [1, 2, 3]
+    moments, releases = (
+        [line for line in diary if "before" in line],
+        [line for line in diary if "releases" in line],
+    )
+    assert (
+        [line["round"] for line in moments] == [line["releases"] for line in releases] == [1, 2, 3]
+    )
     assert moments[0]["before"] == {}
-    assert [line["before"] for line in moments[1:]] == [line["after"] for line in moments[:-1]] != [{}, {}]
+    assert (
+        [line["before"] for line in moments[1:]]
+        == [line["after"] for line in moments[:-1]]
+        != [{}, {}]
+    )
 
 
 def kill_superlink(deployment, deploy):
@@ -148,10 +157,14 @@ def alive(process):
         return False
 
 
-def test_silos_superlink_and_server_are_killed_a_stranger_is_refused_and_the_books_add_up(deploy, deployment, tmp_path):
+def test_silos_superlink_and_server_are_killed_a_stranger_is_refused_and_the_books_add_up(
+    deploy, deployment, tmp_path
+):
     told, run = tmp_path / "told", tmp_path / "run"
     deployment.start_superlink()
-    for number, config in enumerate(({}, {"mishap": "raise"}, {"mishap": "hang", "told": str(told)})):
+    for number, config in enumerate(
+        ({}, {"mishap": "raise"}, {"mishap": "hang", "told": str(told)})
+    ):
         deployment.make_key(f"silo-{number}")
         deployment.register(f"silo-{number}")
         deployment.start_supernode(number, 3, f"silo-{number}", **config)
@@ -169,7 +182,9 @@ def test_silos_superlink_and_server_are_killed_a_stranger_is_refused_and_the_boo
         return session
 
     def end_training():
-        os.kill(int(told.read_text()), signal.SIGKILL)  # what it trains on belongs to a run that is over
+        os.kill(
+            int(told.read_text()), signal.SIGKILL
+        )  # what it trains on belongs to a run that is over
         told.unlink()
 
     first = into_round_two("first")
@@ -190,17 +205,26 @@ def test_silos_superlink_and_server_are_killed_a_stranger_is_refused_and_the_boo
     again = into_round_two("again")
     deploy.end(deployment.nodes[2], signal.SIGKILL)
     assert again.wait(1200) == 0, deployment.logs()
-    assert account.outstanding == books_of(run)[1][2].awarded.award.cost  # what was promised before the kill
+    assert (
+        account.outstanding == books_of(run)[1][2].awarded.award.cost
+    )  # what was promised before the kill
     account, rounds = books_of(run)
     assert [record.n for record in rounds] == [0, 3, 1, 1]  # both backed off in the last round
     reasons = sorted(rounds[2].delivery.void.values())
     assert reasons[0].startswith("its app raised an error")
     assert "the disk is full" in reasons[0]
     assert reasons[1].startswith(("its node is gone", "no answer within"))
-    assert account.spent == sum(record.paid for record in rounds) == sum(client.paid for client in account.clients)
+    assert (
+        account.spent
+        == sum(record.paid for record in rounds)
+        == sum(client.paid for client in account.clients)
+    )
     assert account.outstanding == 0
     assert all(client.promised == client.paid + client.returned for client in account.clients)
-    keys = [client_of_key_file(deployment.home / f"silo-{number}.pub").removeprefix("key") for number in range(3)]
+    keys = [
+        client_of_key_file(deployment.home / f"silo-{number}.pub").removeprefix("key")
+        for number in range(3)
+    ]
     named = {f"silo-{number}{key}" for number, key in enumerate(keys)}
     assert {client.client for client in account.clients} == named  # whatever restarted
     assert json.loads((run / "result.json").read_text())["rounds"] == 3

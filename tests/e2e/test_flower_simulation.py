@@ -30,7 +30,9 @@ def bara(*arguments, fault=""):
     """The program, as a process of its own."""
     environment = {**os.environ, "BARA_FAULT": fault}
     command = [sys.executable, "-m", "bara.cli", *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=600
+    )
 
 
 def load_example():
@@ -42,7 +44,9 @@ def load_example():
 
 
 def settings(engine):
-    return [word for change in [*CHANGES, f"federation.engine={engine}"] for word in ("--set", change)]
+    return [
+        word for change in [*CHANGES, f"federation.engine={engine}"] for word in ("--set", change)
+    ]
 
 
 def result(folder):
@@ -70,7 +74,9 @@ def marked(tmp_path, monkeypatch):
             os.kill(process, signal.SIGKILL)
 
 
-def test_five_clients_on_ray_killed_in_a_round_come_to_what_the_simulator_comes_to(tmp_path, marked):
+def test_five_clients_on_ray_killed_in_a_round_come_to_what_the_simulator_comes_to(
+    tmp_path, marked
+):
     expected = bara("run", "--out", tmp_path / "simulator", *settings("simulator"))
     assert expected.returncode == 0, expected.stderr
     killed = bara("run", "--out", tmp_path / "flower", *settings("flower"), fault="state saved@2")
@@ -98,9 +104,13 @@ def test_the_example_runs_with_flwr_run_in_simulation(marked):
     deploy = load_example()
     with deploy.Deployment(marked) as deployment:
         deployment.start_simulation_superlink()
-        words = f'num-server-rounds=3 bara.folder="{marked / "run"}" bara.federation.bid-seconds=600.0'
+        words = (
+            f'num-server-rounds=3 bara.folder="{marked / "run"}" bara.federation.bid-seconds=600.0'
+        )
         nodes = ["--federation-config", "num-supernodes=5 client-resources-num-cpus=1"]
-        deployment.flwr("run", str(EXAMPLE), "loopback", "--stream", *nodes, "--run-config", words, timeout=900)
+        deployment.flwr(
+            "run", str(EXAMPLE), "loopback", "--stream", *nodes, "--run-config", words, timeout=900
+        )
     told = result(marked / "run")
     assert told["rounds"] == 3
     assert set(told["payments"]) <= {f"client-{i}" for i in range(5)}

@@ -20,7 +20,12 @@ from bara.server.checkpoints import load, save
 
 SMALL = ["federation.engine=synthetic", "allocator.name=even", "budget.total=40", "clients.count=6"]
 ENDLESS = [*SMALL, "budget.max_rounds=1000000", "budget.total=2000000", "clients.failure_rate=0.1"]
-SIMULATED = ["federation.engine=simulator", "data.train_samples=300", "budget.max_rounds=8", "clients.count=6"]
+SIMULATED = [
+    "federation.engine=simulator",
+    "data.train_samples=300",
+    "budget.max_rounds=8",
+    "clients.count=6",
+]
 
 
 @pytest.fixture
@@ -28,7 +33,14 @@ def stopped(tmp_path):
     """A run that was killed in its fourth round, and the result it would have had."""
     changes = [*SMALL, "budget.max_rounds=10"]
     bara("run", "--out", tmp_path / "whole", changes=changes)
-    bara("run", "--out", tmp_path / "run", changes=changes, code=-9, environment={"BARA_FAULT": "promised@4"})
+    bara(
+        "run",
+        "--out",
+        tmp_path / "run",
+        changes=changes,
+        code=-9,
+        environment={"BARA_FAULT": "promised@4"},
+    )
     return tmp_path / "run", result(tmp_path / "whole")
 
 
@@ -48,7 +60,9 @@ def _obey_permissions():
 
 def settled(folder):
     with closing(sqlite3.connect(folder / "ledger.db")) as connection:
-        return connection.execute("SELECT round, client, paid FROM settlements ORDER BY 1, 2").fetchall()
+        return connection.execute(
+            "SELECT round, client, paid FROM settlements ORDER BY 1, 2"
+        ).fetchall()
 
 
 def wait_for_round(folder, number, process):
@@ -82,7 +96,11 @@ def test_an_operator_may_top_up_and_pause_while_the_run_goes_on(tmp_path):
     assert process.returncode == 1, errors
     assert "paused by the operator" in errors
     account = json.loads(bara("ledger", folder, "statement", "--json").stdout)
-    assert (account["topped_up"], account["budget"], account["outstanding"]) == (3.5, 2_000_003.5, 0)
+    assert (account["topped_up"], account["budget"], account["outstanding"]) == (
+        3.5,
+        2_000_003.5,
+        0,
+    )
     assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
 
 
@@ -137,7 +155,11 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(tmp_path):
 def test_a_small_file_system_that_fills_up_loses_nothing(tmp_path):
     small = tmp_path / "small"
     small.mkdir()
-    subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", small], check=True, capture_output=True)
+    subprocess.run(
+        ["/bin/mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", small],
+        check=True,
+        capture_output=True,
+    )
     try:
         changes = [*SMALL, "budget.max_rounds=400", "budget.total=1600"]
         done = bara("run", "--out", small / "run", changes=changes, code=1)
@@ -173,7 +195,14 @@ def test_a_read_only_folder_is_a_clear_error(stopped):
 def test_a_ledger_in_a_read_only_folder_can_be_read(stopped, which):
     """One that was finished, and one that was killed and has its log beside it."""
     folder = stopped[0].with_name(which)
-    verbs = [["verify"], ["statement"], ["statement", "--json"], ["export"], ["export", "--csv"], ["payouts"]]
+    verbs = [
+        ["verify"],
+        ["statement"],
+        ["statement", "--json"],
+        ["export"],
+        ["export", "--csv"],
+        ["payouts"],
+    ]
     paths = (folder, *folder.iterdir())
     names = sorted(path.name for path in paths)
     for path in paths:
@@ -206,21 +235,31 @@ def test_an_operator_takes_back_what_was_promised_before_a_kill(stopped):
     bara("resume", folder)
     assert not any(paid for number, _, paid in settled(folder) if number == 4)
     assert result(folder)["history"][4]["n"] == 0
-    assert "round 4 is already settled" in bara("ledger", folder, "void", 4, "--reason", "again", code=1).stderr
+    assert (
+        "round 4 is already settled"
+        in bara("ledger", folder, "void", 4, "--reason", "again", code=1).stderr
+    )
     assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
 
 
 def zero(path):
     """A checkpoint whose weights somebody set to zero, whole in itself."""
     found = load(path)
-    save(path, {name: np.zeros_like(array) for name, array in found.arrays.items()}, found.round, found.extra)
+    save(
+        path,
+        {name: np.zeros_like(array) for name, array in found.arrays.items()},
+        found.round,
+        found.extra,
+    )
 
 
 @pytest.mark.xdist_group("undisturbed")
 @pytest.mark.parametrize("damage", ["newest cut short", "all cut short", "all gone", "all zeroed"])
 def test_damaged_checkpoints_cost_time_and_nothing_else(undisturbed, tmp_path, damage):
     folder = tmp_path / "run"
-    bara("run", "--out", folder, changes=SIMULATED, code=-9, environment={"BARA_FAULT": "promised@6"})
+    bara(
+        "run", "--out", folder, changes=SIMULATED, code=-9, environment={"BARA_FAULT": "promised@6"}
+    )
     saved = sorted((folder / "checkpoints").iterdir())
     for path in saved[-1:] if damage == "newest cut short" else saved:
         if damage == "all gone":
@@ -241,20 +280,30 @@ def test_a_ledger_that_was_tampered_with_is_not_resumed(stopped):
         connection.execute("UPDATE promises SET amount = amount + 1 WHERE round = 4")
         connection.commit()
     done = bara("resume", folder, code=1)
-    assert "is not whole: event 13: its hash does not fit its content (awarded of round 4)" in done.stderr
-    assert bara("ledger", folder, "verify", code=1).stdout.startswith("the record is NOT whole: event 13")
+    assert (
+        "is not whole: event 13: its hash does not fit its content (awarded of round 4)"
+        in done.stderr
+    )
+    assert bara("ledger", folder, "verify", code=1).stdout.startswith(
+        "the record is NOT whole: event 13"
+    )
 
 
 def test_a_removed_tail_is_found_by_the_receipt(tmp_path):
     folder, receipt = tmp_path / "run", tmp_path / "receipt.json"
-    bara("run", "--out", folder, changes=[*SMALL, "budget.max_rounds=4", f"ledger.receipt={receipt}"])
+    bara(
+        "run", "--out", folder, changes=[*SMALL, "budget.max_rounds=4", f"ledger.receipt={receipt}"]
+    )
     assert ", the receipt fits" in bara("ledger", folder, "verify", "--receipt", receipt).stdout
     with closing(sqlite3.connect(folder / "ledger.db")) as connection:
         connection.execute("DROP TRIGGER events_no_delete")
         connection.execute("DELETE FROM events WHERE kind = 'closed'")
         connection.commit()
     assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
-    assert "its tail is missing" in bara("ledger", folder, "verify", "--receipt", receipt, code=1).stdout
+    assert (
+        "its tail is missing"
+        in bara("ledger", folder, "verify", "--receipt", receipt, code=1).stdout
+    )
     assert "its tail is missing" in bara("resume", folder, code=1).stderr
 
 
@@ -263,7 +312,10 @@ def test_a_removed_tail_is_found_by_the_receipt(tmp_path):
     [
         (["resume", "nowhere"], "there is no run in 'nowhere'"),
         (["ledger", "nowhere", "verify"], "there is no run in 'nowhere'"),
-        (["run", "--set", "ledger.key=BARA_NO_SUCH_KEY"], "environment variable 'BARA_NO_SUCH_KEY', which is not set"),
+        (
+            ["run", "--set", "ledger.key=BARA_NO_SUCH_KEY"],
+            "environment variable 'BARA_NO_SUCH_KEY', which is not set",
+        ),
         (["run", "--set", "ledger.retention=burn"], "ledger.retention"),
     ],
 )
@@ -288,7 +340,15 @@ def test_a_relative_database_is_the_same_from_every_folder(tmp_path):
         (tmp_path / name).mkdir()
     changes = [*SMALL, "budget.max_rounds=6", "ledger.url=sqlite:///books.db"]
     fault = {"BARA_FAULT": "promised@4"}
-    bara("run", "--out", tmp_path / "run", changes=changes, code=-9, environment=fault, cwd=tmp_path / "here")
+    bara(
+        "run",
+        "--out",
+        tmp_path / "run",
+        changes=changes,
+        code=-9,
+        environment=fault,
+        cwd=tmp_path / "here",
+    )
     bara("resume", tmp_path / "run", cwd=tmp_path / "there")
     assert not list((tmp_path / "there").iterdir())
     assert len(result(tmp_path / "run")["history"]) == 7
@@ -305,15 +365,30 @@ def test_another_runs_receipt_is_not_written_over(tmp_path):
 
 def test_a_second_ctrl_c_stops_at_once_and_costs_nothing(tmp_path):
     """The fourth round waits for a file that comes only after the second interruption."""
-    gated = ["federation.engine=hostile:Hostile", "clients.count=8", "budget.total=300", "budget.max_rounds=6"]
-    path = os.pathsep.join([str(Path(__file__).parent.parent / "dashboard"), os.environ.get("PYTHONPATH", "")])
+    gated = [
+        "federation.engine=hostile:Hostile",
+        "clients.count=8",
+        "budget.total=300",
+        "budget.max_rounds=6",
+    ]
+    path = os.pathsep.join(
+        [str(Path(__file__).parent.parent / "dashboard"), os.environ.get("PYTHONPATH", "")]
+    )
     there = {**os.environ, "PYTHONPATH": path}
     gate = tmp_path / "gate"
     gate.touch()
-    bara("run", "--out", tmp_path / "whole", changes=[*gated, f"federation.gate={gate}"], environment=there)
+    bara(
+        "run",
+        "--out",
+        tmp_path / "whole",
+        changes=[*gated, f"federation.gate={gate}"],
+        environment=there,
+    )
     gate.unlink()
     folder = tmp_path / "run"
-    with started("run", "--out", folder, changes=[*gated, f"federation.gate={gate}"], env=there) as process:
+    with started(
+        "run", "--out", folder, changes=[*gated, f"federation.gate={gate}"], env=there
+    ) as process:
         wait_for_round(folder, 3, process)
         process.send_signal(signal.SIGINT)
         assert any("Ctrl-C again" in line for line in process.stderr)
@@ -328,9 +403,13 @@ def test_a_second_ctrl_c_stops_at_once_and_costs_nothing(tmp_path):
 
 
 @pytest.mark.xdist_group("undisturbed")
-def test_a_copied_folder_that_is_adopted_goes_on_elsewhere_with_other_processes(undisturbed, tmp_path):
+def test_a_copied_folder_that_is_adopted_goes_on_elsewhere_with_other_processes(
+    undisturbed, tmp_path
+):
     first, second = tmp_path / "first", tmp_path / "second" / "first"
-    bara("run", "--out", first, changes=SIMULATED, code=-9, environment={"BARA_FAULT": "promised@5"})
+    bara(
+        "run", "--out", first, changes=SIMULATED, code=-9, environment={"BARA_FAULT": "promised@5"}
+    )
     shutil.copytree(first, second)
     config = (second / "config.toml").read_text()
     assert config.count("\nworkers = ") == 1
@@ -339,21 +418,38 @@ def test_a_copied_folder_that_is_adopted_goes_on_elsewhere_with_other_processes(
     bara("ledger", second, "adopt")
     bara("resume", second)
     assert result(second) == result(undisturbed)
-    assert (second / "model-final.npz").read_bytes() == (undisturbed / "model-final.npz").read_bytes()
+    assert (second / "model-final.npz").read_bytes() == (
+        undisturbed / "model-final.npz"
+    ).read_bytes()
 
 
 def test_a_client_checks_what_the_operator_signed(tmp_path):
     folder, secret = tmp_path / "run", {"SECRET": "of the operator"}
-    bara("run", "--out", folder, changes=[*SMALL, "budget.max_rounds=4", "ledger.key=SECRET"], environment=secret)
+    bara(
+        "run",
+        "--out",
+        folder,
+        changes=[*SMALL, "budget.max_rounds=4", "ledger.key=SECRET"],
+        environment=secret,
+    )
     key = bara("ledger", folder, "sign", environment=secret).stdout.strip()
     account = json.loads(bara("ledger", folder, "statement", "--json").stdout)
     client, paid = next((one["client"], one["paid"]) for one in account["clients"] if one["paid"])
     signed = bara("ledger", folder, "sign", "--client", client, environment=secret).stdout
     (tmp_path / "signed.json").write_text(signed)
     good = ["receipt", tmp_path / "signed.json", "--public-key", key]
-    assert f"the receipt is good: the operator signed that {client} earned" in bara(*good, "--paid", paid).stdout
+    assert (
+        f"the receipt is good: the operator signed that {client} earned"
+        in bara(*good, "--paid", paid).stdout
+    )
     assert "Traceback" not in bara(*good, "--paid", paid + 1, code=1).stderr
-    assert "Traceback" not in bara("receipt", tmp_path / "signed.json", "--public-key", "00" * 32, code=1).stderr
+    assert (
+        "Traceback"
+        not in bara("receipt", tmp_path / "signed.json", "--public-key", "00" * 32, code=1).stderr
+    )
     (tmp_path / "none.json").write_text("{")
-    assert "cannot be read as a receipt" in bara("receipt", tmp_path / "none.json", "--public-key", key, code=2).stderr
+    assert (
+        "cannot be read as a receipt"
+        in bara("receipt", tmp_path / "none.json", "--public-key", key, code=2).stderr
+    )
     assert "signing needs a key" in bara("ledger", folder, "sign", code=2).stderr

@@ -25,7 +25,9 @@ def test_nobody_is_paid_twice_whatever_befalls_a_run():
 
 
 def test_a_run_with_models_ends_with_the_same_ones_whatever_befalls_it():
-    assert "nobody was paid twice" in play("machine.py", "--minutes", "0.3", "--engine", "simulator")
+    assert "nobody was paid twice" in play(
+        "machine.py", "--minutes", "0.3", "--engine", "simulator"
+    )
 
 
 @pytest.mark.debian
@@ -35,7 +37,9 @@ def test_nobody_is_paid_twice_on_postgresql():
 
 
 def test_a_program_of_ones_own_and_its_cashier_lose_and_double_nothing_by_kills():
-    assert "nothing was lost or doubled, each batch was exported once" in play("own_loop_kills.py", "--kills", "8")
+    assert "nothing was lost or doubled, each batch was exported once" in play(
+        "own_loop_kills.py", "--kills", "8"
+    )
 
 
 @pytest.mark.debian

@@ -103,7 +103,9 @@ def test_a_full_disk_under_the_output_is_one_line_and_under_the_progress_nothing
     with Path("/dev/full").open("w") as full:
         command = arguments("run", "--out", "one", changes=SMALL)
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-        quiet = subprocess.run(arguments("resume", "one"), stdout=subprocess.DEVNULL, stderr=full, check=False)
+        quiet = subprocess.run(
+            arguments("resume", "one"), stdout=subprocess.DEVNULL, stderr=full, check=False
+        )
     assert done.returncode == 1
     assert complaint(done) == (
         "bara: standard output: No space left on device; the books are whole; go on with: bara resume one"
@@ -121,7 +123,9 @@ def test_a_terminal_that_knows_ascii_alone_is_shown_a_run_and_its_account():
 
 def test_streams_that_are_closed_do_not_matter(here):
     shell = 'exec "$@" >&- 2>&-'
-    subprocess.run(["/bin/sh", "-c", shell, "sh", *arguments("run", "--out", "one", changes=SMALL)], check=True)
+    subprocess.run(
+        ["/bin/sh", "-c", shell, "sh", *arguments("run", "--out", "one", changes=SMALL)], check=True
+    )
     assert result(here / "one")["rounds"] == 6
 
 
@@ -149,7 +153,9 @@ def test_ctrl_c_while_data_are_loaded_is_one_line(here):
 
 def test_ctrl_c_is_heard_while_the_program_is_still_imported(here):
     """The parser that every verb needs stands still while it is imported."""
-    (here / "typer.py").write_text("import pathlib, time\npathlib.Path('loading').touch()\ntime.sleep(600)\n")
+    (here / "typer.py").write_text(
+        "import pathlib, time\npathlib.Path('loading').touch()\ntime.sleep(600)\n"
+    )
     found = os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")])
     with started("--version", env={**os.environ, "PYTHONPATH": found}) as process:
         until((here / "loading").exists, process)
@@ -193,7 +199,11 @@ def settings(*changes):
 
 
 def test_what_strangers_call_themselves_steers_neither_terminal_nor_spreadsheet(strangers):
-    shown = [["report", strangers], ["ledger", strangers], ["ledger", strangers, "statement", "--client", "=1+1"]]
+    shown = [
+        ["report", strangers],
+        ["ledger", strangers],
+        ["ledger", strangers, "statement", "--client", "=1+1"],
+    ]
     answer("ledger", strangers, "payouts", "--new")
     payouts, own = ["payouts", "--batch", "1"], ["statement", "--csv", "--client", STEERING]
     exports = [payouts, ["export", "--csv"], ["statement", "--csv"], own]
@@ -212,7 +222,9 @@ def test_what_strangers_call_themselves_steers_neither_terminal_nor_spreadsheet(
 
 
 def test_every_amount_in_json_stands_beside_its_exact_text(here):
-    changes = settings(*SMALL, "budget.total='4611686018427.387903'", "clients.bids=constant(99999999999.5)")
+    changes = settings(
+        *SMALL, "budget.total='4611686018427.387903'", "clients.bids=constant(99999999999.5)"
+    )
     run = json.loads(answer("run", "--out", "one", "--json", *changes))
     account = json.loads(answer("ledger", "one", "statement", "--json"))
     export = json.loads(answer("ledger", "one", "export"))
@@ -242,7 +254,10 @@ def amounts(tree):
     [
         (["run", "--out", "x" * 300], "File name too long"),
         (["resume", "x" * 300], "File name too long"),
-        (["run", "--out", "bad\udcff"], "the run's folder must have a name in UTF-8, got 'bad\\udcff'"),
+        (
+            ["run", "--out", "bad\udcff"],
+            "the run's folder must have a name in UTF-8, got 'bad\\udcff'",
+        ),
         (
             ["run", "--set", "ledger.receipt=bad\udcff"],
             "ledger.receipt must be text without NUL or lone surrogates, got 'bad\\udcff'",
@@ -269,7 +284,9 @@ def test_a_report_that_cannot_be_written_is_one_line(here):
     assert answer("report", "one", code=1) == "bara: cannot write one/report.html: Is a directory\n"
 
 
-@pytest.mark.parametrize("junk", ["[]", '{"command": 1, "config": 2, "cells": 3}', "[" * 100_000, "{"])
+@pytest.mark.parametrize(
+    "junk", ["[]", '{"command": 1, "config": 2, "cells": 3}', "[" * 100_000, "{"]
+)
 def test_a_folder_that_holds_no_comparison_is_one_line(here, junk):
     (here / "comparison.json").write_text(junk)
     assert "comparison.json' does not describe a comparison" in answer("report", here, code=2)
@@ -282,5 +299,7 @@ def test_a_fault_of_our_own_says_so_and_how_to_see_the_rest(capsys):
         assert ended.value.exit_code == 1
         said = capsys.readouterr().err  # a thread that another test left behind may log there, too
         (line,) = [line for line in said.splitlines() if line.startswith("bara: ")]
-        assert line.startswith("bara: this is a bug in bara; please report it with the output of --debug: ")
+        assert line.startswith(
+            "bara: this is a bug in bara; please report it with the output of --debug: "
+        )
         assert "Traceback" not in said

@@ -11,13 +11,20 @@ import pytest
 from programs import bara, started, until
 
 from bara.paper.exhibits import EXHIBITS
-from bara.reports.drawings import FORMATS
 from bara.paper.tables import TABLES
+from bara.reports.drawings import FORMATS
 from bara.verbs import open as open_run
 
 pytestmark = pytest.mark.xdist_group("paper")  # the paper is made once for all of them
 TINY = ["--data", "digits", "--seeds", "2", "--searched", "3"]
-TINY += ["--set", "budget.max_rounds=6", "--set", "budget.total=45", "--set", "data.train_samples=200"]
+TINY += [
+    "--set",
+    "budget.max_rounds=6",
+    "--set",
+    "budget.total=45",
+    "--set",
+    "data.train_samples=200",
+]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +44,9 @@ def test_every_figure_and_table_is_left(whole):
         assert f"{name}: {EXHIBITS[name].title}" in " ".join(done.stdout.split())
     page = (folder / "paper.html").read_text()
     assert page.count("<svg") == 5
-    assert '<td data-column="method">EA</td>' in page.split("<h2>")[1]  # Figure 1 has its table, too
+    assert (
+        '<td data-column="method">EA</td>' in page.split("<h2>")[1]
+    )  # Figure 1 has its table, too
     assert page.count("<b>Measured.</b>") == len(EXHIBITS)
     assert "bara paper all --data digits" in page
     assert "minutes" in done.stderr  # how long it is going to take, before it starts
@@ -61,9 +70,15 @@ def test_every_run_is_left_and_the_tables_are_made_of_them(whole):
     assert len(runs) == len(list((folder / "runs").glob("*.json")))
     with (folder / "table1.csv").open(newline="") as file:
         for row in csv.DictReader(file):
-            mine = [one for one in runs if (one["setting"], one["allocator"]) == ("table1-digits", row["allocator"])]
+            mine = [
+                one
+                for one in runs
+                if (one["setting"], one["allocator"]) == ("table1-digits", row["allocator"])
+            ]
             assert sorted(one["seed"] for one in mine) == ["0", "1"]
-            assert fmean(float(one["accuracy_final"]) for one in mine) == pytest.approx(float(row["final"]))
+            assert fmean(float(one["accuracy_final"]) for one in mine) == pytest.approx(
+                float(row["final"])
+            )
 
 
 def test_killed_in_the_middle_it_goes_on_and_repeats_nothing(whole, tmp_path):
@@ -71,7 +86,11 @@ def test_killed_in_the_middle_it_goes_on_and_repeats_nothing(whole, tmp_path):
     runs = tmp_path / "paper" / "runs"
     with started("paper", "fig1", "fig3", *TINY, cwd=tmp_path) as first:
         deadline = time.monotonic() + 300
-        while len(list(runs.glob("*.json"))) < 4 and first.poll() is None and time.monotonic() < deadline:
+        while (
+            len(list(runs.glob("*.json"))) < 4
+            and first.poll() is None
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.05)
     kept = {path: path.stat().st_mtime_ns for path in runs.glob("*.json")}
     assert len(kept) >= 4
@@ -118,7 +137,14 @@ def test_bad_usage_is_told_in_one_line(tmp_path, arguments, told):
 
 
 def test_a_run_has_a_report_with_figures_and_data(tmp_path):
-    short = ["--set", "federation.engine=synthetic", "--set", "budget.max_rounds=8", "--out", "demo"]
+    short = [
+        "--set",
+        "federation.engine=synthetic",
+        "--set",
+        "budget.max_rounds=8",
+        "--out",
+        "demo",
+    ]
     bara("run", *short, cwd=tmp_path)
     (tmp_path / "demo" / "report.html").unlink()
     bara("report", "demo", cwd=tmp_path)
@@ -130,7 +156,14 @@ def test_a_run_has_a_report_with_figures_and_data(tmp_path):
 
 
 def test_a_comparison_has_a_report_with_figures_and_data(tmp_path):
-    short = ["--set", "federation.engine=synthetic", "--set", "budget.max_rounds=8", "--out", "kept"]
+    short = [
+        "--set",
+        "federation.engine=synthetic",
+        "--set",
+        "budget.max_rounds=8",
+        "--out",
+        "kept",
+    ]
     bara("compare", "--allocators", "even,finale", "--seeds", "2", *short, cwd=tmp_path)
     first = (tmp_path / "kept" / "report.html").read_text()
     assert "bara compare --allocators even,finale --seeds 2" in first
@@ -159,7 +192,9 @@ def test_ctrl_c_ends_a_comparison_in_one_line_and_keeps_what_is_done(tmp_path, o
     (tmp_path / "signs.py").write_text(SIGNS)
     endless = ["federation.engine=signs:Signs", "budget.max_rounds=100000", "budget.total=9e5"]
     words = ["compare", "--allocators", "even", "--seeds", "4", "--jobs", "2", *out]
-    with started(*words, changes=endless, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}) as process:
+    with started(
+        *words, changes=endless, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}
+    ) as process:
         until((tmp_path / "begun").exists, process)
         os.killpg(process.pid, signal.SIGINT)
         errors = process.communicate(timeout=60)[1]

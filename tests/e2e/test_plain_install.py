@@ -13,7 +13,17 @@ from bara.runs.config import shipped
 ROOT = Path(__file__).parent.parent.parent
 RELEASE = runpy.run_path(str(ROOT / "scripts" / "release.py"))
 pytestmark = pytest.mark.xdist_group("plain install")  # one environment for all of them
-HEAVY = {"torch", "flwr", "ray", "matplotlib", "starlette", "fastapi", "scikit-learn", "cryptography", "psycopg"}
+HEAVY = {
+    "torch",
+    "flwr",
+    "ray",
+    "matplotlib",
+    "starlette",
+    "fastapi",
+    "scikit-learn",
+    "cryptography",
+    "psycopg",
+}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +35,9 @@ def plain(tmp_path_factory):
 
 
 def call(plain, *command, code=0):
-    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    environment = {
+        key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")
+    }
     done = subprocess.run(
         [plain / "venv/bin" / command[0], *command[1:]],
         cwd=plain,
@@ -54,7 +66,11 @@ def test_the_comparison_of_the_readme_works(plain):
     code = (ROOT / "README.md").read_text().split("```python\n")[1].split("```")[0]
     assert "seeds=5" in code
     table = call(plain, "python", "-c", code.replace("seeds=5", "seeds=1")).stdout
-    assert [line.split(" | ")[0] for line in table.splitlines()[2:5]] == ["| even", "| planner", "| Halves"]
+    assert [line.split(" | ")[0] for line in table.splitlines()[2:5]] == [
+        "| even",
+        "| planner",
+        "| Halves",
+    ]
 
 
 def test_what_needs_an_extra_says_which_one(plain):
@@ -62,16 +78,21 @@ def test_what_needs_an_extra_says_which_one(plain):
     assert "pip install 'bara-fl[sim]'" in done.stderr
     done = call(plain, "bara", "data", "verify", "digits", code=1)
     assert "pip install 'bara-fl[sim]'" in done.stderr
-    assert "pip install 'bara-fl[dashboard]'" in call(plain, "bara", "dashboard", ".", code=1).stderr
+    assert (
+        "pip install 'bara-fl[dashboard]'" in call(plain, "bara", "dashboard", ".", code=1).stderr
+    )
     for name in ("tensorboard", "mlflow"):
-        assert f"pip install 'bara-fl[{name}]'" in call(plain, "bara", "run", "--log", name, code=1).stderr
+        assert (
+            f"pip install 'bara-fl[{name}]'"
+            in call(plain, "bara", "run", "--log", name, code=1).stderr
+        )
 
 
 def test_the_wheel_carries_the_dashboards_pages(plain):
-    code = (
-        "import bara, pathlib; print(*(p.name for p in pathlib.Path(bara.__file__).parent.glob('dashboard/assets/*')))"
+    code = "import bara, pathlib; print(*(p.name for p in pathlib.Path(bara.__file__).parent.glob('dashboard/assets/*')))"
+    assert {"index.html", "run.html", "run.js", "style.css"} <= set(
+        call(plain, "python", "-c", code).stdout.split()
     )
-    assert {"index.html", "run.html", "run.js", "style.css"} <= set(call(plain, "python", "-c", code).stdout.split())
 
 
 def test_the_wheel_carries_its_types_and_its_catalogue(plain):

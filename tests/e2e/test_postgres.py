@@ -16,8 +16,16 @@ from bara.errors import LedgerError
 from bara.ledger import Books, Store, verify
 from bara.ledger.locks import is_played, only_player
 
-pytestmark = [pytest.mark.debian, pytest.mark.xdist_group("postgres")]  # some of them stop the server
-SMALL = ["federation.engine=synthetic", "allocator.name=even", "clients.count=6", "clients.failure_rate=0.1"]
+pytestmark = [
+    pytest.mark.debian,
+    pytest.mark.xdist_group("postgres"),
+]  # some of them stop the server
+SMALL = [
+    "federation.engine=synthetic",
+    "allocator.name=even",
+    "clients.count=6",
+    "clients.failure_rate=0.1",
+]
 ENDLESS = [*SMALL, "budget.total=2000000", "budget.max_rounds=1000000"]
 
 
@@ -27,7 +35,13 @@ def url():
 
 
 def restart(action):
-    command = [os.environ["BARA_TEST_PG_CTL"], "-D", os.environ["BARA_TEST_POSTGRES_DATA"], "-w", *action]
+    command = [
+        os.environ["BARA_TEST_PG_CTL"],
+        "-D",
+        os.environ["BARA_TEST_POSTGRES_DATA"],
+        "-w",
+        *action,
+    ]
     if os.getuid() == 0:
         command = ["runuser", "-u", "postgres", "--", *command]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/")
@@ -46,19 +60,31 @@ def closings(url, folder):
     """The rounds of this run whose books are closed; none before the tables are there."""
     if not query(url, "SELECT to_regclass('closings')")[0][0]:
         return []
-    return query(url, f"SELECT c.round FROM closings c JOIN runs r ON r.id = c.run WHERE r.name = '{folder.name}'")  # noqa: S608
+    return query(
+        url,
+        f"SELECT c.round FROM closings c JOIN runs r ON r.id = c.run WHERE r.name = '{folder.name}'",
+    )
 
 
 def wait_for_rounds(url, folder, count, process):
     until(lambda: len(closings(url, folder)) >= count, process)
 
 
-@pytest.mark.parametrize("fault", ["promised@3", "settling@4", "promising@2", "settled@5", "opening"])
+@pytest.mark.parametrize(
+    "fault", ["promised@3", "settling@4", "promising@2", "settled@5", "opening"]
+)
 def test_a_killed_run_ends_as_the_undisturbed_one(tmp_path, url, fault):
     changes = [*SMALL, "budget.total=40", "budget.max_rounds=10"]
     bara("run", "--out", tmp_path / "whole", changes=changes)
     folder = tmp_path / f"run-{fault.replace('@', '-')}-{os.getpid()}"
-    bara("run", "--out", folder, changes=[*changes, f"ledger.url={url}"], code=-9, environment={"BARA_FAULT": fault})
+    bara(
+        "run",
+        "--out",
+        folder,
+        changes=[*changes, f"ledger.url={url}"],
+        code=-9,
+        environment={"BARA_FAULT": fault},
+    )
     bara("resume", folder)
     assert result(folder) == result(tmp_path / "whole")
     assert bara("ledger", folder, "verify").stdout.startswith("the record is whole")
@@ -78,7 +104,10 @@ def test_the_operators_tutorial_is_what_happens_on_postgresql(tmp_path, url, mon
     root = Path(__file__).parent.parent.parent
     page = (root / "docs" / "your-own-training.md").read_text()
     assert runpy.run_path(str(root / "scripts" / "transcripts.py"))["replay"](page) == page
-    assert "the key fits" in bara("ledger", os.environ["CLINIC_BOOKS"], "--run", "spring", "verify").stdout
+    assert (
+        "the key fits"
+        in bara("ledger", os.environ["CLINIC_BOOKS"], "--run", "spring", "verify").stdout
+    )
 
 
 def test_whether_a_run_without_a_folder_is_played_can_be_seen(url):
@@ -87,7 +116,10 @@ def test_whether_a_run_without_a_folder_is_played_can_be_seen(url):
         assert is_played(store, run) is False
         with only_player(store, run):
             assert is_played(store, run) is True
-            with pytest.raises(LedgerError, match="being run by another process"), only_player(store, run):
+            with (
+                pytest.raises(LedgerError, match="being run by another process"),
+                only_player(store, run),
+            ):
                 pass
         assert is_played(store, run) is False
 

@@ -29,9 +29,28 @@ from bara.ledger.progress import read_books
 from bara.ledger.store import HOSTS, check_host
 from bara.records import Purse
 
-SMALL = ["federation.engine=synthetic", "allocator.name=even", "clients.count=6", "budget.max_rounds=4"]
-READING = [["statement"], ["statement", "--csv"], ["verify"], ["export"], ["export", "--csv"], ["payouts"]]
-WRITING = [["topup", "1"], ["pause"], ["adopt"], ["approve", "1"], ["decline", "1"], ["void", "1", "--reason", "why"]]
+SMALL = [
+    "federation.engine=synthetic",
+    "allocator.name=even",
+    "clients.count=6",
+    "budget.max_rounds=4",
+]
+READING = [
+    ["statement"],
+    ["statement", "--csv"],
+    ["verify"],
+    ["export"],
+    ["export", "--csv"],
+    ["payouts"],
+]
+WRITING = [
+    ["topup", "1"],
+    ["pause"],
+    ["adopt"],
+    ["approve", "1"],
+    ["decline", "1"],
+    ["void", "1", "--reason", "why"],
+]
 FIRST_SCHEMA = Path(__file__).parents[1] / "ledger" / "first_schema"
 
 
@@ -40,14 +59,23 @@ def runs(tmp_path_factory):
     """A run that has ended, one that was killed, the same without its log's index, and one of the first schema."""
     folder = tmp_path_factory.mktemp("runs")
     bara("run", "--out", folder / "ended", changes=SMALL)
-    bara("run", "--out", folder / "killed", changes=SMALL, code=-9, environment={"BARA_FAULT": "promised@3"})
+    bara(
+        "run",
+        "--out",
+        folder / "killed",
+        changes=SMALL,
+        code=-9,
+        environment={"BARA_FAULT": "promised@3"},
+    )
     shutil.copytree(folder / "killed", folder / "no index")
     (folder / "no index" / "ledger.db-shm").unlink()
     (folder / "old").mkdir()
     shutil.copy(FIRST_SCHEMA / "config.toml", folder / "old")
     script = "import sqlite3, sys; sqlite3.connect('ledger.db').executescript(sys.stdin.read())"
     text = (FIRST_SCHEMA / "ledger.sql").read_text()
-    subprocess.run([sys.executable, "-c", script], input=text, text=True, cwd=folder / "old", check=True)
+    subprocess.run(
+        [sys.executable, "-c", script], input=text, text=True, cwd=folder / "old", check=True
+    )
     return folder
 
 
@@ -67,7 +95,10 @@ def visit(folder):
 def everything(folder):
     """Every file and folder with its bytes and times."""
     return {
-        str(path): (path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None)
+        str(path): (
+            path.stat().st_mtime_ns,
+            hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None,
+        )
         for path in (folder, *sorted(folder.rglob("*")))
     }
 
@@ -84,9 +115,14 @@ def read_all(folder):
 
 def test_reading_makes_and_changes_nothing(runs):
     before = everything(runs)
-    assert any(name.endswith("killed/ledger.db-wal") for name in before), "no log: this shows nothing"
+    assert any(name.endswith("killed/ledger.db-wal") for name in before), (
+        "no log: this shows nothing"
+    )
     said = read_all(runs)
-    assert {answer if isinstance(answer, int) else answer[0] for answer in said.values()} == {0, 200}
+    assert {answer if isinstance(answer, int) else answer[0] for answer in said.values()} == {
+        0,
+        200,
+    }
     assert everything(runs) == before
     assert said["no index", "export"] == said["killed", "export"]
     assert "outstanding" in told("ledger", runs / "killed", "statement", "--json")[1]
@@ -97,12 +133,12 @@ def test_a_folder_that_nobody_may_write_to_is_read_all_the_same(runs):
     for path in paths:
         path.chmod(0o555 if path.is_dir() else 0o444)
     drop_from_bounding_set, may_override_permissions = 24, 1
-    script = (
-        f"import sys; sys.path.append({str(Path(__file__).parent)!r}); from test_reading import *; check({str(runs)!r})"
-    )
+    script = f"import sys; sys.path.append({str(Path(__file__).parent)!r}); from test_reading import *; check({str(runs)!r})"
     done = subprocess.run(
         [sys.executable, "-c", script],
-        preexec_fn=lambda: ctypes.CDLL(None).prctl(drop_from_bounding_set, may_override_permissions, 0, 0, 0),
+        preexec_fn=lambda: ctypes.CDLL(None).prctl(
+            drop_from_bounding_set, may_override_permissions, 0, 0, 0
+        ),
         capture_output=True,
         text=True,
         check=False,
@@ -118,7 +154,10 @@ def check(folder):
         (Path(folder) / "new").touch()
     before = everything(Path(folder))
     said = read_all(Path(folder))
-    assert {answer if isinstance(answer, int) else answer[0] for answer in said.values()} == {0, 200}, said
+    assert {answer if isinstance(answer, int) else answer[0] for answer in said.values()} == {
+        0,
+        200,
+    }, said
     assert everything(Path(folder)) == before
 
 
@@ -263,7 +302,9 @@ PLANTED = "import os; os.close(os.open('{}', os.O_CREAT)); raise SystemExit('pla
 def program(*words, cwd):
     """`bara` as it is installed: without the folder it is started in on its path, unless it puts it there."""
     command = [sys.executable, "-P", "-c", PROGRAM, *map(str, words)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, check=False, timeout=120
+    )
 
 
 @pytest.fixture
@@ -279,7 +320,13 @@ def trap(tmp_path):
 
 @pytest.mark.parametrize(
     "words",
-    [["ledger", "{run}"], ["ledger", "{run}", "verify"], ["report", "{run}"], ["dashboard", "none"], ["data", "list"]],
+    [
+        ["ledger", "{run}"],
+        ["ledger", "{run}", "verify"],
+        ["report", "{run}"],
+        ["dashboard", "none"],
+        ["data", "list"],
+    ],
 )
 def test_who_only_opens_has_no_working_directory_on_the_path(runs, trap, words):
     shutil.copytree(runs / "ended", trap / "run")
@@ -298,7 +345,17 @@ def test_who_runs_finds_plug_ins_there_after_everything_else(trap):
     assert (done.returncode, "HERE -1" in done.stderr) == (0, True), done.stderr
     done = program("resume", "run", cwd=trap)
     assert done.returncode == 0, done.stderr
-    done = program("compare", *changes, "--allocators", "bara_plugin:Mine", "--seeds", "2", "--jobs", "2", cwd=trap)
+    done = program(
+        "compare",
+        *changes,
+        "--allocators",
+        "bara_plugin:Mine",
+        "--seeds",
+        "2",
+        "--jobs",
+        "2",
+        cwd=trap,
+    )
     assert done.returncode == 0, done.stderr
     assert not list(trap.parent.glob("ran-*"))
     assert {"run", "compare", "audit"} <= RUNNING
@@ -362,7 +419,9 @@ def sql(*statements):
     def damage(folder):
         script = "import sqlite3, sys; sqlite3.connect('ledger.db').executescript(sys.argv[1])"
         drop = "DROP TRIGGER events_no_update;"
-        subprocess.run([sys.executable, "-c", script, drop + ";".join(statements)], cwd=folder, check=True)
+        subprocess.run(
+            [sys.executable, "-c", script, drop + ";".join(statements)], cwd=folder, check=True
+        )
 
     return damage
 
@@ -387,7 +446,9 @@ WRECKS = {
     "journal is a pipe": pipe("ledger.db-journal"),
     "a body is a list": sql("UPDATE events SET body = '[]'"),
     "a body is a blob": sql("UPDATE events SET body = x'ff00' WHERE kind = 'settled'"),
-    "an accuracy is NaN": sql('UPDATE events SET body = replace(body, \'"accuracy":0\', \'"accuracy":NaN,"x":0\')'),
+    "an accuracy is NaN": sql(
+        'UPDATE events SET body = replace(body, \'"accuracy":0\', \'"accuracy":NaN,"x":0\')'
+    ),
     "a version is a blob": sql("UPDATE alembic_version SET version_num = x'ff'"),
     "a time is none": sql("UPDATE events SET at = 'yesterday'"),
     "nothing happened": sql("DROP TRIGGER events_no_delete", "DELETE FROM events"),
@@ -410,12 +471,22 @@ def test_one_broken_run_is_one_row_and_the_others_are_shown(runs, tmp_path):
     assert listed["whole"]["glance"]["rounds"] == 4
     for name in names:
         assert visitor.get(f"/runs/{quote(name)}.json").status_code == 503, name
-        for address in ("", "/events", "/rounds.csv", "/rounds/1.json"):  # which may show what is still right
-            assert visitor.get(f"/runs/{quote(name)}{address}").status_code in (200, 503), (name, address)
+        for address in (
+            "",
+            "/events",
+            "/rounds.csv",
+            "/rounds/1.json",
+        ):  # which may show what is still right
+            assert visitor.get(f"/runs/{quote(name)}{address}").status_code in (200, 503), (
+                name,
+                address,
+            )
     assert visitor.get("/runs/whole.json").json()["glance"]["rounds"] == 4
 
 
-@pytest.mark.parametrize("name", ["config is a pipe", "config has 2 GB", "ledger is a pipe", "index is a pipe"])
+@pytest.mark.parametrize(
+    "name", ["config is a pipe", "config has 2 GB", "ledger is a pipe", "index is a pipe"]
+)
 def test_the_command_line_waits_for_no_pipe_either(runs, tmp_path, name):
     wrecked(runs / "ended", tmp_path / "run", WRECKS[name])
     with within(60):
@@ -428,7 +499,9 @@ def test_the_report_of_a_comparison_waits_for_no_pipe_either(tmp_path):
     (tmp_path / "comparison.json").write_text('{"command": "", "config": "", "cells": ["pipe"]}')
     os.mkfifo(tmp_path / "pipe.json")
     with within(30):
-        assert told("report", tmp_path)[0] == 0  # a result that is not there; what waits is interrupted, and fails
+        assert (
+            told("report", tmp_path)[0] == 0
+        )  # a result that is not there; what waits is interrupted, and fails
 
 
 def test_a_database_that_hangs_is_one_row_and_waited_for_once(runs, tmp_path, monkeypatch):
@@ -447,11 +520,15 @@ def test_a_database_that_hangs_is_one_row_and_waited_for_once(runs, tmp_path, mo
     monkeypatch.setattr("bara.dashboard._pages.LONGEST", 0.1)
     visitor = visit(tmp_path / "runs")
     for _ in range(3):
-        listed = {one["name"]: one.get("error") for one in visitor.get("/index.json").json()["runs"]}
+        listed = {
+            one["name"]: one.get("error") for one in visitor.get("/index.json").json()["runs"]
+        }
         assert (listed["one"], listed["two"]) == (None, None)
         assert "does not answer" in listed["stuck"]
     assert visitor.get("/runs/stuck.json").status_code == 503
     assert len(asked) == 1
     gone.set()
     monkeypatch.setattr("bara.dashboard._run_index.PATIENCE", 30)
-    assert "error" not in next(one for one in visitor.get("/index.json").json()["runs"] if one["name"] == "stuck")
+    assert "error" not in next(
+        one for one in visitor.get("/index.json").json()["runs"] if one["name"] == "stuck"
+    )

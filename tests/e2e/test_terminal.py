@@ -16,7 +16,12 @@ from pathlib import Path
 import pytest
 
 FEDERATIONS = Path(__file__).parent.parent / "dashboard"
-SETTINGS = ["federation.engine=hostile:Hostile", "federation.delay=0.05", "clients.count=8", "budget.total=300"]
+SETTINGS = [
+    "federation.engine=hostile:Hostile",
+    "federation.delay=0.05",
+    "clients.count=8",
+    "budget.total=300",
+]
 
 
 @pytest.fixture
@@ -97,5 +102,7 @@ def test_ctrl_c_closes_the_books_and_says_how_to_go_on(terminal, tmp_path):
     shown, code = terminal("resume", "one")
     assert code == 0
     terminal("run", "--out", "whole", *changes)
-    results = [json.loads((tmp_path / name / "result.json").read_text()) for name in ("one", "whole")]
+    results = [
+        json.loads((tmp_path / name / "result.json").read_text()) for name in ("one", "whole")
+    ]
     assert results[0] == results[1]

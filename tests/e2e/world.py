@@ -1,21 +1,23 @@
 """A run, its copies, and what befalls them; what is promised about the money is checked after every step.
 
-The promise, exactly. A *settlement* is one commit that says who was paid for a round; its event's hash tells it from a
-second one of the same round (a copy of a settlement has the same hash).
+The promise, exactly. A *settlement* is one commit that says who was paid for a round; its event's
+hash tells it from a second one of the same round (a copy of a settlement has the same hash).
 
-1. Over all copies together each round has one settlement, as long as nobody says `adopt` and nobody puts an older state
-   into the ledger's own file. Copies, moves, restored folders, cloned databases, deleted files, kills, two processes at
-   once: none of them makes a second one.
-2. `adopt` begins a new line at the copy that is adopted: what the others settled after they parted is no part of it.
-   Without a receipt the operator sees to it that the others never go on ("retired" below), and rule 1 holds on the
-   line. With a receipt they cannot go on, whatever the operator does.
-3. A settlement that the receipt covers stays the only one of its round for ever: no copy, adopted or not, no older
-   state in the ledger's own file, and no new beginning settles that round again. (A settlement whose receipt was not
-   yet written when the process died is covered by the next receipt of its line.)
-4. What was acknowledged (an observer was told of it) is in the books, and stays, unless its file is deleted.
-5. The books add up: spent is the sum of payments, is what the last balance says, and is within the budget.
-6. A run that was only killed, moved, paused, approved or adopted ends with the undisturbed run's result, byte for byte.
-7. Whatever is refused is refused in one line.
+1. Over all copies together each round has one settlement, as long as nobody says `adopt` and nobody
+   puts an older state into the ledger's own file. Copies, moves, restored folders, cloned
+   databases, deleted files, kills, two processes at once: none of them makes a second one.
+2. `adopt` begins a new line at the copy that is adopted: what the others settled after they parted
+   is no part of it. Without a receipt the operator sees to it that the others never go on
+   ("retired" below), and rule 1 holds on the line. With a receipt they cannot go on, whatever the
+   operator does.
+3. A settlement that the receipt covers stays the only one of its round for ever: no copy, adopted
+   or not, no older state in the ledger's own file, and no new beginning settles that round again.
+   (A settlement whose receipt was not yet written when the process died is covered by the next
+   receipt of its line.)
+4. What was acknowledged (an observer was told of it) is in the books, and stays, unless its file is
+deleted. 5. The books add up: spent is the sum of payments, is what the last balance says, and is
+within the budget. 6. A run that was only killed, moved, paused, approved or adopted ends with the
+undisturbed run's result, byte for byte. 7. Whatever is refused is refused in one line.
 """
 
 import json
@@ -32,7 +34,11 @@ from acks import acknowledged
 from forks import Child, call, remove
 
 SYNTHETIC = ["federation.engine=synthetic"]
-SIMULATOR = ["federation.engine=simulator", "data.train_samples=300", "training.memory=extrapolated"]
+SIMULATOR = [
+    "federation.engine=simulator",
+    "data.train_samples=300",
+    "training.memory=extrapolated",
+]
 COMMON = [
     "budget.total=90",
     "budget.max_rounds=25",
@@ -62,10 +68,12 @@ class Place:
 
     Attributes:
         path: Where it is.
-        record: Which record it plays: its own (SQLite), or a database by name, which folders may share.
+        record: Which record it plays: its own (SQLite), or a database by name, which folders may
+            share.
         torn: It was copied while somebody wrote: it may be unreadable, and then is refused.
         missing: What was taken away from it, or put there instead.
-        retired: A later `adopt` or restored state has left it behind: it is no part of the line any more.
+        retired: A later `adopt` or restored state has left it behind: it is no part of the line any
+            more.
         seen: What its books held when they were last looked at.
     """
 
@@ -166,7 +174,9 @@ class Postgres:
     def rewrite(self, place):
         config = place.path / "config.toml"
         if config.exists():
-            config.write_text(re.sub(r"(?m)^(url = \".*)/\w+\"$", rf'\1/{place.record}"', config.read_text()))
+            config.write_text(
+                re.sub(r"(?m)^(url = \".*)/\w+\"$", rf'\1/{place.record}"', config.read_text())
+            )
 
     @contextmanager
     def connection(self, place):
@@ -189,7 +199,9 @@ class World:
         self.changes = [*(SIMULATOR if engine == "simulator" else SYNTHETIC), *COMMON]
         self.changes += [f"ledger.retention={retention}"]
         self.receipt = home / "receipt.json" if receipt else None
-        self._extra = [f"ledger.receipt={self.receipt}"] * receipt + ["ledger.approve_above=4.4"] * approve
+        self._extra = [f"ledger.receipt={self.receipt}"] * receipt + [
+            "ledger.approve_above=4.4"
+        ] * approve
         self.saved_receipt = None
         self.acts, self.receipted = {}, {}
         self.tainted = False
@@ -234,7 +246,12 @@ class World:
             words = ["resume", place.path]
         else:
             changes = [*self.changes, *self._extra, *self.store.settings(place.record)]
-            words = ["run", "--out", place.path, *(word for one in changes for word in ("--set", one))]
+            words = [
+                "run",
+                "--out",
+                place.path,
+                *(word for one in changes for word in ("--set", one)),
+            ]
         return Child(*words, "--log", f"acks:Acks:{acks}", fault=fault), acks
 
     def sit(self, place, fault="", delay=None):
@@ -380,7 +397,9 @@ class World:
             place.missing.add("configuration")
 
     def _delete_receipt(self, _place, _what):
-        begun_anew = any("books" in one.missing for one in self.places)  # then nothing else knows of the run
+        begun_anew = any(
+            "books" in one.missing for one in self.places
+        )  # then nothing else knows of the run
         if self.receipt and self.receipt.exists() and not begun_anew:
             self.saved_receipt = self.receipt.read_text()
             self.receipt.unlink()
@@ -393,7 +412,10 @@ class World:
         if (nothing_left and not self._receipt_knows()) or isinstance(self.store, Postgres):
             return
         self._keep_a_backup(place)
-        for path in [*place.path.glob("ledger.db*"), *[place.path / ".opened"] * (what == "everything")]:
+        for path in [
+            *place.path.glob("ledger.db*"),
+            *[place.path / ".opened"] * (what == "everything"),
+        ]:
             remove(path)
         place.missing.add("books")
         place.seen = {}
@@ -408,7 +430,9 @@ class World:
 
     def _keep_a_backup(self, place):
         """What nobody has any more, nothing can be learned from."""
-        if not any(one is not place and not (one.torn or one.missing or one.retired) for one in self.places):
+        if not any(
+            one is not place and not (one.torn or one.missing or one.retired) for one in self.places
+        ):
             self.copy(place)
 
     def mend(self, place):
@@ -418,7 +442,9 @@ class World:
                 self.receipt.write_text(self.saved_receipt)
             self.saved_receipt = None
         own = place.path / "config.toml"
-        others = [one.path / "config.toml" for one in self.places if (one.path / "config.toml").exists()]
+        others = [
+            one.path / "config.toml" for one in self.places if (one.path / "config.toml").exists()
+        ]
         if others and place.path.exists() and not own.exists():
             shutil.copy(others[0], own)
             self.store.rewrite(place)
@@ -437,7 +463,9 @@ class World:
         self.figures[f"{verb}: {'done' if outcome.code == 0 else 'refused'}"] += 1
         after = self.look(place) if idle else None
         if outcome.code and before is not None and after is not None:
-            assert before.events == after.events, f"{words} was refused, and is in the books: {outcome.words}"
+            assert before.events == after.events, (
+                f"{words} was refused, and is in the books: {outcome.words}"
+            )
         if outcome.code == 0:
             self.tainted |= verb in {"topup", "decline", "void"}
             if verb == "adopt":
@@ -456,13 +484,22 @@ class World:
         try:
             with self.store.connection(place) as ask:
                 events = ask("SELECT number, hash FROM events WHERE run = 1 ORDER BY number")
-                settled = ask("SELECT round, number, hash FROM events WHERE run = 1 AND kind = 'settled'")
+                settled = ask(
+                    "SELECT round, number, hash FROM events WHERE run = 1 AND kind = 'settled'"
+                )
                 paid = ask("SELECT round, sum(paid) FROM settlements WHERE run = 1 GROUP BY round")
-                closings = ask("SELECT round, total, spent_before, paid, spent_after FROM closings ORDER BY round")
+                closings = ask(
+                    "SELECT round, total, spent_before, paid, spent_after FROM closings ORDER BY round"
+                )
                 ended = ask("SELECT 1 FROM events WHERE kind = 'closed'")
         except self.store.Error:
             return None
-        look = Look(dict(events), {row[0]: row[1:] for row in settled}, {r: int(p) for r, p in paid}, bool(ended))
+        look = Look(
+            dict(events),
+            {row[0]: row[1:] for row in settled},
+            {r: int(p) for r, p in paid},
+            bool(ended),
+        )
         if not (place.torn or "its own books" in place.missing):
             self._adds_up(look, closings)
         return look if events else None
@@ -471,7 +508,9 @@ class World:
     def _adds_up(look, closings):
         spent = 0
         for number, total, before, paid, after in closings:
-            assert (before, paid) == (spent, look.paid.get(number, 0)), f"round {number} does not add up"
+            assert (before, paid) == (spent, look.paid.get(number, 0)), (
+                f"round {number} does not add up"
+            )
             spent += paid
             assert after == spent <= total, f"round {number} does not add up"
         assert sum(look.paid.values()) == spent
@@ -484,7 +523,9 @@ class World:
             self._nothing_acknowledged_is_lost(place, looks[place], acknowledged(acks))
         for place, look in looks.items():
             if look is None:
-                assert place.torn or place.missing or not place.seen, f"the books of {place} are gone"
+                assert place.torn or place.missing or not place.seen, (
+                    f"the books of {place} are gone"
+                )
                 continue
             lost = [number for number, one in place.seen.items() if look.settled.get(number) != one]
             assert not lost, f"rounds {lost} of {place.path} are lost or changed"
@@ -494,14 +535,20 @@ class World:
             place.seen = look.settled
             if not (place.retired or place.torn):
                 for number, (_, value) in look.settled.items():
-                    assert self.acts.setdefault(number, value) == value, f"round {number} is settled twice"
+                    assert self.acts.setdefault(number, value) == value, (
+                        f"round {number} is settled twice"
+                    )
         self._check_receipt(looks.values())
 
     @staticmethod
     def _nothing_acknowledged_is_lost(place, look, acks):
         if not acks or "books" in place.missing or "its own books" in place.missing:
             return
-        lost = {number: paid for number, paid in acks.items() if look is None or look.paid.get(number, 0) != paid}
+        lost = {
+            number: paid
+            for number, paid in acks.items()
+            if look is None or look.paid.get(number, 0) != paid
+        }
         assert not lost, f"acknowledged, but not in the books of {place.path}: {lost}"
 
     def _check_receipt(self, looks):
@@ -512,7 +559,9 @@ class World:
             if look is not None and look.events.get(told["events"]) == told["head"]:
                 for number, (event, value) in look.settled.items():
                     if event <= told["events"]:
-                        assert self.receipted.setdefault(number, value) == value, f"round {number} is settled twice"
+                        assert self.receipted.setdefault(number, value) == value, (
+                            f"round {number} is settled twice"
+                        )
 
     def _count(self, outcome):
         self.figures[{0: "ended", -9: "kills"}.get(outcome.code, "stopped or refused")] += 1
@@ -554,5 +603,7 @@ class World:
         if not self.tainted:
             whole = self._undisturbed(self.changes)
             for name in ["result.json", *(path.name for path in whole.glob("model-*.npz"))]:
-                assert (place.path / name).read_bytes() == (whole / name).read_bytes(), f"another {name}"
+                assert (place.path / name).read_bytes() == (whole / name).read_bytes(), (
+                    f"another {name}"
+                )
             self.figures["results identical"] += 1

@@ -3,12 +3,14 @@ from pathlib import Path
 import pytest
 
 from bara.errors import ConfigError
-from bara.runs.config import Config, shipped
 from bara.plugins import parse_spec
+from bara.runs.config import Config, shipped
 
 
 def test_the_printed_configuration_reads_back_as_itself(tmp_path):
-    config = Config.load(None, ["budget.total=600", "allocator.name=even", "allocator.carry_over=true"])
+    config = Config.load(
+        None, ["budget.total=600", "allocator.name=even", "allocator.carry_over=true"]
+    )
     path = tmp_path / "config.toml"
     path.write_text(config.to_toml())
     assert Config.load(path) == config
@@ -32,7 +34,10 @@ def test_every_default_is_visible():
         ("budget.total=lots", "budget.total must be a decimal number, got 'lots'"),
         ("budget.max_rounds=0", "budget.max_rounds must be at least 1, got 0"),
         ("clients.count=0", "clients.count must be at least 1, got 0"),
-        ("clients.bids=unifrm(0,1)", "clients.bids: no distribution is named 'unifrm'; did you mean 'uniform'"),
+        (
+            "clients.bids=unifrm(0,1)",
+            "clients.bids: no distribution is named 'unifrm'; did you mean 'uniform'",
+        ),
         ("clients.strategy=liar", "clients.strategy: no bidding strategy is named 'liar'"),
         ("clients.failure_rate=2", "clients.failure_rate must be at most 1, got 2"),
         ("budget.total=true", "budget.total: true and false are not numbers"),
@@ -84,7 +89,8 @@ def test_reading_a_configuration_imports_nothing_that_it_names(tmp_path, monkeyp
     monkeypatch.syspath_prepend(tmp_path)
     names = ["clients.valuation=planted:v", "allocator.name=planted:A", "mechanism.name=planted:M"]
     config = Config.load(
-        None, [*names, "federation.engine=planted:E", "training.model=planted:N", "data.name=planted:d"]
+        None,
+        [*names, "federation.engine=planted:E", "training.model=planted:N", "data.name=planted:d"],
     )
     assert config.clients.valuation == "planted:v"
 

@@ -11,12 +11,12 @@ from starlette.testclient import TestClient
 from bara.dashboard._guard import Rules
 from bara.dashboard._pages import make_app
 from bara.dashboard._run_index import RunIndex
-from bara.runs.config import Config
 from bara.reports.contributions import Contributions, caution
-from bara.runs.folder import RunFolder
-from bara.runs.play import run
 from bara.reports.html import run_report
 from bara.reports.terminal import run_summary
+from bara.runs.config import Config
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +29,22 @@ def config(tmp_path_factory):
         writer.writerow(["silo", "a", "b", "y"])
         for silo, rows in (("east", 60), ("north", 60), ("random", 300), ("west", 60)):
             for a, b in rng.normal(size=(rows, 2)):
-                writer.writerow([silo, a, b, int(rng.random() < 0.5 if silo == "random" else a + b > 0)])
-    own = [f"data.name={path}", "data.client=silo", "data.target=y", "training.model=linear", "training.metric=auc"]
-    rest = ["budget.total=60", "budget.max_rounds=12", "federation.engine=simulator", "federation.workers=1"]
+                writer.writerow(
+                    [silo, a, b, int(rng.random() < 0.5 if silo == "random" else a + b > 0)]
+                )
+    own = [
+        f"data.name={path}",
+        "data.client=silo",
+        "data.target=y",
+        "training.model=linear",
+        "training.metric=auc",
+    ]
+    rest = [
+        "budget.total=60",
+        "budget.max_rounds=12",
+        "federation.engine=simulator",
+        "federation.workers=1",
+    ]
     return Config.load(None, [*own, *rest, "allocator.name=even"])
 
 
@@ -56,7 +69,9 @@ def test_contributions_are_in_the_books_the_report_and_the_dashboard(config, tmp
     for text in (page, summary):  # the metric's own name, and no other
         assert "AUC" in text
         assert "ccuracy" not in text
-    visitor = TestClient(make_app(RunIndex(tmp_path / "runs"), Rules()), base_url="http://localhost")
+    visitor = TestClient(
+        make_app(RunIndex(tmp_path / "runs"), Rules()), base_url="http://localhost"
+    )
     shown = visitor.get("/runs/one.json").json()
     assert shown["metric"] == "AUC"
     assert {one["client"]: one["mean"] for one in shown["contributions"]["clients"]} == {
@@ -65,7 +80,9 @@ def test_contributions_are_in_the_books_the_report_and_the_dashboard(config, tmp
 
 
 def test_payments_do_not_depend_on_it(config):
-    without = config.model_copy(update={"training": config.training.model_copy(update={"contributions_every": 0})})
+    without = config.model_copy(
+        update={"training": config.training.model_copy(update={"contributions_every": 0})}
+    )
     one, two = run(config), run(without)
     assert two.contributions is None
     assert (one.payments, one.accuracy_final) == (two.payments, two.accuracy_final)

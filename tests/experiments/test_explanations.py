@@ -11,10 +11,10 @@ import bara
 from bara.cli import app
 from bara.errors import LedgerError
 from bara.runs.config import Config
-from bara.runs.play import run
 from bara.runs.explanation import explain_round
-from bara.runs.replay import replay
 from bara.runs.folder import RunFolder
+from bara.runs.play import run
+from bara.runs.replay import replay
 
 SMALL = ["federation.engine=synthetic", "clients.count=6", "budget.max_rounds=6", "budget.total=40"]
 
@@ -64,19 +64,25 @@ def test_a_round_is_explained_as_the_books_have_it(hospitals):
         "south was not paid: its disk was full",
     ):
         assert words in said
-    assert "neither bid nor won" in cli("ledger", hospitals, "explain", 1, "--client", "nobody", code=1)
+    assert "neither bid nor won" in cli(
+        "ledger", hospitals, "explain", 1, "--client", "nobody", code=1
+    )
     assert "was not promised" in cli("ledger", hospitals, "explain", 7, code=1)
 
 
 def test_what_another_ask_would_have_brought_shows_that_the_truth_is_best(hospitals):
     told = json.loads(cli("ledger", hospitals, "explain", 1, "--json"))
     by_name = {part["client"]: part for part in told["clients"]}
-    assert by_name["north"]["highest_exact"] == "3.99"  # at 4.00 the tie goes to east, whose name sorts first
+    assert (
+        by_name["north"]["highest_exact"] == "3.99"
+    )  # at 4.00 the tie goes to east, whose name sorts first
     assert by_name["west"]["highest_exact"] == "3.09"
     for part in told["clients"]:
         cost = part["asked"]
         profits = [(one["promised"] or cost) - cost for one in part["what_if"]]
-        honest = next((one["promised"] or cost) - cost for one in part["what_if"] if one["ask"] == cost)
+        honest = next(
+            (one["promised"] or cost) - cost for one in part["what_if"] if one["ask"] == cost
+        )
         assert honest == max(profits)
     said = cli("ledger", hospitals, "explain", 1, "--client", "west")
     assert "west asked 9.00 EUR and did not win; a price of at most 3.09 EUR would have won" in said
@@ -97,7 +103,9 @@ def test_an_explanation_of_one_client_ends_with_what_it_was_paid_and_in_which_ba
 def test_a_run_decided_again_from_its_bids_comes_out_the_same(played, mechanism):
     cap = ["ledger.client_cap=9"] if mechanism == "quality" else []
     folder = played(f"mechanism.name={mechanism}", "clients.failure_rate=0.2", *cap)
-    assert "replayed with the same result: 6 offers, 6 menus with awards" in cli("ledger", folder, "verify", "--replay")
+    assert "replayed with the same result: 6 offers, 6 menus with awards" in cli(
+        "ledger", folder, "verify", "--replay"
+    )
     assert "Round 6." in cli("ledger", folder, "explain", 6)
 
 
@@ -107,7 +115,9 @@ def test_dropped_bids_are_neither_shown_nor_decided_again(played):
     assert "6 offers, 0 menus" in said
     assert "cannot be made again: their bids are dropped" in said
     assert "What anybody asked is not shown" in cli("ledger", folder, "explain", 3)
-    assert "0 offers, 0 menus" in cli("ledger", played("ledger.retention=drop", name="planner"), "verify", "--replay")
+    assert "0 offers, 0 menus" in cli(
+        "ledger", played("ledger.retention=drop", name="planner"), "verify", "--replay"
+    )
 
 
 def test_the_first_decision_that_differs_is_named(played):
@@ -120,7 +130,9 @@ def test_the_first_decision_that_differs_is_named(played):
             first = record.awarded.award.clients[0]
     with closing(sqlite3.connect(folder / "ledger.db")) as database:
         database.execute("DROP TRIGGER promises_no_update")
-        database.execute("UPDATE promises SET amount = amount + 1 WHERE round = 3 AND client = ?", [first])
+        database.execute(
+            "UPDATE promises SET amount = amount + 1 WHERE round = 3 AND client = ?", [first]
+        )
         database.commit()
     with RunFolder.find(folder) as found:
         again = replay(found.read_books())

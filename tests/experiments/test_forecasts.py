@@ -10,8 +10,14 @@ from typer.testing import CliRunner
 
 import bara
 from bara.cli import app
+from bara.clients.bidding import Bidders
+from bara.clients.costs import Distribution
 from bara.errors import ConfigError
+from bara.records import Award
 from bara.runs.config import Config
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.studies.forecast import (
     BUDGETS,
     RUNS_APART,
@@ -25,12 +31,6 @@ from bara.studies.forecast import (
     stated_curves,
 )
 from bara.studies.grid import outcomes
-from bara.runs.folder import RunFolder
-from bara.runs.play import run
-from bara.clients.bidding import Bidders
-from bara.clients.costs import Distribution
-from bara.simulator.synthetic import LearningCurve, SyntheticFederation
-from bara.records import Award
 
 TREE = {
     "federation": {"engine": "synthetic"},
@@ -65,8 +65,12 @@ def test_past_runs_make_the_interval_narrow_and_put_it_where_the_truth_is():
 def test_a_lone_past_run_leaves_open_how_far_another_ends_from_it():
     told = past(1)
     once, often = curves(config(), told, 50), curves(config(), told * 8, 50)
-    apart = [(one.y_max - same.y_max) / (2**0.5 - 0.5) for one, same in zip(once, often, strict=True)]
-    assert std(apart) == pytest.approx(RUNS_APART, rel=0.3)  # sqrt(2 / 1) less sqrt(2 / 8), of the same normal draws
+    apart = [
+        (one.y_max - same.y_max) / (2**0.5 - 0.5) for one, same in zip(once, often, strict=True)
+    ]
+    assert std(apart) == pytest.approx(
+        RUNS_APART, rel=0.3
+    )  # sqrt(2 / 1) less sqrt(2 / 8), of the same normal draws
 
 
 def test_more_money_buys_a_better_model():
@@ -114,8 +118,20 @@ def test_the_command_forecasts_from_a_folder_of_runs(tmp_path):
         (tmp_path / f"run-{i}" / "result.json").write_text(json.dumps(result.to_json()))
     assert len(past_results([tmp_path])) == 2
     assert len(past_results([tmp_path / "run-0"])) == 1
-    common = ["plan", "--past", str(tmp_path), "--draws", "4", "--jobs", "1", "--set", "budget.max_rounds=30"]
-    outcome = CliRunner().invoke(app, [*common, "--set", "clients.count=12", "--allocators", "even", "--json"])
+    common = [
+        "plan",
+        "--past",
+        str(tmp_path),
+        "--draws",
+        "4",
+        "--jobs",
+        "1",
+        "--set",
+        "budget.max_rounds=30",
+    ]
+    outcome = CliRunner().invoke(
+        app, [*common, "--set", "clients.count=12", "--allocators", "even", "--json"]
+    )
     told = json.loads(outcome.stdout)
     assert told["past_runs"] == 2
     assert [one["budget"] for one in told["forecasts"]] == [750, 1500, 3000]
@@ -138,7 +154,9 @@ def test_a_damaged_result_is_named(tmp_path, text):
 def test_who_comes_late_does_not_deliver_in_a_forecast_either():
     """Nobody in time, nothing learned."""
     late = config(clients={"count": 12, "late_rate": 1.0})
-    done = next(iter(outcomes(forecast_cells(late, ["even"], [300.0], curves(late, [], 2)), jobs=1)))
+    done = next(
+        iter(outcomes(forecast_cells(late, ["even"], [300.0], curves(late, [], 2)), jobs=1))
+    )
     assert done.spent == 0
 
 
@@ -146,9 +164,18 @@ def test_who_comes_late_does_not_deliver_in_a_forecast_either():
     ("changes", "binds"),
     [
         ({"budget": {"total": 3000, "max_rounds": 8}}, "the number of clients"),
-        ({"budget": {"total": 60, "max_rounds": 8}, "allocator": {"name": "fixed", "n": 4}}, "the deadline"),
-        ({"budget": {"total": 6, "max_rounds": 8}, "allocator": {"name": "fixed", "n": 4}}, "the money"),
-        ({"budget": {"total": 300, "max_rounds": 20}, "ledger": {"client_cap": 3}}, "the cap per client"),
+        (
+            {"budget": {"total": 60, "max_rounds": 8}, "allocator": {"name": "fixed", "n": 4}},
+            "the deadline",
+        ),
+        (
+            {"budget": {"total": 6, "max_rounds": 8}, "allocator": {"name": "fixed", "n": 4}},
+            "the money",
+        ),
+        (
+            {"budget": {"total": 300, "max_rounds": 20}, "ledger": {"client_cap": 3}},
+            "the cap per client",
+        ),
     ],
 )
 def test_a_forecast_says_what_binds(changes, binds):
@@ -190,7 +217,11 @@ def test_a_stated_start_and_goal_stand_in_for_a_past():
 
 def test_unfinished_runs_and_those_of_a_program_of_ones_own_teach_too(tmp_path):
     url = f"sqlite:///{tmp_path}/books.db"
-    own = {"budget": {"total": 30, "max_rounds": 9}, "clients": {"count": 3}, "ledger": {"url": url}}
+    own = {
+        "budget": {"total": 30, "max_rounds": 9},
+        "clients": {"count": 3},
+        "ledger": {"url": url},
+    }
     with bara.open_session("spring", own) as session:
         session.begin(0.1)
         for _ in range(3):
@@ -198,7 +229,10 @@ def test_unfinished_runs_and_those_of_a_program_of_ones_own_teach_too(tmp_path):
             session.award({"north": 1, "south": 2, "east": 3})
             session.settle(0.2)
     unfinished = config()
-    with RunFolder.new(tmp_path / "runs" / "one", unfinished) as folder, pytest.raises(RuntimeError):
+    with (
+        RunFolder.new(tmp_path / "runs" / "one", unfinished) as folder,
+        pytest.raises(RuntimeError),
+    ):
         run(unfinished, stop_after(4), folder=folder)
     assert [len(one.history) for one in past_results([url, tmp_path / "runs"])] == [4, 5]
     with pytest.raises(ConfigError, match="no run with a settled round"):
@@ -214,7 +248,9 @@ def stop_after(number):
 
 
 def test_a_target_is_forecast_with_how_often_it_is_reached_and_what_that_costs():
-    goal = config(budget={"total": 150, "max_rounds": 30, "target": 0.3}, allocator={"name": "planner"})
+    goal = config(
+        budget={"total": 150, "max_rounds": 30, "target": 0.3}, allocator={"name": "planner"}
+    )
     drawn = curves(goal, past(1), 3)
     assert allocators_for(goal) == ["planner"]
     (told,) = outlooks(list(outcomes(forecast_cells(goal, ["planner"], [150.0], drawn), jobs=1)))
@@ -232,7 +268,9 @@ def test_a_forecast_for_a_goal_with_an_allocator_that_has_none_is_refused_before
 
 def test_what_money_buys_is_told_from_the_last_past_run():
     told = past_outlook(config(), past(2))
-    assert [one.accuracy for one in told.prospects] == sorted(one.accuracy for one in told.prospects)
+    assert [one.accuracy for one in told.prospects] == sorted(
+        one.accuracy for one in told.prospects
+    )
     assert told.enough <= 300_000_000
     assert past_outlook(config(), []) is None
 
@@ -245,16 +283,36 @@ def test_an_imagined_run_is_measured_on_as_many_samples_as_the_past_one():
         Bidders(4, Distribution.parse("uniform(1, 2)"), 0), LearningCurve(), 3, samples=100
     )
     rounds = [federation.evaluate()]
-    rounds += [federation.train(t, Award(("client-0", "client-1"), (1, 1))).evaluation for t in (1, 2, 3)]
-    off = [(one.accuracy - one.test_accuracy) / sqrt(one.test_accuracy * (1 - one.test_accuracy)) for one in rounds]
+    rounds += [
+        federation.train(t, Award(("client-0", "client-1"), (1, 1))).evaluation for t in (1, 2, 3)
+    ]
+    off = [
+        (one.accuracy - one.test_accuracy) / sqrt(one.test_accuracy * (1 - one.test_accuracy))
+        for one in rounds
+    ]
     assert off == pytest.approx([off[0]] * 4)
     assert off[0] != 0
     assert rounds[0].samples == 100
 
 
 def test_a_forecast_is_in_the_currency_of_the_budget_and_leaves_no_word_out_of_a_narrow_terminal():
-    words = ["plan", "--set", "federation.engine=synthetic", "--set", "budget.currency=EUR", "--set", "clients.count=8"]
-    words += ["--set", "budget.total=40000", "--set", "clients.bids=uniform(300, 900)", "--set", "budget.max_rounds=9"]
+    words = [
+        "plan",
+        "--set",
+        "federation.engine=synthetic",
+        "--set",
+        "budget.currency=EUR",
+        "--set",
+        "clients.count=8",
+    ]
+    words += [
+        "--set",
+        "budget.total=40000",
+        "--set",
+        "clients.bids=uniform(300, 900)",
+        "--set",
+        "budget.max_rounds=9",
+    ]
     shown = CliRunner().invoke(
         app, [*words, "--draws", "2", "--jobs", "1", "--allocators", "even:carry_over=true,even"]
     )

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from bara.cli import app
 from bara.reports.comparison import Comparison
-from bara.runs.config import Config
-from bara.reports.frontier import Frontier
-from bara.reports.result import Result
 from bara.reports.comparison_table import frontier_note, frontier_rows
+from bara.reports.frontier import Frontier
 from bara.reports.html import comparison_report
+from bara.reports.result import Result
+from bara.runs.config import Config
 
 SHARES = (0.25, 0.5, 1.0)
 
@@ -74,7 +74,9 @@ def test_what_was_reached_once_is_not_lost_with_more_money():
 
 
 def test_an_interval_is_over_seeds_and_contains_the_estimate():
-    found = frontier(even=[[0.5, 0.6, 0.7]] * 3, good=[[0.6, 0.72, 0.8], [0.66, 0.73, 0.8], [0.69, 0.8, 0.9]])
+    found = frontier(
+        even=[[0.5, 0.6, 0.7]] * 3, good=[[0.6, 0.72, 0.8], [0.66, 0.73, 0.8], [0.69, 0.8, 0.9]]
+    )
     needed = found.needed("good")
     assert 0.25 < needed.low < needed.share < needed.high < 0.5
     assert found.needed("good") == needed
@@ -106,7 +108,9 @@ def test_the_note_says_how_much_all_of_the_money_is_where_that_is_one_sum():
 
 def test_what_is_varied_is_told_apart_and_the_first_even_is_the_baseline():
     results = [
-        run(name, 1.0, 0.5, varied={"training.memory": one}) for one in ("off", "plain") for name in ("fixed", "even")
+        run(name, 1.0, 0.5, varied={"training.memory": one})
+        for one in ("off", "plain")
+        for name in ("fixed", "even")
     ]
     found = Frontier(results)
     assert found.names[0] == "fixed, memory=off"
@@ -120,7 +124,9 @@ def test_a_report_has_the_frontier_and_the_comparison_with_all_of_the_money():
     assert "With 100 %" in page
     assert "part of the budget, %" in page
     assert "<other>" not in page
-    assert "needed" not in comparison_report(Comparison([replace(one, share=None) for one in results[:1]]))
+    assert "needed" not in comparison_report(
+        Comparison([replace(one, share=None) for one in results[:1]])
+    )
 
 
 SMALL = [
@@ -145,15 +151,24 @@ def test_compare_plays_every_allocator_at_every_budget_with_every_value(tmp_path
         "--vary",
         "clients.bids=uniform(1, 2),constant(1)",
     ]
-    done = CliRunner().invoke(app, ["compare", *asked, "--json", "--jobs", "1", "--out", str(tmp_path / "one")])
+    done = CliRunner().invoke(
+        app, ["compare", *asked, "--json", "--jobs", "1", "--out", str(tmp_path / "one")]
+    )
     assert done.exit_code == 0, done.output
     tree = json.loads(done.stdout)
     assert len(tree["results"]) == 2 * 2 * 2 * 2
     assert {(one["share"], one["budget"]) for one in tree["results"]} == {(0.5, 20.0), (1.0, 40.0)}
     assert tree["frontier"]["baseline"] == "even, bids=uniform(1, 2)"
-    again = CliRunner().invoke(app, ["compare", *asked, "--jobs", "1", "--out", str(tmp_path / "one")])
+    again = CliRunner().invoke(
+        app, ["compare", *asked, "--jobs", "1", "--out", str(tmp_path / "one")]
+    )
     assert "needed for" in again.stdout
-    assert (tmp_path / "one" / "results.csv").read_text().splitlines()[0].startswith("setting,allocator,variant,")
+    assert (
+        (tmp_path / "one" / "results.csv")
+        .read_text()
+        .splitlines()[0]
+        .startswith("setting,allocator,variant,")
+    )
     assert len((tmp_path / "one" / "results.csv").read_text().splitlines()) == 17
 
 
@@ -163,7 +178,10 @@ def test_compare_plays_every_allocator_at_every_budget_with_every_value(tmp_path
         (["--budgets", "a,1"], "must be numbers separated by commas"),
         (["--budgets", "0,1"], "must be positive"),
         (["--budgets", "inf"], "must be positive"),
-        (["--suite", "report", "--budgets", "100,200"], "each setting of a suite has its own budget"),
+        (
+            ["--suite", "report", "--budgets", "100,200"],
+            "each setting of a suite has its own budget",
+        ),
         (["--vary", "training.memory"], "must be KEY=VALUE"),
         (["--set", "training.memory="], "must be KEY=VALUE"),
         (["--vary", "training.memry=off,plain"], "did you mean 'training.memory'"),
@@ -176,7 +194,9 @@ def test_what_cannot_be_tried_is_refused(asked, complaint):
 
 
 def test_amounts_are_parts_of_the_configured_budget():
-    done = CliRunner().invoke(app, ["compare", *SMALL, "--allocators", "even", "--budgets", "20,40", "--json"])
+    done = CliRunner().invoke(
+        app, ["compare", *SMALL, "--allocators", "even", "--budgets", "20,40", "--json"]
+    )
     assert {one["share"] for one in json.loads(done.stdout)["results"]} == {0.5, 1.0}
 
 

@@ -35,7 +35,9 @@ def play(config, rounds=99):
     with bara.open_session("spring", config) as session:
         session.begin(0.1)
         while session.round <= rounds and session.ask() and (award := session.award(ASKED)):
-            session.settle(0.1 * session.round if award.n else None, checkpoint=f"model {session.round}")
+            session.settle(
+                0.1 * session.round if award.n else None, checkpoint=f"model {session.round}"
+            )
         return session.ended
 
 
@@ -49,7 +51,9 @@ def test_a_loop_of_ones_own_has_every_promise_in_the_books_before_it_trains(conf
         assert session.ask() == offer
         award = session.award(ASKED)
         assert award.clients == ("north",)
-        assert session.award({"north": "0.01"}) == award  # promised is promised, whatever is bid now
+        assert (
+            session.award({"north": "0.01"}) == award
+        )  # promised is promised, whatever is bid now
         assert "1 " in cli("ledger", url)
     with bara.open_session("spring", config) as again:  # the process ended before it settled
         assert again.round == 1
@@ -66,12 +70,16 @@ def test_it_goes_on_to_the_end_and_stays_ended(config):
         assert (session.round, session.checkpoint) == (3, "model 2")
         assert session.purse.spent == 6_200_000
     assert play(config) == play(config) == "the deadline is reached"
-    told = json.loads(cli("ledger", config["ledger"]["url"], "--run", "spring", "statement", "--json"))
+    told = json.loads(
+        cli("ledger", config["ledger"]["url"], "--run", "spring", "statement", "--json")
+    )
     assert told["spent"] == sum(client["paid"] for client in told["clients"]) == pytest.approx(12.4)
 
 
 @pytest.mark.parametrize("key", ["wrong", None])
-def test_a_wrong_or_missing_key_is_refused_at_opening_and_nothing_is_written(config, monkeypatch, key):
+def test_a_wrong_or_missing_key_is_refused_at_opening_and_nothing_is_written(
+    config, monkeypatch, key
+):
     monkeypatch.setenv("THE_KEY", "secret")
     config["ledger"]["key"] = "THE_KEY"
     play(config, 2)
@@ -82,9 +90,13 @@ def test_a_wrong_or_missing_key_is_refused_at_opening_and_nothing_is_written(con
         monkeypatch.setenv("THE_KEY", key)
     with pytest.raises(LedgerError, match="key"):
         play(config)
-    with contextlib.closing(Store.open(config["ledger"]["url"])) as store:  # a session over bare books, too
+    with contextlib.closing(
+        Store.open(config["ledger"]["url"])
+    ) as store:  # a session over bare books, too
         books = Books.find(store, "spring", Terms(key=key and key.encode()))
-        session = bara.Session(bara.ALLOCATORS.build("even"), bara.MECHANISMS.build("bid-price-first"), OwnLoop())
+        session = bara.Session(
+            bara.ALLOCATORS.build("even"), bara.MECHANISMS.build("bid-price-first"), OwnLoop()
+        )
         with pytest.raises(LedgerError, match="key"):
             session.start(books)
     monkeypatch.setenv("THE_KEY", "secret")
@@ -94,7 +106,9 @@ def test_a_wrong_or_missing_key_is_refused_at_opening_and_nothing_is_written(con
 def test_a_pause_and_an_approval_reach_it(config):
     url = config["ledger"]["url"]
     config["ledger"]["approve_above"] = "3.00"
-    with pytest.raises(WaitingError, match=f"waits for `bara ledger {url} --run spring approve 1` or `decline 1`"):
+    with pytest.raises(
+        WaitingError, match=f"waits for `bara ledger {url} --run spring approve 1` or `decline 1`"
+    ):
         play(config)
     with bara.open_session("spring", config) as session:
         with pytest.raises(WaitingError):
@@ -106,7 +120,9 @@ def test_a_pause_and_an_approval_reach_it(config):
         cli("ledger", "--run", "spring", url, "pause")
         with pytest.raises(PausedError, match="paused by the operator before round 2"):
             session.ask()
-    assert f"already paused; `bara ledger {url} --run spring continue`" in cli("ledger", url, "pause", code=1)
+    assert f"already paused; `bara ledger {url} --run spring continue`" in cli(
+        "ledger", url, "pause", code=1
+    )
     cli("ledger", url, "continue", "--run=spring")
     assert "run 'spring' is not paused" in cli("ledger", url, "continue", code=1)
     with bara.open_session("spring", config) as session:
@@ -118,7 +134,16 @@ def test_a_statement_counts_a_round_that_is_not_settled_apart(config):
     with bara.open_session("spring", config) as session:
         assert session.ask()
         assert "north" in session.award(ASKED).clients
-        page = cli("ledger", config["ledger"]["url"], "--run", "spring", "statement", "--client", "north", "--html")
+        page = cli(
+            "ledger",
+            config["ledger"]["url"],
+            "--run",
+            "spring",
+            "statement",
+            "--client",
+            "north",
+            "--html",
+        )
         assert "1 delivered, 0 void, 1 not settled" in page
         session.settle(0.2)
 
@@ -127,14 +152,22 @@ def test_what_cannot_be_opened_is_refused_in_one_line(config):
     for change, said in (
         ({"data": {"name": "mnist"}}, "data.name is set, which your own program decides"),
         ({"ledger": {}}, "ledger.url is not set"),
-        ({"budget": {"max_rounds": 4}}, "budget.total is not set; say how much may be spent at most"),
+        (
+            {"budget": {"max_rounds": 4}},
+            "budget.total is not set; say how much may be spent at most",
+        ),
         ({"mechanism": {"name": "fl-market"}}, "local differential privacy"),
     ):
-        with pytest.raises(ConfigError, match=said), bara.open_session("spring", {**config, **change}):
+        with (
+            pytest.raises(ConfigError, match=said),
+            bara.open_session("spring", {**config, **change}),
+        ):
             pass
     play(config, 1)
     with (
-        pytest.raises(ConfigError, match=r"budget\.total must be the 30\.0 the run was opened with, got 40"),
+        pytest.raises(
+            ConfigError, match=r"budget\.total must be the 30\.0 the run was opened with, got 40"
+        ),
         bara.open_session("spring", {**config, "budget": {"total": 40, "max_rounds": 4}}),
     ):
         pass
@@ -146,16 +179,22 @@ def test_what_cannot_be_opened_is_refused_in_one_line(config):
         pass
 
 
-def test_resume_says_what_to_do_with_such_a_run_and_starts_no_other_in_its_database(config, tmp_path):
+def test_resume_says_what_to_do_with_such_a_run_and_starts_no_other_in_its_database(
+    config, tmp_path
+):
     play(config, 2)
     url = config["ledger"]["url"]
     assert "start that again" in cli("resume", url, code=2)
     by_hand = tmp_path / "by-hand"
     by_hand.mkdir()
-    (by_hand / "config.toml").write_text(f'[ledger]\nurl = "{url}"\n[federation]\nengine = "synthetic"\n')
+    (by_hand / "config.toml").write_text(
+        f'[ledger]\nurl = "{url}"\n[federation]\nengine = "synthetic"\n'
+    )
     said = cli("resume", by_hand, code=2)
     assert "holds no run 'by-hand' (it holds: 'spring')" in said
-    (by_hand / "config.toml").write_text(f'[ledger]\nurl = "{url}"\n[federation]\nengine = "own-loop"\n')
+    (by_hand / "config.toml").write_text(
+        f'[ledger]\nurl = "{url}"\n[federation]\nengine = "own-loop"\n'
+    )
     assert "start that again" in cli("resume", by_hand, code=2)
     assert "it holds: 'spring'" in cli("ledger", url, "--run", "autumn", code=2)
     assert "leave it out" in cli("ledger", by_hand, "--run", "autumn", code=2)
@@ -163,7 +202,14 @@ def test_resume_says_what_to_do_with_such_a_run_and_starts_no_other_in_its_datab
 
 def test_a_folder_whose_books_are_elsewhere_may_be_renamed(tmp_path):
     url = f"sqlite:///{tmp_path}/shared.db"
-    small = ["--set", "federation.engine=synthetic", "--set", "budget.max_rounds=3", "--set", f"ledger.url={url}"]
+    small = [
+        "--set",
+        "federation.engine=synthetic",
+        "--set",
+        "budget.max_rounds=3",
+        "--set",
+        f"ledger.url={url}",
+    ]
     cli("run", *small, "--out", tmp_path / "one")
     (tmp_path / "one").rename(tmp_path / "two")
     assert "run one" in cli("ledger", tmp_path / "two")

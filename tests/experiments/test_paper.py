@@ -19,10 +19,17 @@ def result(allocator, seed, final, rounds=(), setting="figures-digits", share=No
     """A run that played these (n, estimate) and ended there."""
     history = [{"round": 0, "n": 0, "cost": 0.0, "accuracy": 0.1}]
     history += [
-        {"round": t, "n": n, "cost": 1.0, "accuracy": final} | ({} if told is None else {"estimate": told})
+        {"round": t, "n": n, "cost": 1.0, "accuracy": final}
+        | ({} if told is None else {"estimate": told})
         for t, (n, told) in enumerate(rounds, 1)
     ]
-    identity = {"mechanism": "bid-price-first", "dataset": "digits", "clients": 20, "budget": 1500.0, "spent": 1.0}
+    identity = {
+        "mechanism": "bid-price-first",
+        "dataset": "digits",
+        "clients": 20,
+        "budget": 1500.0,
+        "spent": 1.0,
+    }
     return Result(
         allocator=allocator,
         seed=seed,
@@ -39,7 +46,10 @@ def result(allocator, seed, final, rounds=(), setting="figures-digits", share=No
 
 
 def test_all_are_every_figure_and_table():
-    figures, others = ["fig1", "fig2", "fig3", "fig4"], ["table1", "table2", "ablation", "regimes", "border"]
+    figures, others = (
+        ["fig1", "fig2", "fig3", "fig4"],
+        ["table1", "table2", "ablation", "regimes", "border"],
+    )
     assert [one.name for one in exhibits(["all"])] == figures + others
     assert [one.name for one in exhibits(["fig4", "fig1", "fig4"])] == ["fig4", "fig1"]
     with pytest.raises(UnknownNameError, match="fig3"):
@@ -49,7 +59,9 @@ def test_all_are_every_figure_and_table():
 def test_a_run_that_several_figures_show_is_run_once():
     scale = Scale(seeds=2, searched=3)
     first = scale.cells(EXHIBITS["fig1"], DIGITS)
-    shared = union([first, scale.cells(EXHIBITS["fig2"], DIGITS), scale.cells(EXHIBITS["fig4"], DIGITS)])
+    shared = union(
+        [first, scale.cells(EXHIBITS["fig2"], DIGITS), scale.cells(EXHIBITS["fig4"], DIGITS)]
+    )
     assert len(first) == len(shared) == 2 * 10
     assert len(union([first, scale.cells(EXHIBITS["fig3"], DIGITS)])) == 2 * (10 + 3)
 
@@ -116,7 +128,11 @@ def test_from_five_seeds_on_there_is_a_p_value():
 
 def test_regret_by_hand():
     """Alone, n = 1 comes to .5, 10 to .8 (the best), 19 to .6; BARA plays 1, 10, 19 and estimates nothing, .9, .7."""
-    alone = [result(f"fixed:n={n}", seed, final) for n, final in ((1, 0.5), (10, 0.8), (19, 0.6)) for seed in (0, 1)]
+    alone = [
+        result(f"fixed:n={n}", seed, final)
+        for n, final in ((1, 0.5), (10, 0.8), (19, 0.6))
+        for seed in (0, 1)
+    ]
     played = [result("bara", seed, 0.7, [(1, None), (10, 0.9), (19, 0.7)]) for seed in (0, 1)]
     rows = analyse(EXHIBITS["fig3"], alone + played, DIGITS, Scale(seeds=2, searched=3)).rows
     assert [row["best_n"] for row in rows] == [10, 10, 10]
@@ -127,8 +143,15 @@ def test_regret_by_hand():
 
 def test_a_seed_that_ends_early_leaves_the_others_and_the_number_is_told():
     """Seed 0 plays two rounds at n = 1, which comes to .5 alone; seed 1 a third, at n = 10, the best: .8."""
-    alone = [result(f"fixed:n={n}", seed, final) for n, final in ((1, 0.5), (10, 0.8), (19, 0.6)) for seed in (0, 1)]
-    played = [result("bara", 0, 0.7, [(1, 0.8)] * 2), result("bara", 1, 0.7, [(1, 0.8), (1, 0.8), (10, 0.8)])]
+    alone = [
+        result(f"fixed:n={n}", seed, final)
+        for n, final in ((1, 0.5), (10, 0.8), (19, 0.6))
+        for seed in (0, 1)
+    ]
+    played = [
+        result("bara", 0, 0.7, [(1, 0.8)] * 2),
+        result("bara", 1, 0.7, [(1, 0.8), (1, 0.8), (10, 0.8)]),
+    ]
     shown = analyse(EXHIBITS["fig3"], alone + played, DIGITS, Scale(seeds=2, searched=3))
     assert [row["seeds"] for row in shown.rows] == [2, 2, 1]
     assert [row["real"] for row in shown.rows] == pytest.approx([0.3, 0.3, 0.2])
@@ -141,23 +164,46 @@ def test_the_best_n_without_the_budget_is_searched_for_where_it_is_asked_for():
     grid = scale.cells(EXHIBITS["fig3"], DIGITS)
     assert len(grid) == 3 + 2 + 2
     assert len(union([grid])) == len(grid)
-    assert max(cell.config.purse().total for cell in grid) == 1000 * min(cell.config.purse().total for cell in grid)
-    runs = [result("fixed:n=1", 0, 0.7), result("fixed:n=19", 0, 0.5), result("bara", 0, 0.7, [(1, 0.6)])]
-    runs += [result(f"fixed:n={n}", 0, final, share=UNLIMITED) for n, final in ((1, 0.7), (19, 0.9))]
+    assert max(cell.config.purse().total for cell in grid) == 1000 * min(
+        cell.config.purse().total for cell in grid
+    )
+    runs = [
+        result("fixed:n=1", 0, 0.7),
+        result("fixed:n=19", 0, 0.5),
+        result("bara", 0, 0.7, [(1, 0.6)]),
+    ]
+    runs += [
+        result(f"fixed:n={n}", 0, final, share=UNLIMITED) for n, final in ((1, 0.7), (19, 0.9))
+    ]
     (row,) = analyse(EXHIBITS["fig3"], runs, DIGITS, scale).rows
-    assert (row["best_n"], row["predicted"], row["real"]) == (19, pytest.approx(0.3), pytest.approx(0.2))
+    assert (row["best_n"], row["predicted"], row["real"]) == (
+        19,
+        pytest.approx(0.3),
+        pytest.approx(0.2),
+    )
 
 
 def played(setting, finals):
     """A run of each allocator for every seed, with the final accuracy of each."""
-    return [result(name, seed, final, setting=setting) for name, of in finals.items() for seed, final in enumerate(of)]
+    return [
+        result(name, seed, final, setting=setting)
+        for name, of in finals.items()
+        for seed, final in enumerate(of)
+    ]
 
 
 def test_a_regime_has_everybodys_distance_from_even_allocation_and_the_bound():
     """Of the n tried after stage 1 the one of the highest mean is the bound, whichever seed it wins."""
     regime = next(iter(REGIMES))
-    finals = {"even": [0.5, 0.6], "bara": [0.4, 0.5], "explored:n=1": [0.1, 0.9], "explored:n=19": [0.6, 0.7]}
-    rows = analyse(EXHIBITS["regimes"], played(f"regimes-{regime}", finals), [], Scale(searched=2)).rows
+    finals = {
+        "even": [0.5, 0.6],
+        "bara": [0.4, 0.5],
+        "explored:n=1": [0.1, 0.9],
+        "explored:n=19": [0.6, 0.7],
+    }
+    rows = analyse(
+        EXHIBITS["regimes"], played(f"regimes-{regime}", finals), [], Scale(searched=2)
+    ).rows
     by_method = {row["method"]: row for row in rows}
     assert by_method.keys() == {"EA", "BARA (ours)", "bound"}
     assert by_method["bound"]["allocator"] == "explored:n=19"
@@ -167,10 +213,17 @@ def test_a_regime_has_everybodys_distance_from_even_allocation_and_the_bound():
 
 
 def test_on_real_data_the_bound_stands_beside_the_readings_too():
-    finals = {"even": [0.5, 0.6], "bara": [0.4, 0.5], "explored:n=1": [0.1, 0.9], "explored:n=19": [0.6, 0.7]}
+    finals = {
+        "even": [0.5, 0.6],
+        "bara": [0.4, 0.5],
+        "explored:n=1": [0.1, 0.9],
+        "explored:n=19": [0.6, 0.7],
+    }
     shown = analyse(EXHIBITS["border"], played("border-early", finals), [], Scale(searched=2))
     assert {row["method"]: row["allocator"] for row in shown.rows}["bound"] == "explored:n=19"
-    assert shown.measured.startswith("digits, an early curve that swings, half the money: best bound (65.0)")
+    assert shown.measured.startswith(
+        "digits, an early curve that swings, half the money: best bound (65.0)"
+    )
 
 
 def test_how_often_n_changes_is_counted_from_the_first_round_of_stage_two():
@@ -187,7 +240,9 @@ def test_the_map_says_in_how_many_regimes_each_is_ahead_and_behind():
     runs = played(f"regimes-{first}", {"even": [0.5, 0.6], "bara": [0.4, 0.5]})
     runs += played(f"regimes-{second}", {"even": [0.5, 0.6], "bara": [0.5, 0.7]})
     shown = analyse(EXHIBITS["regimes"], runs, [], Scale(seeds=2))
-    assert shown.measured == "BARA (ours): ahead of EA in 0, behind in 1 of 2 (-10.0 to +5.0 points)."
+    assert (
+        shown.measured == "BARA (ours): ahead of EA in 0, behind in 1 of 2 (-10.0 to +5.0 points)."
+    )
     assert "27 regimes" in shown.size
     assert "8 seeds each" in shown.size
 
@@ -205,14 +260,24 @@ def test_regimes_are_the_papers_market_and_take_changes_of_budget_and_clients_al
 @pytest.mark.parametrize("swing", [1, 2, 5])
 def test_the_swing_of_a_regime_is_what_seven_clients_make(swing):
     """Rounds far out on the curve, where it has stopped rising, differ by noise alone: a deviation of swing points."""
-    config = Scale(changes=("budget.total=1e6", "budget.max_rounds=3000")).config("regimes", Regime(2.0, swing, 1).name)
-    accuracy = [entry["accuracy"] for entry in run(config.with_allocator("fixed:n=7", 0)).history[1000:]]
+    config = Scale(changes=("budget.total=1e6", "budget.max_rounds=3000")).config(
+        "regimes", Regime(2.0, swing, 1).name
+    )
+    accuracy = [
+        entry["accuracy"] for entry in run(config.with_allocator("fixed:n=7", 0)).history[1000:]
+    ]
     assert 100 * statistics.pstdev(accuracy) == pytest.approx(swing, rel=0.15)
 
 
 def test_an_n_that_was_not_tried_alone_counts_in_proportion():
-    alone = [result("fixed:n=1", 0, 0.2), result("fixed:n=10", 0, 0.8), result("fixed:n=19", 0, 0.8)]
-    rows = analyse(EXHIBITS["fig3"], [*alone, result("bara", 0, 0.7, [(4, 0.8)])], DIGITS, Scale(1.0, 1, 3)).rows
+    alone = [
+        result("fixed:n=1", 0, 0.2),
+        result("fixed:n=10", 0, 0.8),
+        result("fixed:n=19", 0, 0.8),
+    ]
+    rows = analyse(
+        EXHIBITS["fig3"], [*alone, result("bara", 0, 0.7, [(4, 0.8)])], DIGITS, Scale(1.0, 1, 3)
+    ).rows
     assert rows[0]["real"] == pytest.approx(0.4)
 
 
@@ -220,17 +285,25 @@ def test_a_failed_method_leaves_the_others_and_no_run_at_all_says_so():
     shown = analyse(EXHIBITS["fig1"], [result("even", 0, 0.5)], DIGITS, Scale())
     assert [row["method"] for row in shown.rows] == ["EA"]
     assert analyse(EXHIBITS["fig1"], [], DIGITS, Scale()).measured == "No run ended."
-    assert analyse(EXHIBITS["fig3"], [result("bara", 0, 0.5, [(1, 0.5)])], DIGITS, Scale()).measured == "No run ended."
+    assert (
+        analyse(EXHIBITS["fig3"], [result("bara", 0, 0.5, [(1, 0.5)])], DIGITS, Scale()).measured
+        == "No run ended."
+    )
 
 
 def test_tables_have_what_the_paper_reports_beside_what_was_measured():
-    runs = [result(allocator, 0, 0.5, setting="table1-mnist") for allocator in ("even", "bara", "planner")]
+    runs = [
+        result(allocator, 0, 0.5, setting="table1-mnist")
+        for allocator in ("even", "bara", "planner")
+    ]
     rows = analyse(EXHIBITS["table1"], runs, ["mnist"], Scale()).rows
     assert [row["paper"] for row in rows] == [84.88, 87.64, None]
 
 
 def test_the_size_of_every_run_is_told():
-    size = analyse(EXHIBITS["fig3"], [], ["mnist", "digits"], Scale(0.5, seeds=4, changes=("budget.total=9",))).size
+    size = analyse(
+        EXHIBITS["fig3"], [], ["mnist", "digits"], Scale(0.5, seeds=4, changes=("budget.total=9",))
+    ).size
     assert "MNIST 2,000 training and 1,000 evaluation samples" in size
     assert "digits all training" in size
     assert "4 seeds; n* among 7 numbers of clients; budget.total=9" in size

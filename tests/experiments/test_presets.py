@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from bara.errors import ConfigError
-from bara.runs.config import Config
-from bara.runs.config import shipped
-from bara.studies.grid import cells
 from bara.paper.exhibits import BORDER, DATASETS
+from bara.runs.config import Config, shipped
+from bara.studies.grid import cells
 
 
 def test_there_is_one_for_each_family_and_dataset():
@@ -16,7 +15,9 @@ def test_there_is_one_for_each_family_and_dataset():
     assert list(shipped("presets")) == sorted(papers | {f"border-{name}" for name in BORDER})
 
 
-@pytest.mark.parametrize("name", [name for name in shipped("presets") if not name.startswith("border")])
+@pytest.mark.parametrize(
+    "name", [name for name in shipped("presets") if not name.startswith("border")]
+)
 def test_a_preset_is_the_papers_federation(name):
     config = Config.load(Path(name))
     family, _, dataset = name.partition("-")
@@ -27,7 +28,10 @@ def test_a_preset_is_the_papers_federation(name):
     mini_batches = family != "table2" and dataset.startswith("cifar")
     assert config.training.algorithm == ("fedavg" if mini_batches else "fedsgd")
     assert config.allocator.name == "bara"
-    assert config.mechanism.name == {"figures": "bid-price-first", "table1": "fair", "table2": "fl-market"}[family]
+    assert (
+        config.mechanism.name
+        == {"figures": "bid-price-first", "table1": "fair", "table2": "fl-market"}[family]
+    )
     assert len(cells(config, ["even", "bara"], seeds=3)) == 6
 
 

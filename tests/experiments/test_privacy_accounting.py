@@ -3,12 +3,12 @@ import re
 import pytest
 
 from bara import Award, Bids, Delivery, Evaluation, Offer, Purse
+from bara.records import AwardedRound
+from bara.reports.html import run_report
+from bara.reports.result import Result
 from bara.runs.config import Config
 from bara.runs.play import run
 from bara.runs.privacy_account import DELTA, PrivacyAccount
-from bara.reports.result import Result
-from bara.records import AwardedRound
-from bara.reports.html import run_report
 
 
 def rounds(count, epsilon=0.5, void=()):
@@ -35,9 +35,23 @@ def test_one_round_costs_its_epsilon():
 
 def test_an_update_that_is_remembered_costs_nothing_more():
     """It is sent once, however many models are made of it: what is spent follows from the deliveries alone."""
-    small = ["federation.engine=simulator", "data.train_samples=300", "clients.count=6", "mechanism.name=fl-market"]
-    plain = [*small, "allocator.name=even", "budget.max_rounds=6", "budget.total=6", "clients.epsilon=uniform(1, 5)"]
-    results = [run(Config.load(None, [*plain, f"training.memory={memory}"])) for memory in ("off", "extrapolated")]
+    small = [
+        "federation.engine=simulator",
+        "data.train_samples=300",
+        "clients.count=6",
+        "mechanism.name=fl-market",
+    ]
+    plain = [
+        *small,
+        "allocator.name=even",
+        "budget.max_rounds=6",
+        "budget.total=6",
+        "clients.epsilon=uniform(1, 5)",
+    ]
+    results = [
+        run(Config.load(None, [*plain, f"training.memory={memory}"]))
+        for memory in ("off", "extrapolated")
+    ]
     assert any(entry.get("remembered") for entry in results[1].history)
     assert results[0].privacy == results[1].privacy
     assert results[0].payments == results[1].payments
@@ -71,7 +85,9 @@ def test_different_budgets_compose():
 def test_the_report_shows_privacy_beside_payments():
     spent = {"ann": {"rounds": 3, "epsilon_sum": 1.5, "epsilon": 1.25, "delta": 1e-5}}
     history = [{"round": r, "n": 1, "cost": 1.0, "accuracy": 0.5, "loss": 1.0} for r in range(3)]
-    result = Result("even", "fl-market", "digits", 0, 2, 10.0, 3.0, 3, "", 0.5, 0.5, 0.5, {"ann": 3.0}, history)
+    result = Result(
+        "even", "fl-market", "digits", 0, 2, 10.0, 3.0, 3, "", 0.5, 0.5, 0.5, {"ann": 3.0}, history
+    )
     without, page = (run_report(r, "", "") for r in (result, _replace(result, privacy=spent)))
     cells = re.findall(r"<td[^>]*>([^<]*)</td>", page)
     assert cells[:5] == ["ann", "3.00", "3", "1.50", "1.25"]

@@ -3,14 +3,19 @@ import pytest
 from bara import MECHANISMS, Capabilities, Session
 from bara.allocators import Even
 from bara.errors import ConfigError
-from bara.runs.config import Config
-from bara.runs.play import run
-from bara.runs.factory import build_federation
-from bara.studies.grid import Failure, cells, outcomes
-from bara.reports.statistics import estimate, paired
 from bara.records import RoundRecord
+from bara.reports.statistics import estimate, paired
+from bara.runs.config import Config
+from bara.runs.factory import build_federation
+from bara.runs.play import run
+from bara.studies.grid import Failure, cells, outcomes
 
-SMALL = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]
+SMALL = [
+    "budget.total=40",
+    "budget.max_rounds=12",
+    "clients.count=6",
+    "federation.engine=synthetic",
+]
 
 
 def config(*changes):
@@ -22,9 +27,15 @@ def test_a_result_adds_up():
     assert result.spent == pytest.approx(sum(result.payments.values()))
     assert result.spent == pytest.approx(sum(entry["cost"] for entry in result.history))
     assert result.accuracy_final == result.history[-1]["accuracy"]
-    assert result.accuracy_last10 == pytest.approx(sum(e["accuracy"] for e in result.history[-10:]) / 10)
+    assert result.accuracy_last10 == pytest.approx(
+        sum(e["accuracy"] for e in result.history[-10:]) / 10
+    )
     assert result.accuracy_best == max(entry["accuracy"] for entry in result.history)
-    assert (result.rounds, result.history[0]["round"], result.ended) == (12, 0, "the deadline is reached")
+    assert (result.rounds, result.history[0]["round"], result.ended) == (
+        12,
+        0,
+        "the deadline is reached",
+    )
 
 
 def test_the_same_configuration_gives_the_same_result_and_another_seed_another():
@@ -57,7 +68,10 @@ def test_what_lying_earned_is_measured_against_the_truthful_twin():
 
 def test_overbidding_loses_money_under_a_truthful_mechanism():
     gains = [
-        run(config("clients.strategic=1", "clients.strategy=overbid(0.5)", f"seed={s}")).lying["gain"] for s in range(5)
+        run(config("clients.strategic=1", "clients.strategy=overbid(0.5)", f"seed={s}")).lying[
+            "gain"
+        ]
+        for s in range(5)
     ]
     assert sum(gains) < 0
 
@@ -65,7 +79,9 @@ def test_overbidding_loses_money_under_a_truthful_mechanism():
 def test_a_comparison_runs_every_allocator_with_every_seed():
     grid = cells(config(), ["even", "fixed:n=2"], 3)
     results = list(outcomes(grid, jobs=1))
-    assert {(r.allocator, r.seed) for r in results} == {(a, s) for a in ("even", "fixed:n=2") for s in range(3)}
+    assert {(r.allocator, r.seed) for r in results} == {
+        (a, s) for a in ("even", "fixed:n=2") for s in range(3)
+    }
     assert {r.seed: r for r in results if r.allocator == "even"}[1] == run(config("seed=1"))
 
 
@@ -108,7 +124,11 @@ def test_one_failed_run_does_not_lose_the_others():
         (["even"], 0, "seeds must be a whole number of at least 1, got 0"),
         (["even"], 2.5, "seeds must be a whole number of at least 1, got 2.5"),
         (["even:x=1"], 1, "no option 'x'"),
-        (["fractions:Fraction"], 1, "'fractions:Fraction' makes a Fraction, which lacks ask, tell; add it"),
+        (
+            ["fractions:Fraction"],
+            1,
+            "'fractions:Fraction' makes a Fraction, which lacks ask, tell; add it",
+        ),
     ],
 )
 def test_a_comparison_is_checked_before_anything_runs(allocators, seeds, message):
@@ -147,7 +167,9 @@ def test_a_place_that_cannot_keep_results_is_named_before_anything_runs(tmp_path
         list(outcomes(cells(config(), ["even"], 1), tmp_path / "file", play=None))
 
 
-@pytest.mark.parametrize("key", ["clients.late_rate=1", "clients.poisoners=2", "data.name=mnist", "training.model=cnn"])
+@pytest.mark.parametrize(
+    "key", ["clients.late_rate=1", "clients.poisoners=2", "data.name=mnist", "training.model=cnn"]
+)
 def test_the_synthetic_federation_refuses_what_it_would_ignore(key):
     with pytest.raises(ConfigError, match=r"is set, but the synthetic federation has no data"):
         run(config(key))
@@ -158,7 +180,8 @@ def test_privacy_is_never_promised_by_saying_nothing_of_it(lacks, make_federatio
     federation = make_federation()
     federation.capabilities = Capabilities(lacks=lacks)
     with pytest.raises(
-        ConfigError, match="FLMarket requires local differential privacy, which SyntheticFederation cannot"
+        ConfigError,
+        match="FLMarket requires local differential privacy, which SyntheticFederation cannot",
     ):
         Session(Even(), MECHANISMS.build("fl-market"), federation)
     federation.capabilities = Capabilities(protects=True, lacks=lacks)
@@ -166,11 +189,18 @@ def test_privacy_is_never_promised_by_saying_nothing_of_it(lacks, make_federatio
 
 
 def test_what_is_lacking_must_be_something_that_can_be_required():
-    with pytest.raises(ConfigError, match=r"lack must be one of columns, evidence.*, got 'evidense'"):
+    with pytest.raises(
+        ConfigError, match=r"lack must be one of columns, evidence.*, got 'evidense'"
+    ):
         Capabilities(lacks={"evidense": "it measures nothing"})
 
 
 def test_training_keys_are_checked_for_engines_of_ours_alone():
     with pytest.raises(ConfigError, match=r"training.local_epochs must be 1 with fedsgd.*, got 5"):
         Config.load(None, ["federation.engine=simulator", "training.local_epochs=5"])
-    assert Config.load(None, ["federation.engine=my.own:engine", "training.local_epochs=5"]).training.local_epochs == 5
+    assert (
+        Config.load(
+            None, ["federation.engine=my.own:engine", "training.local_epochs=5"]
+        ).training.local_epochs
+        == 5
+    )

@@ -2,11 +2,11 @@
 
 import pytest
 
-from bara.runs.config import Config
-from bara.runs.play import run
-from bara.runs.folder import RunFolder
 from bara.clients import bidding
 from bara.mechanisms import MECHANISMS
+from bara.runs.config import Config
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
 
 
 class Counted(str):
@@ -33,8 +33,14 @@ def comparisons(monkeypatch, tmp_path):
     monkeypatch.setattr(bidding, "client_names", lambda count: tuple(map(Counted, plain(count))))
 
     def play(clients, *changes):
-        amounts = [f"clients.count={clients}", f"clients.strategic={clients // 2}", f"budget.total={clients}"]
-        config = Config.load(None, ["federation.engine=synthetic", "budget.max_rounds=2", *amounts, *changes])
+        amounts = [
+            f"clients.count={clients}",
+            f"clients.strategic={clients // 2}",
+            f"budget.total={clients}",
+        ]
+        config = Config.load(
+            None, ["federation.engine=synthetic", "budget.max_rounds=2", *amounts, *changes]
+        )
         Counted.told_apart = 0
         with RunFolder.new(tmp_path / str(clients), config) as folder:
             assert sum(entry["n"] for entry in run(config, folder=folder).history) > clients / 4
@@ -43,7 +49,11 @@ def comparisons(monkeypatch, tmp_path):
     return play
 
 
-SOME_FAIL = ("clients.failure_rate=0.3", "clients.absence_rate=0.2", "clients.strategy=learner(0.05)")
+SOME_FAIL = (
+    "clients.failure_rate=0.3",
+    "clients.absence_rate=0.2",
+    "clients.strategy=learner(0.05)",
+)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,10 @@ from bara.runs.config import Config
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("training.algorithm=fedprox", r"training\.algorithm must be 'fedsgd' or 'fedavg', got 'fedprox'"),
+        (
+            "training.algorithm=fedprox",
+            r"training\.algorithm must be 'fedsgd' or 'fedavg', got 'fedprox'",
+        ),
         ("training.learning_rate=0", r"training\.learning_rate must be above 0, got 0"),
         ("training.learning_rate=nan", r"training\.learning_rate must be .*, got nan"),
         ("training.learning_rate=inf", r"training\.learning_rate must be a finite number, got inf"),
@@ -32,25 +35,32 @@ def test_what_cannot_be_trained_with_is_named(change, message):
         Config.load(None, [change])
 
 
-@pytest.mark.parametrize("change", ["local_epochs=2", "momentum=0.5", "weight_decay=0.5", "proximal=0.5"])
+@pytest.mark.parametrize(
+    "change", ["local_epochs=2", "momentum=0.5", "weight_decay=0.5", "proximal=0.5"]
+)
 def test_fedsgd_refuses_what_only_fedavg_has(change):
     key = change.partition("=")[0]
     with pytest.raises(
-        ConfigError, match=rf"training\.{key} must be . with fedsgd, which takes a single plain step, got"
+        ConfigError,
+        match=rf"training\.{key} must be . with fedsgd, which takes a single plain step, got",
     ):
         Config.load(None, [f"training.{change}"])
     assert Config.load(None, [f"training.{change}", "training.algorithm=fedavg"])
 
 
 def test_more_strategic_clients_than_clients_are_refused():
-    with pytest.raises(ConfigError, match=r"clients\.strategic must be at most clients\.count = 4, got 5"):
+    with pytest.raises(
+        ConfigError, match=r"clients\.strategic must be at most clients\.count = 4, got 5"
+    ):
         Config.load(None, ["clients.strategic=5", "clients.count=4"])
 
 
 def test_more_roles_than_clients_are_refused():
     roles = ["clients.count=6", "clients.noisy=3", "clients.free_riders=2"]
     assert Config.load(None, [*roles, "clients.poisoners=1"])
-    with pytest.raises(ConfigError, match=r"poisoners must add up to at most clients\.count = 6, got 7"):
+    with pytest.raises(
+        ConfigError, match=r"poisoners must add up to at most clients\.count = 6, got 7"
+    ):
         Config.load(None, [*roles, "clients.poisoners=2"])
 
 
@@ -60,6 +70,7 @@ def test_a_configuration_of_an_earlier_version_says_its_precision_and_is_read():
 
 def test_bfloat16_is_refused_with_the_reason():
     with pytest.raises(
-        ConfigError, match=r"precision must be 'float32', got 'bfloat16'; .* removed because it was 7 to 13 times"
+        ConfigError,
+        match=r"precision must be 'float32', got 'bfloat16'; .* removed because it was 7 to 13 times",
     ):
         Config.load(None, ["training.precision=bfloat16"])

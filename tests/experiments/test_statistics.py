@@ -14,7 +14,9 @@ differences = st.lists(st.floats(-1, 1), min_size=FEWEST, max_size=20)
 @given(differences)
 def test_property_p_values_are_scipys(values):
     if np.std(values) > 1e-6:
-        assert significance(values) == pytest.approx(ttest_1samp(values, 0).pvalue, rel=1e-6, abs=1e-12)
+        assert significance(values) == pytest.approx(
+            ttest_1samp(values, 0).pvalue, rel=1e-6, abs=1e-12
+        )
 
 
 @given(st.lists(st.floats(-1, 1), max_size=FEWEST - 1))

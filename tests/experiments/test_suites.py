@@ -7,10 +7,10 @@ from typer.testing import CliRunner
 
 from bara.cli import app
 from bara.errors import ConfigError, UnknownNameError
-from bara.runs.config import shipped
-from bara.studies.grid import cells
 from bara.reports.result import Result
 from bara.reports.statistics import estimate, stratified
+from bara.runs.config import shipped
+from bara.studies.grid import cells
 from bara.studies.suites import Setting, Standings, settings
 
 
@@ -23,10 +23,19 @@ def test_there_is_a_set_to_tune_on_and_another_to_report():
 
 def test_the_reported_settings_differ_in_all_that_matters():
     configs = [setting.config for setting in settings("report")]
-    assert {config.data.name for config in configs} == {"digits", "mnist", "fashion-mnist", "cifar10"}
+    assert {config.data.name for config in configs} == {
+        "digits",
+        "mnist",
+        "fashion-mnist",
+        "cifar10",
+    }
     assert {config.training.algorithm for config in configs} == {"fedsgd", "fedavg"}
     assert {config.clients.count for config in configs} == {10, 20, 50, 100}
-    assert {config.clients.partition.partition("(")[0] for config in configs} == {"shards", "dirichlet", "iid"}
+    assert {config.clients.partition.partition("(")[0] for config in configs} == {
+        "shards",
+        "dirichlet",
+        "iid",
+    }
     assert {config.budget.max_rounds for config in configs} >= {100, 1000}
     assert len({config.clients.bids for config in configs}) > 1
     assert any(config.clients.noisy and config.clients.failure_rate for config in configs)
@@ -36,7 +45,10 @@ def test_the_reported_settings_differ_in_all_that_matters():
 @pytest.mark.parametrize("suite", list(shipped("suites")))
 def test_every_allocator_can_be_built_for_every_setting(suite):
     for setting in settings(suite):
-        assert cells(setting.config, ["even", "planner", "isp"], 1, setting.name)[0].setting == setting.name
+        assert (
+            cells(setting.config, ["even", "planner", "isp"], 1, setting.name)[0].setting
+            == setting.name
+        )
 
 
 def test_full_size_uses_all_samples_and_keys_can_be_changed():
@@ -85,7 +97,9 @@ def suite():
         ("b", "good"): (0.8, 0.8),
         ("b", "other"): (0.7, 0.7),
     }
-    results = [run(*key, seed, final) for key, both in finals.items() for seed, final in enumerate(both)]
+    results = [
+        run(*key, seed, final) for key, both in finals.items() for seed, final in enumerate(both)
+    ]
     return Standings([Setting("a", shards), Setting("b", iid), Setting("not run", iid)], results)
 
 
@@ -126,7 +140,9 @@ def test_two_suites_at_once_are_refused(tmp_path):
 
 
 def test_every_cell_of_a_suite_is_kept_under_a_name_of_its_own():
-    grid = [cell for one in settings("development") for cell in cells(one.config, ["even"], 2, one.name)]
+    grid = [
+        cell for one in settings("development") for cell in cells(one.config, ["even"], 2, one.name)
+    ]
     assert len({cell.key for cell in grid}) == len(grid)
 
 
@@ -138,7 +154,12 @@ def test_a_change_that_is_none_is_refused():
 def test_without_even_the_first_is_the_baseline_and_what_cannot_be_paired_does_not_count():
     """In b nobody is better than perfect, and no error remains that could be removed; c has no seed in common."""
     shards = settings("development")[0].config
-    results = [run("a", "one", 0, 0.5), run("a", "two", 0, 0.75), run("b", "one", 0, 1.0), run("b", "two", 0, 1.0)]
+    results = [
+        run("a", "one", 0, 0.5),
+        run("a", "two", 0, 0.75),
+        run("b", "one", 0, 1.0),
+        run("b", "two", 0, 1.0),
+    ]
     results += [run("c", "one", 0, 0.5), run("c", "two", 1, 0.5)]
     standings = Standings([Setting(name, shards) for name in "abc"], results)
     assert standings.baseline == "one"

@@ -28,7 +28,16 @@ def table(tmp_path_factory):
         for silo, rows in zip(SILOS, (120, 60, 30, 15), strict=True):
             for a, b in rng.normal(size=(rows, 2)):
                 late = rng.normal(0, 0.3)
-                writer.writerow([silo, a, b, rng.choice(["x", "y"]), 5 + 2 * a - b + late, int(a + b + late > 0)])
+                writer.writerow(
+                    [
+                        silo,
+                        a,
+                        b,
+                        rng.choice(["x", "y"]),
+                        5 + 2 * a - b + late,
+                        int(a + b + late > 0),
+                    ]
+                )
     return path
 
 
@@ -42,7 +51,11 @@ REGRESSION = ("data.target=days", 'data.features=["a", "b"]', "training.metric=r
 
 def test_silos_are_clients_by_their_names_everywhere(table, tmp_path):
     config = Config.load(None, changes(table))
-    assert (config.clients.count, config.clients.partition, config.dataset) == (4, "natural", "clinics")
+    assert (config.clients.count, config.clients.partition, config.dataset) == (
+        4,
+        "natural",
+        "clinics",
+    )
     with RunFolder.new(tmp_path / "run", config) as folder:
         result = run(config, folder=folder)
         assert set(result.payments) <= set(SILOS)
@@ -51,7 +64,9 @@ def test_silos_are_clients_by_their_names_everywhere(table, tmp_path):
 
 
 def test_another_number_of_clients_is_refused_and_silos_can_be_merged(table):
-    with pytest.raises(ConfigError, match=r"clients\.count is 20, but clients\.partition 'natural' makes 4 clients"):
+    with pytest.raises(
+        ConfigError, match=r"clients\.count is 20, but clients\.partition 'natural' makes 4 clients"
+    ):
         run(Config.load(None, changes(table, "clients.count=20")))
     merged = Config.load(None, changes(table, "clients.partition=natural(2)"))
     assert merged.clients.count == 2
@@ -90,7 +105,9 @@ def test_a_table_that_changed_is_not_trained_on_again(table, tmp_path):
     shutil.copy(table, copy)
     config = Config.load(None, changes(copy))
     copy.write_text(copy.read_text(encoding="utf-8").replace("north", "nord"), encoding="utf-8")
-    with pytest.raises(DatasetError, match=r"clinics\.csv has changed since the run was configured"):
+    with pytest.raises(
+        DatasetError, match=r"clinics\.csv has changed since the run was configured"
+    ):
         run(config)
 
 
@@ -99,11 +116,18 @@ def test_a_metric_that_does_not_fit_is_refused_before_money_moves(table):
         run(Config.load(None, changes(table, "data.target=days")))
 
 
-CITIES = ("data.name=rand-hie", "data.client=site", "data.target=mdvis > 0", "data.train_samples=600")
+CITIES = (
+    "data.name=rand-hie",
+    "data.client=site",
+    "data.target=mdvis > 0",
+    "data.train_samples=600",
+)
 
 
 @pytest.mark.parametrize("check", FEDERATION_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("more", [("training.metric=auc",), REGRESSION, CITIES], ids=["binary", "regression", "cities"])
+@pytest.mark.parametrize(
+    "more", [("training.metric=auc",), REGRESSION, CITIES], ids=["binary", "regression", "cities"]
+)
 def test_a_table_keeps_every_federations_contract(table, more, check):
     check(lambda seed: build_federation(Config.load(None, changes(table, *more, f"seed={seed}"))))
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from bara import Award
-from bara.errors import ConfigError
 from bara.clients.bidding import Bidders, Strategy, client_names, equilibrium_asks
 from bara.clients.costs import Distribution, PrivacyCosts, valuations
+from bara.errors import ConfigError
 
 
 def bidders(**options):
@@ -43,7 +43,9 @@ def test_a_round_that_recruits_nobody_is_a_loss_to_a_learner():
 
     b.tell(1, won)
     b.tell(2, won)
-    assert [markup(number) for number in (3, 4, 5, 5)] == pytest.approx([1.21, 1.1, 1.0, 1.0], rel=1e-5)
+    assert [markup(number) for number in (3, 4, 5, 5)] == pytest.approx(
+        [1.21, 1.1, 1.0, 1.0], rel=1e-5
+    )
     b.tell(5, won)
     assert markup(6) == pytest.approx(1.1, rel=1e-5)
 
@@ -82,12 +84,19 @@ def test_no_other_price_pays_better_in_equilibrium(winners):
 
 def test_equilibrium_is_refused_where_clients_differ_or_nobody_says_how_many_win():
     with pytest.raises(ConfigError, match="privacy budgets differ"):
-        Bidders(2, PrivacyCosts(np.array([0.1, 1.0]), valuations("linear")), 0, strategy=Strategy("equilibrium", 1))
+        Bidders(
+            2,
+            PrivacyCosts(np.array([0.1, 1.0]), valuations("linear")),
+            0,
+            strategy=Strategy("equilibrium", 1),
+        )
     with pytest.raises(ConfigError, match="how many win"):
         Strategy.parse("equilibrium")
 
 
-@pytest.mark.parametrize("text", ["liar", "truthful(1)", "overbid(-1)", "overbid(1, 2)", "equilibrium(1.5)"])
+@pytest.mark.parametrize(
+    "text", ["liar", "truthful(1)", "overbid(-1)", "overbid(1, 2)", "equilibrium(1.5)"]
+)
 def test_a_strategy_nobody_knows_is_refused(text):
     with pytest.raises(ConfigError):
         Strategy.parse(text)

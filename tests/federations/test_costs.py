@@ -3,12 +3,12 @@ import math
 import numpy as np
 import pytest
 
-from bara.errors import ConfigError, InvalidBidError
-from bara.runs.config import Config
-from bara.runs.factory import assemble, bidders
 from bara.clients.costs import VALUATIONS, Distribution, PrivacyCosts, valuations
+from bara.errors import ConfigError, InvalidBidError
 from bara.plugins import parse_call
 from bara.protocols import Protection, Requirements
+from bara.runs.config import Config
+from bara.runs.factory import assemble, bidders
 
 EPSILONS = np.array([0.1, 0.5, 1.0])
 
@@ -52,7 +52,8 @@ def test_a_bare_name_has_no_arguments():
 
 
 @pytest.mark.parametrize(
-    ("name", "at_half"), [("square", 0.25), ("root", math.sqrt(2)), ("linear", 1.0), ("exponential", math.expm1(0.5))]
+    ("name", "at_half"),
+    [("square", 0.25), ("root", math.sqrt(2)), ("linear", 1.0), ("exponential", math.expm1(0.5))],
 )
 def test_each_valuation_is_the_published_one(name, at_half):
     assert VALUATIONS[name](0.5) == pytest.approx(at_half)
@@ -65,7 +66,9 @@ def test_mixed_draws_among_all_four():
 
 
 def test_budgets_above_one_are_taken_as_shares_of_the_largest():
-    drawn = PrivacyCosts(100 * EPSILONS, valuations("exponential")).draw(np.random.default_rng(0), 3)
+    drawn = PrivacyCosts(100 * EPSILONS, valuations("exponential")).draw(
+        np.random.default_rng(0), 3
+    )
     assert drawn.max() < 1.5 * math.e
 
 
@@ -117,5 +120,7 @@ def test_an_engine_that_cannot_protect_is_refused_before_the_run(tmp_path, monke
         "class engine:\n    evaluate = bids = train = print\n    def __init__(self, config):\n        pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ConfigError, match="requires local differential privacy, which engine cannot do"):
+    with pytest.raises(
+        ConfigError, match="requires local differential privacy, which engine cannot do"
+    ):
         assemble(Config.load(None, ["mechanism.name=fl-market", "federation.engine=bare:engine"]))

@@ -1,7 +1,7 @@
 import numpy as np
 
-from bara.server.kept_models import KeptModels
 from bara.records import Evaluation, taken_home
+from bara.server.kept_models import KeptModels
 
 
 def state(number):
@@ -40,10 +40,17 @@ def test_the_lowest_validation_loss_is_taken_home_whatever_the_test_says():
         "best": Evaluation(0.9, 0.6, test_accuracy=0.8, test_loss=0.2),
     }
     assert taken_home(models) == "average"
-    without = {name: Evaluation(one.accuracy, test_accuracy=one.test_accuracy) for name, one in models.items()}
+    without = {
+        name: Evaluation(one.accuracy, test_accuracy=one.test_accuracy)
+        for name, one in models.items()
+    }
     assert taken_home(without) == "best"
 
 
 def test_where_the_reported_data_decide_nothing_is_selected():
-    models = {"final": Evaluation(0.8, 0.5), "average": Evaluation(0.9, 0.4), "best": Evaluation(0.95, 0.3)}
+    models = {
+        "final": Evaluation(0.8, 0.5),
+        "average": Evaluation(0.9, 0.4),
+        "best": Evaluation(0.95, 0.3),
+    }
     assert taken_home(models) == "final"

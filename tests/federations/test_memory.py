@@ -22,7 +22,10 @@ def rounds(seed, count, clients=6):
         here = here if len(here) else np.array([number % clients])
         yield (
             number,
-            {f"c{i}": update(rng.normal(i, 1 + 1 / number, SIZE), float(rng.integers(1, 9))) for i in here},
+            {
+                f"c{i}": update(rng.normal(i, 1 + 1 / number, SIZE), float(rng.integers(1, 9)))
+                for i in here
+            },
         )
 
 
@@ -48,7 +51,11 @@ def test_a_plain_step_is_the_weighted_mean_of_everybodys_last_update(seed, count
 @given(st.integers(0, 1000), st.integers(1, 25))
 def test_an_extrapolated_step_follows_the_spread_of_the_updates_and_the_losses(seed, count):
     """Against the definition in the module's docstring."""
-    memory, last, losses = UpdateMemory(extrapolated=True), {}, np.random.default_rng(seed).lognormal(0, 0.3, count)
+    memory, last, losses = (
+        UpdateMemory(extrapolated=True),
+        {},
+        np.random.default_rng(seed).lognormal(0, 0.3, count),
+    )
     trust, size, before = 1.0, 1.0, None
     for (number, fresh), loss in zip(rounds(seed, count), losses.tolist(), strict=True):
         step = memory.tell(number, fresh)
@@ -108,7 +115,9 @@ def test_updates_that_cancel_each_other_out_make_no_step():
 
 def test_ages_are_counted_and_fresh_ones_are_not():
     one = update(1)
-    memory = told(UpdateMemory(extrapolated=True), (1, {"a": one, "b": one}), (4, {"c": one}), (6, {"d": one}))
+    memory = told(
+        UpdateMemory(extrapolated=True), (1, {"a": one, "b": one}), (4, {"c": one}), (6, {"d": one})
+    )
     assert memory.ages(6) == {2: 1, 5: 2}
 
 
@@ -174,7 +183,9 @@ def test_a_restored_memory_goes_on_bit_for_bit(tmp_path, monkeypatch, every, sha
         steps = [memory.tell(number, fresh).tobytes() for memory in (whole, again)]
         assert steps[0] == steps[1]
         assert again.judge(1 / number) == whole.judge(1 / number)
-        assert again.forget_outdated(number, ["c2"], 50) == whole.forget_outdated(number, ["c2"], 50)
+        assert again.forget_outdated(number, ["c2"], 50) == whole.forget_outdated(
+            number, ["c2"], 50
+        )
         assert again.ages(number) == whole.ages(number)
         assert again.state() == whole.state()
     assert not [path for path in tmp_path.iterdir() if path.name != "checkpoints"]

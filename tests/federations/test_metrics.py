@@ -15,7 +15,9 @@ LOGITS = (LABELS + RNG.normal(0, 1, 300) - 0.3).astype(np.float32)[:, None]
 
 
 def test_two_labels_by_one_score():
-    assert measure_of("auc")(LOGITS, LABELS) == pytest.approx(reference.roc_auc_score(LABELS, LOGITS[:, 0]))
+    assert measure_of("auc")(LOGITS, LABELS) == pytest.approx(
+        reference.roc_auc_score(LABELS, LOGITS[:, 0])
+    )
     found = measure_of("balanced-accuracy")(LOGITS, LABELS)
     assert found == pytest.approx(reference.balanced_accuracy_score(LABELS, LOGITS[:, 0] > 0))
 
@@ -38,21 +40,31 @@ def test_numbers_are_cut_at_zero_and_turned_round():
 
 
 def test_every_metric_says_its_name():
-    assert [metric_title(name) for name in METRICS] == [*("accuracy", "balanced accuracy", "AUC", "R2", "1 - RMSE/SD")]
+    assert [metric_title(name) for name in METRICS] == [
+        *("accuracy", "balanced accuracy", "AUC", "R2", "1 - RMSE/SD")
+    ]
     assert metric_title("my_package.scores:weighted_f1") == "weighted f1"
 
 
 def test_what_does_not_fit_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UnknownNameError, match="did you mean 'auc'"):
         check_name("aucc")
-    with pytest.raises(ConfigError, match=re.escape("'accuracy', but the target is a number; use r2 or rmse")):
+    with pytest.raises(
+        ConfigError, match=re.escape("'accuracy', but the target is a number; use r2 or rmse")
+    ):
         check_task("accuracy", "regression")
-    with pytest.raises(ConfigError, match="the target is a label; use accuracy or balanced-accuracy or auc"):
+    with pytest.raises(
+        ConfigError, match="the target is a label; use accuracy or balanced-accuracy or auc"
+    ):
         check_task("r2", "binary")
     with pytest.raises(TrainingError, match="has only one"):
         measure_of("auc")(LOGITS, np.ones(300))
-    (tmp_path / "own_metric.py").write_text("def rmse(scores, y): return 3.0\ndef half(scores, y): return 0.5\n")
+    (tmp_path / "own_metric.py").write_text(
+        "def rmse(scores, y): return 3.0\ndef half(scores, y): return 0.5\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     assert measure_of("own_metric:half")(LOGITS, LABELS) == 0.5
-    with pytest.raises(TrainingError, match=re.escape("is 3.0; it must be a fraction in [0, 1] that rises")):
+    with pytest.raises(
+        TrainingError, match=re.escape("is 3.0; it must be a fraction in [0, 1] that rises")
+    ):
         measure_of("own_metric:rmse")(LOGITS, LABELS)

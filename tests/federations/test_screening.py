@@ -5,10 +5,10 @@ import pytest
 
 from bara import Market, Purse, RoundRecord
 from bara.allocators import ALLOCATORS
+from bara.mechanisms import MECHANISMS
 from bara.runs.config import Config
 from bara.runs.factory import build_federation
 from bara.server.screening import refusals, robust_scores
-from bara.mechanisms import MECHANISMS
 
 START = np.zeros(50, np.float32)
 
@@ -81,7 +81,10 @@ def play(mechanism, spoil, *more, rounds=6):
 
         federation._engine.train = spoiled
         market = Market(
-            ALLOCATORS.build("fixed", {"n": 7}), MECHANISMS.build(mechanism), federation, Purse.of(500, rounds)
+            ALLOCATORS.build("fixed", {"n": 7}),
+            MECHANISMS.build(mechanism),
+            federation,
+            Purse.of(500, rounds),
         )
         return [step for step in market.rounds() if isinstance(step, RoundRecord)]
 
@@ -107,6 +110,10 @@ def test_who_sends_a_bad_update_is_not_paid_and_the_model_learns_on(spoil, reaso
 
 
 def test_the_filter_can_be_had_without_fair():
-    records = play("bid-price-first", lambda state, update: state + 1000 * (update - state), "training.outliers=6")
+    records = play(
+        "bid-price-first",
+        lambda state, update: state + 1000 * (update - state),
+        "training.outliers=6",
+    )
     assert any("client-0" in record.delivery.void for record in records)
     assert all("client-0" not in record.payments for record in records)

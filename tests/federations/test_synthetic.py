@@ -19,7 +19,9 @@ def test_the_first_round_by_hand(make_federation):
 
 def test_selecting_few_costs_accuracy_by_hand(make_federation):
     """n = 1 of 4, kappa 0: S = 1; E = (1 - .5) (1 - 1/4) = .375; a = .5 - .4 * .375 = .35."""
-    federation = make_federation(clients=4, a_0=0.1, a_max=0.9, s=1, p=1, kappa=0, delta=0.4, phi=0.5, **QUIET)
+    federation = make_federation(
+        clients=4, a_0=0.1, a_max=0.9, s=1, p=1, kappa=0, delta=0.4, phi=0.5, **QUIET
+    )
     assert federation.train(1, award(federation, 1)).evaluation.accuracy == pytest.approx(0.35)
 
 
@@ -33,7 +35,11 @@ def test_more_clients_learn_faster(make_federation):
 
 def test_failures_come_at_their_rate_and_are_void_with_a_reason(make_federation):
     federation = make_federation(clients=8, failure_rate=0.25)
-    void = [client for t in range(1, 401) for client in federation.train(t, award(federation, 8)).void.items()]
+    void = [
+        client
+        for t in range(1, 401)
+        for client in federation.train(t, award(federation, 8)).void.items()
+    ]
     assert 0.2 < len(void) / 3200 < 0.3
     assert {reason for _, reason in void} == {"it did not answer"}
 

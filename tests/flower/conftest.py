@@ -4,7 +4,16 @@ import logging
 
 import numpy as np
 import pytest
-from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
+from flwr.app import (
+    Array,
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Error,
+    Message,
+    MetricRecord,
+    RecordDict,
+)
 from flwr.clientapp import ClientApp
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
@@ -24,15 +33,17 @@ class LocalGrid(Grid):
     """Runs one ClientApp for every node.
 
     Attributes:
-        mishaps: What goes wrong, by (kind of message, partition): a function from the reply to what arrives instead,
-            which may be None for nothing.
+        mishaps: What goes wrong, by (kind of message, partition): a function from the reply to what
+            arrives instead, which may be None for nothing.
         pushed: Every message that was sent.
     """
 
     def __init__(self, app, nodes, first=100):
         self.app = app
         self.contexts = {
-            first + i: Context(1, first + i, {"partition-id": i, "num-partitions": nodes}, RecordDict(), {})
+            first + i: Context(
+                1, first + i, {"partition-id": i, "num-partitions": nodes}, RecordDict(), {}
+            )
             for i in range(nodes)
         }
         self.keys = {node: f"key of {i}".encode() for i, node in enumerate(self.contexts)}
@@ -95,7 +106,9 @@ def vanished(reply):
 
 def raising(reply):
     """A client whose app raised."""
-    return Message(Error(code=2, reason="Traceback ...\nRuntimeError('boom')"), reply_to=_asked(reply))
+    return Message(
+        Error(code=2, reason="Traceback ...\nRuntimeError('boom')"), reply_to=_asked(reply)
+    )
 
 
 def silent(_reply):
@@ -106,7 +119,9 @@ def sending(**arrays):
     """A client that returns these arrays instead of its own."""
 
     def change(reply):
-        reply.content["arrays"] = ArrayRecord({name: Array(np.asarray(value)) for name, value in arrays.items()})
+        reply.content["arrays"] = ArrayRecord(
+            {name: Array(np.asarray(value)) for name, value in arrays.items()}
+        )
         return reply
 
     return change
@@ -143,9 +158,13 @@ def walking_app(prices=None, samples=None, mods=None):
     @app.train()
     def train(message, context):
         part = context.node_config["partition-id"]
-        moved = {name: Array(one.numpy() + part + 1) for name, one in message.content["arrays"].items()}
+        moved = {
+            name: Array(one.numpy() + part + 1) for name, one in message.content["arrays"].items()
+        }
         metrics = MetricRecord({"num-examples": samples or 10 * (part + 1)})
-        return Message(RecordDict({"arrays": ArrayRecord(moved), "metrics": metrics}), reply_to=message)
+        return Message(
+            RecordDict({"arrays": ArrayRecord(moved), "metrics": metrics}), reply_to=message
+        )
 
     @app.evaluate()
     def evaluate(message, _context):
@@ -157,7 +176,9 @@ def walking_app(prices=None, samples=None, mods=None):
 
 
 def start_model():
-    return ArrayRecord({"w": Array(np.zeros((2, 3), np.float32)), "b": Array(np.zeros(2, np.float64))})
+    return ArrayRecord(
+        {"w": Array(np.zeros((2, 3), np.float32)), "b": Array(np.zeros(2, np.float64))}
+    )
 
 
 def how_far(_round, arrays):

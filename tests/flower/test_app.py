@@ -11,18 +11,23 @@ from typer.testing import CliRunner
 
 from bara.cli import app as program
 from bara.errors import ConfigError, LedgerError
-from bara.runs.folder import RunFolder
-from bara.server.checkpoints import load, save
 from bara.flower import start
 from bara.flower._federation import FlowerFederation
 from bara.ledger import verify
 from bara.ledger.statements import statement
+from bara.runs.folder import RunFolder
+from bara.server.checkpoints import load, save
 
 from .conftest import LocalGrid, how_far, raising, start_model, walking_app
 
 
 def context(folder, **keys):
-    config = {"lr": 0.1, "bara.folder": str(folder), "bara.budget.total": 40, "bara.allocator.name": "fixed"}
+    config = {
+        "lr": 0.1,
+        "bara.folder": str(folder),
+        "bara.budget.total": 40,
+        "bara.allocator.name": "fixed",
+    }
     options = {"bara.allocator.n": 3, "bara.clients.count": 5, "bara.federation.train-seconds": 0.2}
     return Context(1, 0, {}, RecordDict(), {**config, **options, **keys})
 
@@ -65,8 +70,14 @@ def test_an_app_runs_under_a_budget_and_leaves_the_same_folder_as_bara_run(tmp_p
 
 
 def test_amounts_are_logged_in_the_budgets_currency(tmp_path, logged):
-    begin(tmp_path / "run", **{"bara.budget.currency": "EUR", "bara.budget.total": 4000, "bara.budget.max-rounds": 1})
-    assert "round 1 of 1: 3 of 3 winners delivered, paid 12.00 EUR, spent 12.00 EUR of 4,000.00 EUR, acc" in logged.text
+    begin(
+        tmp_path / "run",
+        **{"bara.budget.currency": "EUR", "bara.budget.total": 4000, "bara.budget.max-rounds": 1},
+    )
+    assert (
+        "round 1 of 1: 3 of 3 winners delivered, paid 12.00 EUR, spent 12.00 EUR of 4,000.00 EUR, acc"
+        in logged.text
+    )
     assert "; spent 12.00 EUR of 4,000.00 EUR" in logged.text
 
 
@@ -89,11 +100,13 @@ def test_the_books_add_up_when_clients_fail(tmp_path):
 
 @pytest.mark.parametrize("when", ["before the checkpoint", "after the checkpoint"])
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_server_that_dies_in_a_round_goes_on_as_if_it_had_not(tmp_path, monkeypatch, when, number):
+def test_a_server_that_dies_in_a_round_goes_on_as_if_it_had_not(
+    tmp_path, monkeypatch, when, number
+):
     begin(tmp_path / "whole", FedAdam(fraction_evaluate=0.0, eta=0.5))
     trained = FlowerFederation.train
 
-    def dies(self, round, award):  # noqa: A002 - a round is a round
+    def dies(self, round, award):
         if round == number and when == "before the checkpoint":
             raise KeyboardInterrupt
         delivery = trained(self, round, award)
@@ -110,12 +123,16 @@ def test_a_server_that_dies_in_a_round_goes_on_as_if_it_had_not(tmp_path, monkey
     result = begin(tmp_path / "cut", FedAdam(fraction_evaluate=0.0, eta=0.5), nodes_again, another)
     assert account(tmp_path / "cut")[1] == account(tmp_path / "whole")[1]
     assert not np.array_equal(result.arrays["w"].numpy(), another["w"].numpy())
-    assert (tmp_path / "cut" / "result.json").read_text() == (tmp_path / "whole" / "result.json").read_text()
+    assert (tmp_path / "cut" / "result.json").read_text() == (
+        tmp_path / "whole" / "result.json"
+    ).read_text()
 
 
 @pytest.mark.parametrize("damage", ["gone", "zeroed"])
-def test_a_settled_round_without_its_checkpoint_is_not_trained_again_unpaid(tmp_path, monkeypatch, damage):
-    def dies(self, round, award):  # noqa: A002
+def test_a_settled_round_without_its_checkpoint_is_not_trained_again_unpaid(
+    tmp_path, monkeypatch, damage
+):
+    def dies(self, round, award):
         if round == 3:
             raise KeyboardInterrupt
         return trained(self, round, award)
@@ -133,7 +150,8 @@ def test_a_settled_round_without_its_checkpoint_is_not_trained_again_unpaid(tmp_
             save(path, zeros, found.round, found.extra)
     grid = LocalGrid(walking_app(), 5)
     with pytest.raises(
-        LedgerError, match="round 1 is settled, but the checkpoint that the ledger commits to is missing"
+        LedgerError,
+        match="round 1 is settled, but the checkpoint that the ledger commits to is missing",
     ):
         begin(tmp_path / "run", grid=grid)
     assert not grid.pushed
@@ -144,9 +162,18 @@ def test_a_settled_round_without_its_checkpoint_is_not_trained_again_unpaid(tmp_
     [
         ({"bara.budget.totl": 3}, r"unknown key 'budget.totl'; did you mean 'budget.total'\?"),
         ({"bara.federation.engine": "simulator"}, "engine must not be set in a Flower app"),
-        ({"bara.federation.bid-second": 3}, r"unknown key 'bara.federation.bid_second'; did you mean 'bid_seconds'\?"),
-        ({"bara.federation.bid-seconds": 0.0}, "federation.bid_seconds must be finite and positive, got 0.0"),
-        ({"bara.training.learning-rate": 0.5}, "bara.training must not be set: the Flower app itself decides that"),
+        (
+            {"bara.federation.bid-second": 3},
+            r"unknown key 'bara.federation.bid_second'; did you mean 'bid_seconds'\?",
+        ),
+        (
+            {"bara.federation.bid-seconds": 0.0},
+            "federation.bid_seconds must be finite and positive, got 0.0",
+        ),
+        (
+            {"bara.training.learning-rate": 0.5},
+            "bara.training must not be set: the Flower app itself decides that",
+        ),
         ({"bara.clients.failure-rate": 0.5}, "bara.clients.failure_rate must not be set"),
         (
             {"bara.mechanism.name": "fl-market"},
@@ -162,7 +189,8 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(tmp_path, keys
 
 def test_a_mechanism_whose_weights_the_strategy_cannot_honour_is_refused_before_the_run(tmp_path):
     with pytest.raises(
-        ConfigError, match=r"requires aggregation with weights of its own, .* FedMedian has an aggregation of its own"
+        ConfigError,
+        match=r"requires aggregation with weights of its own, .* FedMedian has an aggregation of its own",
     ):
         begin(tmp_path / "run", FedMedian(fraction_evaluate=0.0), **{"bara.mechanism.name": "fair"})
     assert not (tmp_path / "run").exists()
@@ -201,21 +229,30 @@ def test_an_award_that_needs_approval_ends_the_app_and_once_approved_is_trained(
     approved = CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "approve", "1"])
     assert approved.output == "round 1 is approved; train it with: flwr run\n"
     begin(tmp_path / "run", grid=after, **keys)
-    assert [sum(m.metadata.message_type == "train" for m in grid.pushed) for grid in (before, after)] == [0, 3]
+    assert [
+        sum(m.metadata.message_type == "train" for m in grid.pushed) for grid in (before, after)
+    ] == [0, 3]
     assert account(tmp_path / "run")[0].spent == 12_000_000
 
 
-def test_a_pause_ends_the_app_before_its_next_round_and_it_goes_on_where_it_was(tmp_path, monkeypatch, logged):
-    def paused(self, round, award):  # noqa: A002
+def test_a_pause_ends_the_app_before_its_next_round_and_it_goes_on_where_it_was(
+    tmp_path, monkeypatch, logged
+):
+    def paused(self, round, award):
         if round == 2:
-            told.append(CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "pause"]).output)
+            told.append(
+                CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "pause"]).output
+            )
         return trained(self, round, award)
 
     told, trained = [], FlowerFederation.train
     with monkeypatch.context() as patched:
         patched.setattr(FlowerFederation, "train", paused)
         result = begin(tmp_path / "run")
-    assert "paused by the operator before round 3; the books are closed; resume with the same `flwr run`" in logged.text
+    assert (
+        "paused by the operator before round 3; the books are closed; resume with the same `flwr run`"
+        in logged.text
+    )
     assert set(result.evaluate_metrics_serverapp) == {0, 1, 2}
     assert told == ["paused before its next round; continue with: flwr run\n"]
     assert len(account(tmp_path / "run")[1]) == 1 + 2  # the initial model, and two rounds
@@ -233,16 +270,36 @@ def test_where_no_count_is_set_the_clients_that_are_connected_count(tmp_path):
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"bara.budget": 30}, "bara.budget must be a section with keys in the app's configuration, got 30"),
-        ({"bara.clients": 10}, "bara.clients must be a section with keys in the app's configuration, got 10"),
-        ({"bara.federation": "x"}, "bara.federation must be a section with keys in the app's configuration, got 'x'"),
+        (
+            {"bara.budget": 30},
+            "bara.budget must be a section with keys in the app's configuration, got 30",
+        ),
+        (
+            {"bara.clients": 10},
+            "bara.clients must be a section with keys in the app's configuration, got 10",
+        ),
+        (
+            {"bara.federation": "x"},
+            "bara.federation must be a section with keys in the app's configuration, got 'x'",
+        ),
         ({"bara.clients.count": "many"}, "bara.clients.count = 'many'; it must be a whole number"),
-        ({"bara.federation.patience": "long"}, "bara.federation.patience = 'long'; it must be a finite number"),
-        ({"bara.federation.patince": 3}, "unknown key 'bara.federation.patince'; did you mean 'patience'"),
+        (
+            {"bara.federation.patience": "long"},
+            "bara.federation.patience = 'long'; it must be a finite number",
+        ),
+        (
+            {"bara.federation.patince": 3},
+            "unknown key 'bara.federation.patince'; did you mean 'patience'",
+        ),
     ],
 )
 def test_a_wrong_key_of_the_app_is_named(tmp_path, keys, told):
-    plain = {"lr": 0.1, "bara.folder": str(tmp_path / "run"), "bara.budget.total": 40, "bara.clients.count": 5}
+    plain = {
+        "lr": 0.1,
+        "bara.folder": str(tmp_path / "run"),
+        "bara.budget.total": 40,
+        "bara.clients.count": 5,
+    }
     section = next(iter(keys))
     others = {key: value for key, value in plain.items() if not key.startswith(f"{section}.")}
     with pytest.raises(ConfigError, match=re.escape(told)):
@@ -260,5 +317,15 @@ def test_a_run_of_an_earlier_version_goes_on_to_the_end_it_would_have_had(old_ru
     folder = old_run("flower-app")
     grid, strategy = LocalGrid(walking_app(), 5), FedAdam(fraction_evaluate=0.0, eta=0.5)
     keys = {"bara.budget.total": 60, "bara.federation.train-seconds": 5.0}
-    start(strategy, context(folder, **keys), grid, start_model(), 5, None, ConfigRecord({"lr": 0.1}), None, how_far)
+    start(
+        strategy,
+        context(folder, **keys),
+        grid,
+        start_model(),
+        5,
+        None,
+        ConfigRecord({"lr": 0.1}),
+        None,
+        how_far,
+    )
     assert same_result(json.loads((folder / "result.json").read_text()), "flower-app")

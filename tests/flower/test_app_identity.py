@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from bara.cli import app as program
 from bara.errors import ConfigError
-from bara.runs.folder import RunFolder
 from bara.flower import start
 from bara.flower._federation import FlowerFederation
+from bara.runs.folder import RunFolder
 
 from .conftest import LocalGrid, how_far, start_model, walking_app
 from .test_app import account, begin, context
@@ -34,7 +34,7 @@ def adam(eta=0.5):
 def paused_at_two(folder, monkeypatch, **options):
     """A run of the app me/digits, paused after two rounds."""
 
-    def paused(self, round, award):  # noqa: A002 - a round is a round
+    def paused(self, round, award):
         if round == 2:
             CliRunner().invoke(program, ["ledger", str(folder), "pause"])
         return trained(self, round, award)
@@ -49,7 +49,9 @@ def test_the_books_say_whose_run_it_is_and_nothing_of_the_simulator(tmp_path):
     begin(tmp_path / "run", adam(), grid_of())
     with RunFolder.find(tmp_path / "run") as found:
         stored = found.open_books().opening["config"]
-    stored["budget"] = {key: value for key, value in stored["budget"].items() if value is not None}  # as TOML has it
+    stored["budget"] = {
+        key: value for key, value in stored["budget"].items() if value is not None
+    }  # as TOML has it
     assert tomllib.loads((tmp_path / "run" / "config.toml").read_text()) == {
         key: value for key, value in stored.items() if key != "ledger"
     } | {"ledger": {"retention": "keep"}}
@@ -57,7 +59,12 @@ def test_the_books_say_whose_run_it_is_and_nothing_of_the_simulator(tmp_path):
     assert stored["clients"] == {"count": 5}
     assert stored["training"] == {"memory": "off", "forget_after": 50, "average_last": 10}
     app = stored["app"]
-    assert (app["name"], app["fab_hash"], app["run_id"], app["strategy"]) == ("me/digits", "abc", "1", "FedAdam")
+    assert (app["name"], app["fab_hash"], app["run_id"], app["strategy"]) == (
+        "me/digits",
+        "abc",
+        "1",
+        "FedAdam",
+    )
     assert (app["parameters"]["FedAdam.eta"], app["run_config"]) == (0.5, {"lr": 0.1})
     assert app["model"].startswith("2 arrays, 8 numbers, ")
 
@@ -65,8 +72,14 @@ def test_the_books_say_whose_run_it_is_and_nothing_of_the_simulator(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"grid": grid_of("me/sklearn")}, "was begun with app = me/digits, but this app has me/sklearn"),
-        ({"strategy": FedMedian(fraction_evaluate=0.0)}, "with strategy = FedAdam, but this app has FedMedian"),
+        (
+            {"grid": grid_of("me/sklearn")},
+            "was begun with app = me/digits, but this app has me/sklearn",
+        ),
+        (
+            {"strategy": FedMedian(fraction_evaluate=0.0)},
+            "with strategy = FedAdam, but this app has FedMedian",
+        ),
         ({"strategy": adam(0.1)}, "with FedAdam.eta = 0.5, but this app has 0.1"),
         (
             {"model": ArrayRecord({"w": Array(np.zeros((4, 3), np.float32))})},
@@ -75,7 +88,9 @@ def test_the_books_say_whose_run_it_is_and_nothing_of_the_simulator(tmp_path):
     ],
     ids=["app", "strategy", "parameter", "model"],
 )
-def test_another_apps_run_is_refused_before_anybody_is_asked(tmp_path, monkeypatch, change, complaint):
+def test_another_apps_run_is_refused_before_anybody_is_asked(
+    tmp_path, monkeypatch, change, complaint
+):
     paused_at_two(tmp_path / "run", monkeypatch, strategy=adam())
     before = account(tmp_path / "run")
     grid = change.pop("grid", None) or grid_of()
@@ -97,13 +112,22 @@ def lossy(_round, _arrays):
 
 
 def begin_lossy(folder, **keys):
-    return start(FedAvg(fraction_evaluate=0.0), context(folder, **keys), grid_of(), start_model(), 2, evaluate_fn=lossy)
+    return start(
+        FedAvg(fraction_evaluate=0.0),
+        context(folder, **keys),
+        grid_of(),
+        start_model(),
+        2,
+        evaluate_fn=lossy,
+    )
 
 
 def test_a_corrected_key_takes_effect_after_a_start_that_failed(tmp_path, logged):
     with pytest.raises(ConfigError, match="must report 'accuracy'"):
         begin_lossy(tmp_path / "run")
-    result = begin_lossy(tmp_path / "run", **{"bara.federation.accuracy": "score", "bara.budget.total": 30})
+    result = begin_lossy(
+        tmp_path / "run", **{"bara.federation.accuracy": "score", "bara.budget.total": 30}
+    )
     assert set(result.evaluate_metrics_serverapp) == {0, 1, 2}
     assert account(tmp_path / "run")[0].opened_with == 30_000_000
     assert "had promised nothing: it was moved to" in logged.text
@@ -123,10 +147,16 @@ def test_a_finished_run_says_so_and_gives_its_whole_result_back(tmp_path, logged
     first = begin(tmp_path / "run", FedAvg(), grid_of())
     grid = grid_of()
     again = begin(tmp_path / "run", FedAvg(), grid)
-    assert re.search(r"the run in .* has already ended \(the money left .*\): nobody is asked", logged.text)
+    assert re.search(
+        r"the run in .* has already ended \(the money left .*\): nobody is asked", logged.text
+    )
     assert not grid.pushed
     assert again.evaluate_metrics_clientapp.keys() == {1, 2, 3}
-    for name in ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp"):
+    for name in (
+        "train_metrics_clientapp",
+        "evaluate_metrics_clientapp",
+        "evaluate_metrics_serverapp",
+    ):
         assert getattr(again, name) == getattr(first, name)
     assert np.array_equal(again.arrays["w"].numpy(), first.arrays["w"].numpy())
 
@@ -140,5 +170,7 @@ def test_a_run_that_was_paused_gives_the_metrics_of_all_its_rounds_back(tmp_path
 
 
 def test_an_app_cannot_say_who_it_is_itself(tmp_path):
-    with pytest.raises(ConfigError, match=r"bara\.app must not be set: the Flower app itself decides that"):
+    with pytest.raises(
+        ConfigError, match=r"bara\.app must not be set: the Flower app itself decides that"
+    ):
         begin(tmp_path / "run", **{"bara.app.name": "me/another"})

@@ -1,8 +1,9 @@
 """Apps shaped like six of Flower's own examples come under a budget with few changed lines, and train what they did.
 
-The model is the same within 1e-5 of every number (of a tree ensemble: of every prediction) when the money suffices for
-everybody and everybody is paid what it asks. (Bagged trees start from a base score of the app's choice here: Flower
-takes the first reply's, and which that is differs from run to run without bara, too.)
+The model is the same within 1e-5 of every number (of a tree ensemble: of every prediction) when the
+money suffices for everybody and everybody is paid what it asks. (Bagged trees start from a base
+score of the app's choice here: Flower takes the first reply's, and which that is differs from run
+to run without bara, too.)
 """
 
 import difflib
@@ -45,10 +46,22 @@ mechanism.reserve = 1.0
 
 def under_a_budget(text, keys):
     """The app with what its author has to add, as the documentation shows it."""
-    text = text.replace("from flwr.app", "from bara.flower import answer_bids, fixed, start\nfrom flwr.app", 1)
-    text = text.replace("client = ClientApp()\n", 'client = ClientApp()\nanswer_bids(client, fixed("1.00"))\n', 1)
-    text = re.sub(r"strategy\.start\(\n( *)(?=grid=)", r"start(\n\1strategy,\n\1context,\n\1", text, count=1)
-    return re.sub(r'(CONFIG = """.*?)"""', lambda found: f'{found[1]}{KEYS}{keys}"""', text, count=1, flags=re.DOTALL)
+    text = text.replace(
+        "from flwr.app", "from bara.flower import answer_bids, fixed, start\nfrom flwr.app", 1
+    )
+    text = text.replace(
+        "client = ClientApp()\n", 'client = ClientApp()\nanswer_bids(client, fixed("1.00"))\n', 1
+    )
+    text = re.sub(
+        r"strategy\.start\(\n( *)(?=grid=)", r"start(\n\1strategy,\n\1context,\n\1", text, count=1
+    )
+    return re.sub(
+        r'(CONFIG = """.*?)"""',
+        lambda found: f'{found[1]}{KEYS}{keys}"""',
+        text,
+        count=1,
+        flags=re.DOTALL,
+    )
 
 
 def load(path):
@@ -85,7 +98,9 @@ def numbers(folder, app):
 def paid_rounds(folder):
     """How many were paid how much, in each round of the run in that folder."""
     with RunFolder.find(folder) as run_folder:
-        return {(len(one.payments), one.paid) for one in list(run_folder.open_books().history())[1:]}
+        return {
+            (len(one.payments), one.paid) for one in list(run_folder.open_books().history())[1:]
+        }
 
 
 def trees(path):
@@ -96,7 +111,9 @@ def trees(path):
 def test_it_trains_the_same_model_with_and_without_a_budget(tmp_path, monkeypatch, name, logged):
     text = (APPS / f"{name}.py").read_text()
     changed = under_a_budget(text, OWN_KEYS[name])
-    lines = [line for line in difflib.ndiff(text.splitlines(), changed.splitlines()) if line[0] in "+-"]
+    lines = [
+        line for line in difflib.ndiff(text.splitlines(), changed.splitlines()) if line[0] in "+-"
+    ]
     assert 9 <= len(lines) <= 15
     found = {}
     for folder, code in (("plain", text), ("paid", changed)):
@@ -106,14 +123,18 @@ def test_it_trains_the_same_model_with_and_without_a_budget(tmp_path, monkeypatc
         found[folder] = numbers(tmp_path / folder, run(tmp_path / folder / "app.py"))
     for one, two in zip(found["plain"], found["paid"], strict=True):
         np.testing.assert_allclose(two, one, rtol=1e-5, atol=1e-5)
-    assert paid_rounds(tmp_path / "paid" / "run") == {(CLIENTS, CLIENTS * 1_000_000)}  # what they asked, and no more
+    assert paid_rounds(tmp_path / "paid" / "run") == {
+        (CLIENTS, CLIENTS * 1_000_000)
+    }  # what they asked, and no more
     assert ("overrides start, which is not called" in logged.text) == (name == "advanced_pytorch")
 
 
 def test_cyclic_training_pays_the_one_client_it_asks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name = "xgboost_comprehensive"
-    (tmp_path / "app.py").write_text(under_a_budget((APPS / f"{name}.py").read_text(), OWN_KEYS[name]))
+    (tmp_path / "app.py").write_text(
+        under_a_budget((APPS / f"{name}.py").read_text(), OWN_KEYS[name])
+    )
     run(tmp_path / "app.py", **{"train-method": "cyclic"})
     with RunFolder.find(tmp_path / "run") as run_folder:
         paid = [record.payments for record in run_folder.open_books().history()][1:]

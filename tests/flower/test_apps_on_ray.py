@@ -22,8 +22,16 @@ def test_on_ray_they_train_the_same_model_with_and_without_a_budget(tmp_path):
     for name, keys in OWN_KEYS.items():
         text = (APPS / f"{name}.py").read_text()
         changed = under_a_budget(text, keys)
-        folders[name] = made(tmp_path / f"{name}-plain", text), made(tmp_path / f"{name}-paid", changed)
-    words = [sys.executable, APPS / "on_ray.py", str(CLIENTS), *(one for both in folders.values() for one in both)]
+        folders[name] = (
+            made(tmp_path / f"{name}-plain", text),
+            made(tmp_path / f"{name}-paid", changed),
+        )
+    words = [
+        sys.executable,
+        APPS / "on_ray.py",
+        str(CLIENTS),
+        *(one for both in folders.values() for one in both),
+    ]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     for name, both in folders.items():

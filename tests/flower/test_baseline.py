@@ -21,7 +21,10 @@ def play(**changes):
     """The baseline on twenty clients in this process."""
     tree = tomllib.loads((BASELINE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
     config = {**flatten_dict(tree), **changes}
-    client, server = import_module("bara_baseline.client_app"), import_module("bara_baseline.server_app")
+    client, server = (
+        import_module("bara_baseline.client_app"),
+        import_module("bara_baseline.server_app"),
+    )
     grid = LocalGrid(client.app, 20)
     for context in grid.contexts.values():
         context.run_config = config
@@ -40,7 +43,12 @@ def importable(monkeypatch):
 def test_it_has_flowers_layout():
     assert b"bara_baseline/client_app.py" in build_fab_from_disk(BASELINE)
     front = (BASELINE / "README.md").read_text().split("---\n")[1]
-    assert [line.partition(":")[0] for line in front.splitlines()] == ["title", "url", "labels", "dataset"]
+    assert [line.partition(":")[0] for line in front.splitlines()] == [
+        "title",
+        "url",
+        "labels",
+        "dataset",
+    ]
 
 
 @pytest.mark.usefixtures("importable")

@@ -10,10 +10,19 @@ from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedMedian, FedProx
 
 from bara import ALLOCATORS, MECHANISMS, Award, Evaluation, Market, Offer, Purse, RoundRecord
 from bara.errors import ConfigError, RunStoppedError, TrainingError
-from bara.server.state import Keeping
 from bara.flower.identity import Directory, client_of_key
+from bara.server.state import Keeping
 
-from .conftest import LocalGrid, counting, raising, sending, silent, start_model, vanished, walking_app
+from .conftest import (
+    LocalGrid,
+    counting,
+    raising,
+    sending,
+    silent,
+    start_model,
+    vanished,
+    walking_app,
+)
 
 NAMES = tuple(f"client-{i}" for i in range(5))
 
@@ -66,17 +75,28 @@ def test_nobody_but_the_winners_is_sent_the_model(federate, grid):
         (vanished, "its node is gone: node unavailable"),
         (silent, "no answer within 0.2 seconds"),
         (sending(w=np.full((2, 3), np.nan, np.float32), b=np.zeros(2)), "its update is not finite"),
-        (sending(w=np.zeros((3, 2), np.float32), b=np.zeros(2)), "as the model's, got (3, 2) and float32"),
+        (
+            sending(w=np.zeros((3, 2), np.float32), b=np.zeros(2)),
+            "as the model's, got (3, 2) and float32",
+        ),
         (sending(w=np.zeros((2, 3), np.int64), b=np.zeros(2)), "and int64"),
-        (sending(w=np.zeros((2, 3), np.float32)), "its update holds ['w']; the model holds ['b', 'w']"),
+        (
+            sending(w=np.zeros((2, 3), np.float32)),
+            "its update holds ['w']; the model holds ['b', 'w']",
+        ),
         (counting(**{"num-examples": float("nan")}), "its num-examples must be positive, got nan"),
         (counting(**{"num-examples": -5}), "its num-examples must be positive, got -5"),
         (counting(loss=1.0), "its num-examples must be positive, got None"),
-        (counting(**{"num-examples": 5, "extra": 1}), "its update has other names than the others'"),
+        (
+            counting(**{"num-examples": 5, "extra": 1}),
+            "its update has other names than the others'",
+        ),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_what_does_not_arrive_or_cannot_be_used_is_void_and_the_round_goes_on(federate, grid, mishap, reason):
+def test_what_does_not_arrive_or_cannot_be_used_is_void_and_the_round_goes_on(
+    federate, grid, mishap, reason
+):
     grid.mishaps["train", 1] = mishap
     federation = federate()
     federation.bids(1)
@@ -88,7 +108,9 @@ def test_what_does_not_arrive_or_cannot_be_used_is_void_and_the_round_goes_on(fe
 
 
 @pytest.mark.parametrize("strategy", [FedMedian, Krum])
-def test_one_reply_without_the_metric_does_not_cost_the_others_their_round(federate, grid, strategy):
+def test_one_reply_without_the_metric_does_not_cost_the_others_their_round(
+    federate, grid, strategy
+):
     grid.mishaps["train", 1] = counting(loss=1.0)
     federation = federate(strategy(fraction_evaluate=0.0))
     federation.bids(1)
@@ -105,12 +127,16 @@ def test_a_server_that_measures_evidence_refuses_nobody_for_a_model_it_cannot_re
 def test_an_update_whose_loss_the_server_finds_infinite_is_void(federate, grid):
     def evaluate(_round, arrays):
         high = float(arrays["w"].numpy().max())
-        return MetricRecord({"accuracy": 0.5, "loss": float("inf") if high > 1e6 else 1.0 - high / 100})
+        return MetricRecord(
+            {"accuracy": 0.5, "loss": float("inf") if high > 1e6 else 1.0 - high / 100}
+        )
 
     grid.mishaps["train", 1] = sending(w=np.full((2, 3), 1e9, np.float32), b=np.zeros(2))
     federation = federate(evidence="server", evaluate=evaluate)
     federation.bids(1)
-    assert federation.train(1, award(0, 1)).void == {"client-1": "the loss of its model is not finite"}
+    assert federation.train(1, award(0, 1)).void == {
+        "client-1": "the loss of its model is not finite"
+    }
 
 
 def test_a_strategy_that_writes_a_client_twice_gets_one_answer(federate):
@@ -132,7 +158,11 @@ def test_an_update_that_holds_no_single_record_of_arrays_is_void(federate, grid)
     grid.mishaps["train", 0] = doubled
     federation = federate()
     federation.bids(1)
-    assert federation.train(1, award(0, 1)).void["client-0"].startswith("its update must hold exactly one ArrayRecord")
+    assert (
+        federation.train(1, award(0, 1))
+        .void["client-0"]
+        .startswith("its update must hold exactly one ArrayRecord")
+    )
 
 
 def test_a_round_in_which_nobody_delivers_leaves_the_model(federate, grid):
@@ -167,7 +197,9 @@ def test_a_winner_whose_node_has_gone_is_void(federate, grid):
 
 
 @pytest.mark.parametrize("price", [0, -1, True, 1.5, "3", 2**62])
-def test_a_bid_that_is_no_price_leaves_only_its_client_out(federate, grid, price, caplog, monkeypatch):
+def test_a_bid_that_is_no_price_leaves_only_its_client_out(
+    federate, grid, price, caplog, monkeypatch
+):
     def change(reply):
         reply.content.config_records["bara-bid"]["price"] = price
         return reply
@@ -200,7 +232,12 @@ def test_a_bid_without_a_column_the_mechanism_needs_is_not_in_the_menu(federate,
         return reply
 
     grid.mishaps["query", 3] = without
-    assert federate(columns=("samples",)).bids(1).clients == ("client-0", "client-1", "client-2", "client-4")
+    assert federate(columns=("samples",)).bids(1).clients == (
+        "client-0",
+        "client-1",
+        "client-2",
+        "client-4",
+    )
     assert "samples" not in federate().bids(1).columns  # otherwise it stays, and nobody's is used
 
 
@@ -229,7 +266,9 @@ def test_too_few_nodes_stop_the_run_between_rounds(federate, grid):
 
 
 @pytest.mark.parametrize("strategy", [FedAvg, FedProx, FedAvgM, FedAdam, FedMedian])
-@pytest.mark.parametrize("options", [{}, {"fraction_train": 0.1, "min_available_nodes": 50, "min_train_nodes": 9}])
+@pytest.mark.parametrize(
+    "options", [{}, {"fraction_train": 0.1, "min_available_nodes": 50, "min_train_nodes": 9}]
+)
 def test_any_strategy_trains_any_number_of_winners(federate, strategy, options):
     chosen = strategy(fraction_evaluate=0.0, **options)
     federation = federate(chosen)
@@ -247,7 +286,9 @@ def test_a_mechanisms_own_weights_are_honoured(federate, strategy):
     assert weights_of(federation) == pytest.approx((3 * 1 + 1 * 5) / 4)
 
 
-def test_with_a_memory_data_sizes_count_because_a_mechanisms_weights_compare_the_winners_of_one_round(federate):
+def test_with_a_memory_data_sizes_count_because_a_mechanisms_weights_compare_the_winners_of_one_round(
+    federate,
+):
     federation = federate(keeping=Keeping(memory="plain"))
     federation.bids(1)
     federation.train(1, award(0, 4, weights=(3.0, 1.0)))
@@ -293,7 +334,9 @@ def test_a_winner_that_the_strategy_leaves_out_is_not_paid_and_not_to_blame(fede
     federation.bids(1)
     delivery = federation.train(1, award(0, 1))
     assert len(delivery.delivered) == 1
-    assert list(delivery.void.values()) == ["not asked by Cyclic, which trains with fewer than all winners"]
+    assert list(delivery.void.values()) == [
+        "not asked by Cyclic, which trains with fewer than all winners"
+    ]
     assert delivery.blameless == tuple(delivery.void)
 
 
@@ -306,7 +349,9 @@ def test_an_outlier_is_refused_where_the_mechanism_says_so(federate, grid):
 
 def test_where_shapes_may_differ_a_model_grows_as_the_strategy_lets_it(federate, grid):
     for client in range(3):
-        grid.mishaps["train", client] = sending(w=np.ones((2, 3), np.float32), b=np.zeros(2), tree=np.ones(4))
+        grid.mishaps["train", client] = sending(
+            w=np.ones((2, 3), np.float32), b=np.zeros(2), tree=np.ones(4)
+        )
     federation = federate(same_shapes=False)
     federation.bids(1)
     assert len(federation.train(1, award(0, 1, 2)).delivered) == 3
@@ -315,7 +360,8 @@ def test_where_shapes_may_differ_a_model_grows_as_the_strategy_lets_it(federate,
 
 def test_updates_of_any_shape_cannot_be_compared_with_the_others(federate):
     with pytest.raises(
-        ConfigError, match=r"federation.same_shapes must be true with a mechanism that refuses updates far"
+        ConfigError,
+        match=r"federation.same_shapes must be true with a mechanism that refuses updates far",
     ):
         federate(same_shapes=False, outliers=6.0)
 
@@ -341,7 +387,9 @@ def test_the_metric_that_decides_may_be_the_one_that_is_reported(federate):
 
 def test_a_model_whose_loss_is_not_finite_is_an_error(federate):
     with pytest.raises(TrainingError, match="must be finite, got"):
-        federate(evaluate=lambda _round, _arrays: MetricRecord({"accuracy": 0.1, "loss": float("nan")})).evaluate()
+        federate(
+            evaluate=lambda _round, _arrays: MetricRecord({"accuracy": 0.1, "loss": float("nan")})
+        ).evaluate()
 
 
 def test_the_server_measures_evidence_on_its_own_data(federate):
@@ -354,7 +402,10 @@ def test_the_server_measures_evidence_on_its_own_data(federate):
 def test_a_client_that_keeps_failing_backs_off_and_is_never_paid(federate, grid):
     grid.mishaps["train", 0] = raising  # the cheapest: it would win every round
     market = Market(
-        ALLOCATORS.build("fixed", {"n": 2}), MECHANISMS.build("bid-price-first"), federate(), Purse.of(100, 8)
+        ALLOCATORS.build("fixed", {"n": 2}),
+        MECHANISMS.build("bid-price-first"),
+        federate(),
+        Purse.of(100, 8),
     )
     records = [step for step in market.rounds() if isinstance(step, RoundRecord)]
     tried = [record.round for record in records if "client-0" in record.awarded.award.clients]
@@ -406,5 +457,8 @@ def test_the_initial_model_is_not_touched(federate):
 def test_silos_on_virtual_nodes_keep_their_names():
     nodes = [SimpleNamespace(node_id=10 + part, public_key=b"") for part in range(2)]
     opened = {10 + part: SimpleNamespace(partition=(part, 2)) for part in range(2)}
-    assert Directory("partition", partitions=("north", "south")).read(nodes, opened) == {"north": 10, "south": 11}
+    assert Directory("partition", partitions=("north", "south")).read(nodes, opened) == {
+        "north": 10,
+        "south": 11,
+    }
     assert Directory("partition").read(nodes, opened) == {"client-0": 10, "client-1": 11}

@@ -7,8 +7,8 @@ from flwr.app import ConfigRecord, MetricRecord
 from flwr.serverapp.strategy import FedAvg
 
 from bara.errors import ConfigError
-from bara.runs.folder import RunFolder
 from bara.flower import start
+from bara.runs.folder import RunFolder
 
 from .conftest import LocalGrid, how_far, start_model, walking_app
 from .test_app import account, begin, context
@@ -28,7 +28,10 @@ def test_clients_and_server_both_evaluate_when_both_can(federate):
     federation = federate(FedAvg())
     played(federation, 1, 2)
     assert set(federation.result.evaluate_metrics_serverapp) == {0, 1, 2}
-    assert set(federation.result.evaluate_metrics_clientapp) == {1, 2}  # the initial model: the server alone, as Flower
+    assert set(federation.result.evaluate_metrics_clientapp) == {
+        1,
+        2,
+    }  # the initial model: the server alone, as Flower
 
 
 def test_where_both_tell_it_the_servers_metric_decides(federate):
@@ -44,7 +47,9 @@ def test_where_the_server_tells_something_else_the_clients_metric_decides(federa
 
 
 def test_an_evaluation_now_and_then_is_enough(federate, logged):
-    federation = federate(evaluate=lambda number, arrays: how_far(number, arrays) if number == 2 else None)
+    federation = federate(
+        evaluate=lambda number, arrays: how_far(number, arrays) if number == 2 else None
+    )
     found = played(federation, 1, 2, 3)
     assert [one.accuracy for one in found] == pytest.approx([0.0, 0.0, 0.08, 0.08])
     assert set(federation.result.evaluate_metrics_serverapp) == {2}
@@ -52,7 +57,9 @@ def test_an_evaluation_now_and_then_is_enough(federate, logged):
 
 
 def test_a_run_whose_model_nobody_evaluates_is_refused(federate):
-    with pytest.raises(ConfigError, match="nothing evaluates the model: give `start` an evaluate_fn"):
+    with pytest.raises(
+        ConfigError, match="nothing evaluates the model: give `start` an evaluate_fn"
+    ):
         federate(evaluate=None).evaluate()
 
 
@@ -66,7 +73,9 @@ def test_a_metric_that_is_better_when_lower_becomes_an_accuracy_that_rises(feder
     worst, middle, best = (one.accuracy for one in played(federation, 1, 2))
     assert 0 < worst < middle < best == 1
     odds = [p / (1 - p) for p in (worst, middle)]
-    assert odds[1] / odds[0] == pytest.approx(5)  # a fifth of the error is five times the odds, at any scale
+    assert odds[1] / odds[0] == pytest.approx(
+        5
+    )  # a fifth of the error is five times the odds, at any scale
 
 
 def test_a_metric_that_is_better_when_higher_may_be_of_any_size(federate):
@@ -78,8 +87,16 @@ def test_a_metric_that_is_better_when_higher_may_be_of_any_size(federate):
 @pytest.mark.parametrize(
     ("value", "better", "complaint"),
     [
-        (3.5, None, r"'rmse' must be in \[0, 1\], got 3.5; or set bara.federation.better to lower or higher"),
-        (-1.0, "lower", "'rmse' must be at least 0, got -1; shift it, or use an allocator that does not look at it"),
+        (
+            3.5,
+            None,
+            r"'rmse' must be in \[0, 1\], got 3.5; or set bara.federation.better to lower or higher",
+        ),
+        (
+            -1.0,
+            "lower",
+            "'rmse' must be at least 0, got -1; shift it, or use an allocator that does not look at it",
+        ),
     ],
 )
 def test_a_metric_that_does_not_fit_is_named_with_what_to_do(federate, value, better, complaint):
@@ -89,11 +106,20 @@ def test_a_metric_that_does_not_fit_is_named_with_what_to_do(federate, value, be
 
 def test_a_run_on_a_loss_spends_its_budget_and_the_books_hold_the_loss_itself(tmp_path, logged):
     def measured(server_round, _arrays):
-        return MetricRecord({"loss": 3.5 - 2.5 * server_round})  # in the end it is negative: a likelihood's, say
+        return MetricRecord(
+            {"loss": 3.5 - 2.5 * server_round}
+        )  # in the end it is negative: a likelihood's, say
 
     keys = {"bara.federation.accuracy": "loss", "bara.federation.better": "lower"}
     where = context(tmp_path / "run", **keys)
-    start(FedAvg(fraction_evaluate=0.0), where, LocalGrid(walking_app(), 5), start_model(), 3, evaluate_fn=measured)
+    start(
+        FedAvg(fraction_evaluate=0.0),
+        where,
+        LocalGrid(walking_app(), 5),
+        start_model(),
+        3,
+        evaluate_fn=measured,
+    )
     assert account(tmp_path / "run")[0].spent == 36_000_000
     with RunFolder.find(tmp_path / "run") as found:
         told = [record.evaluation for record in found.open_books().history()]

@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 
 from bara.cli import app as program
 from bara.errors import ConfigError
-from bara.runs.folder import RunFolder
 from bara.flower._federation import FlowerFederation
 from bara.flower.identity import fingerprint, read_names
+from bara.runs.folder import RunFolder
 
 from .conftest import LocalGrid, silent, walking_app
 from .test_app import account, begin
@@ -36,7 +36,9 @@ def test_books_ledger_and_report_show_the_names_that_nodes_give_themselves(tmp_p
     begin(tmp_path / "run", grid=grid)
     named = [f"silo-north-{prints[0]}", f"silo-south-host-{prints[1]}", f"key-{prints[2]}"]
     assert winners(tmp_path / "run") == set(named)
-    told = CliRunner(env={"COLUMNS": "200"}).invoke(program, ["ledger", str(tmp_path / "run")]).output
+    told = (
+        CliRunner(env={"COLUMNS": "200"}).invoke(program, ["ledger", str(tmp_path / "run")]).output
+    )
     assert all(name in told for name in named)
     assert named[0] in (tmp_path / "run" / "report.html").read_text()
 
@@ -47,16 +49,22 @@ def test_the_operators_file_of_keys_comes_first_and_nobody_takes_anothers_name(t
     grid.mishaps["query", 4] = silent
     keys = {"bara.names": str(tmp_path / "silos.pub"), "bara.federation.bid-seconds": 0.2}
     begin(tmp_path / "run", grid=grid, **keys)
-    assert winners(tmp_path / "run") == {f"silo-north-{prints[0]}", f"silo-north-{prints[1]}", f"key-{prints[2]}"}
+    assert winners(tmp_path / "run") == {
+        f"silo-north-{prints[0]}",
+        f"silo-north-{prints[1]}",
+        f"key-{prints[2]}",
+    }
     assert f"round 1: key-{prints[4]} is not in the menu: no answer within" in logged.text
 
 
 @pytest.mark.parametrize("died", [1, 2])
-def test_a_name_that_stands_in_the_books_stays_whatever_a_node_calls_itself_later(tmp_path, monkeypatch, died):
+def test_a_name_that_stands_in_the_books_stays_whatever_a_node_calls_itself_later(
+    tmp_path, monkeypatch, died
+):
     grid, _, prints = keyed(n0="old")
     trained = FlowerFederation.train
 
-    def dies(self, round, award):  # noqa: A002 - a round is a round
+    def dies(self, round, award):
         if round == died:
             raise KeyboardInterrupt
         return trained(self, round, award)
@@ -80,7 +88,9 @@ def test_a_name_that_stands_in_the_books_stays_whatever_a_node_calls_itself_late
     ],
     ids=["absent", "broken", "nameless"],
 )
-def test_a_file_of_names_that_cannot_be_read_is_refused_before_anybody_is_asked(tmp_path, content, complaint):
+def test_a_file_of_names_that_cannot_be_read_is_refused_before_anybody_is_asked(
+    tmp_path, content, complaint
+):
     grid, lines, _ = keyed(2)
     if content is not None:
         (tmp_path / "silos.pub").write_text(content.format(key=lines[0]))
@@ -104,6 +114,8 @@ def test_the_evidence_of_a_delivery_says_how_long_it_took_and_what_was_sent(tmp_
     assert len(evidence) == 9
     assert all(0 <= one.seconds < 60 for one in evidence)
     assert all(one.bytes_received > 0 for one in evidence)
-    assert all(one.bytes_sent > 2 * 3 * 4 + 2 * 8 for one in evidence)  # the model's numbers, and what names them
+    assert all(
+        one.bytes_sent > 2 * 3 * 4 + 2 * 8 for one in evidence
+    )  # the model's numbers, and what names them
     told = CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "export"]).output
     assert "bytes_sent" in told

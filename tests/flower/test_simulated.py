@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from bara.cli import app
 from bara.errors import ConfigError, MissingExtraError
+from bara.flower import check_version
+from bara.records import AwardedRound
 from bara.runs.config import Config
 from bara.runs.factory import assemble, build_federation
 from bara.runs.play import run
-from bara.flower import check_version
-from bara.records import AwardedRound
 from bara.testing import FEDERATION_CHECKS
 
 ENGINES = ("simulator", "flower")
@@ -34,7 +34,11 @@ def played(engine, *changes):
     config = Config.load(None, [*SMALL, f"federation.engine={engine}", *changes])
     awarded = []
     session = assemble(config)
-    result = run(config, lambda step: awarded.append(step) if isinstance(step, AwardedRound) else None, session=session)
+    result = run(
+        config,
+        lambda step: awarded.append(step) if isinstance(step, AwardedRound) else None,
+        session=session,
+    )
     federation = session.federation
     model = federation.state if engine == "simulator" else federation.model["state"].numpy()
     return result, awarded, model
@@ -68,17 +72,37 @@ def test_menus_awards_payments_and_model_are_those_of_the_simulator(allocator):
     [
         ["clients.failure_rate=0.3", "clients.late_rate=0.1"],
         ["clients.absence_rate=0.3", "clients.drift=0.1", "clients.cost_by=samples"],
-        ["clients.strategic=2", "clients.strategy=overbid(0.3)", "clients.poisoners=1", "clients.free_riders=1"],
+        [
+            "clients.strategic=2",
+            "clients.strategy=overbid(0.3)",
+            "clients.poisoners=1",
+            "clients.free_riders=1",
+        ],
         ["clients.free_riding=random", "clients.free_riders=2"],
-        ["training.algorithm=fedavg", "training.local_epochs=2", "training.aggregation=equal", "clients.noisy=1"],
+        [
+            "training.algorithm=fedavg",
+            "training.local_epochs=2",
+            "training.aggregation=equal",
+            "clients.noisy=1",
+        ],
         ["mechanism.name=fl-market", "clients.epsilon=uniform(10, 100)"],
         ["mechanism.name=quality", "mechanism.quality=samples", "clients.partition=quantity(1.0)"],
         ["data.held_out=same", "training.outliers=6"],
         ["training.memory=plain", "clients.failure_rate=0.3", "budget.total=20"],
-        ["training.memory=extrapolated", "clients.absence_rate=0.3", "training.forget_after=2", "budget.total=20"],
+        [
+            "training.memory=extrapolated",
+            "clients.absence_rate=0.3",
+            "training.forget_after=2",
+            "budget.total=20",
+        ],
         ["training.learning_rate=4", "training.memory=extrapolated", "budget.total=20"],
         ["mechanism.name=fl-market", "clients.epsilon=uniform(10, 100)", "training.memory=plain"],
-        ["data.name=rand-hie", "clients.count=6", "data.evaluation_samples=200", "training.metric=auc"],
+        [
+            "data.name=rand-hie",
+            "clients.count=6",
+            "data.evaluation_samples=200",
+            "training.metric=auc",
+        ],
     ],
     ids=lambda changes: changes[0] + changes[-1],
 )
@@ -89,7 +113,9 @@ def test_so_they_are_with_clients_of_all_kinds_and_with_other_mechanisms(changes
 
 @pytest.mark.usefixtures("without_ray")
 def test_with_quality_learned_from_losses_they_differ_by_rounding_only():
-    simulator, flower = (played(engine, "allocator.name=even", "mechanism.name=fair") for engine in ENGINES)
+    simulator, flower = (
+        played(engine, "allocator.name=even", "mechanism.name=fair") for engine in ENGINES
+    )
     for one, two in zip(simulator[1], flower[1], strict=True):
         assert one.award.clients == two.award.clients
         assert np.allclose(one.costs, two.costs, rtol=1e-4)
@@ -111,9 +137,18 @@ def test_the_contract_of_every_federation(check):
             "requires aggregation with weights of its own, .* FedMedian has an aggregation",
         ),
         (["federation.strategy=FedAvgg"], "no strategy is named 'FedAvgg'; did you mean 'FedAvg'"),
-        (["federation.stratgy=FedAvg"], "unknown key 'federation.stratgy'; did you mean 'strategy'"),
-        (["federation.bid_seconds=soon"], "has federation.bid_seconds = 'soon'; it must be a finite number"),
-        (["clients.strategic=1", "clients.strategy=learner(0.1)"], "clients.strategy must not be a learner"),
+        (
+            ["federation.stratgy=FedAvg"],
+            "unknown key 'federation.stratgy'; did you mean 'strategy'",
+        ),
+        (
+            ["federation.bid_seconds=soon"],
+            "has federation.bid_seconds = 'soon'; it must be a finite number",
+        ),
+        (
+            ["clients.strategic=1", "clients.strategy=learner(0.1)"],
+            "clients.strategy must not be a learner",
+        ),
         (["training.checkpoint_every=3"], "training.checkpoint_every must not be set on Flower"),
     ],
 )
@@ -140,14 +175,18 @@ def test_any_of_flowers_strategies_can_be_named(strategy):
 
 @pytest.mark.parametrize("found", [None, "1.37.9", "2.0.0", "1.43.0.dev1"])
 def test_another_version_of_flower_is_refused_with_the_supported_one_named(found):
-    with pytest.raises(MissingExtraError, match=r"works with 1\.38 to 1\.42: pip install 'bara-fl\[flower\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"works with 1\.38 to 1\.42: pip install 'bara-fl\[flower\]'"
+    ):
         check_version(found)
 
 
 def test_a_run_on_flower_tells_nobody_that_it_runs():
     code = "import bara.flower.engine, flwr.supercore.telemetry as t, os; print(t.FLWR_TELEMETRY_ENABLED)"
     unset = {name: value for name, value in os.environ.items() if not name.startswith("FLWR_")}
-    done = subprocess.run([sys.executable, "-c", code], env=unset, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=unset, capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip().splitlines()[-1] == "0"
 
 

@@ -40,7 +40,9 @@ def private(inner):
     return flower.DifferentialPrivacyServerSideFixedClipping(inner, 1.0, 1.0, 2)
 
 
-@pytest.mark.parametrize("strategy", [FedAvg(), FedProx(), FedAvgM(), FedAdam(), FedYogi(), Renamed()])
+@pytest.mark.parametrize(
+    "strategy", [FedAvg(), FedProx(), FedAvgM(), FedAdam(), FedYogi(), Renamed()]
+)
 def test_weighted_means_honour_a_mechanisms_weights(strategy):
     assert strategies.weight_key(strategy) == "num-examples"
     assert "weights" not in what_it_can(strategy).lacks
@@ -50,7 +52,9 @@ def test_weighted_means_honour_a_mechanisms_weights(strategy):
     "strategy", [FedMedian(), Krum(), OwnMean(), private(FedAvg())], ids=lambda s: type(s).__name__
 )
 def test_others_cannot_and_name_those_that_can(strategy):
-    assert re.search(r"has an aggregation of its own; use .*FedAvg", what_it_can(strategy).lacks["weights"])
+    assert re.search(
+        r"has an aggregation of its own; use .*FedAvg", what_it_can(strategy).lacks["weights"]
+    )
 
 
 def test_every_winner_is_let_in_behind_a_wrapper_too():

@@ -37,7 +37,10 @@ ROBUST = {"Krum": Krum, "MultiKrum": MultiKrum, "Bulyan": Bulyan}
 NOISE = {"noise_multiplier": 0.1, "num_sampled_clients": 50}
 WRAPPED = {
     "DifferentialPrivacyServerSideFixedClipping": ({**NOISE, "clipping_norm": 1.0}, None),
-    "DifferentialPrivacyClientSideFixedClipping": ({**NOISE, "clipping_norm": 1.0}, fixedclipping_mod),
+    "DifferentialPrivacyClientSideFixedClipping": (
+        {**NOISE, "clipping_norm": 1.0},
+        fixedclipping_mod,
+    ),
     "DifferentialPrivacyServerSideAdaptiveClipping": (NOISE, None),
     "DifferentialPrivacyClientSideAdaptiveClipping": (NOISE, adaptiveclipping_mod),
 }
@@ -57,7 +60,9 @@ def test_strategies_that_average_or_select_run_under_a_budget(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", WRAPPED)
-def test_privacy_wrappers_run_under_a_budget_with_the_clipping_mods_of_their_clients(tmp_path, name):
+def test_privacy_wrappers_run_under_a_budget_with_the_clipping_mods_of_their_clients(
+    tmp_path, name
+):
     options, mod = WRAPPED[name]
     strategy = getattr(flower, name)(FedAvg(fraction_evaluate=0.0), **options)
     trains(tmp_path / "run", strategy, walking_app(mods=[mod] if mod else []))
@@ -84,16 +89,30 @@ def growing_app():
     @app.train()
     def train(message, context):
         tree = {"id": 0, "of": context.node_config["partition-id"]}
-        booster = {"gbtree_model_param": {"num_trees": "1", "num_parallel_tree": "1"}, "trees": [tree]}
-        model = {"learner": {"gradient_booster": {"model": {**booster, "iteration_indptr": [0, 1], "tree_info": [0]}}}}
+        booster = {
+            "gbtree_model_param": {"num_trees": "1", "num_parallel_tree": "1"},
+            "trees": [tree],
+        }
+        model = {
+            "learner": {
+                "gradient_booster": {
+                    "model": {**booster, "iteration_indptr": [0, 1], "tree_info": [0]}
+                }
+            }
+        }
         arrays = ArrayRecord([np.frombuffer(json.dumps(model).encode(), np.uint8)])
-        return Message(RecordDict({"arrays": arrays, "metrics": MetricRecord({"num-examples": 7})}), reply_to=message)
+        return Message(
+            RecordDict({"arrays": arrays, "metrics": MetricRecord({"num-examples": 7})}),
+            reply_to=message,
+        )
 
     return app
 
 
 def trees(arrays):
-    return json.loads(arrays["0"].numpy().tobytes())["learner"]["gradient_booster"]["model"]["trees"]
+    return json.loads(arrays["0"].numpy().tobytes())["learner"]["gradient_booster"]["model"][
+        "trees"
+    ]
 
 
 def grow(folder, strategy, **keys):
@@ -108,7 +127,11 @@ def grow(folder, strategy, **keys):
 
 
 def test_trees_are_bagged_from_an_empty_model(tmp_path):
-    result = grow(tmp_path / "run", FedXgbBagging(fraction_evaluate=0.0), **{"bara.federation.same-shapes": False})
+    result = grow(
+        tmp_path / "run",
+        FedXgbBagging(fraction_evaluate=0.0),
+        **{"bara.federation.same-shapes": False},
+    )
     assert len(trees(result.arrays)) == 3 * 3
     assert [len(paid) for paid in account(tmp_path / "run")[1]] == [0, 3, 3, 3]
     assert set(result.evaluate_metrics_serverapp) == {1, 2, 3}
@@ -116,7 +139,9 @@ def test_trees_are_bagged_from_an_empty_model(tmp_path):
 
 @pytest.mark.parametrize("strategy", [FedXgbBagging, FedXgbCyclic])
 def test_trees_that_may_not_grow_are_refused_before_anything_is_written(tmp_path, strategy):
-    with pytest.raises(ConfigError, match=r"grows trees.* set bara.federation.same-shapes to false"):
+    with pytest.raises(
+        ConfigError, match=r"grows trees.* set bara.federation.same-shapes to false"
+    ):
         grow(tmp_path / "run", strategy(fraction_evaluate=0.0))
     assert not (tmp_path / "run").exists()
 
@@ -135,10 +160,15 @@ def test_winners_that_are_not_asked_win_again_in_the_next_round(federate):
             return list(super().configure_train(server_round, arrays, config, grid))[:1]
 
     market = Market(
-        ALLOCATORS.build("fixed", {"n": 3}), MECHANISMS.build("bid-price-first"), federate(First()), Purse.of(100, 3)
+        ALLOCATORS.build("fixed", {"n": 3}),
+        MECHANISMS.build("bid-price-first"),
+        federate(First()),
+        Purse.of(100, 3),
     )
     records = [step for step in market.rounds() if isinstance(step, RoundRecord)][1:]
-    assert {record.awarded.award.clients for record in records} == {("client-0", "client-1", "client-2")}
+    assert {record.awarded.award.clients for record in records} == {
+        ("client-0", "client-1", "client-2")
+    }
 
 
 # --- the least number of winners --------------------------------------------------------------------------------------
@@ -146,7 +176,11 @@ def test_winners_that_are_not_asked_win_again_in_the_next_round(federate):
 
 @pytest.mark.parametrize(
     ("strategy", "least"),
-    [(Bulyan(num_malicious_nodes=1), 7), (Krum(num_malicious_nodes=1), 5), (MultiKrum(num_malicious_nodes=1), 5)],
+    [
+        (Bulyan(num_malicious_nodes=1), 7),
+        (Krum(num_malicious_nodes=1), 5),
+        (MultiKrum(num_malicious_nodes=1), 5),
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_a_strategy_that_could_never_have_winners_enough_is_refused(tmp_path, strategy, least):
@@ -235,7 +269,7 @@ def cut_at(number, folder, monkeypatch, *rest, **options):
     """The server dies in that round, between award and settlement, and is started again."""
     trained = FlowerFederation.train
 
-    def dies(self, round, award):  # noqa: A002 - a round is a round
+    def dies(self, round, award):
         delivery = trained(self, round, award)
         if round == number:
             raise KeyboardInterrupt
@@ -247,23 +281,32 @@ def cut_at(number, folder, monkeypatch, *rest, **options):
             begin(folder, *rest, **options)
 
 
-def test_what_a_strategy_changes_in_the_configuration_stays_changed_even_after_a_kill(tmp_path, monkeypatch, logged):
+def test_what_a_strategy_changes_in_the_configuration_stays_changed_even_after_a_kill(
+    tmp_path, monkeypatch, logged
+):
     cut_at(3, tmp_path / "run", monkeypatch, Annealed(fraction_evaluate=0.0))
     strategy = Annealed(fraction_evaluate=0.0)
     begin(tmp_path / "run", strategy)
     assert [strategy.seen[r]["lr"] for r in (1, 2, 3)] == [0.1, 0.05, 0.025]
     assert strategy.rounds == 3
     assert (
-        logged.text.count("Annealed.rng (a Generator) cannot be saved, so a resumed run begins without") == 2
+        logged.text.count(
+            "Annealed.rng (a Generator) cannot be saved, so a resumed run begins without"
+        )
+        == 2
     )  # once a session
 
 
 def accounted():
     accountant = RdpAccountant(
-        PrivacyConfig(1e-5, 5, NeighboringRelation.ADD_OR_REMOVE_ONE, SamplingMethod.NO_AMPLIFICATION)
+        PrivacyConfig(
+            1e-5, 5, NeighboringRelation.ADD_OR_REMOVE_ONE, SamplingMethod.NO_AMPLIFICATION
+        )
     )
     inner = FedAvg(fraction_evaluate=0.0)
-    return flower.DifferentialPrivacyServerSideFixedClipping(inner, 1.0, 1.0, 5, accountant=accountant)
+    return flower.DifferentialPrivacyServerSideFixedClipping(
+        inner, 1.0, 1.0, 5, accountant=accountant
+    )
 
 
 def test_epsilon_goes_on_where_a_killed_server_left_it(tmp_path, monkeypatch):
@@ -278,7 +321,9 @@ def test_epsilon_goes_on_where_a_killed_server_left_it(tmp_path, monkeypatch):
 
 def test_noise_is_for_the_winners_that_delivered(federate, grid, logged):
     grid.mishaps["train", 0] = raising
-    private = flower.DifferentialPrivacyServerSideFixedClipping(FedAvg(fraction_evaluate=0.0), 1.0, 1.0, 50)
+    private = flower.DifferentialPrivacyServerSideFixedClipping(
+        FedAvg(fraction_evaluate=0.0), 1.0, 1.0, 50
+    )
     federation = federate(private)
     federation.bids(1)
     federation.train(1, award(0, 1, 2, 3, 4))
@@ -297,12 +342,17 @@ def test_an_accountant_lets_go_of_a_round_in_which_nobody_delivers(federate, gri
 
 
 def test_a_privacy_budget_that_is_used_up_ends_the_round_with_one_sentence(federate):
-    config = PrivacyConfig(1e-5, 5, NeighboringRelation.ADD_OR_REMOVE_ONE, SamplingMethod.NO_AMPLIFICATION, 0.1)
+    config = PrivacyConfig(
+        1e-5, 5, NeighboringRelation.ADD_OR_REMOVE_ONE, SamplingMethod.NO_AMPLIFICATION, 0.1
+    )
     private = accounted()
     private.accountant = RdpAccountant(config)
     federation = federate(private)
     federation.bids(1)
-    with pytest.raises(TrainingError, match=r"could not configure training, so nobody is paid: .* exceed max_epsilon"):
+    with pytest.raises(
+        TrainingError,
+        match=r"could not configure training, so nobody is paid: .* exceed max_epsilon",
+    ):
         federation.train(1, award(0, 1))
 
 
@@ -312,8 +362,14 @@ def test_a_privacy_budget_that_is_used_up_ends_the_round_with_one_sentence(feder
 @pytest.mark.parametrize(
     ("strategy", "complaint"),
     [
-        (OldFedAvg(), "one of flwr.serverapp.strategy, got FedAvg of flwr.server.strategy.fedavg, which Flower keeps"),
-        (SecAggPlusWorkflow(3, 2), "got SecAggPlusWorkflow .*secure aggregation hides each client's update"),
+        (
+            OldFedAvg(),
+            "one of flwr.serverapp.strategy, got FedAvg of flwr.server.strategy.fedavg, which Flower keeps",
+        ),
+        (
+            SecAggPlusWorkflow(3, 2),
+            "got SecAggPlusWorkflow .*secure aggregation hides each client's update",
+        ),
         ("FedAvg", "one of flwr.serverapp.strategy, got str$"),
     ],
     ids=["legacy", "secagg", "text"],
@@ -334,8 +390,12 @@ def test_an_overridden_start_is_noticed(tmp_path, logged):
     assert "Saving overrides start, which is not called: bara runs the rounds" in logged.text
 
 
-@pytest.mark.parametrize(("count", "reserve", "warns"), [(2, None, True), (3, 9, False), (4, None, False)])
-def test_few_clients_without_a_reserve_price_are_told_who_can_never_train(tmp_path, logged, count, reserve, warns):
+@pytest.mark.parametrize(
+    ("count", "reserve", "warns"), [(2, None, True), (3, 9, False), (4, None, False)]
+)
+def test_few_clients_without_a_reserve_price_are_told_who_can_never_train(
+    tmp_path, logged, count, reserve, warns
+):
     keys = {"bara.clients.count": count, "bara.allocator.n": 1}
     keys |= {} if reserve is None else {"bara.mechanism.reserve": reserve}
     begin(tmp_path / "run", grid=LocalGrid(walking_app(), count), **keys)
@@ -345,6 +405,10 @@ def test_few_clients_without_a_reserve_price_are_told_who_can_never_train(tmp_pa
 
 def test_the_documentation_lists_every_strategy_of_flower():
     table = PAGE.partition("## Which strategies")[2].partition("\n## ")[0]
-    missing = [name for name in flower.__all__ if name not in ("Result", "Strategy") and f"`{name}`" not in table]
+    missing = [
+        name
+        for name in flower.__all__
+        if name not in ("Result", "Strategy") and f"`{name}`" not in table
+    ]
     assert missing == []
     assert re.search(r"\| `flwr.server.strategy` .*refused", table)

@@ -13,9 +13,9 @@ from flwr.cli.build import build_fab_from_disk
 from flwr.common.config import flatten_dict, fuse_dicts, parse_config_args
 
 from bara.errors import ConfigError
+from bara.flower._server import settings
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
-from bara.flower._server import settings
 from bara.templates import create
 
 from .conftest import LocalGrid
@@ -34,12 +34,17 @@ def app(tmp_path, monkeypatch):
 
 
 def config_of(app):
-    return flatten_dict(tomllib.loads((app / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"])
+    return flatten_dict(
+        tomllib.loads((app / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
+    )
 
 
 def run(app, nodes, *changes):
     config = fuse_dicts(config_of(app), parse_config_args([*changes]))
-    client, server = import_module("night_shift.client_app"), import_module("night_shift.server_app")
+    client, server = (
+        import_module("night_shift.client_app"),
+        import_module("night_shift.server_app"),
+    )
     grid = LocalGrid(client.app, nodes)
     for context in grid.contexts.values():
         context.run_config = config
@@ -57,7 +62,10 @@ def documented():
     rows = re.findall(r"^\| (`bara\..*?) \|", PAGE, re.MULTILINE)
     for row in rows:
         first, *others = re.findall(r"`([\w.*-]+)`", row)
-        for key in (first, *(first.rpartition(".")[0] + other if other[0] == "." else other for other in others)):
+        for key in (
+            first,
+            *(first.rpartition(".")[0] + other if other[0] == "." else other for other in others),
+        ):
             if not key.endswith("*"):
                 yield key
 
@@ -70,7 +78,11 @@ def test_every_documented_key_may_be_given_to_flwr_run(app, key):
 @pytest.mark.parametrize("program", ["flower-superlink", "flower-supernode", "ssh-keygen"])
 def test_the_page_tells_an_operator_to_start_what_the_deployment_test_starts(app, program):
     commands = re.findall(rf"(?:\$ +){program} ((?:.*\\\n)*.*)\n", PAGE)
-    told = {option for command in commands for option in re.findall(r"(?<!\S)--?[a-zA-Z][a-z-]*", command)}
+    told = {
+        option
+        for command in commands
+        for option in re.findall(r"(?<!\S)--?[a-zA-Z][a-z-]*", command)
+    }
     script = (app / "deploy.py").read_text()
     assert told
     assert {option for option in told if f'"{option}"' not in script} == set()
@@ -93,13 +105,21 @@ def test_silos_may_hold_their_data_in_files_of_their_own(app, tmp_path):
     grid, go = run(app, 3, 'num-server-rounds=3 bara.folder="run" price-per-sample=0.01')
     draw = np.random.default_rng(0)
     for number, context in enumerate(grid.contexts.values()):
-        held = {"x": draw.random((20 + number, 8, 8), np.float32), "y": draw.integers(0, 10, 20 + number)}
+        held = {
+            "x": draw.random((20 + number, 8, 8), np.float32),
+            "y": draw.integers(0, 10, 20 + number),
+        }
         np.savez(tmp_path / f"{number}.npz", **held)
         context.node_config.clear()
-        context.node_config.update({"data-path": str(tmp_path / f"{number}.npz"), "name": f"silo-{number}"})
+        context.node_config.update(
+            {"data-path": str(tmp_path / f"{number}.npz"), "name": f"silo-{number}"}
+        )
     go()
     with RunFolder.find(tmp_path / "run") as found:
         rounds = list(found.open_books().history())[1:]
-    evidence = {client.rpartition("-")[0]: one.samples for client, one in rounds[0].delivery.delivered.items()}
+    evidence = {
+        client.rpartition("-")[0]: one.samples
+        for client, one in rounds[0].delivery.delivered.items()
+    }
     assert evidence == {"silo-0": 20, "silo-1": 21, "silo-2": 22}
     assert len(rounds) == 3

@@ -8,9 +8,9 @@ from flwr.clientapp import ClientApp
 from flwr.clientapp.mod import LocalDpMod, adaptiveclipping_mod, fixedclipping_mod
 
 from bara.errors import ConfigError, RunStoppedError
-from bara.runs.folder import RunFolder
 from bara.flower import _bid_messages as bid_messages
 from bara.flower import answer_bids, fixed
+from bara.runs.folder import RunFolder
 
 from .conftest import LocalGrid, silent, walking_app
 from .test_app import account, begin
@@ -24,7 +24,8 @@ def test_an_app_whose_clients_cannot_bid_ends_at_once(tmp_path):
         return Message(message.content, reply_to=message)
 
     with pytest.raises(
-        ConfigError, match=r"none of 5 nodes sent a valid bid .*No query function .* must call `answer_bids"
+        ConfigError,
+        match=r"none of 5 nodes sent a valid bid .*No query function .* must call `answer_bids",
     ):
         begin(tmp_path / "run", grid=LocalGrid(app, 5))
     whole, payments = account(tmp_path / "run")
@@ -47,7 +48,9 @@ def test_a_later_round_without_bids_may_pass(federate, grid):
     assert len(federation.bids(2)) == 0
 
 
-@pytest.mark.parametrize("mod", [fixedclipping_mod, adaptiveclipping_mod, LocalDpMod(1.0, 1.0, 1.0, 1e-5)])
+@pytest.mark.parametrize(
+    "mod", [fixedclipping_mod, adaptiveclipping_mod, LocalDpMod(1.0, 1.0, 1.0, 1e-5)]
+)
 def test_bids_pass_mods_that_expect_a_model(mod):
     app = ClientApp(mods=[mod])
     answer_bids(app, fixed(2))
@@ -71,7 +74,10 @@ def test_bids_pass_mods_that_expect_a_model(mod):
 def test_a_window_that_most_miss_is_warned_of(federate, grid, logged):
     grid.mishaps = {("query", client): silent for client in range(3)}
     assert len(federate().bids(1)) == 2
-    assert "round 1: 3 of 5 nodes did not bid within 0.2 seconds; raise bara.federation.bid-seconds" in logged.text
+    assert (
+        "round 1: 3 of 5 nodes did not bid within 0.2 seconds; raise bara.federation.bid-seconds"
+        in logged.text
+    )
 
 
 def test_a_window_that_few_miss_is_not(federate, grid, logged):
@@ -104,7 +110,9 @@ def test_equal_bids_take_turns_by_the_seed(tmp_path):
     won = Counter(client for (client,) in winners(tmp_path / "one"))
     assert len(won) == 5
     assert max(won.values()) <= 10
-    assert winners(tmp_path / "again") == winners(tmp_path / "one")[:5] != winners(tmp_path / "other")
+    assert (
+        winners(tmp_path / "again") == winners(tmp_path / "one")[:5] != winners(tmp_path / "other")
+    )
 
 
 def test_a_client_cannot_say_that_it_goes_first(tmp_path):

@@ -6,9 +6,9 @@ from bara import Market, Purse
 from bara.allocators import Even
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
-from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.ledger import Books, Store, Terms
 from bara.mechanisms import bid_price_first
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 
 PURSE = Purse.of(30, 6)
 
@@ -34,7 +34,13 @@ def play_into():
     def play(books, steps=None, allocator=None, memories=None):
         bidders = Bidders(6, Distribution.parse("uniform(0.5, 1.5)"), 0)
         federation = SyntheticFederation(bidders, LearningCurve(), 0, failure_rate=0.3)
-        market = Market(allocator or Even(carry_over=True), bid_price_first(), federation, PURSE, books.before_round)
+        market = Market(
+            allocator or Even(carry_over=True),
+            bid_price_first(),
+            federation,
+            PURSE,
+            books.before_round,
+        )
         seen = []
         for step in market.rounds():
             books.record(step, memories or {})

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import bara
 from bara.cli import app
 from bara.errors import ConfigError, WaitingError
-from bara.runs.database import DatabaseRun
 from bara.ledger.attention import attentions
+from bara.runs.database import DatabaseRun
 
 ASKED = {"north": "2.50", "south": "3.10", "east": "4.00", "west": "5.00"}
 
@@ -68,7 +68,9 @@ def test_an_award_that_waits_is_said_everywhere_and_the_hook_is_told_once(config
     answer = f"bara ledger {url} --run spring approve 1, or decline 1"
     assert [one["what"] for one in mailbox()] == ["approval of round 1"]
     assert mailbox()[0]["answer"] == answer
-    assert f"needs you: round 1 promises 8.00 EUR and waits for your answer; {answer}" in cli("ledger", url)
+    assert f"needs you: round 1 promises 8.00 EUR and waits for your answer; {answer}" in cli(
+        "ledger", url
+    )
     assert json.loads(cli("ledger", url, "statement", "--json"))["needs"][0]["answer"] == answer
     cli("ledger", url, "approve", 1)
     assert "needs you" not in cli("ledger", url)
@@ -93,7 +95,9 @@ def test_a_pause_a_low_purse_and_a_client_that_keeps_failing_are_noticed(config,
     assert "the record is whole" in cli("ledger", url, "verify")
 
 
-def test_the_end_is_told_with_its_reason_and_a_hook_that_fails_holds_nothing_up(config, mailbox, capsys):
+def test_the_end_is_told_with_its_reason_and_a_hook_that_fails_holds_nothing_up(
+    config, mailbox, capsys
+):
     assert play(config(notify="false"), 30) is not None
     told = capsys.readouterr().err
     assert "ledger.notify did not take 'low purse" in told
@@ -139,7 +143,11 @@ def test_a_url_is_told_too_and_a_secret_one_stands_in_the_environment(config, mo
     server.shutdown()
     server.server_close()
     assert [one["run"] for one in heard] == ["spring"]
-    for hook, said in (("$NOWHERE", "which is not set"), ("no-such-program", "must be a command"), ("ftp://x", "http")):
+    for hook, said in (
+        ("$NOWHERE", "which is not set"),
+        ("no-such-program", "must be a command"),
+        ("ftp://x", "http"),
+    ):
         with pytest.raises(ConfigError, match=said):
             play(config(notify=hook), 3)
 

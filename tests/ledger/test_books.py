@@ -6,16 +6,16 @@ import sqlalchemy as sa
 
 from bara import AwardedRound, Delivery, Evaluation, Market, Purse, RoundRecord
 from bara.allocators import Bara, Even, planner
-from bara.errors import ConfigError, LedgerError
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
-from bara.simulator.synthetic import LearningCurve, SyntheticFederation
+from bara.errors import ConfigError, LedgerError
 from bara.ledger import Books, Store, verify
 from bara.ledger import _schema as schema
 from bara.ledger._reading import stored_page
 from bara.ledger.operators import top_up
 from bara.mechanisms import bid_price_first
 from bara.records import Plan
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 
 
 def same(one, two):
@@ -81,10 +81,16 @@ def test_books_are_untouched_until_somebody_is_promised_something(open_books, pl
 
 def test_a_round_takes_two_commits(open_books, play_into):
     books, commits = open_books(), []
-    sa.event.listen(books.store.engine, "commit", lambda connection: commits.append(connection.get_execution_options()))
+    sa.event.listen(
+        books.store.engine,
+        "commit",
+        lambda connection: commits.append(connection.get_execution_options()),
+    )
     play_into(books)
     rounds = books.last_round()
-    assert sum("bara_write" in options for options in commits) == 2 * rounds + 2  # round 0, and the end
+    assert (
+        sum("bara_write" in options for options in commits) == 2 * rounds + 2
+    )  # round 0, and the end
 
 
 def test_settling_twice_is_impossible(open_books, play_into):
@@ -102,7 +108,9 @@ def test_settling_a_round_again_in_another_way_is_impossible(open_books, play_in
     books = open_books()
     steps = play_into(books, steps=3)
     award = steps[1].award
-    void = replace(steps[2], delivery=Delivery(Evaluation(0.5), void=dict.fromkeys(award.clients, "late")))
+    void = replace(
+        steps[2], delivery=Delivery(Evaluation(0.5), void=dict.fromkeys(award.clients, "late"))
+    )
     with pytest.raises(LedgerError, match="refuses this"):
         books.record(void)
     assert list(books.history())[-1].delivery == steps[2].delivery
@@ -120,7 +128,10 @@ def test_settling_a_round_again_in_another_way_is_impossible(open_books, play_in
             "INSERT INTO settlements SELECT run, round, client, amount + 1, NULL FROM promises WHERE round = 2",
             "promised",
         ),
-        ("INSERT INTO settlements SELECT run, round, client, 0, NULL FROM promises WHERE round = 2", "CHECK"),
+        (
+            "INSERT INTO settlements SELECT run, round, client, 0, NULL FROM promises WHERE round = 2",
+            "CHECK",
+        ),
         (
             "INSERT INTO closings SELECT run, 2, total, spent_after, 0, spent_after FROM closings WHERE round = 1",
             "every winner",
@@ -129,14 +140,18 @@ def test_settling_a_round_again_in_another_way_is_impossible(open_books, play_in
         ("INSERT INTO top_ups VALUES (1, 99, -5)", "CHECK"),
     ],
 )
-def test_the_database_itself_refuses_what_does_not_add_up(open_books, play_into, statement, message):
+def test_the_database_itself_refuses_what_does_not_add_up(
+    open_books, play_into, statement, message
+):
     books = open_books()
     play_into(books, steps=4)  # round 2 is promised, not settled
     with pytest.raises(LedgerError, match=message), books.store.write() as connection:
         connection.execute(sa.text(statement))
 
 
-def test_the_database_refuses_a_balance_that_is_not_the_sum_of_its_settlements(open_books, play_into):
+def test_the_database_refuses_a_balance_that_is_not_the_sum_of_its_settlements(
+    open_books, play_into
+):
     books = open_books()
     play_into(books, steps=3)  # round 2 has no winners yet, so that nothing but the sum is wrong
     row = "SELECT run, 2, total, spent_after, 7, spent_after + 7 FROM closings WHERE round = 1"
@@ -157,7 +172,9 @@ def test_a_round_takes_no_more_work_the_longer_a_run_is_and_no_more_room_than_st
     store, steps, work = Store.in_file(tmp_path / "long.db"), Counter(), {}
     books = Books.open(store, "long", {}, Purse.of(1500, 300))
     bidders = Bidders(20, Distribution.parse("uniform(0.5, 1.5)"), 0)
-    market = Market(Even(), bid_price_first(), SyntheticFederation(bidders, LearningCurve(), 0), books.purse)
+    market = Market(
+        Even(), bid_price_first(), SyntheticFederation(bidders, LearningCurve(), 0), books.purse
+    )
 
     def count():
         steps["all"] += 1
@@ -191,7 +208,9 @@ def test_sqlite_syncs_fully_and_logs_ahead(open_books):
 def test_the_tables_are_what_the_migrations_make(open_books):
     inspector = sa.inspect(open_books().store.engine)
     for name, table in schema.metadata.tables.items():
-        assert [column["name"] for column in inspector.get_columns(name)] == [column.name for column in table.columns]
+        assert [column["name"] for column in inspector.get_columns(name)] == [
+            column.name for column in table.columns
+        ]
 
 
 def test_one_store_holds_many_runs(open_books, play_into):

@@ -10,16 +10,21 @@ from typer.testing import CliRunner
 
 from bara.cli import app
 from bara.errors import LedgerError
-from bara.runs.config import Config
-from bara.runs.play import run
-from bara.runs.folder import RunFolder
 from bara.ledger import Terms, operators, signatures, verify
 from bara.ledger.payouts import batches
 from bara.ledger.signatures import client_receipt
 from bara.ledger.statements import export_json, lines, own_statement, statement
 from bara.records import RoundRecord
+from bara.runs.config import Config
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
 
-SMALL = ["federation.engine=synthetic", "allocator.name=even", "budget.total=30", "budget.max_rounds=8"]
+SMALL = [
+    "federation.engine=synthetic",
+    "allocator.name=even",
+    "budget.total=30",
+    "budget.max_rounds=8",
+]
 
 
 class EnoughError(Exception):
@@ -35,7 +40,10 @@ def until(number):
 
 
 def begin(path, *changes, rounds=3):
-    with pytest.raises(EnoughError), RunFolder.new(path, Config.load(None, [*SMALL, *changes])) as folder:
+    with (
+        pytest.raises(EnoughError),
+        RunFolder.new(path, Config.load(None, [*SMALL, *changes])) as folder,
+    ):
         run(folder.config, until(rounds), folder=folder)
 
 
@@ -103,7 +111,9 @@ def test_two_copies_with_one_receipt_stop_each_other(tmp_path):
 
 
 @pytest.mark.parametrize("words", [["topup", "5"], ["pause"], ["adopt"]])
-def test_what_an_operator_says_to_a_copy_that_was_left_behind_is_refused_before_it_is_stored(tmp_path, words):
+def test_what_an_operator_says_to_a_copy_that_was_left_behind_is_refused_before_it_is_stored(
+    tmp_path, words
+):
     begin(tmp_path / "run", f"ledger.receipt={tmp_path}/receipt.json")
     shutil.copytree(tmp_path / "run", tmp_path / "copy")
     resume(tmp_path / "run")
@@ -217,7 +227,9 @@ def raised(tmp_path, monkeypatch):
     with RunFolder.new(tmp_path / "run", Config.load(None, [*SMALL, "ledger.key=KEY"])) as folder:
         run(folder.config, folder=folder)
     with closing(sqlite3.connect(tmp_path / "run" / "ledger.db")) as connection:
-        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall():
             connection.execute(f"DROP TRIGGER {name}")
         connection.execute("UPDATE settlements SET paid = paid + 1000000 WHERE round = 2")
         connection.commit()
@@ -245,7 +257,9 @@ def test_nothing_that_was_not_verified_is_shown_signed_or_paid_out(raised, leave
 def tamper(books, change):
     """Change something with the database's own rules out of the way."""
     with closing(sqlite3.connect(books.store.place)) as connection:
-        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall():
             connection.execute(f"DROP TRIGGER {name}")
         connection.execute(change)
         connection.commit()
@@ -265,6 +279,8 @@ def test_a_chain_made_anew_does_not_hide_sums_that_do_not_add_up(tmp_path, chang
     with RunFolder.find(tmp_path / "run") as folder:
         books = folder.open_books()
         tamper(books, change)
-        monkeypatch.setattr(type(books.chain), "fits", lambda *_: True)  # every hash fits, as after a rehash
+        monkeypatch.setattr(
+            type(books.chain), "fits", lambda *_: True
+        )  # every hash fits, as after a rehash
         finding = verify(books)
     assert not finding.ok

@@ -6,11 +6,11 @@ import shutil
 import pytest
 
 from bara.errors import LedgerError, RunStoppedError
-from bara.runs.config import Config
-from bara.runs.play import run
-from bara.runs.folder import RunFolder
 from bara.ledger import operators, verify
 from bara.records import RoundRecord
+from bara.runs.config import Config
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
 
 SMALL = [
     "federation.engine=simulator",
@@ -72,16 +72,21 @@ def test_who_is_forgotten_counts_no_more_and_a_run_without_checkpoints_forgets_a
     after, found = history(run_)
     assert found.ok
     before = history(plain)[0]
-    remembered = [sum(records[5].delivery.ages.values()) + records[5].n for records in (after, before)]
+    remembered = [
+        sum(records[5].delivery.ages.values()) + records[5].n for records in (after, before)
+    ]
     assert remembered[0] < remembered[1]
-    shutil.rmtree(run_ / "checkpoints")  # each round is trained again, and must come to what the ledger has
+    shutil.rmtree(
+        run_ / "checkpoints"
+    )  # each round is trained again, and must come to what the ledger has
     assert sitting(run_).to_json() == told.to_json()
 
 
 def test_what_cannot_be_forgotten_is_said_so_and_nothing_is_written(tmp_path):
     path = stopped(tmp_path / "run", 3)
     with pytest.raises(
-        LedgerError, match="client 'nobody' was never paid in run 'run', so nothing is remembered of it"
+        LedgerError,
+        match="client 'nobody' was never paid in run 'run', so nothing is remembered of it",
     ):
         forget(path, "nobody")
     sitting(path)
@@ -91,7 +96,12 @@ def test_what_cannot_be_forgotten_is_said_so_and_nothing_is_written(tmp_path):
 
 
 def test_who_stays_away_is_forgotten_and_the_ledger_says_so(tmp_path):
-    changes = ["clients.absence_rate=0.4", "training.forget_after=3", "budget.max_rounds=30", "budget.total=60"]
+    changes = [
+        "clients.absence_rate=0.4",
+        "training.forget_after=3",
+        "budget.max_rounds=30",
+        "budget.total=60",
+    ]
     whole = sitting(tmp_path / "run", changes=changes)
     past = history(tmp_path / "run")[0]
     gone = {record.round: record.delivery.forgotten for record in past if record.delivery.forgotten}

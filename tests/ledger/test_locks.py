@@ -14,7 +14,9 @@ except bara.BaraError as error:
 
 
 def test_a_system_without_file_locks_has_the_core_and_is_told_what_runs_need():
-    done = subprocess.run([sys.executable, "-c", WITHOUT_LOCKS], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_LOCKS], capture_output=True, text=True, check=True
+    )
     first, second = done.stdout.splitlines()
     assert first == "the core is there"
     assert second.startswith("LedgerError ")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from bara.errors import LedgerError
-from bara.runs.play import run
-from bara.runs.folder import RunFolder
 from bara.ledger import Store, verify
 from bara.ledger.store import HEAD
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
 
 OLD = Path(__file__).parent / "first_schema"
 
@@ -52,5 +52,7 @@ def test_a_ledger_from_the_future_or_of_junk_is_left_alone(old_folder, junk):
     connection.execute("UPDATE alembic_version SET version_num = ?", (junk,))
     connection.commit()
     connection.close()
-    with pytest.raises(LedgerError, match=r"has schema .*, but this bara only knows up to .*; update bara"):
+    with pytest.raises(
+        LedgerError, match=r"has schema .*, but this bara only knows up to .*; update bara"
+    ):
         Store.in_file(old_folder / "ledger.db")

@@ -9,19 +9,26 @@ import pytest
 from bara import Award, Bids, Delivery, Evaluation, Market, Offer, Purse, RoundRecord
 from bara.allocators import Fixed
 from bara.errors import ConfigError, LedgerError, RunStoppedError
-from bara.runs.config import Config
-from bara.runs.play import run
-from bara.runs.folder import RunFolder
-from bara.simulator.synthetic import SyntheticFederation
 from bara.ledger import Books, Receipt, Terms, operators, verify
 from bara.ledger.payouts import batch_csv, batches, new_batch
 from bara.ledger.progress import add_totals, closed_rounds, failures
 from bara.ledger.signatures import check_client_receipt, client_receipt, public_key
-from bara.ledger.statements import export_json, lines, own_statement, statement, statement_json, table_csv
+from bara.ledger.statements import (
+    export_json,
+    lines,
+    own_statement,
+    statement,
+    statement_json,
+    table_csv,
+)
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.client_cap import ClientCap
 from bara.records import MAX_MONEY, money
+from bara.runs.config import Config
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
 from bara.runs.session import Session
+from bara.simulator.synthetic import SyntheticFederation
 
 PURSE = 30_000_000
 SMALL = [
@@ -64,7 +71,9 @@ def look(path, action):
 
 def test_a_top_up_while_the_run_goes_on_is_spent_and_adds_up(tmp_path):
     path = tmp_path / "run"
-    result = sitting(path, config(), at(3, lambda: look(path, lambda books: operators.top_up(books, money(15)))))
+    result = sitting(
+        path, config(), at(3, lambda: look(path, lambda books: operators.top_up(books, money(15))))
+    )
     assert result.budget == 35
     assert result.spent > run(config()).spent
     account = look(path, statement)
@@ -91,7 +100,9 @@ def test_a_top_up_and_a_pause_survive_a_resume(tmp_path):
     look(path, lambda books: operators.top_up(books, money(10)))
     again = sitting(path)
     twin = sitting(
-        tmp_path / "twin", config(), at(2, lambda: look(tmp_path / "twin", lambda b: operators.top_up(b, 10_000_000)))
+        tmp_path / "twin",
+        config(),
+        at(2, lambda: look(tmp_path / "twin", lambda b: operators.top_up(b, 10_000_000))),
     )
     assert again == twin
 
@@ -99,7 +110,9 @@ def test_a_top_up_and_a_pause_survive_a_resume(tmp_path):
 def test_an_award_above_the_limit_waits_for_approval_and_is_then_trained_as_promised(tmp_path):
     path = tmp_path / "run"
     settings = config("ledger.approve_above=0.5")
-    with pytest.raises(RunStoppedError, match=r"round 1 promises .* above ledger.approve_above = 0.50"):
+    with pytest.raises(
+        RunStoppedError, match=r"round 1 promises .* above ledger.approve_above = 0.50"
+    ):
         sitting(path, settings)
     promised = look(path, lambda books: books.awarded().award)
     with pytest.raises(RunStoppedError, match="round 1 promises"):
@@ -128,24 +141,40 @@ def test_a_declined_award_is_trained_by_nobody_paid_to_nobody_and_held_against_n
     with pytest.raises(RunStoppedError, match="round 2 promises"):
         sitting(path)
     _, first = look(path, lambda books: list(books.history()))
-    assert (first.awarded.award, first.n, first.paid, dict(first.delivery.void)) == (Award(), 0, 0, {})
+    assert (first.awarded.award, first.n, first.paid, dict(first.delivery.void)) == (
+        Award(),
+        0,
+        0,
+        {},
+    )
     second = look(path, lambda books: books.awarded())
-    assert set(promised.clients) <= set(second.bids.clients)  # a client that had failed would sit this round out
+    assert set(promised.clients) <= set(
+        second.bids.clients
+    )  # a client that had failed would sit this round out
     account = look(path, statement)
     assert account.rounds[1].paid == 0
     assert account.rounds[1].promised == promised.cost
-    reasons = {line.reason for line in look(path, lambda books: list(lines(books))) if line.round == 1}
+    reasons = {
+        line.reason for line in look(path, lambda books: list(lines(books))) if line.round == 1
+    }
     assert reasons == {"declined by the operator"}
     assert look(path, lambda books: failures(books, -1, 1)) == []
     totals = {}
     look(path, lambda books: add_totals(books, totals, closed_rounds(books, -1, 1)))
     prices = dict(zip(first.awarded.bids.clients, map(int, first.awarded.bids.prices), strict=True))
-    assert {client: one.asked for client, one in totals.items()} == {one: prices[one] for one in promised.clients}
+    assert {client: one.asked for client, one in totals.items()} == {
+        one: prices[one] for one in promised.clients
+    }
     assert look(path, verify).ok
 
 
 HOPELESS = [
-    *("allocator.name=planner", "budget.max_rounds=20", "budget.target=0.9", "budget.otherwise=ask"),
+    *(
+        "allocator.name=planner",
+        "budget.max_rounds=20",
+        "budget.target=0.9",
+        "budget.otherwise=ask",
+    ),
     *("federation.a_max=0.3", "federation.delta=0.01", "federation.v_1=1e-4"),
 ]
 
@@ -155,7 +184,9 @@ def test_a_target_out_of_reach_waits_once_and_goes_on_or_ends_as_the_operator_sa
     ends = {}
     for answer in (operators.approve, operators.decline):
         path = tmp_path / answer.__name__
-        with pytest.raises(RunStoppedError, match=r"the target of 90 % looks out of reach: .*; round \d+ promises"):
+        with pytest.raises(
+            RunStoppedError, match=r"the target of 90 % looks out of reach: .*; round \d+ promises"
+        ):
             sitting(path, config(*HOPELESS))
         waiting = look(path, statement).waiting
         assert waiting == look(path, Books.last_round) + 1
@@ -234,7 +265,10 @@ def void(path, round_number, reason="training fails at each resume"):
 
 @pytest.mark.parametrize("retention", ["keep", "drop"])
 def test_a_stuck_promise_is_taken_back_and_the_run_goes_on(tmp_path, monkeypatch, retention):
-    path, settings = tmp_path / "run", config(f"ledger.retention={retention}", f"ledger.receipt={tmp_path / 'receipt'}")
+    path, settings = (
+        tmp_path / "run",
+        config(f"ledger.retention={retention}", f"ledger.receipt={tmp_path / 'receipt'}"),
+    )
     crash_in(monkeypatch, 3)
     for again in (settings, None, None):
         with pytest.raises(ZeroDivisionError):
@@ -250,7 +284,9 @@ def test_a_stuck_promise_is_taken_back_and_the_run_goes_on(tmp_path, monkeypatch
         result = sitting(path)
         assert (result.rounds, result.history[3]["n"]) == (10, 0)
     after = look(path, lambda books: [line for line in lines(books) if line.round == 3])
-    assert {line.client: (line.paid, line.reason) for line in after} == dict.fromkeys(promised.clients, (0, reason))
+    assert {line.client: (line.paid, line.reason) for line in after} == dict.fromkeys(
+        promised.clients, (0, reason)
+    )
     record = look(path, lambda books: list(books.history())[3])
     assert (record.awarded.award, record.paid, dict(record.delivery.void)) == (Award(), 0, {})
     assert 3 not in {one.round for one in look(path, lambda books: failures(books, -1, 10))}
@@ -265,7 +301,9 @@ def test_only_an_open_promise_can_be_void_and_only_once(tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         sitting(path, config())
     for number, state in ((2, "already settled"), (4, "not promised"), (0, "already settled")):
-        with pytest.raises(LedgerError, match=f"round {number} is {state}; only an award that is stored and"):
+        with pytest.raises(
+            LedgerError, match=f"round {number} is {state}; only an award that is stored and"
+        ):
             void(path, number)
     with pytest.raises(LedgerError, match="--reason must say"):
         void(path, 3, "  ")
@@ -320,9 +358,17 @@ def test_a_voided_round_that_pays_somebody_all_the_same_is_found(open_books, pla
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("retention = ", "'keep'"), ("approve_above = ", "99"), ("total = ", "9000.0"), ("seed = ", "7")]
+    ("key", "value"),
+    [
+        ("retention = ", "'keep'"),
+        ("approve_above = ", "99"),
+        ("total = ", "9000.0"),
+        ("seed = ", "7"),
+    ],
 )
-def test_a_configuration_that_was_changed_since_is_refused_and_put_back_goes_on(tmp_path, key, value):
+def test_a_configuration_that_was_changed_since_is_refused_and_put_back_goes_on(
+    tmp_path, key, value
+):
     path = tmp_path / "run"
     with pytest.raises(RunStoppedError):
         sitting(path, config("ledger.retention=drop", "ledger.approve_above=0.5"))
@@ -339,7 +385,11 @@ def test_a_configuration_that_was_changed_since_is_refused_and_put_back_goes_on(
 def test_the_receipt_may_move_while_a_run_stands(tmp_path):
     path = tmp_path / "run"
     with pytest.raises(RunStoppedError):
-        sitting(path, config(f"ledger.receipt={tmp_path / 'one'}"), at(3, lambda: look(path, operators.pause)))
+        sitting(
+            path,
+            config(f"ledger.receipt={tmp_path / 'one'}"),
+            at(3, lambda: look(path, operators.pause)),
+        )
     file = path / "config.toml"
     file.write_text(file.read_text().replace(str(tmp_path / "one"), str(tmp_path / "two")))
     (tmp_path / "one").rename(tmp_path / "two")
@@ -348,7 +398,9 @@ def test_the_receipt_may_move_while_a_run_stands(tmp_path):
 
 
 @pytest.mark.parametrize("key", [None, b"mistyped"])
-def test_an_operator_without_the_key_may_read_and_cannot_break_the_chain(open_books, play_into, key):
+def test_an_operator_without_the_key_may_read_and_cannot_break_the_chain(
+    open_books, play_into, key
+):
     books = open_books("keyed", Terms(key=b"right"))
     play_into(books, steps=3)
     other = Books.find(books.store, terms=Terms(key=key))
@@ -356,7 +408,11 @@ def test_an_operator_without_the_key_may_read_and_cannot_break_the_chain(open_bo
         assert statement(other).spent == statement(books).spent
         with pytest.raises(LedgerError, match="needs the same key"):
             batches(other)
-    for action in (operators.pause, lambda one: operators.top_up(one, 1), *([statement] if key else [])):
+    for action in (
+        operators.pause,
+        lambda one: operators.top_up(one, 1),
+        *([statement] if key else []),
+    ):
         with pytest.raises(LedgerError, match="opened with"):
             action(other)
     assert verify(books).ok
@@ -395,7 +451,9 @@ def test_a_statement_says_that_a_run_is_paused_or_waits_for_an_answer(tmp_path):
 def test_a_receipt_that_is_gone_stops_a_resume_until_it_is_back(tmp_path):
     path, receipt = tmp_path / "run", tmp_path / "receipt.json"
     with pytest.raises(RunStoppedError):
-        sitting(path, config(f"ledger.receipt={receipt}"), at(3, lambda: look(path, operators.pause)))
+        sitting(
+            path, config(f"ledger.receipt={receipt}"), at(3, lambda: look(path, operators.pause))
+        )
     receipt.rename(tmp_path / "elsewhere.json")
     with pytest.raises(LedgerError, match=r"receipt\.json is missing"):
         sitting(path)
@@ -408,7 +466,9 @@ def test_a_receipt_is_written_to_one_place_wherever_a_run_is_resumed(tmp_path, m
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "run"
     with pytest.raises(RunStoppedError):
-        sitting(path, config("ledger.receipt=receipt.json"), at(3, lambda: look(path, operators.pause)))
+        sitting(
+            path, config("ledger.receipt=receipt.json"), at(3, lambda: look(path, operators.pause))
+        )
     monkeypatch.chdir(tmp_path / "there")
     sitting(path)
     assert not (tmp_path / "there" / "receipt.json").exists()
@@ -421,10 +481,15 @@ def test_a_receipt_in_a_folder_that_is_not_there_is_refused_before_anything_is_w
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_that_has_ended_awards_nothing_more_whatever_is_bid_since(open_books, make_federation):
+def test_a_run_that_has_ended_awards_nothing_more_whatever_is_bid_since(
+    open_books, make_federation
+):
     """It ended because two were too dear; bids that are cheap when it is looked at again buy nothing."""
     books, federation = open_books(), make_federation(clients=3)
-    dear, cheap = Bids.of({"ann": 20, "bob": 20, "cat": 21}), Bids.of({"ann": 1, "bob": 1, "cat": 1})
+    dear, cheap = (
+        Bids.of({"ann": 20, "bob": 20, "cat": 21}),
+        Bids.of({"ann": 1, "bob": 1, "cat": 1}),
+    )
 
     def play(bids):
         federation.bids = lambda _: bids
@@ -448,7 +513,10 @@ class Stubborn:
 
 
 def test_of_two_runs_that_begin_in_one_folder_the_second_leaves_no_trace(tmp_path):
-    with RunFolder.new(tmp_path / "run", config()) as one, RunFolder.new(tmp_path / "run", config("seed=1")) as two:
+    with (
+        RunFolder.new(tmp_path / "run", config()) as one,
+        RunFolder.new(tmp_path / "run", config("seed=1")) as two,
+    ):
         one.claim_books()
         before = (tmp_path / "run" / "config.toml").read_text()
         with pytest.raises(ConfigError, match="already holds a run"):
@@ -464,7 +532,9 @@ def test_a_new_run_does_not_go_on_with_another_of_the_same_name_in_a_shared_data
     sitting(tmp_path / "two" / "another", settings)
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", '{"run": "r", "events": "9", "head": "x"}', "nonsense"])
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", '{"run": "r", "events": "9", "head": "x"}', "nonsense"]
+)
 def test_what_is_no_receipt_is_refused(tmp_path, text):
     (tmp_path / "receipt.json").write_text(text)
     with pytest.raises(LedgerError, match="is not a receipt"):
@@ -495,7 +565,9 @@ def test_a_cap_is_a_personal_reserve_price():
     purse = Purse.of(100, 1)
     award = capped.menu(Bids.of({"ann": 1, "bob": 3, "cat": 4})).award(Offer.recruit(1), purse)
     assert (award.clients, award.payments) == (("ann",), (1_500_000,))
-    award = capped.menu(Bids.of({"ann": "1.6", "bob": "1.2", "cat": "1.4"})).award(Offer.recruit(1), purse)
+    award = capped.menu(Bids.of({"ann": "1.6", "bob": "1.2", "cat": "1.4"})).award(
+        Offer.recruit(1), purse
+    )
     assert (award.clients, award.payments) == (("bob",), (1_400_000,))
 
 
@@ -505,7 +577,11 @@ def test_a_statement_adds_up_and_a_clients_own_shows_nobody_elses_bids(open_book
     account = statement(books)
     settled = [step for step in steps if isinstance(step, RoundRecord)]
     assert account.spent == sum(record.paid for record in settled) == settled[-1].purse_after.spent
-    assert sum(total.void for total in account.clients) == sum(len(record.delivery.void) for record in settled) > 0
+    assert (
+        sum(total.void for total in account.clients)
+        == sum(len(record.delivery.void) for record in settled)
+        > 0
+    )
     for total in account.clients:
         assert total.promised == total.paid + total.returned
     client = account.clients[0].client
@@ -514,7 +590,9 @@ def test_a_statement_adds_up_and_a_clients_own_shows_nobody_elses_bids(open_book
     assert {line.client for line in own} == {client}
     text = table_csv(own) + json.dumps([vars(line) for line in own])
     for record in settled:
-        for other, price in zip(record.awarded.bids.clients, record.awarded.bids.prices.tolist(), strict=True):
+        for other, price in zip(
+            record.awarded.bids.clients, record.awarded.bids.prices.tolist(), strict=True
+        ):
             paid = record.awarded.award.payments
             assert other == client or price in paid or str(price) not in text
     assert statement_json(account)["spent"] == account.spent / 1e6
@@ -552,7 +630,9 @@ def test_privacy_spent_is_counted_where_bids_carry_it(open_books, make_federatio
     books = open_books()
     federation = make_federation(clients=4)
     original = federation.bids
-    federation.bids = lambda t: Bids(original(t).clients, original(t).prices, {"epsilon": [0.5, 0.25, 0.125, 1.0]})
+    federation.bids = lambda t: Bids(
+        original(t).clients, original(t).prices, {"epsilon": [0.5, 0.25, 0.125, 1.0]}
+    )
     market = Market(Fixed(2), bid_price_first(), federation, books.purse)
     for step in market.rounds():
         books.record(step)

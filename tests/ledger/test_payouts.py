@@ -18,12 +18,17 @@ from typer.testing import CliRunner
 from bara import Bids, Purse
 from bara.cli import app
 from bara.errors import InvalidBidError, InvalidRecordError, LedgerError
-from bara.runs.config import Config
-from bara.runs.play import run
-from bara.runs.folder import RunFolder
 from bara.ledger.payouts import batch_csv, batch_json, batches, due, new_batch, read_payees
+from bara.runs.config import Config
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
 
-EUR = ["federation.engine=synthetic", "clients.count=6", "clients.failure_rate=0.2", "budget.currency=EUR"]
+EUR = [
+    "federation.engine=synthetic",
+    "clients.count=6",
+    "clients.failure_rate=0.2",
+    "budget.currency=EUR",
+]
 
 
 def cli(*words, code=0):
@@ -42,7 +47,9 @@ def played(tmp_path, monkeypatch):
     monkeypatch.setenv("THE_KEY", "secret")
 
     def play(*changes, rounds=12):
-        config = Config.load(None, [*EUR, f"budget.max_rounds={rounds}", "ledger.key=THE_KEY", *changes])
+        config = Config.load(
+            None, [*EUR, f"budget.max_rounds={rounds}", "ledger.key=THE_KEY", *changes]
+        )
         with RunFolder.new(tmp_path / "run", config) as folder:
             run(config, folder=folder)
         return tmp_path / "run"
@@ -54,7 +61,9 @@ def test_bids_and_budgets_are_whole_cents_or_refused():
     with pytest.raises(InvalidRecordError, match=r"whole multiple of 0\.01 EUR"):
         Purse.of("30.005", 2, "EUR")
     bids = Bids.of({"ann": "1.25", "bob": "2.505"})
-    with pytest.raises(InvalidBidError, match=r"client 'bob' must be a whole multiple of 0\.01, .*, got 2\.505"):
+    with pytest.raises(
+        InvalidBidError, match=r"client 'bob' must be a whole multiple of 0\.01, .*, got 2\.505"
+    ):
         bids.in_units_of(10_000)
     assert bids.without(["bob"]).in_units_of(10_000).unit == 10_000
     for change, said in (
@@ -62,12 +71,16 @@ def test_bids_and_budgets_are_whole_cents_or_refused():
         ("ledger.client_cap=1.005", "whole in the smallest unit"),
         ("budget.total=10.001", "whole multiple"),
     ):
-        done = CliRunner().invoke(app, ["run", "--set", "budget.currency=EUR", "--set", change, "--show-config"])
+        done = CliRunner().invoke(
+            app, ["run", "--set", "budget.currency=EUR", "--set", change, "--show-config"]
+        )
         assert done.exit_code == 2
         assert said in done.output
 
 
-@pytest.mark.parametrize("mechanism", ["quality:quality=samples", "proportional-share:quality=samples"])
+@pytest.mark.parametrize(
+    "mechanism", ["quality:quality=samples", "proportional-share:quality=samples"]
+)
 @pytest.mark.parametrize("currency", ["EUR", "JPY"])
 def test_what_a_mechanism_claims_holds_at_the_smallest_unit(mechanism, currency):
     assert "holds in 40 trials" in cli("audit", mechanism, "--trials", 40, "--currency", currency)
@@ -76,16 +89,27 @@ def test_what_a_mechanism_claims_holds_at_the_smallest_unit(mechanism, currency)
 def test_every_export_adds_up_to_the_cent(played):
     """Statement, rounds, lines, JSON and batches say one and the same sum; `make thorough` plays 10,000 rounds."""
     rounds = int(os.environ.get("BARA_TEST_ROUNDS", "150"))
-    folder = played("allocator.name=even", f"budget.total={20 * rounds}", "clients.bids=uniform(0.5, 9)", rounds=rounds)
+    folder = played(
+        "allocator.name=even",
+        f"budget.total={20 * rounds}",
+        "clients.bids=uniform(0.5, 9)",
+        rounds=rounds,
+    )
     whole = json.loads(cli("ledger", folder, "statement", "--json"))
     spent = Decimal(whole["spent_exact"])
     assert spent + Decimal(whole["left_exact"]) == Decimal(whole["budget_exact"])
-    made = [batch["total_exact"] for batch in json.loads(cli("ledger", folder, "payouts", "--json"))]
+    made = [
+        batch["total_exact"] for batch in json.loads(cli("ledger", folder, "payouts", "--json"))
+    ]
     exports = {
         "clients": [row["paid"] for row in table(cli("ledger", folder, "statement", "--csv"))],
-        "rounds": [row["paid"] for row in table(cli("ledger", folder, "statement", "--csv", "--rounds"))],
+        "rounds": [
+            row["paid"] for row in table(cli("ledger", folder, "statement", "--csv", "--rounds"))
+        ],
         "lines": [row["paid"] for row in table(cli("ledger", folder, "export", "--csv"))],
-        "json": [line["paid_exact"] for line in json.loads(cli("ledger", folder, "export"))["lines"]],
+        "json": [
+            line["paid_exact"] for line in json.loads(cli("ledger", folder, "export"))["lines"]
+        ],
         "batches": made,
     }
     for name, amounts in exports.items():
@@ -110,17 +134,33 @@ def test_each_payment_is_in_one_batch_which_prints_the_same_again(played, tmp_pa
     folder = played()
     owed = json.loads(cli("ledger", folder, "payouts", "--json"))
     assert [(one["batch"], one["due"], one["at"]) for one in owed] == [(None, True, "")]
-    assert {row["reference"] for row in owed[0]["payments"]} == {""}  # nothing to transfer by, before it is made
+    assert {row["reference"] for row in owed[0]["payments"]} == {
+        ""
+    }  # nothing to transfer by, before it is made
     (tmp_path / "payees.csv").write_text(
         "client,name,iban\n" + "".join(f"client-{i},Clinic {i},DE{i}\n" for i in range(6))
     )
     first = cli("ledger", folder, "payouts", "--new", "--payees", tmp_path / "payees.csv")
-    assert table(first)[0].keys() == {"client", "name", "iban", "amount", "currency", "rounds", "reference"}
+    assert table(first)[0].keys() == {
+        "client",
+        "name",
+        "iban",
+        "amount",
+        "currency",
+        "rounds",
+        "reference",
+    }
     assert {row["reference"] for row in table(first)} == {"run-1"}
-    assert first == cli("ledger", folder, "payouts", "--batch", 1, "--payees", tmp_path / "payees.csv")
+    assert first == cli(
+        "ledger", folder, "payouts", "--batch", 1, "--payees", tmp_path / "payees.csv"
+    )
     assert sum(Decimal(row["amount"]) for row in table(first)) == Decimal(owed[0]["total_exact"])
-    assert "every payment is in a batch already" in cli("ledger", folder, "payouts", "--new", code=1)
-    assert "has no batch 2; it has 1 batch" in cli("ledger", folder, "payouts", "--batch", 2, code=1)
+    assert "every payment is in a batch already" in cli(
+        "ledger", folder, "payouts", "--new", code=1
+    )
+    assert "has no batch 2; it has 1 batch" in cli(
+        "ledger", folder, "payouts", "--batch", 2, code=1
+    )
     assert "the record is whole" in cli("ledger", folder, "verify")
     with closing(sqlite3.connect(folder / "ledger.db")) as database:
         assert not any("Clinic" in line for line in database.iterdump())
@@ -166,7 +206,9 @@ def test_no_payee_smuggles_a_formula_into_a_batch_whatever_parts_its_cells(playe
     folder = played()
     names = ["=1+1", "x;=1+1", 'x; "=1+1"', "@SUM(A1)", " -2+3", "＝1+1"]
     with (tmp_path / "payees.csv").open("w") as file:
-        csv.writer(file).writerows([("client", "=name"), *((f"client-{i}", name) for i, name in enumerate(names))])
+        csv.writer(file).writerows(
+            [("client", "=name"), *((f"client-{i}", name) for i, name in enumerate(names))]
+        )
     text = cli("ledger", folder, "payouts", "--new", "--payees", tmp_path / "payees.csv")
     for parted in (",", ";"):
         cells = [cell for row in csv.reader(io.StringIO(text), delimiter=parted) for cell in row]
@@ -176,7 +218,9 @@ def test_no_payee_smuggles_a_formula_into_a_batch_whatever_parts_its_cells(playe
 def test_a_copy_pays_nobody_out(played, tmp_path):
     folder = played()
     shutil.copytree(folder, tmp_path / "copy")
-    assert "here and nowhere else, use `bara ledger" in cli("ledger", tmp_path / "copy", "payouts", "--new", code=1)
+    assert "here and nowhere else, use `bara ledger" in cli(
+        "ledger", tmp_path / "copy", "payouts", "--new", code=1
+    )
     shutil.copy(folder / "ledger.db", tmp_path / "copy.db")
     assert "here and nowhere else, use `bara ledger" in cli(
         "ledger", f"sqlite:///{tmp_path}/copy.db", "payouts", "--new", code=1
@@ -189,7 +233,9 @@ def test_a_ledger_with_a_second_name_pays_nobody_out(played):
     folder = played()
     os.link(folder / "ledger.db", folder / "other.db")
     for place in (folder, f"sqlite:///{folder}/other.db"):
-        assert "has another name, too (a hard link)" in cli("ledger", place, "payouts", "--new", code=1)
+        assert "has another name, too (a hard link)" in cli(
+            "ledger", place, "payouts", "--new", code=1
+        )
     (folder / "other.db").unlink()
     cli("ledger", folder, "payouts", "--new")
 
@@ -214,7 +260,9 @@ def test_of_many_who_pay_out_at_once_one_makes_the_batch(played):
     assert "the record is whole" in cli("ledger", folder, "verify")
 
 
-@pytest.mark.parametrize("change", ["body = replace(body, '\"first\":1', '\"first\":2')", "round = 3"])
+@pytest.mark.parametrize(
+    "change", ["body = replace(body, '\"first\":1', '\"first\":2')", "round = 3"]
+)
 def test_a_changed_batch_is_found(played, change):
     folder = played()
     cli("ledger", folder, "payouts", "--new")
@@ -229,12 +277,20 @@ def test_a_changed_batch_is_found(played, change):
 def test_a_signed_page_is_made_for_a_client_and_a_period_and_can_be_checked(played, tmp_path):
     folder = played()
     page, key = tmp_path / "statement.html", cli("ledger", folder, "sign").strip()
-    page.write_text(cli("ledger", folder, "statement", "--client", "client-1", "--since", "2020-01-01", "--html"))
+    page.write_text(
+        cli(
+            "ledger", folder, "statement", "--client", "client-1", "--since", "2020-01-01", "--html"
+        )
+    )
     text = page.read_text()
     assert "EUR" in text
     assert "http" not in text.replace("http-equiv", "")
-    assert "the receipt is good: the operator signed that client-1 earned" in cli("receipt", page, "--public-key", key)
-    assert "but the client's record says 1.00 EUR" in cli("receipt", page, "--public-key", key, "--paid", 1, code=1)
+    assert "the receipt is good: the operator signed that client-1 earned" in cli(
+        "receipt", page, "--public-key", key
+    )
+    assert "but the client's record says 1.00 EUR" in cli(
+        "receipt", page, "--public-key", key, "--paid", 1, code=1
+    )
     page.write_text(re.sub(r"(<b>)[\d,.]+( EUR</b>)", r"\g<1>9,999.99\2", text, count=1))
     assert "was changed after it was signed" in cli("receipt", page, "--public-key", key, code=2)
     page.write_text(text.replace('"paid": ', '"paid": 1', 1))
@@ -244,7 +300,9 @@ def test_a_signed_page_is_made_for_a_client_and_a_period_and_can_be_checked(play
     )
     own = ["ledger", folder, "statement", "--client", "client-1"]
     assert "must be days like 2026-01-31, got 'soon'" in cli(*own, "--until", "soon", code=1)
-    assert "must not be after" in cli(*own, "--since", "2026-02-01", "--until", "2026-01-01", code=1)
+    assert "must not be after" in cli(
+        *own, "--since", "2026-02-01", "--until", "2026-01-01", code=1
+    )
 
 
 def test_a_mechanism_that_pays_parts_of_a_cent_is_refused_before_the_promise(tmp_path, monkeypatch):
@@ -254,6 +312,10 @@ def test_a_mechanism_that_pays_parts_of_a_cent_is_refused_before_the_promise(tmp
         "        return replace(menu, costs=menu.costs + 1, pay=lambda n, cap: menu.pay(n, cap) + (n == 1))\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    config = Config.load(None, [*EUR, "mechanism.name=crooked:Crooked", "allocator.name=fixed", "allocator.n=1"])
-    with pytest.raises(InvalidRecordError, match=r"pays 'client-.' .*; it must be a whole multiple of 0\.01"):
+    config = Config.load(
+        None, [*EUR, "mechanism.name=crooked:Crooked", "allocator.name=fixed", "allocator.n=1"]
+    )
+    with pytest.raises(
+        InvalidRecordError, match=r"pays 'client-.' .*; it must be a whole multiple of 0\.01"
+    ):
         run(config)

@@ -10,13 +10,13 @@ from bara import Offer, RoundRecord
 from bara.allocators import Even
 from bara.cli import app
 from bara.errors import LedgerError
-from bara.runs.config import Config
-from bara.runs.play import run
-from bara.runs.folder import RunFolder
 from bara.ledger import Terms, verify
 from bara.ledger._events import canonical, commitment
 from bara.ledger._reading import bids_json
 from bara.ledger.retention import Redacted
+from bara.runs.config import Config
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
 
 DROP = Terms(retention="drop")
 
@@ -78,7 +78,9 @@ def test_bids_that_are_kept_are_in_the_file(open_books, play_into, tmp_path):
     assert str(int(steps[-1].awarded.bids.prices[0])).encode() in everything(tmp_path / "kept.db")
 
 
-def test_an_allocator_that_learns_from_menus_and_cannot_remember_is_refused_in_the_first_round(open_books, play_into):
+def test_an_allocator_that_learns_from_menus_and_cannot_remember_is_refused_in_the_first_round(
+    open_books, play_into
+):
     class Nosy:
         def ask(self, _purse):
             return Offer.recruit(2)
@@ -100,7 +102,9 @@ def test_an_allocator_that_learns_from_menus_and_cannot_remember_is_refused_in_t
     ],
 )
 @pytest.mark.parametrize("stop_after", [1, 4, 9])
-def test_an_allocator_that_learns_from_menus_resumes_though_they_are_dropped(tmp_path, stop_after, allocator):
+def test_an_allocator_that_learns_from_menus_resumes_though_they_are_dropped(
+    tmp_path, stop_after, allocator
+):
     config = Config.load(
         None,
         [
@@ -117,7 +121,11 @@ def test_an_allocator_that_learns_from_menus_resumes_though_they_are_dropped(tmp
 
 def left_by(folder):
     """Every file of a run, byte for byte, but for its ledger: that is a database's business."""
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and "ledger.db" not in path.name}
+    return {
+        path: path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "ledger.db" not in path.name
+    }
 
 
 def plain(result):
@@ -134,11 +142,24 @@ def printed(*words):
 @pytest.mark.parametrize("mechanism", ["bid-price-first", "fair"])
 @pytest.mark.parametrize("allocator", ["bara", "planner", "even"])
 @pytest.mark.parametrize("engine", ["synthetic", "simulator"])
-def test_a_run_that_has_ended_is_opened_again_and_again_and_stays_as_it_was(tmp_path, engine, allocator, mechanism):
-    changes = [f"federation.engine={engine}", f"allocator.name={allocator}", f"mechanism.name={mechanism}"]
-    changes += ["budget.total=60", "budget.max_rounds=10", "clients.count=8", "ledger.retention=drop"]
+def test_a_run_that_has_ended_is_opened_again_and_again_and_stays_as_it_was(
+    tmp_path, engine, allocator, mechanism
+):
+    changes = [
+        f"federation.engine={engine}",
+        f"allocator.name={allocator}",
+        f"mechanism.name={mechanism}",
+    ]
+    changes += [
+        "budget.total=60",
+        "budget.max_rounds=10",
+        "clients.count=8",
+        "ledger.retention=drop",
+    ]
     path, config = tmp_path / "run", Config.load(None, changes)
-    once = printed("run", "--out", path, "--json", *(word for change in changes for word in ("--set", change)))
+    once = printed(
+        "run", "--out", path, "--json", *(word for change in changes for word in ("--set", change))
+    )
     files = left_by(path)
     with RunFolder.find(path) as folder:
         events = folder.open_books().receipt()
@@ -151,8 +172,15 @@ def test_a_run_that_has_ended_is_opened_again_and_again_and_stays_as_it_was(tmp_
 
 
 def test_a_report_leaves_the_result_of_a_run_whose_menus_are_dropped(tmp_path):
-    small = ("federation.engine=synthetic", "budget.total=60", "budget.max_rounds=10", "ledger.retention=drop")
-    printed("run", "--out", tmp_path / "run", *(word for change in small for word in ("--set", change)))
+    small = (
+        "federation.engine=synthetic",
+        "budget.total=60",
+        "budget.max_rounds=10",
+        "ledger.retention=drop",
+    )
+    printed(
+        "run", "--out", tmp_path / "run", *(word for change in small for word in ("--set", change))
+    )
     files = left_by(tmp_path / "run")
     printed("report", tmp_path / "run")
     assert left_by(tmp_path / "run").items() >= files.items()
@@ -167,16 +195,25 @@ def test_privacy_spent_is_known_after_a_resume_though_bids_are_dropped(tmp_path,
         "budget.max_rounds=6",
         f"ledger.retention={retention}",
     ]
-    config = Config.load(None, ["federation.engine=synthetic", "budget.total=40", "clients.count=6", *changes, *cap])
+    config = Config.load(
+        None, ["federation.engine=synthetic", "budget.total=40", "clients.count=6", *changes, *cap]
+    )
     undisturbed = run(config)
     assert undisturbed.privacy
     assert resumed(tmp_path / "run", config, stop_after=3) == undisturbed
 
 
-@pytest.mark.parametrize("allocator", [["name=planner"], ["name=bara", "cost_average=menus", "exploration_rounds=4"]])
+@pytest.mark.parametrize(
+    "allocator", [["name=planner"], ["name=bara", "cost_average=menus", "exploration_rounds=4"]]
+)
 def test_after_a_few_rounds_an_allocators_memory_reveals_none_of_them(tmp_path, allocator):
     """After the first it would: an average of one menu is that menu, as the documentation says."""
-    small = ["federation.engine=synthetic", "budget.total=40", "budget.max_rounds=8", "clients.count=6"]
+    small = [
+        "federation.engine=synthetic",
+        "budget.total=40",
+        "budget.max_rounds=8",
+        "clients.count=6",
+    ]
     changes = [*small, *(f"allocator.{option}" for option in allocator), "ledger.retention=drop"]
     config, seen = Config.load(None, changes), []
     with RunFolder.new(tmp_path / "run", config) as folder:
@@ -193,7 +230,10 @@ def test_a_dropped_price_cannot_be_guessed_back(open_books, play_into, tmp_path)
     """Knowing every bid but the salt, one cannot tell whether a guess is right."""
     books = open_books("dropped", DROP)
     steps = play_into(books, allocator=Redacted(Even()))
-    promised = {"bids": canonical(bids_json(steps[1].bids)), "awarded": canonical(steps[1].costs.tolist())}
+    promised = {
+        "bids": canonical(bids_json(steps[1].bids)),
+        "awarded": canonical(steps[1].costs.tolist()),
+    }
     with closing(sqlite3.connect(tmp_path / "dropped.db")) as connection:
         for kind, content in promised.items():
             (body,) = connection.execute(
@@ -208,6 +248,10 @@ def test_with_the_salt_it_could(open_books, play_into, tmp_path):
     books = open_books("kept")
     steps = play_into(books)
     with closing(sqlite3.connect(tmp_path / "kept.db")) as connection:
-        (body,) = connection.execute("SELECT body FROM events WHERE kind = 'bids' AND round = 1").fetchone()
-        (salt,) = connection.execute("SELECT salt FROM sealed WHERE part = 'bids' AND round = 1").fetchone()
+        (body,) = connection.execute(
+            "SELECT body FROM events WHERE kind = 'bids' AND round = 1"
+        ).fetchone()
+        (salt,) = connection.execute(
+            "SELECT salt FROM sealed WHERE part = 'bids' AND round = 1"
+        ).fetchone()
     assert commitment(salt, canonical(bids_json(steps[1].bids))) in body

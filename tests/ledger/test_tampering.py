@@ -31,7 +31,8 @@ TABLES = {
 def written(request, open_books, play_into, tmp_path):
     """A finished run, plain, with a key, or with its bids dropped; its path and its receipt."""
     terms = Terms(
-        key=b"secret" if request.param == "keyed" else None, retention="drop" if request.param == "drop" else "keep"
+        key=b"secret" if request.param == "keyed" else None,
+        retention="drop" if request.param == "drop" else "keep",
     )
     books = open_books("original", terms)
     operators.top_up(books, 5_000_000)
@@ -59,7 +60,9 @@ def attack(path, *statements):
 
 
 def _change(connection, statements):
-    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+    for (name,) in connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+    ).fetchall():
         connection.execute(f"DROP TRIGGER {name}")
     connection.execute("PRAGMA ignore_check_constraints = ON")
     changed = 0
@@ -96,14 +99,29 @@ def test_property_any_changed_value_is_found(written, data):
     value = other(row[names.index(column)], data.draw)
     where = " AND ".join(f"{name} IS ?" for name in names)
     try:
-        copy, changed = attack(path, (f"UPDATE {table} SET {column} = ? WHERE {where}", (value, *row)))  # noqa: S608
+        copy, changed = attack(
+            path, (f"UPDATE {table} SET {column} = ? WHERE {where}", (value, *row))
+        )
     except sqlite3.IntegrityError:  # a key that is there already
         hypothesis.reject()
     assert changed == 1
     assert not check(copy, terms).ok
 
 
-JUNK = [b"\xff\0", b"[]", "[]", "null", "7", '{"a":' + "[" * 100_000, "", "junk", -1, 2**63 - 1, 1.5, "\x1b"]
+JUNK = [
+    b"\xff\0",
+    b"[]",
+    "[]",
+    "null",
+    "7",
+    '{"a":' + "[" * 100_000,
+    "",
+    "junk",
+    -1,
+    2**63 - 1,
+    1.5,
+    "\x1b",
+]
 
 
 @hypothesis.settings(suppress_health_check=list(hypothesis.HealthCheck), max_examples=25)
@@ -171,11 +189,15 @@ def test_a_removed_tail_is_found_with_the_receipt_and_only_with_it(written, gone
         (f"DELETE FROM sealed WHERE part = 'bids' AND round IN ({lost})", (keep, "bids")),  # noqa: S608
         ("DELETE FROM events WHERE number > ?", (keep,)),
     )
-    if terms.retention == "keep":  # a promise whose bids are dropped must be settled, which gives the tail away
+    if (
+        terms.retention == "keep"
+    ):  # a promise whose bids are dropped must be settled, which gives the tail away
         assert check(copy, terms).ok
     finding = check(copy, terms, receipt)
     assert not finding.ok
-    assert terms.retention == "drop" or (finding.wrong == keep + 1 and "tail is missing" in finding.problem)
+    assert terms.retention == "drop" or (
+        finding.wrong == keep + 1 and "tail is missing" in finding.problem
+    )
 
 
 def test_the_first_wrong_event_is_named(written):
@@ -204,7 +226,9 @@ def test_a_ledger_rewritten_as_a_whole_does_not_fit_the_receipt(open_books, play
     assert verify(second).ok
     assert "not the one on the receipt" in verify(second, forged).problem
     own = second.receipt()
-    assert "receipt is for run 'one'" in verify(second, Receipt("one", own.events, own.head)).problem
+    assert (
+        "receipt is for run 'one'" in verify(second, Receipt("one", own.events, own.head)).problem
+    )
 
 
 def test_without_the_key_a_keyed_chain_can_be_neither_checked_nor_made(open_books, play_into):
@@ -229,7 +253,9 @@ def test_a_file_that_is_damaged_where_no_row_is_read_is_found(written):
     copy, _ = attack(path)
     with contextlib.closing(sqlite3.connect(copy)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        page = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'settlements'").fetchone()[0]
+        page = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'settlements'"
+        ).fetchone()[0]
         size = connection.execute("PRAGMA page_size").fetchone()[0]
         before = connection.execute("SELECT * FROM settlements").fetchall()
     content = bytearray(copy.read_bytes())

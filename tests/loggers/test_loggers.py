@@ -6,12 +6,17 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from bara import RoundRecord
 from bara.errors import ConfigError, RunStoppedError
-from bara.runs.config import Config
-from bara.runs.play import run
-from bara.runs.folder import RunFolder
 from bara.loggers import Loggers, metrics
+from bara.runs.config import Config
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
 
-SMALL = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]
+SMALL = [
+    "budget.total=40",
+    "budget.max_rounds=12",
+    "clients.count=6",
+    "federation.engine=synthetic",
+]
 CONFIG = Config.load(None, [*SMALL, "allocator.name=planner"])
 
 
@@ -46,12 +51,18 @@ def scalars(folder, tag):
 def test_tensorboard_reads_every_round_back(play, tmp_path):
     records = play(f"tensorboard:{tmp_path / 'board'}")
     for tag in ("accuracy", "money/spent", "clients/delivered", "forecast/accuracy"):
-        expected = [(record.round, metrics(record)[tag]) for record in records if tag in metrics(record)]
-        assert scalars(tmp_path / "board" / "one", tag) == [(step, pytest.approx(value)) for step, value in expected]
+        expected = [
+            (record.round, metrics(record)[tag]) for record in records if tag in metrics(record)
+        ]
+        assert scalars(tmp_path / "board" / "one", tag) == [
+            (step, pytest.approx(value)) for step, value in expected
+        ]
         assert len(expected) > 3
 
 
-def test_mlflow_reads_every_round_back_with_the_configuration_also_of_a_run_that_was_resumed(play, tmp_path):
+def test_mlflow_reads_every_round_back_with_the_configuration_also_of_a_run_that_was_resumed(
+    play, tmp_path
+):
     specs = [f"mlflow:{tmp_path / 'flow'}", f"tensorboard:{tmp_path / 'board'}"]
     with pytest.raises(RunStoppedError):
         play(*specs, stop=5)
@@ -60,7 +71,9 @@ def test_mlflow_reads_every_round_back_with_the_configuration_also_of_a_run_that
     (found,) = client.search_runs([client.get_experiment_by_name("bara").experiment_id])
     assert (found.info.status, found.info.run_name) == ("FINISHED", "one")
     assert found.data.params["budget.max_rounds"] == "12"
-    history = [(one.step, one.value) for one in client.get_metric_history(found.info.run_id, "money/left")]
+    history = [
+        (one.step, one.value) for one in client.get_metric_history(found.info.run_id, "money/left")
+    ]
     assert [step for step, _ in history] == list(range(13))
     assert history[6:] == [(record.round, metrics(record)["money/left"]) for record in rest]
     assert [step for step, _ in scalars(tmp_path / "board" / "one", "accuracy")] == list(range(13))
@@ -92,7 +105,10 @@ def test_ones_own_logger_may_fail_and_the_run_goes_on(play, tmp_path, monkeypatc
     sys.modules.pop("mine")
     assert len(records) == 13
     assert (
-        capsys.readouterr().err.count("logs nothing more: OSError: the disk is full (in the plug-in mine:Mine, ") == 1
+        capsys.readouterr().err.count(
+            "logs nothing more: OSError: the disk is full (in the plug-in mine:Mine, "
+        )
+        == 1
     )
 
 

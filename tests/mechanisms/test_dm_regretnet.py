@@ -28,7 +28,11 @@ def silent():
     """Networks that change neither the order nor the price."""
     weights = {f"{name}_w1": np.zeros((1, inputs)) for name, inputs in FEATURES.items()}
     weights |= {f"{name}_{part}": np.zeros(1) for name in FEATURES for part in ("b1", "b2")}
-    return weights | {f"{name}_w2": np.zeros((1, 1)) for name in FEATURES} | {"price_b2": np.array([-800.0])}
+    return (
+        weights
+        | {f"{name}_w2": np.zeros((1, 1)) for name in FEATURES}
+        | {"price_b2": np.array([-800.0])}
+    )
 
 
 def test_with_silent_networks_it_is_the_critical_payment_auction():
@@ -47,8 +51,14 @@ def test_it_buys_more_privacy_for_a_budget_than_the_truthful_auction_and_a_lie_i
         for seed in range(60):
             bids = market(seed)
             budget = int(bids.prices.sum() * 0.4)
-            award = FLMarket(auction=auction, optimal=False).menu(bids).award(Offer.spend(budget), Purse(budget, 1))
-            sold.append(sum(bids.column("epsilon")[bids.clients.index(client)] for client in award.clients))
+            award = (
+                FLMarket(auction=auction, optimal=False)
+                .menu(bids)
+                .award(Offer.spend(budget), Purse(budget, 1))
+            )
+            sold.append(
+                sum(bids.column("epsilon")[bids.clients.index(client)] for client in award.clients)
+            )
         bought[auction] = np.mean(sold)
     assert bought["dm-regretnet"] > 1.02 * bought["critical"]
     assert regret(FLMarket(), rounds=3).most == 0
@@ -76,4 +86,7 @@ def test_weights_that_are_none_are_refused(tmp_path):
 def test_the_script_trains_weights_that_load(tmp_path):
     trained = runpy.run_path(str(SCRIPT))["train"](2)
     np.savez(tmp_path / "own.npz", **trained)
-    assert FLMarket(auction="dm-regretnet", weights=str(tmp_path / "own.npz")).menu(market(2)).cost(3) > 0
+    assert (
+        FLMarket(auction="dm-regretnet", weights=str(tmp_path / "own.npz")).menu(market(2)).cost(3)
+        > 0
+    )

@@ -34,7 +34,9 @@ def teach(mechanism, bids, losses, round_number=1, void=(), blameless=()):
     award = Award(tuple(everyone), (1,) * len(everyone))
     awarded = AwardedRound(purse, Offer.recruit(9), bids, menu.costs, award)
     evidence = {c: Evidence(10, before, after) for c, (before, after) in losses.items()}
-    record = awarded.settle(Delivery(Evaluation(0.5), evidence, dict.fromkeys(void, "gone"), blameless=blameless))
+    record = awarded.settle(
+        Delivery(Evaluation(0.5), evidence, dict.fromkeys(void, "gone"), blameless=blameless)
+    )
     mechanism.tell(record)
     return record
 
@@ -59,7 +61,9 @@ def test_fair_learns_the_drop_times_the_data_and_forgets():
     bids = Bids.of({"ann": 1, "bob": 1}, samples={"ann": 10, "bob": 20})
     teach(fair, bids, {"ann": (1.0, 0.2)}, 1)
     teach(fair, bids, {"ann": (0.5, 0.3)}, 3)
-    assert fair.quality(bids) == pytest.approx([3.2, 6.4])  # bob, not seen: his data times what is usual
+    assert fair.quality(bids) == pytest.approx(
+        [3.2, 6.4]
+    )  # bob, not seen: his data times what is usual
 
 
 def test_fair_weighs_updates_by_quality():
@@ -72,7 +76,9 @@ def test_fair_weighs_updates_by_quality():
 @pytest.mark.parametrize("after", [1.0, 1.5])
 def test_who_does_not_improve_scores_nothing_and_stops_winning(after):
     fair = Fair()
-    bids = Bids.of({"ann": 5, "bob": 6, "idle": "0.01"}, samples=dict.fromkeys(("ann", "bob", "idle"), 10))
+    bids = Bids.of(
+        {"ann": 5, "bob": 6, "idle": "0.01"}, samples=dict.fromkeys(("ann", "bob", "idle"), 10)
+    )
     assert fair.menu(bids).award(Offer.recruit(1), RICH).clients == ("idle",)
     teach(fair, bids, {"ann": (1.0, 0.5), "idle": (1.0, after)})
     assert fair.quality(bids)[2] == 0
@@ -89,8 +95,13 @@ def test_fair_learns_nothing_where_losses_are_not_measured():
 def test_a_cap_is_each_clients_own_where_the_mechanism_leaves_others_out():
     """FAIR leaves idle out, which moves the others up: zoe, paid 3 of 5, may get 2, and not the 5 that are yan's."""
     capped = ClientCap(Fair(), 5_000_000)
-    bids = Bids.of({"bob": 9, "idle": 1, "yan": 4, "zoe": 1}, samples=dict.fromkeys(("bob", "idle", "yan", "zoe"), 10))
-    awarded = AwardedRound(RICH, Offer.recruit(9), bids, bids.prices, Award(("idle", "zoe"), (1, 3_000_000)))
+    bids = Bids.of(
+        {"bob": 9, "idle": 1, "yan": 4, "zoe": 1},
+        samples=dict.fromkeys(("bob", "idle", "yan", "zoe"), 10),
+    )
+    awarded = AwardedRound(
+        RICH, Offer.recruit(9), bids, bids.prices, Award(("idle", "zoe"), (1, 3_000_000))
+    )
     evidence = {"idle": Evidence(10, 1.0, 1.0), "zoe": Evidence(10, 1.0, 0.5)}
     capped.tell(awarded.settle(Delivery(Evaluation(0.5), evidence)))
     assert units(capped.menu(bids).award(Offer.recruit(1), RICH)) == {"zoe": 2}
@@ -131,7 +142,9 @@ def test_rrafl_thinks_no_less_of_who_was_never_asked():
 
 def test_fmore_takes_the_best_scores_and_pays_what_they_ask():
     """x = (1, .5, .25); scores 1 - .9 = .1, .5 - .2 = .3, .25 - .3 = -.05: bob, ann, cat."""
-    bids = Bids.of({"ann": "0.9", "bob": "0.2", "cat": "0.3"}, samples={"ann": 400, "bob": 200, "cat": 100})
+    bids = Bids.of(
+        {"ann": "0.9", "bob": "0.2", "cat": "0.3"}, samples={"ann": 400, "bob": 200, "cat": 100}
+    )
     menu = FMore().menu(bids)
     assert [menu.cost(n) / 1e6 for n in (1, 2, 3)] == pytest.approx([0.2, 1.1, 1.4])
     assert units(menu.award(spend(1.2), RICH)) == {"bob": 0.2, "ann": 0.9}
@@ -139,11 +152,17 @@ def test_fmore_takes_the_best_scores_and_pays_what_they_ask():
 
 @pytest.mark.parametrize(
     ("form", "scores"),
-    [("additive", [1 + 0.5 - 0.5, 0.5 + 2 - 0.5]), ("cobb-douglas", [0.25**2 - 0.5, 0.5 - 0.5]), ("min", [0.0, 0.0])],
+    [
+        ("additive", [1 + 0.5 - 0.5, 0.5 + 2 - 0.5]),
+        ("cobb-douglas", [0.25**2 - 0.5, 0.5 - 0.5]),
+        ("min", [0.0, 0.0]),
+    ],
 )
 def test_fmore_scores_several_dimensions(form, scores):
     """x = (1, .25) for ann, (.5, 1) for bob, a = (1, 2), price .5 each: 1 + 2 * .25, 1 * .25^2, min(1, 2 * .25), ..."""
-    bids = Bids.of({"ann": "0.5", "bob": "0.5"}, samples={"ann": 4, "bob": 2}, speed={"ann": 1, "bob": 4})
+    bids = Bids.of(
+        {"ann": "0.5", "bob": "0.5"}, samples={"ann": 4, "bob": 2}, speed={"ann": 1, "bob": 4}
+    )
     fmore = FMore(columns=["samples", "speed"], weights=[1, 2], form=form)
     assert fmore.scores(bids) / 1e6 == pytest.approx(scores)
 
@@ -152,7 +171,9 @@ def test_in_fmore_a_winner_gains_by_asking_more():
     """Ann wins at 1 and is paid 1; asking 1.5 she still wins, against bob's 2, and is paid 1.5."""
     for ask in ("1", "1.5"):
         award = (
-            FMore().menu(Bids.of({"ann": ask, "bob": 2}, samples={"ann": 1, "bob": 1})).award(Offer.recruit(1), RICH)
+            FMore()
+            .menu(Bids.of({"ann": ask, "bob": 2}, samples={"ann": 1, "bob": 1}))
+            .award(Offer.recruit(1), RICH)
         )
         assert units(award) == {"ann": float(ask)}
 
@@ -160,7 +181,9 @@ def test_in_fmore_a_winner_gains_by_asking_more():
 @pytest.mark.parametrize(("ask", "winners"), [("2", ("ann", "bob")), ("1", ())])
 def test_in_fmore_asking_less_may_end_a_run_that_ends_on_a_shortfall(ask, winners):
     """Caps of 12, a purse of 3, cat asks 10. Bob at 2: all cost 13, over the caps. At 1: 12, over the purse alone."""
-    menu = FMore().menu(Bids.of({"ann": 1, "bob": ask, "cat": 10}, samples={"ann": 1, "bob": 1, "cat": 1}))
+    menu = FMore().menu(
+        Bids.of({"ann": 1, "bob": ask, "cat": 10}, samples={"ann": 1, "bob": 1, "cat": 1})
+    )
     assert menu.award(Offer.spend(12_000_000, shortfall="stop"), Purse.of(3, 1)).clients == winners
     assert menu.award(Offer.spend(12_000_000), Purse.of(3, 1)).clients == ("ann", "bob")
 
@@ -176,7 +199,10 @@ def test_in_fmore_asking_less_may_end_a_run_that_ends_on_a_shortfall(ask, winner
         (3, {"ann": 2}),  # no more than bob asks; two clients need 2 * 2 = 4
         (4, {"ann": 2, "bob": 2}),
         (5, {"ann": 2.5, "bob": 2.5}),
-        (10, {"ann": 4, "bob": 4}),  # no more than cat asks; all three are not served without a loser
+        (
+            10,
+            {"ann": 4, "bob": 4},
+        ),  # no more than cat asks; all three are not served without a loser
     ],
 )
 def test_proportional_share_by_hand(budget, payments):
@@ -206,8 +232,16 @@ def asks(**prices):
 @pytest.mark.parametrize(
     ("bob", "order", "costs"),
     [
-        (1, ("bob", "dan", "ann"), [2, 6, 12]),  # 5 rounds of bob cost 5, 2 of ann 6: T = 5 admits everyone
-        ("1.25", ("ann",), [4]),  # 5 rounds of bob cost 6.25: T = 2 admits ann and cat, whose 4 is the first loser's
+        (
+            1,
+            ("bob", "dan", "ann"),
+            [2, 6, 12],
+        ),  # 5 rounds of bob cost 5, 2 of ann 6: T = 5 admits everyone
+        (
+            "1.25",
+            ("ann",),
+            [4],
+        ),  # 5 rounds of bob cost 6.25: T = 2 admits ann and cat, whose 4 is the first loser's
     ],
 )
 def test_a_fl_takes_the_number_of_rounds_that_costs_society_least(bob, order, costs):
@@ -314,19 +348,25 @@ def test_clients_that_are_equal_but_for_rounding_keep_their_share():
 
 
 def test_without_noise_to_speak_of_weights_are_shares_of_the_data():
-    assert optimal_weights(np.array([1.0, 3.0]), np.array([1e6, 2e6])) == pytest.approx([0.25, 0.75], abs=1e-6)
+    assert optimal_weights(np.array([1.0, 3.0]), np.array([1e6, 2e6])) == pytest.approx(
+        [0.25, 0.75], abs=1e-6
+    )
 
 
 def test_the_level_decides_how_much_noise_optaggr_expects():
     record = FLMarket(level="record").menu(PRIVATE).award(Offer.recruit(2), RICH).weights
     client = FLMarket(level="client").menu(PRIVATE).award(Offer.recruit(2), RICH).weights
     assert sum(record) == pytest.approx(1)
-    assert 0.5 < record[1] < client[1]  # bob's eps is twice ann's; at client level noise weighs more
+    assert (
+        0.5 < record[1] < client[1]
+    )  # bob's eps is twice ann's; at client level noise weighs more
 
 
 @pytest.mark.parametrize("epsilon", [0, -0.5, float("nan"), float("inf")])
 def test_a_privacy_budget_that_is_none_is_refused_by_name(epsilon):
-    with pytest.raises(InvalidBidError, match=r"client 'bob' has epsilon = .*; it must be finite and positive"):
+    with pytest.raises(
+        InvalidBidError, match=r"client 'bob' has epsilon = .*; it must be finite and positive"
+    ):
         Bids.of({"ann": 1, "bob": 1}, epsilon={"ann": 1, "bob": epsilon})
 
 

@@ -35,7 +35,9 @@ class Broken:
         prices = bids.prices[honest.order]
         pay = {
             "first price": lambda n, _cap: prices[:n],
-            "the wrong loser's price": lambda n, _cap: np.full(n, prices[min(n + 1, len(prices) - 1)]),
+            "the wrong loser's price": lambda n, _cap: np.full(
+                n, prices[min(n + 1, len(prices) - 1)]
+            ),
             "too little": lambda n, _cap: np.full(n, max(prices[n - 1] - 1, 1)),
             "overspending": lambda n, _cap: np.full(n, 2 * prices[n]),
             "lying about costs": lambda n, _cap: np.full(n, prices[n]),
@@ -62,7 +64,11 @@ class Broken:
     ],
 )
 def test_an_audit_finds_the_fault(fault, found):
-    broken = {finding.name for finding in audit(partial(Broken, fault), trials=300, names=found) if finding.broken}
+    broken = {
+        finding.name
+        for finding in audit(partial(Broken, fault), trials=300, names=found)
+        if finding.broken
+    }
     assert found == broken
 
 
@@ -76,7 +82,9 @@ def test_an_audit_finds_who_breaks_a_promise_only_after_it_has_learned():
             self.rounds = []
 
         def menu(self, bids):
-            return (Broken("first price") if len(self.rounds) >= 3 else bid_price_first()).menu(bids)
+            return (Broken("first price") if len(self.rounds) >= 3 else bid_price_first()).menu(
+                bids
+            )
 
         def tell(self, record):
             self.rounds.append(record)
@@ -103,7 +111,9 @@ def test_what_an_audit_tells_holds_evidence_and_failures():
 
 
 def test_a_counter_example_names_client_and_amounts():
-    finding = next(f for f in audit(partial(Broken, "first price")) if f.name == "truthful-in-price")
+    finding = next(
+        f for f in audit(partial(Broken, "first price")) if f.name == "truthful-in-price"
+    )
     assert "client-" in finding.counter_example
     assert "gains" in finding.counter_example
     assert "costs: client-0" in finding.counter_example
@@ -158,16 +168,24 @@ def cases(draw):
     else:
         caps = [draw(st.integers(0, most)) for _ in range(draw(numbers(0, count + 1)))]
         offer = Offer.caps(caps, shortfall=shortfall)
-    return Case(Bids(tuple("abcdefg"[:count]), prices, scores), offer, Purse(draw(st.integers(1, most)), 1))
+    return Case(
+        Bids(tuple("abcdefg"[:count]), prices, scores), offer, Purse(draw(st.integers(1, most)), 1)
+    )
 
 
 def taught(mechanism):
     """One that has learned: b improved much, c little, d not at all."""
     clients = tuple("abcd")
     bids = Bids(clients, np.ones(4, np.int64))
-    awarded = AwardedRound(Purse(100, 9), Offer.recruit(4), bids, bids.prices, Award(clients, (1,) * 4))
+    awarded = AwardedRound(
+        Purse(100, 9), Offer.recruit(4), bids, bids.prices, Award(clients, (1,) * 4)
+    )
     losses = {"a": 0.7, "b": 0.2, "c": 0.9, "d": 1.0}
-    mechanism.tell(awarded.settle(Delivery(Evaluation(0.5), {c: Evidence(1, 1.0, loss) for c, loss in losses.items()})))
+    mechanism.tell(
+        awarded.settle(
+            Delivery(Evaluation(0.5), {c: Evidence(1, 1.0, loss) for c, loss in losses.items()})
+        )
+    )
     return mechanism
 
 

@@ -33,7 +33,8 @@ def test_bid_price_first_pays_everyone_the_first_losers_price():
 def test_quality_per_price_pays_in_proportion_to_quality():
     """Quality: ann 6, bob 1, cat 1, dan 5, eve 2. Unit prices: ann .5, bob 1, dan 1, cat 2, eve 2.
 
-    bob before dan and cat before eve by name. B(1) = 6*1; B(2) = (6+1)*1; B(3) = (6+1+5)*2; B(4) = (6+1+5+1)*2.
+    bob before dan and cat before eve by name. B(1) = 6*1; B(2) = (6+1)*1; B(3) = (6+1+5)*2; B(4) =
+    (6+1+5+1)*2.
     """
     quality = {"ann": 6, "bob": 1, "cat": 1, "dan": 5, "eve": 2}
     menu = QualityAuction(quality="samples").menu(Bids.of(PRICES, samples=quality))
@@ -63,7 +64,8 @@ def test_payments_round_down_to_the_micro_unit():
 
 
 @pytest.mark.parametrize(
-    ("budget", "n"), [("1.999999", 0), (2, 1), ("5.999999", 1), (6, 2), (12, 3), (19, 3), (20, 4), (99, 4)]
+    ("budget", "n"),
+    [("1.999999", 0), (2, 1), ("5.999999", 1), (6, 2), (12, 3), (19, 3), (20, 4), (99, 4)],
 )
 def test_a_budget_buys_the_largest_n_it_covers(budget, n):
     menu = bid_price_first().menu(Bids.of(PRICES))
@@ -95,7 +97,9 @@ def test_a_reserve_price_is_a_virtual_last_bid():
     """Reserve 4.5: dan (5) is out, the other four can all be recruited, the last at the reserve itself."""
     menu = bid_price_first(reserve="4.5").menu(Bids.of(PRICES))
     assert (menu.costs / 1e6).tolist() == [2, 6, 12, 18]
-    assert units(menu.award(Offer.recruit(4), RICH)) == dict.fromkeys(("bob", "cat", "ann", "eve"), 4.5)
+    assert units(menu.award(Offer.recruit(4), RICH)) == dict.fromkeys(
+        ("bob", "cat", "ann", "eve"), 4.5
+    )
 
 
 def test_a_reserve_price_bounds_a_unit_of_quality():
@@ -138,7 +142,8 @@ def test_a_reserve_price_of_zero_is_refused():
 def test_qualities_too_far_apart_are_refused_by_name():
     bids = Bids.of({"ann": 1, "bob": 1}, samples={"ann": 1e300, "bob": 1e-300})
     with pytest.raises(
-        InvalidBidError, match=r"clients 'ann' and 'bob' have qualities 1e\+300 and 1e-300, too far apart; .* 63 bits"
+        InvalidBidError,
+        match=r"clients 'ann' and 'bob' have qualities 1e\+300 and 1e-300, too far apart; .* 63 bits",
     ):
         QualityAuction(quality="samples").menu(bids)
 
@@ -147,16 +152,23 @@ def test_qualities_too_far_apart_are_refused_by_name():
 def test_a_reserve_price_beyond_all_money_is_refused(quality):
     bids = Bids.of(PRICES, samples=dict.fromkeys(PRICES, 2.0))
     with pytest.raises(
-        ConfigError, match=r"the reserve price is 9000000000000.00; paid to all 5 clients, it must fit in 63 bits"
+        ConfigError,
+        match=r"the reserve price is 9000000000000.00; paid to all 5 clients, it must fit in 63 bits",
     ):
         QualityAuction(quality, reserve="9e12").menu(bids)
 
 
 def test_many_clients_of_few_qualities_are_paid_exactly():
-    bids = Bids(tuple("abcdef"), np.array([1, 2, 3, 4, 5, 7]), {"samples": np.array([3.0, 3.0, 1.0, 1.0, 3.0, 3.0])})
+    bids = Bids(
+        tuple("abcdef"),
+        np.array([1, 2, 3, 4, 5, 7]),
+        {"samples": np.array([3.0, 3.0, 1.0, 1.0, 3.0, 3.0])},
+    )
     menu = QualityAuction("samples").menu(bids)
     unit = Fraction(4, 1)
-    assert menu.award(Offer.recruit(5), RICH).payments == tuple(int(q * unit) for q in (3, 3, 3, 3, 1))
+    assert menu.award(Offer.recruit(5), RICH).payments == tuple(
+        int(q * unit) for q in (3, 3, 3, 3, 1)
+    )
 
 
 @pytest.mark.parametrize("made", [bid_price_first, QualityAuction, Fair, Rrafl, AFL])

@@ -8,15 +8,20 @@ from bara.errors import InvalidBidError
 from bara.records import MAX_MONEY
 
 
-@pytest.mark.parametrize("price", [0, -1, float("nan"), float("inf"), "-0.5", "nan", 1e-9, "cheap", None])
+@pytest.mark.parametrize(
+    "price", [0, -1, float("nan"), float("inf"), "-0.5", "nan", 1e-9, "cheap", None]
+)
 def test_a_price_that_is_none_is_refused_by_name(price):
-    with pytest.raises(InvalidBidError, match=r"client 'eve' asks .*; a price must be finite and at least 0.000001"):
+    with pytest.raises(
+        InvalidBidError, match=r"client 'eve' asks .*; a price must be finite and at least 0.000001"
+    ):
         Bids.of({"ann": 1, "eve": price})
 
 
 def test_an_absurd_price_is_refused_with_the_largest_allowed():
     with pytest.raises(
-        InvalidBidError, match=r"client 'eve' asks 5000000000000.00; with 2 clients, a price must be at most"
+        InvalidBidError,
+        match=r"client 'eve' asks 5000000000000.00; with 2 clients, a price must be at most",
     ):
         Bids.of({"ann": 1, "eve": 5 * 10**12})
 
@@ -36,7 +41,9 @@ def test_a_client_named_twice_is_refused():
 
 @pytest.mark.parametrize("quality", [0, -1, float("nan"), float("inf")])
 def test_a_quality_that_is_not_finite_and_positive_is_refused_by_name(quality):
-    with pytest.raises(InvalidBidError, match=r"client 'eve' has samples = .*; it must be finite and positive"):
+    with pytest.raises(
+        InvalidBidError, match=r"client 'eve' has samples = .*; it must be finite and positive"
+    ):
         Bids.of({"ann": 1, "eve": 1}, samples={"ann": 10, "eve": quality})
 
 
@@ -99,4 +106,7 @@ def test_ties_are_settled_by_name_unless_a_column_says_otherwise():
     assert Bids.of({"bob": 1, "ann": 1}).preference is None
     bids = Bids.of({"ann": 1, "bob": 1, "cat": 1}, tie={"ann": 3, "bob": 1, "cat": 2})
     assert [bids.clients[i] for i in bids.preference] == ["bob", "cat", "ann"]
-    assert [bids.without(["bob"]).clients[i] for i in bids.without(["bob"]).preference] == ["cat", "ann"]
+    assert [bids.without(["bob"]).clients[i] for i in bids.without(["bob"]).preference] == [
+        "cat",
+        "ann",
+    ]

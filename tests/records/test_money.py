@@ -22,14 +22,34 @@ def test_property_decimals_with_six_places_are_taken_exactly(value):
 
 @pytest.mark.parametrize(
     ("value", "micros"),
-    [("0.000001", 1), (7, 7_000_000), ("1e3", 10**9), (0.1, 100_000), (1 / 3, 333_333), ("-2.5", -2_500_000)],
+    [
+        ("0.000001", 1),
+        (7, 7_000_000),
+        ("1e3", 10**9),
+        (0.1, 100_000),
+        (1 / 3, 333_333),
+        ("-2.5", -2_500_000),
+    ],
 )
 def test_amounts_of_every_kind_are_read(value, micros):
     assert money(value) == micros
 
 
 @pytest.mark.parametrize(
-    "value", ["0.0000001", "nan", "inf", float("nan"), float("-inf"), "ten", "", None, 10**13, "1e400", "1e999999999"]
+    "value",
+    [
+        "0.0000001",
+        "nan",
+        "inf",
+        float("nan"),
+        float("-inf"),
+        "ten",
+        "",
+        None,
+        10**13,
+        "1e400",
+        "1e999999999",
+    ],
 )
 def test_what_is_no_amount_is_refused_with_what_was_got(value):
     with pytest.raises(InvalidMoneyError, match=r"the price of 'ann' must .*, got"):

@@ -11,7 +11,11 @@ def test_every_kind_of_offer_is_a_cap_for_every_n():
     assert Offer.caps([3, 5]).vector(3).tolist() == [3, 5, 0]
     assert Offer.skip().vector(2).tolist() == [0, 0]
     assert Offer.stop().stopped
-    assert (Offer.caps([3, 5]).cap(2), Offer.caps([3, 5]).cap(3), Offer.spend(7).cap(0)) == (5, 0, 0)
+    assert (Offer.caps([3, 5]).cap(2), Offer.caps([3, 5]).cap(3), Offer.spend(7).cap(0)) == (
+        5,
+        0,
+        0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -20,7 +24,10 @@ def test_every_kind_of_offer_is_a_cap_for_every_n():
         (lambda: Offer.recruit(-1), "for zero or more clients, got -1"),
         (lambda: Offer.spend(-1), "caps must be zero or more, got -0.000001"),
         (lambda: Offer.caps([1, -2]), "caps must be zero or more, got -0.000002"),
-        (lambda: Offer.recruit(1, shortfall="beg"), "shortfall must be 'shrink' or 'stop', got 'beg'"),
+        (
+            lambda: Offer.recruit(1, shortfall="beg"),
+            "shortfall must be 'shrink' or 'stop', got 'beg'",
+        ),
         (lambda: Offer.recruit(2.5), "limit must be a whole number, got 2.5"),
         (lambda: Offer.spend(float("nan")), "budget must be a whole number, got nan"),
         (lambda: Offer.caps([1.9]), "a cap must be a whole number, got 1.9"),
@@ -40,7 +47,9 @@ def test_a_purse_counts_money_and_rounds():
 
 
 def test_a_purse_never_goes_below_zero():
-    with pytest.raises(OverspentError, match=r"spent must be from zero to the budget of 10.00, got 10.000001"):
+    with pytest.raises(
+        OverspentError, match=r"spent must be from zero to the budget of 10.00, got 10.000001"
+    ):
         Purse.of(10, 3).after(10_000_001)
 
 
@@ -63,7 +72,9 @@ def test_an_award_that_contradicts_itself_is_refused():
         Award(("ann", "bob"), (1,))
     with pytest.raises(InvalidRecordError, match=r"client 'ann' is awarded 0.00"):
         Award(("ann",), (0,))
-    with pytest.raises(InvalidRecordError, match="payment of 'ann' must be a whole number, got True"):
+    with pytest.raises(
+        InvalidRecordError, match="payment of 'ann' must be a whole number, got True"
+    ):
         Award(("ann",), (True,))
     with pytest.raises(InvalidRecordError, match=r"a client's name must be text .*, got 7"):
         Award((7,), (1,))
@@ -76,7 +87,9 @@ def test_an_offer_beyond_all_money_is_no_limit():
     assert Offer.caps([2**64]).cap(1) == MAX_MONEY
 
 
-@pytest.mark.parametrize("make", [lambda: Purse.of(30, 2.5), lambda: Purse(2**64, 1), lambda: Purse(1.5, 1)])
+@pytest.mark.parametrize(
+    "make", [lambda: Purse.of(30, 2.5), lambda: Purse(2**64, 1), lambda: Purse(1.5, 1)]
+)
 def test_a_purse_holds_whole_numbers_that_fit(make):
     with pytest.raises(InvalidRecordError):
         make()

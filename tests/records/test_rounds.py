@@ -3,7 +3,17 @@ from functools import partial
 import numpy as np
 import pytest
 
-from bara import Award, AwardedRound, Bids, Delivery, Evaluation, Evidence, Offer, Purse, RoundRecord
+from bara import (
+    Award,
+    AwardedRound,
+    Bids,
+    Delivery,
+    Evaluation,
+    Evidence,
+    Offer,
+    Purse,
+    RoundRecord,
+)
 from bara.errors import InvalidRecordError, OverspentError
 from bara.mechanisms import bid_price_first
 
@@ -17,7 +27,12 @@ def awarded():
 def test_only_those_who_delivered_are_paid_and_the_rest_stays_in_the_purse(awarded):
     record = awarded.settle(Delivery(Evaluation(0.5), {"ann": Evidence()}, {"bob": "timed out"}))
     assert record.payments == {"ann": 3_000_000}
-    assert (record.n, record.paid, record.purse_after.left, record.purse_after.round) == (1, 3_000_000, 97_000_000, 2)
+    assert (record.n, record.paid, record.purse_after.left, record.purse_after.round) == (
+        1,
+        3_000_000,
+        97_000_000,
+        2,
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,7 +45,11 @@ def test_only_those_who_delivered_are_paid_and_the_rest_stays_in_the_purse(award
 )
 def test_a_delivery_accounts_for_exactly_the_winners(awarded, delivered, void, message):
     with pytest.raises(InvalidRecordError, match=message):
-        awarded.settle(Delivery(Evaluation(0.5), dict.fromkeys(delivered, Evidence()), dict.fromkeys(void, "why")))
+        awarded.settle(
+            Delivery(
+                Evaluation(0.5), dict.fromkeys(delivered, Evidence()), dict.fromkeys(void, "why")
+            )
+        )
 
 
 @pytest.mark.parametrize("accuracy", [-0.1, 1.1, 84.9, float("nan")])
@@ -48,7 +67,11 @@ def test_a_loss_that_is_not_finite_is_refused():
 
 def test_reports_show_the_test_part_and_decisions_the_validation_part():
     evaluation = Evaluation(0.5, loss=1.0, test_accuracy=0.4, test_loss=2.0)
-    assert (evaluation.accuracy, evaluation.reported_accuracy, evaluation.reported_loss) == (0.5, 0.4, 2.0)
+    assert (evaluation.accuracy, evaluation.reported_accuracy, evaluation.reported_loss) == (
+        0.5,
+        0.4,
+        2.0,
+    )
     assert Evaluation(0.5, loss=1.0).reported_accuracy == 0.5
 
 
@@ -61,7 +84,9 @@ def test_round_zero_costs_nothing_and_round_one_follows():
 def test_a_promise_that_the_purse_cannot_keep_is_refused_before_anyone_trains():
     menu = bid_price_first().menu(Bids.of({"ann": 1, "bob": 2}))
     with pytest.raises(OverspentError, match=r"round 1 promises 7.00; at most 5.00 is left"):
-        AwardedRound(Purse.of(5, 3), Offer.skip(), menu.bids, menu.costs, Award(("ann",), (7_000_000,)))
+        AwardedRound(
+            Purse.of(5, 3), Offer.skip(), menu.bids, menu.costs, Award(("ann",), (7_000_000,))
+        )
 
 
 def test_what_was_spent_before_stays_spent():
@@ -77,9 +102,16 @@ def test_numpys_numbers_are_kept_as_pythons_own(kind):
     assert evidence == Evidence(3, 4, 5)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float32("nan"), True, "0.5", np.zeros(2), 10**400])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), np.float32("nan"), True, "0.5", np.zeros(2), 10**400]
+)
 def test_what_is_no_finite_number_is_no_evidence_and_no_evaluation(value):
-    for make in (partial(Evaluation, 0.5), Evidence, partial(Evidence, 1), partial(Evidence, 1, 1.0)):
+    for make in (
+        partial(Evaluation, 0.5),
+        Evidence,
+        partial(Evidence, 1),
+        partial(Evidence, 1, 1.0),
+    ):
         with pytest.raises(InvalidRecordError, match="must be a finite number"):
             make(value)
     with pytest.raises(InvalidRecordError, match="must be a fraction"):
@@ -92,7 +124,9 @@ def test_a_round_without_an_accuracy_is_refused():
 
 
 def test_a_reason_that_no_ledger_can_hold_is_kept_as_far_as_it_can_be():
-    assert Delivery(Evaluation(0.5), void={"ann": "half \ud800 and \0"}).void == {"ann": "half \ufffd and \ufffd"}
+    assert Delivery(Evaluation(0.5), void={"ann": "half \ud800 and \0"}).void == {
+        "ann": "half \ufffd and \ufffd"
+    }
 
 
 def test_only_who_is_void_can_be_blameless():

@@ -35,7 +35,9 @@ def client_update(
 def average(states: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
     """The server's weighted mean."""
     total = sum(weights)
-    return torch.stack([state * (weight / total) for state, weight in zip(states, weights, strict=True)]).sum(0)
+    return torch.stack(
+        [state * (weight / total) for state, weight in zip(states, weights, strict=True)]
+    ).sum(0)
 
 
 def accuracy_and_loss(
@@ -51,7 +53,9 @@ def accuracy_and_loss(
     return loss.right(scores, y) / len(y), float(loss.total(scores, y)) / len(y)
 
 
-def _one_step(module: nn.Module, loss: Loss, samples: Samples, part: Tensor, training: Training) -> None:
+def _one_step(
+    module: nn.Module, loss: Loss, samples: Samples, part: Tensor, training: Training
+) -> None:
     optimizer = torch.optim.SGD(module.parameters(), lr=training.learning_rate)
     x, y = samples.batch(part)
     (loss.total(module(x), y) / len(y)).backward()  # type: ignore[no-untyped-call]
@@ -60,16 +64,26 @@ def _one_step(module: nn.Module, loss: Loss, samples: Samples, part: Tensor, tra
 
 
 def _epochs(
-    module: nn.Module, loss: Loss, samples: Samples, part: Tensor, training: Training, turn: tuple[int, int, int]
+    module: nn.Module,
+    loss: Loss,
+    samples: Samples,
+    part: Tensor,
+    training: Training,
+    turn: tuple[int, int, int],
 ) -> None:
     optimizer = torch.optim.SGD(
-        module.parameters(), lr=training.learning_rate, momentum=training.momentum, weight_decay=training.weight_decay
+        module.parameters(),
+        lr=training.learning_rate,
+        momentum=training.momentum,
+        weight_decay=training.weight_decay,
     )
     received = [parameter.detach().clone() for parameter in module.parameters()]
     for order in orders(part, Turn(*turn), training.local_epochs):
         for batch in torch.split(order, training.batch_size):
             x, y = samples.batch(batch)
-            aim = loss.total(module(x), y) / len(y) + training.proximal / 2 * _distance(module, received)
+            aim = loss.total(module(x), y) / len(y) + training.proximal / 2 * _distance(
+                module, received
+            )
             optimizer.zero_grad()
             aim.backward()  # type: ignore[no-untyped-call]
             optimizer.step()

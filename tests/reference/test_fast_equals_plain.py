@@ -72,7 +72,8 @@ def test_a_round_agrees_with_the_plain_loop(model, way):
     random = np.random.default_rng(0)
     x = random.integers(0, 256, (400, *MODELS[model]), dtype=np.uint8)
     y = random.integers(0, CLASSES, 400)
-    # FedSGD in more than one chunk; FedAvg in few steps, for a ReLU that rounding tips over sends paths apart
+    # FedSGD in more than one chunk; FedAvg in few steps, for a ReLU that rounding tips over sends
+    # paths apart
     sizes = (300, 23) if way == "fedsgd" else (70, 23)
     parts = np.split(random.permutation(400)[: sum(sizes)], [sizes[0]])
     training = Training(**{**PLAIN, **WAYS[way]})
@@ -88,7 +89,9 @@ def test_a_round_agrees_with_the_plain_loop(model, way):
     begin = Layout.of(module).read(module)
     assert np.array_equal(begin.numpy(), start)
     expected = [
-        plain.client_update(module, begin, samples, torch.from_numpy(part), training, (SEED, 2, client))
+        plain.client_update(
+            module, begin, samples, torch.from_numpy(part), training, (SEED, 2, client)
+        )
         for client, part in enumerate(parts)
     ]
     for got, want in zip(updates.states, expected, strict=True):

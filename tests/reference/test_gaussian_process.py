@@ -46,10 +46,14 @@ def test_dense_kalman_and_scikit_learn_agree_to_nine_digits(rounds, ahead, forge
     for arm, value in seen:
         kalman.observe(arm, value)
         dense.observe(arm, value)
-    reference = GaussianProcessRegressor(OrnsteinUhlenbeckByRBF(0.2, forgetting), alpha=0.01, optimizer=None)
+    reference = GaussianProcessRegressor(
+        OrnsteinUhlenbeckByRBF(0.2, forgetting), alpha=0.01, optimizer=None
+    )
     X = np.array([(t, ARMS[arm]) for t, (arm, _) in enumerate(seen, 1)])
     reference.fit(X, np.array([value for _, value in seen]))
-    mean, deviation = reference.predict(np.column_stack([np.full(19, rounds + ahead), ARMS]), return_std=True)
+    mean, deviation = reference.predict(
+        np.column_stack([np.full(19, rounds + ahead), ARMS]), return_std=True
+    )
     for gp in (kalman, dense):
         np.testing.assert_allclose(gp.predict(ahead)[0], mean, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(gp.predict(ahead)[1], deviation, rtol=1e-9, atol=1e-9)
@@ -60,7 +64,9 @@ def test_dense_kalman_and_scikit_learn_agree_to_nine_digits(rounds, ahead, forge
     st.lists(st.none() | st.tuples(st.integers(0, 4), st.floats(-2, 2)), min_size=1, max_size=40),
     st.sampled_from([0.0, 0.001, 0.3]),
 )
-def test_property_the_filter_is_the_dense_posterior_with_rounds_that_saw_nothing(rounds, forgetting):
+def test_property_the_filter_is_the_dense_posterior_with_rounds_that_saw_nothing(
+    rounds, forgetting
+):
     covariance = squared_exponential(np.linspace(0, 1, 5), 0.2)
     kalman, dense = KalmanGP(covariance, forgetting, 0.01), DenseGP(covariance, forgetting, 0.01)
     for seen in rounds:
@@ -72,7 +78,11 @@ def test_property_the_filter_is_the_dense_posterior_with_rounds_that_saw_nothing
 
 @settings(max_examples=40)
 @given(
-    st.lists(st.tuples(st.integers(0, 4), st.lists(st.floats(-2, 2), min_size=5, max_size=5)), min_size=1, max_size=25),
+    st.lists(
+        st.tuples(st.integers(0, 4), st.lists(st.floats(-2, 2), min_size=5, max_size=5)),
+        min_size=1,
+        max_size=25,
+    ),
     st.sampled_from([0.0, 0.001, 0.3]),
 )
 def test_property_columns_are_a_posterior_for_each_arm_over_its_own_values(rounds, forgetting):
@@ -85,7 +95,9 @@ def test_property_columns_are_a_posterior_for_each_arm_over_its_own_values(round
         for gp, value in zip(alone, values, strict=True):
             gp.observe(arm, value)
     mean, deviation = together.predict()
-    np.testing.assert_allclose(mean, [gp.predict()[0][n] for n, gp in enumerate(alone)], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        mean, [gp.predict()[0][n] for n, gp in enumerate(alone)], rtol=1e-9, atol=1e-9
+    )
     np.testing.assert_allclose(deviation, alone[0].predict()[1], rtol=1e-9, atol=1e-9)
 
 

@@ -17,7 +17,9 @@ qualities = st.one_of(st.sampled_from([1.0, 2.0, 3.0, 1 / 3]), st.floats(0.1, 10
 @st.composite
 def rounds(draw):
     count = draw(st.integers(1, 8))
-    bids = Bids(tuple("abcdefgh"[:count]), np.array(draw(st.lists(prices, min_size=count, max_size=count))))
+    bids = Bids(
+        tuple("abcdefgh"[:count]), np.array(draw(st.lists(prices, min_size=count, max_size=count)))
+    )
     quality = draw(st.none() | st.lists(qualities, min_size=count, max_size=count))
     return bids, quality, draw(st.none() | prices)
 
@@ -31,7 +33,10 @@ def naive(bids, quality, reserve):
         ranked = [i for i, unit in zip(ranked, units, strict=True) if unit <= reserve]
         units = [unit for unit in units if unit <= reserve] + [Fraction(reserve)]
     return [
-        (tuple(bids.clients[i] for i in ranked[:n]), tuple(int(q[i] * units[n] // 1) for i in ranked[:n]))
+        (
+            tuple(bids.clients[i] for i in ranked[:n]),
+            tuple(int(q[i] * units[n] // 1) for i in ranked[:n]),
+        )
         for n in range(1, len(units))
     ]
 
@@ -56,7 +61,9 @@ def test_unit_prices_that_floats_cannot_tell_apart_are_ordered_exactly(price):
     bids = Bids(("a", "b"), np.array([price + 1, price]))
     quality = np.array([scale + 1, scale]) if price == 2**50 else np.array([3.0, 3.0])
     menu = critical_menu(bids, quality)
-    best = min(range(2), key=lambda i: (Fraction(int(bids.prices[i])) / Fraction(float(quality[i])), i))
+    best = min(
+        range(2), key=lambda i: (Fraction(int(bids.prices[i])) / Fraction(float(quality[i])), i)
+    )
     assert menu.order[0] == best
 
 

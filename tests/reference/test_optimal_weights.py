@@ -28,7 +28,12 @@ def general_solver(shares, v):
         LinearConstraint(np.hstack([eye, -eye]), -shares, np.inf),
     ]
     done = minimize(
-        cost, np.zeros(2 * n), method="SLSQP", bounds=[(0, 1)] * (2 * n), constraints=simplex, options={"ftol": 1e-12}
+        cost,
+        np.zeros(2 * n),
+        method="SLSQP",
+        bounds=[(0, 1)] * (2 * n),
+        constraints=simplex,
+        options={"ftol": 1e-12},
     )
     return split(done.x)
 

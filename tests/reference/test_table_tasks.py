@@ -18,8 +18,20 @@ def huber(scores, targets):
 """
 PLAIN = {"learning_rate": 0.05, "batch_size": 30, "privacy": None}
 WAYS = {
-    "fedsgd": {"algorithm": "fedsgd", "local_epochs": 1, "momentum": 0.0, "weight_decay": 0.0, "proximal": 0.0},
-    "fedavg": {"algorithm": "fedavg", "local_epochs": 2, "momentum": 0.5, "weight_decay": 0.05, "proximal": 0.3},
+    "fedsgd": {
+        "algorithm": "fedsgd",
+        "local_epochs": 1,
+        "momentum": 0.0,
+        "weight_decay": 0.0,
+        "proximal": 0.0,
+    },
+    "fedavg": {
+        "algorithm": "fedavg",
+        "local_epochs": 2,
+        "momentum": 0.5,
+        "weight_decay": 0.05,
+        "proximal": 0.3,
+    },
 }
 
 
@@ -46,7 +58,12 @@ def _one_thread(tmp_path, monkeypatch):
 @pytest.mark.parametrize("model", ["linear", "mlp"])
 @pytest.mark.parametrize(
     ("task", "classes", "loss"),
-    [("classes", 3, None), ("binary", 2, None), ("regression", 0, None), ("regression", 0, "own_loss:huber")],
+    [
+        ("classes", 3, None),
+        ("binary", 2, None),
+        ("regression", 0, None),
+        ("regression", 0, "own_loss:huber"),
+    ],
 )
 def test_a_client_of_a_table_agrees_with_the_plain_loop(task, classes, loss, model, way):
     x, y = table(task)
@@ -54,7 +71,12 @@ def test_a_client_of_a_table_agrees_with_the_plain_loop(task, classes, loss, mod
     parts = [np.arange(70)]
     data = Data(x, y, x, y, classes, {"test": np.arange(200)}, parts, task)
     with Engine(
-        model, training, data, seed=1, workers=1, metric="r2" if task == "regression" else "accuracy"
+        model,
+        training,
+        data,
+        seed=1,
+        workers=1,
+        metric="r2" if task == "regression" else "accuracy",
     ) as engine:
         start = engine.start()
         got = engine.train(start, 2, [0]).states[0].copy()
@@ -63,11 +85,21 @@ def test_a_client_of_a_table_agrees_with_the_plain_loop(task, classes, loss, mod
     targets = torch.from_numpy(y.astype(np.int64 if task == "classes" else np.float32))
     samples = Samples(torch.from_numpy(x), targets)
     want = plain.client_update(
-        module, Layout.of(module).read(module), samples, torch.from_numpy(parts[0]), training, (1, 2, 0), task
+        module,
+        Layout.of(module).read(module),
+        samples,
+        torch.from_numpy(parts[0]),
+        training,
+        (1, 2, 0),
+        task,
     ).numpy()
-    assert np.linalg.norm(got - want) < 5e-4 * np.linalg.norm(want - start) + 2e-7 * np.linalg.norm(want)
+    assert np.linalg.norm(got - want) < 5e-4 * np.linalg.norm(want - start) + 2e-7 * np.linalg.norm(
+        want
+    )
     if loss is None:
-        accuracy, mean = plain.accuracy_and_loss(module, torch.from_numpy(want), samples, torch.arange(200), task)
+        accuracy, mean = plain.accuracy_and_loss(
+            module, torch.from_numpy(want), samples, torch.arange(200), task
+        )
         assert score.loss == pytest.approx(mean, rel=1e-4)
         assert task == "regression" or score.accuracy == pytest.approx(accuracy, abs=0.011)
 

@@ -4,10 +4,10 @@ import pytest
 
 from bara.paper.analysis import described
 from bara.paper.exhibits import EXHIBITS, Scale
-from bara.paper.regimes import REGIMES
-from bara.reports.drawings import INK, Drawing
 from bara.paper.figures import exhibit_charts, save_bars, save_charts, save_map
+from bara.paper.regimes import REGIMES
 from bara.paper.tables import markdown, table_rows
+from bara.reports.drawings import INK, Drawing
 
 
 def shown(name, rows, datasets=("digits",)):
@@ -44,8 +44,17 @@ def regret_rows(lengths=(60, 80)):
 def regime_rows(less=0.03, margin=0.01):
     common = {"final": 0.5, "final_margin": 0.1, "p": None, "rounds": 200, "seeds": 8}
     return [
-        {"learned": one.learned, "swing": one.swing, "money": one.money, "dataset": name, "method": method}
-        | {"less_EA": None if method == "EA" else less, "less_EA_margin": None if method == "EA" else margin}
+        {
+            "learned": one.learned,
+            "swing": one.swing,
+            "money": one.money,
+            "dataset": name,
+            "method": method,
+        }
+        | {
+            "less_EA": None if method == "EA" else less,
+            "less_EA_margin": None if method == "EA" else margin,
+        }
         | common
         for name, one in REGIMES.items()
         for method in ("EA", "BARA (ours)", "bound")
@@ -62,9 +71,16 @@ def test_no_two_seeds_of_figure_two_are_drawn_alike(tmp_path, monkeypatch):
     from matplotlib.axes import Axes  # noqa: PLC0415
 
     drawn, plot = [], Axes.plot
-    monkeypatch.setattr(Axes, "plot", lambda ax, *args, **look: drawn.append(look["color"]) or plot(ax, *args, **look))
+    monkeypatch.setattr(
+        Axes,
+        "plot",
+        lambda ax, *args, **look: drawn.append(look["color"]) or plot(ax, *args, **look),
+    )
     monkeypatch.setattr(Drawing, "save", lambda *_: None)  # what is drawn is enough to know
-    save_charts(exhibit_charts(shown("fig2", clients_rows(["BARA (ours)"], seeds=len(INK)))), tmp_path / "fig2")
+    save_charts(
+        exhibit_charts(shown("fig2", clients_rows(["BARA (ours)"], seeds=len(INK)))),
+        tmp_path / "fig2",
+    )
     assert len(set(drawn)) == len(INK)
 
 
@@ -81,7 +97,9 @@ def test_the_map_is_drawn_and_its_table_is_left_to_the_data(tmp_path, monkeypatc
     save_map(one, tmp_path / "regimes")
     drawing = (tmp_path / "regimes.svg").read_text()
     assert drawing.count("+3.0") == 2 * len(REGIMES)
-    assert drawing.index("bound") < drawing.index("BARA (ours)")  # what can be had at all comes first
+    assert drawing.index("bound") < drawing.index(
+        "BARA (ours)"
+    )  # what can be had at all comes first
     assert "| dataset |" not in markdown(one)
     assert "ahead of EA in 27, behind in 0 of 27" in markdown(one)
 
@@ -89,7 +107,14 @@ def test_the_map_is_drawn_and_its_table_is_left_to_the_data(tmp_path, monkeypatc
 @pytest.mark.parametrize(("p", "column"), [(None, False), (0.04, True)])
 def test_a_table_has_p_values_only_where_there_are_some(p, column):
     row = {"dataset": "digits", "method": "EA", "last10": 0.5, "last10_margin": 0.1, "paper": None}
-    row |= {"final": 0.5, "final_margin": 0.1, "less_EA": None, "less_EA_margin": None, "rounds": 9, "seeds": 3}
+    row |= {
+        "final": 0.5,
+        "final_margin": 0.1,
+        "less_EA": None,
+        "less_EA_margin": None,
+        "rounds": 9,
+        "seeds": 3,
+    }
     head, *_ = table_rows(shown("ablation", [row | {"p": p}]))
     assert ("p" in head) == column
 
@@ -98,10 +123,26 @@ def test_a_single_seed_has_no_interval(tmp_path, monkeypatch):
     from matplotlib.axes import Axes  # noqa: PLC0415
 
     drawn, bar = [], Axes.bar
-    monkeypatch.setattr(Axes, "bar", lambda ax, *args, **look: drawn.append(look["yerr"]) or bar(ax, *args, **look))
+    monkeypatch.setattr(
+        Axes, "bar", lambda ax, *args, **look: drawn.append(look["yerr"]) or bar(ax, *args, **look)
+    )
     monkeypatch.setattr(Drawing, "save", lambda *_: None)
-    row = {"dataset": "digits", "method": "EA", "allocator": "even", "less_EA": None, "less_EA_margin": None, "p": None}
-    row |= {"last10": 0.5, "last10_margin": None, "spent": 1.0, "rounds": 1, "paper": None, "seeds": 1}
+    row = {
+        "dataset": "digits",
+        "method": "EA",
+        "allocator": "even",
+        "less_EA": None,
+        "less_EA_margin": None,
+        "p": None,
+    }
+    row |= {
+        "last10": 0.5,
+        "last10_margin": None,
+        "spent": 1.0,
+        "rounds": 1,
+        "paper": None,
+        "seeds": 1,
+    }
     rows = [row | {"final": 0.5, "final_margin": margin} for margin in (None, 0.1)]
     save_bars(shown("fig1", rows), tmp_path / "fig1")
     nothing = pytest.approx(float("nan"), nan_ok=True)

@@ -14,14 +14,14 @@ from tests.reports.test_figures import shown
 
 import bara
 from bara.errors import ConfigError
-from bara.reports.comparison import Comparison
-from bara.studies.grid import Failure
 from bara.paper.exhibits import EXHIBITS
-from bara.reports.statistics import FEWEST, Estimate
+from bara.paper.figures import save_bars
+from bara.reports.comparison import Comparison
 from bara.reports.comparison_table import comparison_rows, show_estimate
 from bara.reports.drawings import COLUMN, FORMATS, PAGE, drawn
-from bara.paper.figures import save_bars
 from bara.reports.html import comparison_report
+from bara.reports.statistics import FEWEST, Estimate
+from bara.studies.grid import Failure
 
 SMALL = {"federation": "synthetic", "budget": {"total": 40, "max_rounds": 8}, "clients": 6}
 
@@ -29,7 +29,14 @@ SMALL = {"federation": "synthetic", "budget": {"total": 40, "max_rounds": 8}, "c
 @pytest.fixture(scope="module")
 def found():
     grid = {"clients.bids": ["uniform(1, 2)", "constant(1)"]}
-    return bara.compare(SMALL, allocators=["even", "random"], grid=grid, seeds=2, jobs=1, command="bara compare --x 1")
+    return bara.compare(
+        SMALL,
+        allocators=["even", "random"],
+        grid=grid,
+        seeds=2,
+        jobs=1,
+        command="bara compare --x 1",
+    )
 
 
 def test_an_estimate_never_leaves_the_scale():
@@ -43,7 +50,11 @@ def test_an_estimate_never_leaves_the_scale():
 def test_two_seeds_are_tested_by_nobody_and_equal_differences_are_no_significance(found):
     assert "p" not in comparison_rows(found.results)[0]
     one, two = found.results[0], found.results[4]
-    seeds = [replace(r, seed=seed, accuracy_kept=a) for r, a in ((one, 0.5), (two, 0.6)) for seed in range(FEWEST)]
+    seeds = [
+        replace(r, seed=seed, accuracy_kept=a)
+        for r, a in ((one, 0.5), (two, 0.6))
+        for seed in range(FEWEST)
+    ]
     assert "p" not in comparison_rows(seeds)[0]
 
 
@@ -94,12 +105,16 @@ def test_a_figure_goes_into_axes_of_ones_own(found):
         found.plot(ax=ax)
 
 
-def test_a_report_has_tables_for_documents_a_file_for_each_panel_and_rounds_with_real_types(found, tmp_path):
+def test_a_report_has_tables_for_documents_a_file_for_each_panel_and_rounds_with_real_types(
+    found, tmp_path
+):
     found.save(tmp_path)
     names = {path.name for path in (tmp_path / "figures").iterdir()}
     assert {f"{name}.{kind}" for name in found.figures for kind in FORMATS} <= names
     assert (tmp_path / "table.tex").read_text() == found.to_latex()
-    assert (tmp_path / "table.md").read_text() == f"{found.to_markdown()}\n<!--\n{found.config}-->\n"
+    assert (
+        tmp_path / "table.md"
+    ).read_text() == f"{found.to_markdown()}\n<!--\n{found.config}-->\n"
     table = pyarrow.parquet.read_table(tmp_path / "figures" / "rounds.parquet")
     types = {field.name: str(field.type) for field in table.schema}
     assert "null" not in types.values()
@@ -113,18 +128,33 @@ def test_a_report_has_tables_for_documents_a_file_for_each_panel_and_rounds_with
     with (tmp_path / "figures" / "rounds.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == table.num_rows == sum(len(result.history) for result in found.results)
-    assert all(row["allocator"] and row["mechanism"] and row["seed"] and row["clients.bids"] for row in rows)
+    assert all(
+        row["allocator"] and row["mechanism"] and row["seed"] and row["clients.bids"]
+        for row in rows
+    )
     for name in ("results.csv", "figures/rounds.csv"):
         path = tmp_path / name
         told = json.loads(path.with_name(f"{path.name}-metadata.json").read_text())
-        assert (told["url"], told["dc:source"], told["dc:description"]) == (path.name, found.command, found.config)
+        assert (told["url"], told["dc:source"], told["dc:description"]) == (
+            path.name,
+            found.command,
+            found.config,
+        )
         with path.open() as file:
-            assert next(csv.reader(file)) == [column["name"] for column in told["tableSchema"]["columns"]]
+            assert next(csv.reader(file)) == [
+                column["name"] for column in told["tableSchema"]["columns"]
+            ]
 
 
 def test_a_difference_is_against_the_first_allocator_with_the_same_of_all_else(found):
-    reached = {"even": {"uniform(1, 2)": 0.5, "constant(1)": 0.7}, "random": {"uniform(1, 2)": 0.4, "constant(1)": 0.8}}
-    seen = [replace(r, accuracy_kept=reached[r.allocator][r.varied["clients.bids"]]) for r in found.results]
+    reached = {
+        "even": {"uniform(1, 2)": 0.5, "constant(1)": 0.7},
+        "random": {"uniform(1, 2)": 0.4, "constant(1)": 0.8},
+    }
+    seen = [
+        replace(r, accuracy_kept=reached[r.allocator][r.varied["clients.bids"]])
+        for r in found.results
+    ]
     head, *rows = comparison_rows(seen)
     told = {(row[0], row[1]): row[head.index("vs first")] for row in rows}
     assert told == {
@@ -139,12 +169,18 @@ def test_a_difference_is_against_the_first_allocator_with_the_same_of_all_else(f
 
 
 def test_latex_is_escaped_bold_where_best_and_says_what_made_it(found):
-    text = replace(found, results=[replace(r, allocator="a_b & 5%") for r in found.results]).to_latex()
+    text = replace(
+        found, results=[replace(r, allocator="a_b & 5%") for r in found.results]
+    ).to_latex()
     assert text.startswith("% bara compare --x 1\n")
-    assert r"\begin{tabular}{lrrrrr}" in text  # the bids, which vary, and no column for the allocator, which does not
+    assert (
+        r"\begin{tabular}{lrrrrr}" in text
+    )  # the bids, which vary, and no column for the allocator, which does not
     assert r"$\pm$" in text
     assert text.count(r"\textbf{") >= 1
-    several = replace(found, results=[replace(r, allocator=f"{r.allocator}_b & 5%") for r in found.results]).to_latex()
+    several = replace(
+        found, results=[replace(r, allocator=f"{r.allocator}_b & 5%") for r in found.results]
+    ).to_latex()
     assert r"even\_b \& 5\%" in several
 
 
@@ -158,7 +194,14 @@ def test_a_table_says_in_every_cell_which_column_it_is_of_for_narrow_screens(fou
 def test_figure_one_has_a_legend_for_the_colours_its_bars_have(tmp_path, monkeypatch):
     drawn_figures = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn_figures.append(figure))
-    common = {"dataset": "digits", "final": 0.5, "final_margin": 0.1, "last10": 0.5, "last10_margin": 0.1, "seeds": 3}
+    common = {
+        "dataset": "digits",
+        "final": 0.5,
+        "final_margin": 0.1,
+        "last10": 0.5,
+        "last10_margin": 0.1,
+        "seeds": 3,
+    }
     common |= {"p": None, "less_EA": None, "less_EA_margin": None, "rounds": 9, "paper": None}
     rows = [{"method": name, **common} for name in ("EA", next(iter(EXHIBITS["fig1"].ours)))]
     save_bars(shown("fig1", rows), tmp_path / "fig1")
@@ -171,8 +214,13 @@ def test_figure_one_has_a_legend_for_the_colours_its_bars_have(tmp_path, monkeyp
 
 
 def test_reprs_are_short_and_html_is_escaped(found):
-    assert repr(found) == "<Comparison: 8 runs: even, random; bids: uniform(1, 2), constant(1); 2 seeds>"
+    assert (
+        repr(found)
+        == "<Comparison: 8 runs: even, random; bids: uniform(1, 2), constant(1); 2 seeds>"
+    )
     assert "\n" not in repr(found.results[0])
     assert len(repr(found.results[0])) < 160
-    hostile = Comparison([replace(r, allocator="<script>") for r in found.results], [Failure("<b>", 1, "no")])
+    hostile = Comparison(
+        [replace(r, allocator="<script>") for r in found.results], [Failure("<b>", 1, "no")]
+    )
     assert "<script>" not in hostile._repr_html_() + hostile.results[0]._repr_html_()

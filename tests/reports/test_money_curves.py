@@ -5,18 +5,23 @@ import pytest
 from rich.console import Console
 
 from bara import Purse, RoundRecord
-from bara.runs.config import Config
-from bara.runs.play import run
-from bara.reports.hindsight import FittedCurve, Played, hindsight
 from bara.records import money
 from bara.reports.charts import run_charts
+from bara.reports.hindsight import FittedCurve, Played, hindsight
 from bara.reports.html import run_report
-from bara.runs.progress import RunScreen, watching
 from bara.reports.money_curves import goal_line, half_the_money, outlook_line
 from bara.reports.terminal import run_summary
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.runs.progress import RunScreen, watching
 
 SMALL = [
-    *("federation.engine=synthetic", "clients.count=12", "budget.total=120", "budget.max_rounds=40"),
+    *(
+        "federation.engine=synthetic",
+        "clients.count=12",
+        "budget.total=120",
+        "budget.max_rounds=40",
+    ),
     *("federation.delta=0.02", "federation.v_1=2e-4"),
 ]
 
@@ -51,7 +56,9 @@ def test_a_summary_says_what_stays_in_the_purse_and_what_half_the_money_would_ha
 
 
 def test_hindsight_tells_what_a_run_with_half_the_money_really_comes_to():
-    whole, half = (run(config("allocator.name=even", f"budget.total={total}")) for total in (120, 60))
+    whole, half = (
+        run(config("allocator.name=even", f"budget.total={total}")) for total in (120, 60)
+    )
     told = hindsight(whole)
     assert [one.accuracy for one in told] == sorted(one.accuracy for one in told)
     expected = told[5]
@@ -65,7 +72,11 @@ def test_of_a_run_of_few_rounds_nothing_is_told():
     assert hindsight(short) == ()
     assert half_the_money(short) == ""
     assert "half the money" not in text(run_summary(short, {}))
-    assert not [chart for chart in run_charts(short) if "money would" in chart.title or "sums" in chart.title]
+    assert not [
+        chart
+        for chart in run_charts(short)
+        if "money would" in chart.title or "sums" in chart.title
+    ]
 
 
 def test_a_long_run_is_fitted_in_blocks_to_the_same_curve():
@@ -90,7 +101,9 @@ def test_the_live_screen_shows_target_and_what_more_money_would_buy(towards):
     screen = RunScreen("x", Purse.of(120, 40))
     for step in steps[:31]:
         screen.observe(step)
-    outlook = next(step for step in reversed(steps[:31]) if not isinstance(step, RoundRecord)).belief.outlook
+    outlook = next(
+        step for step in reversed(steps[:31]) if not isinstance(step, RoundRecord)
+    ).belief.outlook
     page = text(screen)
     assert goal_line(outlook) in page
     assert outlook_line(outlook) in page
@@ -113,7 +126,9 @@ def test_a_figure_marks_what_is_enough(towards):
         "prospects": [vars(one) for one in belief.outlook.prospects],
         "enough": belief.outlook.prospects[3].spend,
     }
-    drawn = {chart.title: chart for chart in run_charts(replace(result, belief={"outlook": outlook}))}
+    drawn = {
+        chart.title: chart for chart in run_charts(replace(result, belief={"outlook": outlook}))
+    }
     ((place, name),) = drawn["What more money would buy"].marks
     assert name == "enough"
     assert place == belief.outlook.prospects[3].spend / 1e6

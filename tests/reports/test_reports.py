@@ -6,19 +6,24 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from bara.cli.tables import Fitted
+from bara.reports.charts import Chart, Line, comparison_charts, run_charts
+from bara.reports.comparison import Comparison
+from bara.reports.html import comparison_report, draw, run_report
+from bara.reports.terminal import comparison_table, run_summary, spark_line
 from bara.runs.config import Config
 from bara.runs.play import run
-from bara.reports.comparison import Comparison
-from bara.reports.charts import Chart, Line, comparison_charts, run_charts
-from bara.reports.html import comparison_report, draw, run_report
-from bara.cli.tables import Fitted
-from bara.reports.terminal import comparison_table, run_summary, spark_line
 
 HOSTILE = '<script>alert("x")</script>'
 
 
 def result(**changes):
-    small = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]
+    small = [
+        "budget.total=40",
+        "budget.max_rounds=12",
+        "clients.count=6",
+        "federation.engine=synthetic",
+    ]
     return replace(run(Config.load(None, [*small, "allocator.name=even"])), **changes)
 
 
@@ -44,7 +49,9 @@ def test_a_hostile_client_name_shows_as_text_everywhere():
 
 
 def test_the_comparison_fits_eighty_columns():
-    lines = text(comparison_table([result(), result(allocator="even:carry_over=true")], [])).splitlines()
+    lines = text(
+        comparison_table([result(), result(allocator="even:carry_over=true")], [])
+    ).splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.strip().startswith("even:carry_over=true") for line in lines)
 
@@ -56,7 +63,10 @@ def test_a_chart_says_in_words_what_it_shows():
 
 
 def test_several_lines_have_a_legend_bands_and_room_below_zero():
-    lines = Line("<one>", [0, 1], [0.5, -0.5], ([0.4, -0.6], [0.6, -0.4])), Line("two", [0, 1], [0.1, 0.2])
+    lines = (
+        Line("<one>", [0, 1], [0.5, -0.5], ([0.4, -0.6], [0.6, -0.4])),
+        Line("two", [0, 1], [0.1, 0.2]),
+    )
     drawn = draw(Chart("Regret", "round", "regret", lines))
     assert "&lt;one&gt;</span>" in drawn
     assert drawn.count("<polygon") == 1
@@ -82,11 +92,18 @@ def test_a_run_that_ended_early_keeps_its_last_value_in_the_mean():
 
 
 def test_what_the_allocator_believed_is_part_of_the_report():
-    small = ["budget.total=40", "budget.max_rounds=12", "clients.count=6", "federation.engine=synthetic"]
+    small = [
+        "budget.total=40",
+        "budget.max_rounds=12",
+        "clients.count=6",
+        "federation.engine=synthetic",
+    ]
     planned = run(Config.load(None, [*small, "allocator.name=planner"]))
     assert "90 %" in run_charts(planned)[0].lines[1].name
     guessed = run(Config.load(None, [*small, "allocator.name=bara"]))
-    assert "What the allocator believed at the end" in [chart.title for chart in run_charts(guessed)]
+    assert "What the allocator believed at the end" in [
+        chart.title for chart in run_charts(guessed)
+    ]
 
 
 def test_a_run_of_one_round_has_a_report():
@@ -104,16 +121,25 @@ def test_a_run_that_could_not_pay_its_first_round_is_part_of_a_comparison():
 
 def test_in_eighty_columns_a_long_name_is_folded_and_no_number_is_cut():
     long = "bara:estimator=curve:horizon=left:normalise=false"
-    shown = text(comparison_table([result(seed=s, allocator=a) for a in ("even", long) for s in (0, 1)], []))
+    shown = text(
+        comparison_table([result(seed=s, allocator=a) for a in ("even", long) for s in (0, 1)], [])
+    )
     assert "…" not in shown
-    assert long in "".join(line.split(" ")[1] for line in shown.splitlines() if line.startswith(" "))
+    assert long in "".join(
+        line.split(" ")[1] for line in shown.splitlines() if line.startswith(" ")
+    )
 
 
 def test_where_a_table_has_no_room_its_cells_stand_one_below_the_other_and_no_number_is_cut():
-    rows = comparison_table([result(seed=s, allocator=a) for a in ("even", "planner") for s in (0, 1)], [])
+    rows = comparison_table(
+        [result(seed=s, allocator=a) for a in ("even", "planner") for s in (0, 1)], []
+    )
     shown = text(rows, width=40)
     assert "  rounds: 12" in shown.splitlines()
-    assert [line for line in shown.splitlines() if line in ("even", "planner")] == ["even", "planner"]
+    assert [line for line in shown.splitlines() if line in ("even", "planner")] == [
+        "even",
+        "planner",
+    ]
     assert "rounds" in text(rows, width=80).splitlines()[1]
 
 

@@ -8,7 +8,19 @@ from bara.surrogates.learning_curve import PRIOR_NOISE, gap_left, log_odds, prog
 N = 20
 
 
-def teach(belief, rounds, noise=0.0, kappa=4.0, phi=0.8, seed=0, y_max=1.8, gap=3.5, s=20.0, p=1.0, delta=2.0):
+def teach(
+    belief,
+    rounds,
+    noise=0.0,
+    kappa=4.0,
+    phi=0.8,
+    seed=0,
+    y_max=1.8,
+    gap=3.5,
+    s=20.0,
+    p=1.0,
+    delta=2.0,
+):
     """Rounds of the model itself, with n drawn from 2 .. 18."""
     rng = np.random.default_rng(seed)
     S = E = 0.0
@@ -16,7 +28,12 @@ def teach(belief, rounds, noise=0.0, kappa=4.0, phi=0.8, seed=0, y_max=1.8, gap=
         n = int(rng.integers(2, 19))
         S += progress(n, N, kappa)
         E += (1 - phi) * (spread(n, N) - E)
-        belief.tell(n, float(expit(y_max - gap * gap_left(S, s, p) - delta * E + noise * rng.standard_normal())))
+        belief.tell(
+            n,
+            float(
+                expit(y_max - gap * gap_left(S, s, p) - delta * E + noise * rng.standard_normal())
+            ),
+        )
     return belief
 
 
@@ -36,7 +53,9 @@ def test_the_parts_of_the_model_by_hand():
 
 def test_the_curve_is_recovered_from_noisy_rounds():
     shapes = draws(teach(LearningCurveBelief(N, 0.1), 200, noise=0.03))
-    assert shapes.delta.mean() == pytest.approx(2.0, abs=0.7)  # its prior draws it towards the swing
+    assert shapes.delta.mean() == pytest.approx(
+        2.0, abs=0.7
+    )  # its prior draws it towards the swing
     assert shapes.noise.mean() ** 0.5 == pytest.approx(0.03, abs=0.015)
 
 
@@ -88,7 +107,9 @@ def test_before_n_has_varied_selection_is_taken_to_cost_about_what_the_accuracy_
 
 
 def test_more_rounds_leave_less_doubt():
-    early, late = (draws(teach(LearningCurveBelief(N, 0.1), rounds, noise=0.1)) for rounds in (10, 150))
+    early, late = (
+        draws(teach(LearningCurveBelief(N, 0.1), rounds, noise=0.1)) for rounds in (10, 150)
+    )
     assert late.level.std() < early.level.std() / 1.5
 
 
@@ -118,10 +139,14 @@ def test_a_cell_is_ordinary_weighted_regression():
     """Against numpy's least squares: the prior is three more observations, a round weighs its memory over its noise."""
     belief = LearningCurveBelief(N, 0.1)
     cell = 777
-    s, p, kappa, phi, ratio = (getattr(belief, name)[cell] for name in ("_s", "_p", "_kappa", "_phi", "_ratio"))
+    s, p, kappa, phi, ratio = (
+        getattr(belief, name)[cell] for name in ("_s", "_p", "_kappa", "_phi", "_ratio")
+    )
     S = E = 0.0
     rows, targets = [], []
-    for t, (n, accuracy) in enumerate([(3, 0.2), (9, 0.35), (5, 0.4), (12, 0.55), (7, 0.52), (4, 0.5)], 1):
+    for t, (n, accuracy) in enumerate(
+        [(3, 0.2), (9, 0.35), (5, 0.4), (12, 0.55), (7, 0.52), (4, 0.5)], 1
+    ):
         belief.tell(n, accuracy)
         S += progress(n, N, kappa)
         E += (1 - phi) * (spread(n, N) - E)

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from bara.surrogates import MeanLine, PiecewiseLine
 
-columns = st.dictionaries(st.integers(1, 60), st.fractions(-1, 1, max_denominator=1000), min_size=1, max_size=12)
+columns = st.dictionaries(
+    st.integers(1, 60), st.fractions(-1, 1, max_denominator=1000), min_size=1, max_size=12
+)
 
 
 def through(line, column):
@@ -22,7 +24,9 @@ def through(line, column):
 def test_property_the_piecewise_sum_is_that_of_numpys_interpolation(column, last):
     nodes = sorted(column)
     values = np.interp(np.arange(1, last + 1), nodes, [float(column[node]) for node in nodes])
-    assert float(through(PiecewiseLine(), column).sum_to(last)) == pytest.approx(values.sum(), abs=1e-9)
+    assert float(through(PiecewiseLine(), column).sum_to(last)) == pytest.approx(
+        values.sum(), abs=1e-9
+    )
 
 
 @given(columns, st.integers(0, 120))
@@ -34,7 +38,9 @@ def test_property_the_mean_line_is_the_mean_everywhere(column, last):
 @given(columns, st.integers(0, 120))
 def test_property_the_order_in_which_nodes_come_does_not_matter(column, last):
     backwards = dict(reversed(column.items()))
-    assert through(PiecewiseLine(), column).sum_to(last) == through(PiecewiseLine(), backwards).sum_to(last)
+    assert through(PiecewiseLine(), column).sum_to(last) == through(
+        PiecewiseLine(), backwards
+    ).sum_to(last)
 
 
 def test_beyond_the_last_node_the_line_is_level_where_newtons_polynomial_runs_away():

@@ -22,7 +22,9 @@ def divided_difference(ts, ys):
     """Eq. 7, as printed."""
     if len(ts) == 1:
         return ys[0]
-    return (divided_difference(ts[:-1], ys[:-1]) - divided_difference(ts[1:], ys[1:])) / Fraction(ts[0] - ts[-1])
+    return (divided_difference(ts[:-1], ys[:-1]) - divided_difference(ts[1:], ys[1:])) / Fraction(
+        ts[0] - ts[-1]
+    )
 
 
 def test_three_nodes_by_hand():
@@ -33,12 +35,16 @@ def test_three_nodes_by_hand():
     p = through([1, 2, 4], [Fraction(1, 2), Fraction(1, 4), Fraction(1, 8)])
     assert p.coefficients == [Fraction(1, 2), Fraction(-1, 4), Fraction(1, 16)]
     assert (p(3), p(5)) == (Fraction(1, 8), Fraction(1, 4))
-    assert p.sum_to(5) == Fraction(1, 2) + Fraction(1, 4) + Fraction(1, 8) + Fraction(1, 8) + Fraction(1, 4)
+    assert p.sum_to(5) == Fraction(1, 2) + Fraction(1, 4) + Fraction(1, 8) + Fraction(
+        1, 8
+    ) + Fraction(1, 4)
 
 
 @given(nodes, st.data())
 def test_property_the_coefficients_are_the_papers_divided_differences(ts, data):
-    ys = data.draw(st.lists(st.fractions(-1, 1, max_denominator=1000), min_size=len(ts), max_size=len(ts)))
+    ys = data.draw(
+        st.lists(st.fractions(-1, 1, max_denominator=1000), min_size=len(ts), max_size=len(ts))
+    )
     p = through(ts, ys)
     for j in range(1, min(len(ts), 7) + 1):
         assert p.coefficients[j - 1] == divided_difference(ts[:j], ys[:j])

@@ -24,8 +24,12 @@ def test_the_notebook_runs_shows_progress_tables_and_figures(tmp_path):
     notebook = nbformat.read(ROOT / "examples" / "compare.ipynb", 4)
     sources = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
     assert sources.startswith(TEN.strip())
-    assert not [cell for cell in notebook.cells if cell.get("outputs")], "it is kept without outputs"
-    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert not [cell for cell in notebook.cells if cell.get("outputs")], (
+        "it is kept without outputs"
+    )
+    nbclient.NotebookClient(
+        notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     kinds = [output.get("data", {}) for output in shown]
     assert sum("image/png" in data for data in kinds) == 2

@@ -5,10 +5,10 @@ import tomllib
 import pytest
 
 from bara.errors import ConfigError
+from bara.plugins import Within
 from bara.runs.config import Config
 from bara.runs.reference import REGISTRIES, documented_toml, options_of
 from bara.runs.sections import Table
-from bara.plugins import Within
 
 OPTIONS = {
     f"{name}-{option.name}": option
@@ -26,7 +26,9 @@ def test_every_option_of_every_part_says_what_it_is_for_and_what_it_may_be(name)
 
 
 def test_the_configuration_shows_what_is_not_set_and_stays_toml():
-    config = Config.load(None, ["allocator.name=bara", "allocator.noise=0.5", "federation.engine=synthetic"])
+    config = Config.load(
+        None, ["allocator.name=bara", "allocator.noise=0.5", "federation.engine=synthetic"]
+    )
     text = documented_toml(config)
     assert Config.parse(tomllib.loads(text)) == Config.parse(tomllib.loads(config.to_toml()))
     assert "\n# epsilon =  # not set: each client's privacy budget" in text
@@ -35,13 +37,20 @@ def test_the_configuration_shows_what_is_not_set_and_stays_toml():
     assert "\n# a_max = 0.85  # from 0 to 1; " in text
     assert "\n# noise" not in text  # which is set
     shown = {line.removeprefix("# ").partition(" =")[0] for line in text.splitlines()}
-    sections = [one for key in type(config).model_fields if isinstance(one := getattr(config, key), Table)]
+    sections = [
+        one for key in type(config).model_fields if isinstance(one := getattr(config, key), Table)
+    ]
     assert all(set(type(section).model_fields) <= shown for section in sections)
 
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("bara", {"forgetting": 1}), ("finale", {"part": 1.1}), ("isp", {"every": 0, "clients": 5}), ("fixed", {"n": 0})],
+    [
+        ("bara", {"forgetting": 1}),
+        ("finale", {"part": 1.1}),
+        ("isp", {"every": 0, "clients": 5}),
+        ("fixed", {"n": 0}),
+    ],
 )
 def test_what_is_out_of_its_range_is_refused_however_the_part_is_made(name, options):
     factory = REGISTRIES["allocator"].factory(name)

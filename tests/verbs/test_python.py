@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import bara
 from bara.allocators import Bara, Even
 from bara.cli import app
-from bara.errors import ConfigError, InterruptionError, UnknownNameError
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
+from bara.errors import ConfigError, InterruptionError, UnknownNameError
 from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 
 SMALL = {"federation": "synthetic", "budget": {"total": 40, "max_rounds": 10}, "clients": 6}
@@ -42,13 +42,25 @@ def changes(tree, prefix=""):
     return [word for key, value in tree.items() for word in ("--set", f"{prefix}{key}={value}")]
 
 
-FLAT = {"federation.engine": "synthetic", "budget.total": 40, "budget.max_rounds": 10, "clients.count": 6}
+FLAT = {
+    "federation.engine": "synthetic",
+    "budget.total": 40,
+    "budget.max_rounds": 10,
+    "clients.count": 6,
+}
 
 
 def test_a_run_is_what_the_verb_runs(tmp_path):
     here = bara.run(SMALL, allocator="even", out=tmp_path / "here")
     done = CliRunner().invoke(
-        app, ["run", "--json", "--out", str(tmp_path / "there"), *changes(FLAT | {"allocator.name": "even"})]
+        app,
+        [
+            "run",
+            "--json",
+            "--out",
+            str(tmp_path / "there"),
+            *changes(FLAT | {"allocator.name": "even"}),
+        ],
     )
     assert json.loads(done.stdout) == json.loads(json.dumps(here.to_json()))
     assert {path.name for path in (tmp_path / "here").iterdir()} == {
@@ -57,7 +69,9 @@ def test_a_run_is_what_the_verb_runs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "source", [SMALL, bara.Config(**SMALL), "experiment.toml"], ids=["mapping", "config", "path as text"]
+    "source",
+    [SMALL, bara.Config(**SMALL), "experiment.toml"],
+    ids=["mapping", "config", "path as text"],
 )
 def test_an_experiment_is_a_mapping_a_config_or_a_file(source, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -108,11 +122,18 @@ def test_mechanisms_federations_and_data_may_be_objects_too():
     bidders = Bidders(6, Distribution.parse("uniform(0.5, 1.5)"), 1)
     federation = SyntheticFederation(bidders, LearningCurve(a_max=0.7), 1, 0.0)
     result = bara.run(
-        budget=40, federation=federation, mechanism=bara.mechanisms.QualityAuction(reserve=2), allocator=Three
+        budget=40,
+        federation=federation,
+        mechanism=bara.mechanisms.QualityAuction(reserve=2),
+        allocator=Three,
     )
     assert (result.dataset, result.mechanism) == ("SyntheticFederation", "quality:reserve=2")
-    trained = bara.run(data=digits, budget={"total": 20, "max_rounds": 3}, clients=6, allocator="even")
-    named = bara.run(data="digits", budget={"total": 20, "max_rounds": 3}, clients=6, allocator="even")
+    trained = bara.run(
+        data=digits, budget={"total": 20, "max_rounds": 3}, clients=6, allocator="even"
+    )
+    named = bara.run(
+        data="digits", budget={"total": 20, "max_rounds": 3}, clients=6, allocator="even"
+    )
     assert trained.history == named.history
 
 
@@ -134,7 +155,11 @@ def test_a_model_a_metric_a_loss_and_a_partition_may_be_objects_too(tmp_path):
     def hinge(scores, targets):
         return nn.functional.multi_margin_loss(scores, targets)
 
-    mine = {"data": {"train_samples": 300}, "budget": {"total": 20, "max_rounds": 2}, "allocator": "even"}
+    mine = {
+        "data": {"train_samples": 300},
+        "budget": {"total": 20, "max_rounds": 2},
+        "allocator": "even",
+    }
     mine |= {"clients": {"partition": thirds}, "federation": {"workers": 2}}
     mine["training"] = {"model": Small, "metric": top_1, "loss": hinge}
     kept = bara.run(mine, out=tmp_path)
@@ -146,13 +171,19 @@ def test_a_model_a_metric_a_loss_and_a_partition_may_be_objects_too(tmp_path):
     with pytest.raises(UnknownNameError, match="'thirds' was an object in Python"):
         bara.resume(tmp_path)
     parts = {"training": mine["training"], "clients": mine["clients"]}
-    with pytest.raises(ConfigError, match="the run's partition is 'thirds', got 'top_1'; hand over the same"):
+    with pytest.raises(
+        ConfigError, match="the run's partition is 'thirds', got 'top_1'; hand over the same"
+    ):
         bara.resume(tmp_path, training=mine["training"], clients={"partition": top_1})
     assert bara.resume(tmp_path, **parts) == kept
 
 
 def test_a_model_that_is_there_already_begins_with_its_weights():
-    small = {"data": {"train_samples": 300}, "budget": {"total": 20, "max_rounds": 1}, "allocator": "even"}
+    small = {
+        "data": {"train_samples": 300},
+        "budget": {"total": 20, "max_rounds": 1},
+        "allocator": "even",
+    }
     mine = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
     one, two = (bara.run(small, clients=4, training={"model": mine}, seed=seed) for seed in (0, 0))
     assert one == two
@@ -168,12 +199,17 @@ def test_a_kept_run_of_an_object_says_that_it_is_resumed_with_it(tmp_path):
         if isinstance(step, bara.RoundRecord) and step.round == 4:
             raise bara.errors.RunStoppedError("stopped here")
 
-    with pytest.raises(bara.errors.RunStoppedError, match=r"bara\.resume\('.*', allocator=\.\.\.\)") as stopped:
+    with pytest.raises(
+        bara.errors.RunStoppedError, match=r"bara\.resume\('.*', allocator=\.\.\.\)"
+    ) as stopped:
         bara.run(SMALL, allocator=Three(2), out=tmp_path / "run", observe=stop)
     assert stopped.value.so_far.rounds == 4
     assert bara.open(tmp_path / "run").rounds == 4
     done = CliRunner().invoke(app, ["resume", str(tmp_path / "run")])
-    assert (done.exit_code, "hand it over again, as in bara.resume(DIR, allocator=...)" in done.output) == (2, True)
+    assert (
+        done.exit_code,
+        "hand it over again, as in bara.resume(DIR, allocator=...)" in done.output,
+    ) == (2, True)
     with pytest.raises(ConfigError, match="'Three', got 'even'"):
         bara.resume(tmp_path / "run", allocator=Even)
     resumed = bara.resume(tmp_path / "run", allocator=Three(2))
@@ -210,11 +246,17 @@ def test_what_main_defines_is_compared_on_other_processes_and_known_again(tmp_pa
     (tmp_path / "third.py").write_text(script.replace("2 * n", "n + 1"))
     written = []
     for name in ("first.py", "second.py"):
-        done = subprocess.run([sys.executable, tmp_path / name], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, tmp_path / name], capture_output=True, text=True, check=False
+        )
         assert done.stdout == "class even mine\n", done.stderr
-        written.append({path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("?" * 16 + ".json")})
+        written.append(
+            {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("?" * 16 + ".json")}
+        )
     assert written[0] == written[1]
-    done = subprocess.run([sys.executable, tmp_path / "third.py"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "third.py"], capture_output=True, text=True, check=False
+    )
     assert "made by other code" in done.stderr
 
 
@@ -256,11 +298,33 @@ def test_mechanisms_and_any_key_are_varied_and_tables_and_figures_tell_them_apar
 
 
 def test_the_command_line_varies_with_set_what_python_varies_with_grid():
-    words = ["compare", "--json", "--jobs", "1", "--seeds", "1", "--allocators", "even", *changes(FLAT)]
-    words += ["--mechanisms", "bid-price-first,fair", "--set", "clients.bids=uniform(1, 2),constant(1)"]
+    words = [
+        "compare",
+        "--json",
+        "--jobs",
+        "1",
+        "--seeds",
+        "1",
+        "--allocators",
+        "even",
+        *changes(FLAT),
+    ]
+    words += [
+        "--mechanisms",
+        "bid-price-first,fair",
+        "--set",
+        "clients.bids=uniform(1, 2),constant(1)",
+    ]
     tree = json.loads(CliRunner().invoke(app, words).stdout)
     grid = {"clients.bids": ["uniform(1, 2)", "constant(1)"]}
-    here = bara.compare(SMALL, allocators=["even"], mechanisms=["bid-price-first", "fair"], grid=grid, seeds=1, jobs=1)
+    here = bara.compare(
+        SMALL,
+        allocators=["even"],
+        mechanisms=["bid-price-first", "fair"],
+        grid=grid,
+        seeds=1,
+        jobs=1,
+    )
     assert tree == json.loads(json.dumps(here.to_json()))
 
 
@@ -269,11 +333,18 @@ def test_a_second_comparison_joins_the_first_or_is_refused(tmp_path):
     first = bara.compare(SMALL, allocators=["even"], command="one", **common)
     again = bara.compare(SMALL, allocators=["random"], command="two", **common)
     assert again.results[:2] == first.results
-    assert [r.allocator for r in bara.open(tmp_path).results] == ["even", "even", "random", "random"]
+    assert [r.allocator for r in bara.open(tmp_path).results] == [
+        "even",
+        "even",
+        "random",
+        "random",
+    ]
     assert bara.open(tmp_path).command == "one\ntwo"
     assert len((tmp_path / "results.csv").read_text().splitlines()) == 5
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(ConfigError, match=r"budget.total = 40.0, this one has 30.0: .*--set budget.total=40.0,30.0"):
+    with pytest.raises(
+        ConfigError, match=r"budget.total = 40.0, this one has 30.0: .*--set budget.total=40.0,30.0"
+    ):
         bara.compare(SMALL, budget={"total": 30}, allocators=["even"], **common)
     with pytest.raises(ConfigError, match="another kind"):
         bara.compare(suite="report", only=["digits-shards"], allocators=["even"], **common)
@@ -340,7 +411,9 @@ def test_ctrl_c_ends_a_comparison_and_keeps_what_is_done(tmp_path):
     common = {"allocators": ["even", Pressing], "seeds": 1, "jobs": 1, "out": tmp_path}
     os.environ["PRESS"] = "1"
     try:
-        with pytest.raises(InterruptionError, match="stopped after 1 of 2 runs: kept in") as stopped:
+        with pytest.raises(
+            InterruptionError, match="stopped after 1 of 2 runs: kept in"
+        ) as stopped:
             bara.compare(SMALL, **common)
     finally:
         del os.environ["PRESS"]

@@ -32,4 +32,6 @@ def score(model, x, y):
     with torch.no_grad():
         scores = model(torch.from_numpy(x))
     y = torch.from_numpy(y)
-    return (scores.argmax(1) == y).float().mean().item(), torch.nn.functional.cross_entropy(scores, y).item()
+    return (scores.argmax(1) == y).float().mean().item(), torch.nn.functional.cross_entropy(
+        scores, y
+    ).item()

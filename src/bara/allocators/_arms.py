@@ -27,6 +27,6 @@ def positions(arms: IntArray, clients: int) -> FloatArray:
     return (arms - 1) / max(clients - 2, 1)
 
 
-def explored(arms: IntArray, seed: int, round: int) -> int:  # noqa: A002 - a round is a round
+def explored(arms: IntArray, seed: int, round: int) -> int:
     """The n that stage 1 of Algorithm 1 draws; it depends on nothing but (seed, round)."""
     return int(arms[stream(seed, "exploration", round).integers(len(arms))])

@@ -5,11 +5,12 @@ Notation:
     e       what the curve expected of that round
     V       how many samples there are; where nobody says, so many that they measure exactly
 
-Every model of a run is measured on the same samples, and what is peculiar to them is in every v alike: rounds do not
-average it out. It is as large as the binomial error, of variance v (1 - v) / V. A round's own deviation from the curve,
-v - e, is the model's by the part V / (V + 250), and luck on these samples by the rest: the slope of test on validation
-accuracy from round to round was about 0.8 with 1,000 samples and 0.4 with 200 (development suite). The best of many
-rounds is where that luck is largest.
+Every model of a run is measured on the same samples, and what is peculiar to them is in every v
+alike: rounds do not average it out. It is as large as the binomial error, of variance v (1 - v) /
+V. A round's own deviation from the curve, v - e, is the model's by the part V / (V + 250), and luck
+on these samples by the rest: the slope of test on validation accuracy from round to round was about
+0.8 with 1,000 samples and 0.4 with 200 (development suite). The best of many rounds is where that
+luck is largest.
 """
 
 import math
@@ -55,7 +56,9 @@ class KeptModel:
 
     def error(self, accuracy: float) -> float:
         """The standard deviation of what these samples say of a model that is so accurate."""
-        return 0.0 if self._samples is None else math.sqrt(accuracy * (1 - accuracy) / self._samples)
+        return (
+            0.0 if self._samples is None else math.sqrt(accuracy * (1 - accuracy) / self._samples)
+        )
 
     def sure(self, target: float) -> float:
         """How likely the kept model is that accurate, on other samples."""

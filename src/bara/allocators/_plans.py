@@ -40,8 +40,9 @@ PREMIUMS = _premiums(10)
 class Plans:
     """Every plan worth a thought for what is left, and what becomes of each.
 
-    The end phase has a number of clients and a length; the main phase gets the rest of the money in even shares, over
-    as many rounds as are left or as a number of clients can be paid for. The last plan is even with a finale.
+    The end phase has a number of clients and a length; the main phase gets the rest of the money in
+    even shares, over as many rounds as are left or as a number of clients can be paid for. The last
+    plan is even with a finale.
 
     Args:
         purse: What is left.
@@ -56,12 +57,21 @@ class Plans:
         self._n, self._rounds, self._end_n, self._end_rounds, self._share = columns
         self.finals = shapes.after(self._n, self._rounds, self._end_n, self._end_rounds)
         ending = np.where(self._end_rounds > 0, self._end_n, self._n)
-        window = np.where(self._end_rounds > 0, self._end_rounds, self._rounds).clip(max=len(PREMIUMS) - 1).astype(int)
+        window = (
+            np.where(self._end_rounds > 0, self._end_rounds, self._rounds)
+            .clip(max=len(PREMIUMS) - 1)
+            .astype(int)
+        )
         self._values = self.finals.mean(axis=1) + REAL * shapes.deviation(ending) * PREMIUMS[window]
 
     def _grid(self) -> FloatArray:
         """Columns n, R, m, L and the money for each main round."""
-        left, money, arms, costs = self._purse.rounds_left, self._purse.left, self._arms, self._costs
+        left, money, arms, costs = (
+            self._purse.rounds_left,
+            self._purse.left,
+            self._arms,
+            self._costs,
+        )
         some = np.rint(np.geomspace(1, left, LENGTHS)).astype(int)
         lengths = np.unique(np.concatenate([np.arange(min(left, SHORT) + 1), some]))
         i, j, length = np.meshgrid(range(len(arms)), range(len(arms)), lengths, indexing="ij")
@@ -70,8 +80,12 @@ class Plans:
         share = np.where(rounds > 0, rest / np.maximum(rounds, 1), 0.0)
         n = np.where(rounds > 0, np.interp(share, costs, arms), 1.0)
         # An end phase that is larger and can be paid; or none, and a main phase.
-        keep = np.where(length > 0, (rest >= 0) & ((n < arms[j]) | (rounds == 0)), (j == 0) & (rounds > 0))
-        keep[:-1] &= rounds[:-1] != rounds[1:]  # as many rounds are the same plan, whatever n they were counted with
+        keep = np.where(
+            length > 0, (rest >= 0) & ((n < arms[j]) | (rounds == 0)), (j == 0) & (rounds > 0)
+        )
+        keep[:-1] &= (
+            rounds[:-1] != rounds[1:]
+        )  # as many rounds are the same plan, whatever n they were counted with
         return np.stack([n, rounds, arms[j].astype(float), length, share])[:, keep]
 
     def _finale(self) -> FloatArray:
@@ -89,8 +103,8 @@ class Plans:
     def offer(self, plan: int, variation: float) -> Offer:
         """The first step of a plan: its share of the money, but never for so few clients that the round does harm.
 
-        In the main phase more clients than planned may cost more than planned: by what their progress is worth at the
-        plan's own price for progress, the marginal cost of the planned n.
+        In the main phase more clients than planned may cost more than planned: by what their
+        progress is worth at the plan's own price for progress, the marginal cost of the planned n.
         """
         if self._rounds[plan]:
             budget, n = self._share[plan] * variation, float(self._n[plan])
@@ -110,7 +124,9 @@ class Plans:
         gain = progress(above, clients, kappa) - progress(below, clients, kappa)
         if not gain > 0:
             return np.zeros(len(many))
-        return np.asarray((progress(many, clients, kappa) - progress(n, clients, kappa)) * cost / gain)
+        return np.asarray(
+            (progress(many, clients, kappa) - progress(n, clients, kappa)) * cost / gain
+        )
 
     def belief(self, plan: int, rng: np.random.Generator) -> Belief:
         """The plan, and for each n of the main phase the best that can be made of it."""

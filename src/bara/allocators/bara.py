@@ -30,30 +30,36 @@ class Reading:
 
     Attributes:
         exploration_rounds: T_0; rounds t < T_0 explore.
-        exploration_share: Stage 1 also ends once this part of the budget is spent (the text asks that it leave money
-            for stage 2 and gives no rule).
-        normalise: The kernel sees n on [0, 1]; on whole numbers l = 0.2 lets neighbours share nothing.
+        exploration_share: Stage 1 also ends once this part of the budget is spent (the text asks
+            that it leave money for stage 2 and gives no rule).
+        normalise: The kernel sees n on [0, 1]; on whole numbers l = 0.2 lets neighbours share
+            nothing.
         length_scale: l of the squared exponential.
         forgetting: lambda of the Ornstein-Uhlenbeck factor.
         noise: sigma^2 of an observation.
-        beta_scale: The 0.8 in sqrt(beta_t) = 0.8 log(0.4 t), which counts as 0 where it is negative.
+        beta_scale: The 0.8 in sqrt(beta_t) = 0.8 log(0.4 t), which counts as 0 where it is
+            negative.
         beta_rate: The 0.4.
         ahead: Predictions are for round t + ahead (the text's commented-out definition has t + 1).
-        reestimate: Past observations are estimated anew every round instead of staying as they were made.
+        reestimate: Past observations are estimated anew every round instead of staying as they were
+            made.
         cap_horizon: T(n) is at most T_max, which Algorithm 1 loops to.
-        horizon: What an estimate is of: n in every round of a whole budget (`total`, the text), or n in every round
-            from here on, with the money and rounds that are left (`left`).
-        clip: Estimates are clipped to [0, 1]; otherwise they stay as computed, and one that no float holds counts as
-            no observation.
-        vector: What Eqs. 11 and 12 condition on. `chosen`: each round's estimate for the n it chose, a_hat_tau(n_tau),
-            as Eq. 10 observes it. `column`: for the mean of each n that n's own estimates in every round, a_hat_tau(n),
-            as the text has it after Eq. 12; a column without an increment stands at a_0.
-        unit: What an accuracy of 100 per cent counts as in the Gaussian process, whose prior variance is 1 and whose
-            noise is sigma^2: 1 for fractions, 100 for per cent. Beliefs are told in fractions.
-        predicts: What the regret of a round is measured with: `estimate`, a_hat_t(n_t) as its formula has it, or
-            `mean`, mu_t(n_t), "predicted by our model" as its words have it. Decisions do not depend on it.
-        cost_average: The mean cost of n over the rounds where n was recruited (`chosen`, the text) or over the menus
-            of all rounds (`menus`).
+        horizon: What an estimate is of: n in every round of a whole budget (`total`, the text), or
+            n in every round from here on, with the money and rounds that are left (`left`).
+        clip: Estimates are clipped to [0, 1]; otherwise they stay as computed, and one that no
+            float holds counts as no observation.
+        vector: What Eqs. 11 and 12 condition on. `chosen`: each round's estimate for the n it
+            chose, a_hat_tau(n_tau), as Eq. 10 observes it. `column`: for the mean of each n that
+            n's own estimates in every round, a_hat_tau(n), as the text has it after Eq. 12; a
+            column without an increment stands at a_0.
+        unit: What an accuracy of 100 per cent counts as in the Gaussian process, whose prior
+            variance is 1 and whose noise is sigma^2: 1 for fractions, 100 for per cent. Beliefs are
+            told in fractions.
+        predicts: What the regret of a round is measured with: `estimate`, a_hat_t(n_t) as its
+            formula has it, or `mean`, mu_t(n_t), "predicted by our model" as its words have it.
+            Decisions do not depend on it.
+        cost_average: The mean cost of n over the rounds where n was recruited (`chosen`, the text)
+            or over the menus of all rounds (`menus`).
         shortfall: When n cannot be paid: `stop` (Algorithm 1) or `shrink`.
     """
 
@@ -97,7 +103,8 @@ class Bara:
         clients: N, the largest number of clients there may be.
         seed: Where stage 1's draws come from; a round's draw depends on nothing but (seed, round).
         preset: Which reading to start from: `default`, `paper` or `intended`.
-        estimator: Predicts the final accuracy of a constant n: a name, an import path, or the thing itself.
+        estimator: Predicts the final accuracy of a constant n: a name, an import path, or the thing
+            itself.
         **options: Fields of `Reading` to change.
 
     >>> from bara.records import Evaluation
@@ -122,10 +129,16 @@ class Bara:
         self.reading = _reading(preset, options)
         self._seed = seed
         self._arms = arms_of(clients)
-        points = positions(self._arms, clients) if self.reading.normalise else self._arms.astype(float)
+        points = (
+            positions(self._arms, clients) if self.reading.normalise else self._arms.astype(float)
+        )
         self._covariance = squared_exponential(points, self.reading.length_scale)
         self._gp = self._prior()
-        self._estimator = ESTIMATORS.build(estimator, clients=clients) if isinstance(estimator, str) else estimator
+        self._estimator = (
+            ESTIMATORS.build(estimator, clients=clients)
+            if isinstance(estimator, str)
+            else estimator
+        )
         if not isinstance(self._estimator, Estimator):
             raise ConfigError(
                 f"allocator 'bara' has estimator = {estimator!r}; it must have the methods tell and estimate"
@@ -143,7 +156,9 @@ class Bara:
             n = explored(self._arms, self._seed, purse.round)
         else:
             mean, deviation = self._gp.predict(self.reading.ahead)
-            best = np.argmax(mean + self._root_beta(purse.round) * deviation)  # a tie goes to the smaller n
+            best = np.argmax(
+                mean + self._root_beta(purse.round) * deviation
+            )  # a tie goes to the smaller n
             n = int(self._arms[best])
         return Offer.recruit(n, shortfall=self.reading.shortfall)
 
@@ -158,7 +173,11 @@ class Bara:
         if not known:
             self._learn_costs(record)
         self._rounds.append(record.n)
-        seen = self._known[record.round - 1] if known else self._estimated(record.n, record.purse_after)
+        seen = (
+            self._known[record.round - 1]
+            if known
+            else self._estimated(record.n, record.purse_after)
+        )
         self._estimates.append(seen)
         if self.reading.reestimate:
             self._gp = self._prior()
@@ -170,7 +189,10 @@ class Bara:
 
     def memory(self) -> dict[str, Any]:
         """What it took from menus: mean costs, and the estimates made with them as they stood."""
-        return {"costs": {str(n): pair for n, pair in self._costs.items()}, "estimates": self._estimates}
+        return {
+            "costs": {str(n): pair for n, pair in self._costs.items()},
+            "estimates": self._estimates,
+        }
 
     def restore(self, memory: dict[str, Any]) -> None:
         """Take costs and estimates from there; the rounds themselves are told again, without their menus."""
@@ -179,7 +201,9 @@ class Bara:
 
     def belief(self) -> Belief:
         """The posterior over n, and the estimate that the last round gave."""
-        mean, deviation = (values / self.reading.unit for values in self._gp.predict(self.reading.ahead))
+        mean, deviation = (
+            values / self.reading.unit for values in self._gp.predict(self.reading.ahead)
+        )
         return Belief(
             stage="explore" if self._exploring else "exploit",
             arms=tuple(self._arms.tolist()),
@@ -207,7 +231,9 @@ class Bara:
 
     def _prior(self) -> KalmanGP:
         columns = self.reading.vector == "column"
-        return KalmanGP(self._covariance, self.reading.forgetting, self.reading.noise, columns=columns)
+        return KalmanGP(
+            self._covariance, self.reading.forgetting, self.reading.noise, columns=columns
+        )
 
     def _arm(self, n: int) -> int:
         return int(np.argmin(np.abs(self._arms - n)))
@@ -216,7 +242,9 @@ class Bara:
         if seen is None:
             self._gp.pass_round()
         elif isinstance(seen, list):
-            self._gp.observe(self._arm(n), np.array(seen, dtype=float) * self.reading.unit)  # None becomes NaN
+            self._gp.observe(
+                self._arm(n), np.array(seen, dtype=float) * self.reading.unit
+            )  # None becomes NaN
         else:
             self._gp.observe(self._arm(n), seen * self.reading.unit)
 
@@ -244,9 +272,13 @@ class Bara:
             return None
         if self.reading.horizon == "left":
             done = purse.round - 1
-            return self._estimator.estimate(n, done + min(purse.left * count // total, purse.rounds_left), done=done)
+            return self._estimator.estimate(
+                n, done + min(purse.left * count // total, purse.rounds_left), done=done
+            )
         rounds = max(purse.total * count // total, 1)
-        return self._estimator.estimate(n, min(rounds, purse.max_rounds) if self.reading.cap_horizon else rounds)
+        return self._estimator.estimate(
+            n, min(rounds, purse.max_rounds) if self.reading.cap_horizon else rounds
+        )
 
     def _bounded(self, estimate: float | None) -> float | None:
         """The estimate as it is observed, if it can be."""
@@ -259,7 +291,9 @@ class Bara:
 
 def _reading(preset: str, options: dict[str, Any]) -> Reading:
     if preset not in PRESETS:
-        raise ConfigError(f"allocator 'bara' has no preset {preset!r}; {nearest(preset, list(PRESETS))}")
+        raise ConfigError(
+            f"allocator 'bara' has no preset {preset!r}; {nearest(preset, list(PRESETS))}"
+        )
     types = {field.name: field.type for field in fields(Reading)}
     check_options("allocator 'bara'", options, types, known=["preset", "estimator", *types])
     return replace(PRESETS[preset], **options)

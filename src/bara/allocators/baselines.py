@@ -20,7 +20,8 @@ class Even(LearnsNothing):
     """Even allocation (EA): every round may cost B_total / T_max.
 
     Args:
-        carry_over: Share what is left among the rounds that are left instead, so that nothing stays unspent.
+        carry_over: Share what is left among the rounds that are left instead, so that nothing stays
+            unspent.
 
     >>> Even().ask(Purse.of(1500, 200)).cap(8)
     7500000
@@ -30,7 +31,9 @@ class Even(LearnsNothing):
 
     def ask(self, purse: Purse) -> Offer:
         """The round's share of the budget."""
-        return _share(purse, lambda _t: 1, Fraction(1, purse.max_rounds), carry_over=self.carry_over)
+        return _share(
+            purse, lambda _t: 1, Fraction(1, purse.max_rounds), carry_over=self.carry_over
+        )
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,9 @@ class Increasing(LearnsNothing):
 
     def ask(self, purse: Purse) -> Offer:
         """The round's share of the budget."""
-        return _share(purse, lambda t: t, Fraction(2, purse.max_rounds**2), carry_over=self.carry_over)
+        return _share(
+            purse, lambda t: t, Fraction(2, purse.max_rounds**2), carry_over=self.carry_over
+        )
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,8 @@ class Fixed(LearnsNothing):
 
     Args:
         n: How many.
-        shortfall: When n can no longer be paid: end the run (`stop`, as the paper enumerates n) or `shrink`.
+        shortfall: When n can no longer be paid: end the run (`stop`, as the paper enumerates n) or
+            `shrink`.
     """
 
     n: Annotated[int, Within(at_least=1)]
@@ -117,8 +123,8 @@ class Fixed(LearnsNothing):
 class Explored(LearnsNothing):
     """Stage 1 of Algorithm 1, then n clients every round while the money lasts.
 
-    With the best n there is, this bounds what Algorithm 1 can come to: its own random rounds, paid for, and then never
-    a wrong decision.
+    With the best n there is, this bounds what Algorithm 1 can come to: its own random rounds, paid
+    for, and then never a wrong decision.
 
     Args:
         n: How many, from round T_0 on.

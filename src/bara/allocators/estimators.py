@@ -48,7 +48,8 @@ class Column(Protocol):
 class IncrementEstimator:
     """a_0 plus the sum of a line through the increments of column n (Yang et al. 2023, Eq. 8 and below).
 
-    In exact arithmetic: a settled run has more than a hundred nodes in one column, where floats have no digit left.
+    In exact arithmetic: a settled run has more than a hundred nodes in one column, where floats
+    have no digit left.
 
     Args:
         line: Makes the line of a column.
@@ -117,7 +118,9 @@ class CurveEstimator:
 
     def estimate(self, n: int, rounds: int, *, done: int = 0) -> float | None:
         """Where the curve comes to with n clients per round."""
-        return None if self._curve is None else self._curve.expected(n, rounds - done, fresh=not done)
+        return (
+            None if self._curve is None else self._curve.expected(n, rounds - done, fresh=not done)
+        )
 
 
 ESTIMATORS: Registry[Estimator] = Registry(

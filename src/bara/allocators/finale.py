@@ -13,7 +13,8 @@ from bara.records import Offer, Purse
 class Finale(LearnsNothing):
     """Shares what is left evenly among the rounds left, except that each of the last counts several times.
 
-    Only the last rounds' selection noise is still in the final model, so that is where many clients help most.
+    Only the last rounds' selection noise is still in the final model, so that is where many clients
+    help most.
 
     Args:
         rounds: How many rounds the finale has; None for a part of the deadline.
@@ -33,7 +34,11 @@ class Finale(LearnsNothing):
         """This round's shares of what is left."""
         if not purse.rounds_left:
             return Offer.stop()
-        length = max(math.floor(self.part * purse.max_rounds + 1e-9), 1) if self.rounds is None else self.rounds
+        length = (
+            max(math.floor(self.part * purse.max_rounds + 1e-9), 1)
+            if self.rounds is None
+            else self.rounds
+        )
         first, last = self._heavy(length, purse.max_rounds)
         heavy = max(last - max(first, purse.round) + 1, 0)  # of the rounds that are left
         shares_left = purse.rounds_left - heavy + heavy * self.shares

@@ -1,9 +1,10 @@
 """ISP: an adaptive number of clients with probing rounds of full participation (arXiv 2508.13803).
 
-What is known of it: every few rounds everybody takes part; from that it takes the smallest k whose held-out loss still
-beats an average of past losses, and smooths k with momentum. A server that aggregates a probe's updates in many ways
-could try every k at once; ours sees one loss a round, so it looks for the smallest k in the rounds between probes. A
-probe recruits N - 1, the most that an auction without a reserve price has a loser for.
+What is known of it: every few rounds everybody takes part; from that it takes the smallest k whose
+held-out loss still beats an average of past losses, and smooths k with momentum. A server that
+aggregates a probe's updates in many ways could try every k at once; ours sees one loss a round, so
+it looks for the smallest k in the rounds between probes. A probe recruits N - 1, the most that an
+auction without a reserve price has a loser for.
 """
 
 from collections import deque
@@ -42,7 +43,9 @@ class Isp:
     def ask(self, purse: Purse) -> Offer:
         """N - 1 in a probe, k between probes."""
         n = self._most if self._probes(purse.round) else max(round(self._size), 1)
-        return Offer.recruit(n, shortfall="shrink" if self._probes(purse.round) else self._shortfall)
+        return Offer.recruit(
+            n, shortfall="shrink" if self._probes(purse.round) else self._shortfall
+        )
 
     def tell(self, record: RoundRecord) -> None:
         """Try fewer after a loss below the average, more after one above it."""

@@ -7,8 +7,9 @@ Notation:
 
     n clients are recruited if they cost at most n p;     log p <- log p + eta (r - spent) / r
 
-(Balseiro and Gur 2019, adaptive pacing in repeated auctions with a budget; every update counts the same.) So more are
-bought in rounds in which they are cheap. The first round, of whose prices nothing is known, may cost r.
+(Balseiro and Gur 2019, adaptive pacing in repeated auctions with a budget; every update counts the
+same.) So more are bought in rounds in which they are cheap. The first round, of whose prices
+nothing is known, may cost r.
 """
 
 import math
@@ -35,7 +36,9 @@ class Pacing:
             return Offer.stop()
         if self._price is None:
             return Offer.spend(purse.left // purse.rounds_left)
-        return Offer.caps([min(int(n * self._price), MAX_MONEY) for n in range(1, self._clients + 1)])
+        return Offer.caps(
+            [min(int(n * self._price), MAX_MONEY) for n in range(1, self._clients + 1)]
+        )
 
     def tell(self, record: RoundRecord) -> None:
         """Correct the price by what was spent."""

@@ -1,8 +1,9 @@
 """The planner: learns the learning curve online and replans every round what is left, money and rounds.
 
-A round's progress depends only weakly on how many clients take part; the noise of selecting few is large, but only
-the last rounds' noise is still in the final model. So cheap rounds first and large ones at the end are good value,
-how much so depends on the task, and that is learned (`bara.surrogates.learning_curve`).
+A round's progress depends only weakly on how many clients take part; the noise of selecting few is
+large, but only the last rounds' noise is still in the final model. So cheap rounds first and large
+ones at the end are good value, how much so depends on the task, and that is learned
+(`bara.surrogates.learning_curve`).
 """
 
 import math
@@ -101,7 +102,9 @@ class Planner:
             self._kept.tell(record.evaluation, expected)
         self._aims.tell(record, knows_the_answer=record.round <= self._priced)
         purse = record.purse_after
-        if purse.rounds_left:  # otherwise the last plan stands, and with it the costs it was made with
+        if (
+            purse.rounds_left
+        ):  # otherwise the last plan stands, and with it the costs it was made with
             self._learn_costs(record)
             offer, self._belief = self._decide(purse)
             self._planned = (purse, offer)
@@ -114,7 +117,12 @@ class Planner:
     def memory(self) -> dict[str, Any]:
         """What it took from menus: mean costs, up to which round, and whether an operator approved."""
         costs, menus = self._costs.tolist(), self._menus.tolist()
-        return {"round": self._priced, "costs": costs, "menus": menus, "approved": self._aims.approved}
+        return {
+            "round": self._priced,
+            "costs": costs,
+            "menus": menus,
+            "approved": self._aims.approved,
+        }
 
     def restore(self, memory: dict[str, Any]) -> None:
         """Know what each n cost; the rounds themselves are told again, without their menus."""
@@ -158,7 +166,13 @@ class Planner:
         return self._aims.decide(Outset(purse, prospects, self._kept, self._variation(purse)))
 
     def _prospects(self, purse: Purse, known: BoolArray, shapes: Shapes) -> Prospects:
-        return Prospects(purse, self._arms[known], self._costs[known] / self._menus[known], shapes, self._kept.real)
+        return Prospects(
+            purse,
+            self._arms[known],
+            self._costs[known] / self._menus[known],
+            shapes,
+            self._kept.real,
+        )
 
     def _variation(self, purse: Purse) -> float:
         """Early rounds vary around the plan, so that the curve can be told apart from the noise."""

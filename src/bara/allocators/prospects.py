@@ -1,7 +1,8 @@
 """What money would buy: plans of every price for the rounds that are left, and what each is expected to come to.
 
-A plan has a main phase and, perhaps, an end phase with more clients. Its price is known; what becomes of it is drawn
-from what is believed of the learning curve. The best of those that cost no more than a sum is what that sum buys.
+A plan has a main phase and, perhaps, an end phase with more clients. Its price is known; what
+becomes of it is drawn from what is believed of the learning curve. The best of those that cost no
+more than a sum is what that sum buys.
 """
 
 import math
@@ -39,7 +40,9 @@ class Prospects:
         means: The accuracy each is expected to come to.
     """
 
-    def __init__(self, purse: Purse, arms: IntArray, costs: FloatArray, shapes: Shapes, real: float = 1.0) -> None:
+    def __init__(
+        self, purse: Purse, arms: IntArray, costs: FloatArray, shapes: Shapes, real: float = 1.0
+    ) -> None:
         self._purse, self._shapes, self._real = purse, shapes, real
         some = _thinned(arms)
         self._arms, self._costs = arms[some], costs[some]
@@ -89,7 +92,9 @@ class Prospects:
         needed = most
         for _ in range(2):  # the fewer rounds it takes, the less of luck is to be had in them
             lucky = np.array([i, j, end, np.ceil(np.minimum(needed, most))]).astype(int)
-            rounds = self._shapes.rounds_to(level - self._luck(lucky), self._arms[i], self._arms[j], end)
+            rounds = self._shapes.rounds_to(
+                level - self._luck(lucky), self._arms[i], self._arms[j], end
+            )
             needed = np.quantile(rounds, sure, axis=1, method="higher")
         spend = np.where(needed <= most, needed * self._costs[i] + end * self._costs[j], math.inf)
         best = int(np.argmin(spend))
@@ -104,7 +109,9 @@ class Prospects:
     def _grid(self, lengths: FloatArray, *, clip: bool = False) -> IntArray:
         """Rows: arms of the main and the end phase (the same where there is none), rounds of the end and the main."""
         many, left = range(len(self._arms)), self._purse.rounds_left
-        grid = np.stack([axis.ravel() for axis in np.meshgrid(many, many, ENDS, lengths, indexing="ij")]).astype(int)
+        grid = np.stack(
+            [axis.ravel() for axis in np.meshgrid(many, many, ENDS, lengths, indexing="ij")]
+        ).astype(int)
         if clip:
             grid[3] = np.minimum(grid[3], left - grid[2])
         i, j, end, rounds = grid

@@ -46,7 +46,12 @@ def _options(
 for _name, _verb, *_lines in (
     ("run", run_command, "bara run", "bara run --set allocator.name=even --set budget.total=600"),
     ("resume", resume_command, "bara resume runs/20260101-120000-000-digits-bara"),
-    ("audit", audit_command, "bara audit bid-price-first", "bara audit my_package:MyMechanism --trials 20000"),
+    (
+        "audit",
+        audit_command,
+        "bara audit bid-price-first",
+        "bara audit my_package:MyMechanism --trials 20000",
+    ),
     (
         "compare",
         compare_command,
@@ -54,7 +59,13 @@ for _name, _verb, *_lines in (
         "bara compare --mechanisms bid-price-first,fair --set training.memory=off,plain --latex",
         "bara compare --suite report --out results/report",
     ),
-    ("paper", paper_command, "bara paper fig1", "bara paper all --seeds 5 --out paper", "bara paper all --data digits"),
+    (
+        "paper",
+        paper_command,
+        "bara paper fig1",
+        "bara paper all --seeds 5 --out paper",
+        "bara paper all --data digits",
+    ),
     (
         "plan",
         plan_command,
@@ -62,18 +73,32 @@ for _name, _verb, *_lines in (
         "bara plan --past runs --reach 0.85 --confidence 0.9 --allocators planner",
     ),
     ("new", new_command, "bara new allocator my-allocator", "bara new flower-app my-app"),
-    ("report", report_command, "bara report runs/20260101-120000-000-digits-planner", "bara report results"),
-    ("dashboard", dashboard_command, "bara dashboard runs", "bara dashboard runs --host 0.0.0.0 --port 8000"),
+    (
+        "report",
+        report_command,
+        "bara report runs/20260101-120000-000-digits-planner",
+        "bara report results",
+    ),
+    (
+        "dashboard",
+        dashboard_command,
+        "bara dashboard runs",
+        "bara dashboard runs --host 0.0.0.0 --port 8000",
+    ),
     ("receipt", receipt_command, "bara receipt client-03.json --public-key HEX --paid 12.5"),
 ):
     app.command(_name, epilog=examples(*_lines))(_verb)
 app.add_typer(
-    data_app, name="data", epilog=examples("bara data list", "bara data fetch mnist", "bara data show digits")
+    data_app,
+    name="data",
+    epilog=examples("bara data list", "bara data fetch mnist", "bara data show digits"),
 )
 app.add_typer(
     ledger_app,
     name="ledger",
     epilog=examples(
-        "bara ledger DIR statement", "bara ledger DIR verify --receipt FILE", "bara ledger DIR export --csv"
+        "bara ledger DIR statement",
+        "bara ledger DIR verify --receipt FILE",
+        "bara ledger DIR export --csv",
     ),
 )

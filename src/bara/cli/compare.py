@@ -20,11 +20,19 @@ def compare_command(
         ),
     ] = None,
     mechanisms: Annotated[
-        str | None, typer.Option(help="Mechanisms, separated by commas. Default: the one that CONFIG or --set names.")
+        str | None,
+        typer.Option(
+            help="Mechanisms, separated by commas. Default: the one that CONFIG or --set names."
+        ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="How many seeds, counting up from the configuration's.")] = 5,
+    seeds: Annotated[
+        int, typer.Option(help="How many seeds, counting up from the configuration's.")
+    ] = 5,
     suite: Annotated[
-        str | None, typer.Option(help="Run every setting of a suite instead of CONFIG: development, report, silos.")
+        str | None,
+        typer.Option(
+            help="Run every setting of a suite instead of CONFIG: development, report, silos."
+        ),
     ] = None,
     budgets: Annotated[
         str,
@@ -33,7 +41,9 @@ def compare_command(
             "is above 10, amounts."
         ),
     ] = "",
-    only: Annotated[str, typer.Option(help="With --suite: only these settings, separated by commas.")] = "",
+    only: Annotated[
+        str, typer.Option(help="With --suite: only these settings, separated by commas.")
+    ] = "",
     full: Annotated[
         bool, typer.Option("--full", help="With --suite: use all samples; needs a larger machine.")
     ] = False,
@@ -57,9 +67,13 @@ def compare_command(
     cluster: Annotated[
         str | None, typer.Option(help="Run on a cluster: dask:tcp://HOST:8786 or ray:HOST:6379.")
     ] = None,
-    history: Annotated[bool, typer.Option("--history", help="With --json: include every round.")] = False,
+    history: Annotated[
+        bool, typer.Option("--history", help="With --json: include every round.")
+    ] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print the table as LaTeX.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the table as Markdown.")
+    ] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:

@@ -15,15 +15,26 @@ TOKEN = "BARA_DASHBOARD_TOKEN"  # noqa: S105 - the name of a variable
 
 def dashboard_command(
     place: Annotated[
-        str, typer.Argument(metavar="DIR|URL", help="A run's folder, one that holds runs, or a database's URL.")
+        str,
+        typer.Argument(
+            metavar="DIR|URL", help="A run's folder, one that holds runs, or a database's URL."
+        ),
     ],
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="The port; 0 for any free one.")] = 8765,
-    host: Annotated[str, typer.Option(help="The address; visitors from other machines need a token.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="PORT", help="The port; 0 for any free one.")
+    ] = 8765,
+    host: Annotated[
+        str, typer.Option(help="The address; visitors from other machines need a token.")
+    ] = "127.0.0.1",
     token: Annotated[
-        str | None, typer.Option(help=f"The access token that visitors need; ${TOKEN} hides it from other users.")
+        str | None,
+        typer.Option(
+            help=f"The access token that visitors need; ${TOKEN} hides it from other users."
+        ),
     ] = None,
     allow_host: Annotated[
-        list[str], typer.Option(metavar="NAME", help="Another host name to answer to; may be repeated.")
+        list[str],
+        typer.Option(metavar="NAME", help="Another host name to answer to; may be repeated."),
     ] = [],
     debug: Debug = False,
 ) -> None:

@@ -16,7 +16,10 @@ data_app = typer.Typer(help="Find, download, check and show datasets.", no_args_
 
 DataName = Annotated[str, typer.Argument(metavar="NAME", help="The name of a dataset.")]
 DataPath = Annotated[
-    Path | None, typer.Option("--path", help="Read from and write to this folder instead of $BARA_DATA or the cache.")
+    Path | None,
+    typer.Option(
+        "--path", help="Read from and write to this folder instead of $BARA_DATA or the cache."
+    ),
 ]
 
 
@@ -35,7 +38,9 @@ def data_list(path: DataPath = None, as_json: AsJson = False, debug: Debug = Fal
 
 
 @data_app.command("fetch", epilog=examples("bara data fetch fashion-mnist", "bara data fetch all"))
-def data_fetch(name: DataName, path: DataPath = None, as_json: AsJson = False, debug: Debug = False) -> None:
+def data_fetch(
+    name: DataName, path: DataPath = None, as_json: AsJson = False, debug: Debug = False
+) -> None:
     """Download a dataset from its public source and check it; `all` for every one."""
     with errors(debug):
         from bara import datasets
@@ -43,23 +48,33 @@ def data_fetch(name: DataName, path: DataPath = None, as_json: AsJson = False, d
 
         wanted = datasets.names() if name == "all" else (name,)
         with progress_bar(quiet=as_json) as progress:
-            fetched = [datasets.fetch(one, path, progress=partial(_update, progress, {})) for one in wanted]
+            fetched = [
+                datasets.fetch(one, path, progress=partial(_update, progress, {})) for one in wanted
+            ]
         if as_json:
-            print_json({"fetched": [{**vars(f), "folder": f.folder and str(f.folder)} for f in fetched]})
+            print_json(
+                {"fetched": [{**vars(f), "folder": f.folder and str(f.folder)} for f in fetched]}
+            )
         else:
             for f in fetched:
                 where = "embedded, nothing to fetch" if f.folder is None else f"in {f.folder}"
-                say(f"{f.name}: {where} ({len(f.downloaded)} downloaded, {len(f.kept)} already there)")
+                say(
+                    f"{f.name}: {where} ({len(f.downloaded)} downloaded, {len(f.kept)} already there)"
+                )
 
 
-def _update(progress: "Progress", tasks: "dict[str, TaskID]", file: str, done: int, total: int) -> None:
+def _update(
+    progress: "Progress", tasks: "dict[str, TaskID]", file: str, done: int, total: int
+) -> None:
     if file not in tasks:
         tasks[file] = progress.add_task(file, total=total, note="bytes")
     progress.update(tasks[file], completed=done, total=total)
 
 
 @data_app.command("verify", epilog=examples("bara data verify cifar10"))
-def data_verify(name: DataName, path: DataPath = None, as_json: AsJson = False, debug: Debug = False) -> None:
+def data_verify(
+    name: DataName, path: DataPath = None, as_json: AsJson = False, debug: Debug = False
+) -> None:
     """Check a dataset's files against their published checksums."""
     with errors(debug):
         from bara import datasets
@@ -75,11 +90,16 @@ def data_verify(name: DataName, path: DataPath = None, as_json: AsJson = False, 
 
 
 @data_app.command(
-    "show", epilog=examples("bara data show digits --clients 20 --partition 'shards(2)'", "bara data show rand-hie")
+    "show",
+    epilog=examples(
+        "bara data show digits --clients 20 --partition 'shards(2)'", "bara data show rand-hie"
+    ),
 )
 def data_show(
     name: DataName = "digits",
-    clients: Annotated[int, typer.Option(min=1, help="How many clients; data with owners has one per owner.")] = 20,
+    clients: Annotated[
+        int, typer.Option(min=1, help="How many clients; data with owners has one per owner.")
+    ] = 20,
     partition: Annotated[
         str | None,
         typer.Option(
@@ -87,7 +107,9 @@ def data_show(
             show_default="natural, where silos are known; else shards(2)",
         ),
     ] = None,
-    client: Annotated[str | None, typer.Option(help="For a table: the column that says who owns a row.")] = None,
+    client: Annotated[
+        str | None, typer.Option(help="For a table: the column that says who owns a row.")
+    ] = None,
     target: Annotated[str | None, typer.Option(help="For a table: the column to learn.")] = None,
     seed: Annotated[int, typer.Option(help="The seed that decides who gets which samples.")] = 0,
     path: DataPath = None,
@@ -101,9 +123,22 @@ def data_show(
         dataset = datasets.load(name, path, columns=datasets.Columns(target or "", client))
         partition = partition or ("natural" if dataset.silos else "shards(2)")
         parts, names = datasets.divide(dataset, partition, clients, seed)
-        labels, classes = (dataset.y_train, dataset.classes) if dataset.classes else (dataset.levels, 10)
+        labels, classes = (
+            (dataset.y_train, dataset.classes) if dataset.classes else (dataset.levels, 10)
+        )
         if as_json:
-            held = {"labels": datasets.counts(labels, parts, classes).tolist(), "names": list(names)}
-            print_json({"dataset": name, "partition": partition, "clients": len(parts), "seed": seed, **held})
+            held = {
+                "labels": datasets.counts(labels, parts, classes).tolist(),
+                "names": list(names),
+            }
+            print_json(
+                {
+                    "dataset": name,
+                    "partition": partition,
+                    "clients": len(parts),
+                    "seed": seed,
+                    **held,
+                }
+            )
         else:
             say(datasets.picture(labels, parts, classes, names=names))

@@ -15,11 +15,11 @@ from bara.errors import ConfigError
 from bara.text import counted, note
 
 if TYPE_CHECKING:
-    from bara.runs.database import DatabaseRun
-    from bara.runs.replay import Replay
-    from bara.runs.folder import RunFolder
     from bara.ledger import Books
     from bara.ledger.statements import ClientTotal, Line, Period
+    from bara.runs.database import DatabaseRun
+    from bara.runs.folder import RunFolder
+    from bara.runs.replay import Replay
 
 
 class _RunAnywhere(TyperGroup):
@@ -35,12 +35,20 @@ class _RunAnywhere(TyperGroup):
 
 
 ledger_app = typer.Typer(
-    help="Show what each client was promised and paid, verify the record, and operate a run.", cls=_RunAnywhere
+    help="Show what each client was promised and paid, verify the record, and operate a run.",
+    cls=_RunAnywhere,
 )
 
-Client = Annotated[str | None, typer.Option(help="One client's own account, with nothing of the others' bids.")]
-Round = Annotated[int, typer.Argument(metavar="ROUND", min=0, max=2**31 - 1, help="The number of the round.")]
-Plugins = Annotated[bool, typer.Option("--plugins", help="Import third-party code that the run's configuration names.")]
+Client = Annotated[
+    str | None, typer.Option(help="One client's own account, with nothing of the others' bids.")
+]
+Round = Annotated[
+    int, typer.Argument(metavar="ROUND", min=0, max=2**31 - 1, help="The number of the round.")
+]
+Plugins = Annotated[
+    bool,
+    typer.Option("--plugins", help="Import third-party code that the run's configuration names."),
+]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
 
@@ -75,12 +83,18 @@ def _folder(context: typer.Context, debug: bool) -> Iterator["RunFolder | Databa
             yield folder
 
 
-@ledger_app.command("statement", epilog=examples("bara ledger DIR statement --client client-03 --csv"))
+@ledger_app.command(
+    "statement", epilog=examples("bara ledger DIR statement --client client-03 --csv")
+)
 def statement_command(
     context: typer.Context,
     client: Client = None,
-    since: Annotated[str | None, typer.Option(metavar="DAY", help="With --client: from this day on.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="DAY", help="With --client: to this day, included.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="DAY", help="With --client: from this day on.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="DAY", help="With --client: to this day, included.")
+    ] = None,
     as_html: Annotated[
         bool, typer.Option("--html", help="With --client: a page to print, signed with the key.")
     ] = False,
@@ -93,21 +107,39 @@ def statement_command(
 ) -> None:
     """Who was promised and paid what, by client and by round."""
     with _books(context, debug) as books:
-        from bara.server.metrics import stored_title
-        from bara.ledger.attention import attentions
-        from bara.ledger.statements import Period, line_json, own_statement, statement, statement_json, table_csv
         from bara.cli.tables import own_table, statement_tables
+        from bara.ledger.attention import attentions
+        from bara.ledger.statements import (
+            Period,
+            line_json,
+            own_statement,
+            statement,
+            statement_json,
+            table_csv,
+        )
+        from bara.server.metrics import stored_title
 
         if client is None and (since or until or as_html):
-            raise ConfigError("--since, --until and --html need --client NAME: they are for one client's statement")
+            raise ConfigError(
+                "--since, --until and --html need --client NAME: they are for one client's statement"
+            )
         if client is not None:
             with books.store.read():
-                period, currency = Period(since, until) if since or until else None, books.purse.currency
+                period, currency = (
+                    Period(since, until) if since or until else None,
+                    books.purse.currency,
+                )
                 total, own = own_statement(books, client, period)
                 if as_html:
                     say(_page(books, total, own, period))
                 elif as_json:
-                    print_json({**line_json(total), "currency": currency, "rounds": [line_json(line) for line in own]})
+                    print_json(
+                        {
+                            **line_json(total),
+                            "currency": currency,
+                            "rounds": [line_json(line) for line in own],
+                        }
+                    )
                 elif as_csv:
                     say(table_csv(own), nl=False)
                 else:
@@ -136,12 +168,17 @@ def _page(books: "Books", total: "ClientTotal", own: "list[Line]", period: "Peri
     return client_statement(books.name, total, own, books.purse.currency, period, sign)
 
 
-@ledger_app.command("verify", epilog=examples("bara ledger DIR verify --receipt /elsewhere/receipt.json"))
+@ledger_app.command(
+    "verify", epilog=examples("bara ledger DIR verify --receipt /elsewhere/receipt.json")
+)
 def verify_command(
     context: typer.Context,
     receipt: Annotated[Path | None, typer.Option(help="A receipt from the second place.")] = None,
     again: Annotated[
-        bool, typer.Option("--replay", help="Also make every offer, menu and award again from the stored bids.")
+        bool,
+        typer.Option(
+            "--replay", help="Also make every offer, menu and award again from the stored bids."
+        ),
     ] = False,
     plugins: Plugins = False,
     as_json: AsJson = False,
@@ -149,8 +186,8 @@ def verify_command(
 ) -> None:
     """Check every event, row, digest and sum; names the first that is wrong."""
     with _books(context, debug) as books:
-        from bara.runs.replay import replay
         from bara.ledger import Receipt, verify
+        from bara.runs.replay import replay
 
         finding = verify(books, None if receipt is None else Receipt.read(receipt))
         replayed = replay(books, plugins=plugins) if again and finding.ok else None
@@ -159,7 +196,9 @@ def verify_command(
             print_json({"ok": finding.ok, **vars(finding), **more})
         elif finding.ok:
             fits = ["the key fits"] * finding.keyed + ["the receipt fits"] * (receipt is not None)
-            say(f"the record is whole: {counted(finding.events, 'event')}, head {', '.join([finding.head, *fits])}")
+            say(
+                f"the record is whole: {counted(finding.events, 'event')}, head {', '.join([finding.head, *fits])}"
+            )
         else:
             say(f"the record is NOT whole: event {finding.wrong}: {finding.problem}")
         if replayed is not None and not as_json:
@@ -170,10 +209,14 @@ def verify_command(
 
 def _replay_words(replayed: "Replay") -> str:
     menus = counted(replayed.awards, "menu")
-    same = f"replayed with the same result: {counted(replayed.offers, 'offer')}, {menus} with awards"
+    same = (
+        f"replayed with the same result: {counted(replayed.offers, 'offer')}, {menus} with awards"
+    )
     unknown = f"; {replayed.unknown}" if replayed.unknown else ""
     return (
-        f"{same}{unknown}" if replayed.ok else f"round {replayed.round} comes out otherwise: {replayed.problem}; {same}"
+        f"{same}{unknown}"
+        if replayed.ok
+        else f"round {replayed.round} comes out otherwise: {replayed.problem}; {same}"
     )
 
 
@@ -181,15 +224,17 @@ def _replay_words(replayed: "Replay") -> str:
 def explain_command(
     context: typer.Context,
     round_number: Round,
-    client: Annotated[str | None, typer.Option(help="Explain this client's part in detail.")] = None,
+    client: Annotated[
+        str | None, typer.Option(help="Explain this client's part in detail.")
+    ] = None,
     plugins: Plugins = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Why a round went as it did: offer, bids, winners, what set the price, what other asks would have brought."""
     with _books(context, debug) as books:
-        from bara.runs.explanation import explain_round
         from bara.ledger import require_whole
+        from bara.runs.explanation import explain_round
 
         with books.store.read():
             require_whole(books)
@@ -200,7 +245,10 @@ def explain_command(
             say("\n".join(explained.sentences))
 
 
-@ledger_app.command("export", epilog=examples("bara ledger DIR export > ledger.json", "bara ledger DIR export --csv"))
+@ledger_app.command(
+    "export",
+    epilog=examples("bara ledger DIR export > ledger.json", "bara ledger DIR export --csv"),
+)
 def export_command(context: typer.Context, as_csv: AsCsv = False, debug: Debug = False) -> None:
     """Everything but bids and menus: each event (JSON), or each promise and what became of it (CSV)."""
     with _books(context, debug) as books:
@@ -212,21 +260,28 @@ def export_command(context: typer.Context, as_csv: AsCsv = False, debug: Debug =
             print_json(export_json(books))
 
 
-@ledger_app.command("payouts", epilog=examples("bara ledger DIR payouts --new --payees payees.csv > batch.csv"))
+@ledger_app.command(
+    "payouts", epilog=examples("bara ledger DIR payouts --new --payees payees.csv > batch.csv")
+)
 def payouts_command(
     context: typer.Context,
-    new: Annotated[bool, typer.Option("--new", help="Put what is due into a new batch, and print it.")] = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Put what is due into a new batch, and print it.")
+    ] = False,
     batch: Annotated[int | None, typer.Option(min=1, help="Print this batch again.")] = None,
     payees: Annotated[
-        Path | None, typer.Option(help="CSV with a column `client` and others (name, account) to stand beside it.")
+        Path | None,
+        typer.Option(
+            help="CSV with a column `client` and others (name, account) to stand beside it."
+        ),
     ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """What is to be transferred to whom: the batches that were made, a new one, or one of them again (CSV or JSON)."""
     with _folder(context, debug) as folder:
-        from bara.ledger import payouts
         from bara.cli.tables import batches_table
+        from bara.ledger import payouts
 
         known = None if payees is None else payouts.read_payees(payees)
         if new and batch is not None:
@@ -236,7 +291,9 @@ def payouts_command(
             with books.store.read():
                 made, due = payouts.batches(books), payouts.due(books)
             if as_json:
-                print_json([payouts.batch_json(books, one) for one in [*made, *([due] if due else [])]])
+                print_json(
+                    [payouts.batch_json(books, one) for one in [*made, *([due] if due else [])]]
+                )
             else:
                 show(batches_table(made, due, books.purse.currency, folder.address))
             return
@@ -297,7 +354,9 @@ def adopt_command(context: typer.Context, debug: Debug = False) -> None:
 @ledger_app.command("approve", epilog=examples("bara ledger DIR approve 12"))
 def approve_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
     """Allow an award above ledger.approve_above; `bara resume DIR` trains it."""
-    _act(context, debug, "approve", f"round {round_number} is approved; train it with", round_number)
+    _act(
+        context, debug, "approve", f"round {round_number} is approved; train it with", round_number
+    )
 
 
 @ledger_app.command("decline", epilog=examples("bara ledger DIR decline 12"))
@@ -306,11 +365,15 @@ def decline_command(context: typer.Context, round_number: Round, debug: Debug = 
     _act(context, debug, "decline", f"round {round_number} is declined; go on with", round_number)
 
 
-@ledger_app.command("void", epilog=examples('bara ledger DIR void 12 --reason "training fails at each resume"'))
+@ledger_app.command(
+    "void", epilog=examples('bara ledger DIR void 12 --reason "training fails at each resume"')
+)
 def void_command(
     context: typer.Context,
     round_number: Round,
-    reason: Annotated[str, typer.Option(help="Why, for the record and for the statements of its winners.")],
+    reason: Annotated[
+        str, typer.Option(help="Why, for the record and for the statements of its winners.")
+    ],
     debug: Debug = False,
 ) -> None:
     """Take back a promise that is never settled: nobody trains, nobody is paid, `bara resume DIR` goes on."""
@@ -319,13 +382,17 @@ def void_command(
 
 @ledger_app.command("forget", epilog=examples("bara ledger DIR forget client-03"))
 def forget_command(
-    context: typer.Context, client: Annotated[str, typer.Argument(help="Whose update.")], debug: Debug = False
+    context: typer.Context,
+    client: Annotated[str, typer.Argument(help="Whose update.")],
+    debug: Debug = False,
 ) -> None:
     """Forget a client's remembered update from the next round on; `bara resume DIR` goes on."""
     _act(context, debug, "forget", f"{client} is forgotten; go on with", client)
 
 
-@ledger_app.command("sign", epilog=examples("bara ledger DIR sign --client client-03 > client-03.json"))
+@ledger_app.command(
+    "sign", epilog=examples("bara ledger DIR sign --client client-03 > client-03.json")
+)
 def sign_command(context: typer.Context, client: Client = None, debug: Debug = False) -> None:
     """Sign a client's receipt; without a client, print the public key that receipts are checked with."""
     with _books(context, debug) as books:

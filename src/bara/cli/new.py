@@ -10,8 +10,12 @@ from bara.cli.output import errors, say
 
 
 def new_command(
-    template: Annotated[str, typer.Argument(help="What to make: allocator, mechanism or flower-app.")],
-    name: Annotated[str, typer.Argument(help="The new folder's name, in lower case: my-allocator.")],
+    template: Annotated[
+        str, typer.Argument(help="What to make: allocator, mechanism or flower-app.")
+    ],
+    name: Annotated[
+        str, typer.Argument(help="The new folder's name, in lower case: my-allocator.")
+    ],
     debug: Debug = False,
 ) -> None:
     """Make a folder to start from: an allocator or a mechanism with its tests, or a Flower app."""

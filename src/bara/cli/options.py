@@ -15,11 +15,18 @@ ConfigFile = Annotated[
         help="The experiment: a file or the name of a preset (figures-mnist). Default: all defaults.",
     ),
 ]
-Changes = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Set one key; may be repeated.")]
-Place = Annotated[
-    str, typer.Argument(metavar="DIR|URL", help="A run's folder, or the URL of a database that holds runs.")
+Changes = Annotated[
+    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Set one key; may be repeated.")
 ]
-RunName = Annotated[str | None, typer.Option("--run", metavar="NAME", help="Which run of the database.")]
+Place = Annotated[
+    str,
+    typer.Argument(
+        metavar="DIR|URL", help="A run's folder, or the URL of a database that holds runs."
+    ),
+]
+RunName = Annotated[
+    str | None, typer.Option("--run", metavar="NAME", help="Which run of the database.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Jobs = Annotated[int, typer.Option(help="How many processes; -1 for one per core.")]

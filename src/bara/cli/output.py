@@ -95,13 +95,17 @@ def standard_streams() -> Iterator[None]:
         if getattr(sys, name) is None:  # it was closed when we were started
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for as long as the program lives
         getattr(sys, name).reconfigure(errors="backslashreplace")
-    sys.stderr = _Unfailing(sys.stderr.buffer, sys.stderr.encoding, "backslashreplace", line_buffering=True)
+    sys.stderr = _Unfailing(
+        sys.stderr.buffer, sys.stderr.encoding, "backslashreplace", line_buffering=True
+    )
     try:
         yield
     finally:
         try:
             sys.stdout.flush()
-        except OSError:  # reported where it was written; Python would write it once more, and fail again
+        except (
+            OSError
+        ):  # reported where it was written; Python would write it once more, and fail again
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

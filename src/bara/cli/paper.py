@@ -14,7 +14,8 @@ def paper_command(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="[EXHIBIT]...", help="fig1, fig2, fig3, fig4, table1, table2, ablation, regimes, border, or all."
+            metavar="[EXHIBIT]...",
+            help="fig1, fig2, fig3, fig4, table1, table2, ablation, regimes, border, or all.",
         ),
     ] = ["all"],
     scale: Annotated[
@@ -24,8 +25,12 @@ def paper_command(
         ),
     ] = "1",
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = 3,
-    searched: Annotated[int, typer.Option(help="How many values of n to search for the best (fig3).")] = 7,
-    unlimited: Annotated[bool, typer.Option("--unlimited", help="Search n* without a budget (fig3).")] = False,
+    searched: Annotated[
+        int, typer.Option(help="How many values of n to search for the best (fig3).")
+    ] = 7,
+    unlimited: Annotated[
+        bool, typer.Option("--unlimited", help="Search n* without a budget (fig3).")
+    ] = False,
     data: Annotated[
         str,
         typer.Option(
@@ -35,7 +40,10 @@ def paper_command(
     ] = "mnist,fashion-mnist,cifar10,cifar100",
     changes: Changes = [],
     out: Annotated[
-        Path, typer.Option(help="The folder for figures, tables and runs; a stopped call continues there.")
+        Path,
+        typer.Option(
+            help="The folder for figures, tables and runs; a stopped call continues there."
+        ),
     ] = Path("paper"),
     jobs: Jobs = -1,
     as_json: AsJson = False,
@@ -44,12 +52,12 @@ def paper_command(
     """Reproduce the paper's figures and tables, and show what it claims beside what was measured."""
     with errors(debug):
         import bara.paper.figures  # noqa: F401 - what drawing needs is missed now, not after hours
-        from bara.studies.grid import label, unfinished
         from bara.paper.analysis import analyse
         from bara.paper.exhibits import Scale, exhibits, known_datasets, union
         from bara.paper.runtime_estimate import expected_seconds
         from bara.paper.tables import publish
         from bara.reports.terminal import exhibit_table
+        from bara.studies.grid import label, unfinished
         from bara.verbs import run_grid
 
         wanted = exhibits(names)
@@ -69,7 +77,10 @@ def paper_command(
         opened = publish(shown, results, out, command_line())
         if as_json:
             lost = [vars(failure) for failure in failures]
-            trees = [{"name": s.exhibit.name, "rows": s.rows, "measured": s.measured, "size": s.size} for s in shown]
+            trees = [
+                {"name": s.exhibit.name, "rows": s.rows, "measured": s.measured, "size": s.size}
+                for s in shown
+            ]
             print_json({"exhibits": trees, "failures": lost})
         else:
             for one in shown:

@@ -26,12 +26,20 @@ def plan_command(
     start: Annotated[
         float | None, typer.Option(help="Without --past: the accuracy of the initial model (0.1).")
     ] = None,
-    goal: Annotated[float | None, typer.Option(help="Without --past: the best accuracy it can reach (0.95).")] = None,
+    goal: Annotated[
+        float | None, typer.Option(help="Without --past: the best accuracy it can reach (0.95).")
+    ] = None,
     budgets: Annotated[
-        str, typer.Option(help="Budgets, separated by commas. Default: half the configured one, all of it, and twice.")
+        str,
+        typer.Option(
+            help="Budgets, separated by commas. Default: half the configured one, all of it, and twice."
+        ),
     ] = "",
     reach: Annotated[
-        float | None, typer.Option(help="Find the budget with which the first allocator reaches this accuracy (0.85).")
+        float | None,
+        typer.Option(
+            help="Find the budget with which the first allocator reaches this accuracy (0.85)."
+        ),
     ] = None,
     confidence: Annotated[float, typer.Option(help="With --reach: how likely it must be.")] = 0.9,
     draws: Annotated[int, typer.Option(help="How many learning curves to draw.")] = 20,
@@ -48,7 +56,9 @@ def plan_command(
 
         keys, grid = varied(changes)
         if grid:
-            raise ConfigError(f"--set {next(iter(grid))} has several values, which only compare can vary; give one")
+            raise ConfigError(
+                f"--set {next(iter(grid))} has several values, which only compare can vary; give one"
+            )
         found = plan(
             config,
             past=past,

@@ -12,20 +12,29 @@ from bara.cli.output import errors, say
 
 def report_command(
     place: Annotated[
-        str, typer.Argument(metavar="DIR|URL", help="A run's folder, the --out of a comparison, or a database's URL.")
+        str,
+        typer.Argument(
+            metavar="DIR|URL",
+            help="A run's folder, the --out of a comparison, or a database's URL.",
+        ),
     ],
     run: RunName = None,
     out: Annotated[
-        Path | None, typer.Option(help="With a URL: the folder to write to. Default: a folder with the run's name.")
+        Path | None,
+        typer.Option(
+            help="With a URL: the folder to write to. Default: a folder with the run's name."
+        ),
     ] = None,
-    columns: Annotated[int, typer.Option(min=1, max=2, help="The width of each figure, in columns of a page.")] = 1,
+    columns: Annotated[
+        int, typer.Option(min=1, max=2, help="The width of each figure, in columns of a page.")
+    ] = 1,
     debug: Debug = False,
 ) -> None:
     """Write a self-contained HTML page, its figures (PNG, SVG, PDF), tables and data."""
     with errors(debug):
         from bara.reports.comparison import Comparison, Kept
-        from bara.runs.database import DatabaseRun, find_run
         from bara.reports.publication import publish, publish_run
+        from bara.runs.database import DatabaseRun, find_run
 
         folder = Path(place)
         if "://" not in place and Kept.is_in(folder):

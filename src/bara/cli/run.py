@@ -16,14 +16,19 @@ if TYPE_CHECKING:
     from bara.reports.result import Result
 
 Logs = Annotated[
-    list[str], typer.Option("--log", metavar="LOGGER[:PLACE]", help="tensorboard:DIR or mlflow:URI; may be repeated.")
+    list[str],
+    typer.Option(
+        "--log", metavar="LOGGER[:PLACE]", help="tensorboard:DIR or mlflow:URI; may be repeated."
+    ),
 ]
 
 
 def run_command(
     config: ConfigFile = None,
     changes: Changes = [],
-    out: Annotated[Path | None, typer.Option(help="The run's folder. Default: a new one in runs/.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder. Default: a new one in runs/.")
+    ] = None,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print the whole configuration; run nothing.")
     ] = False,
@@ -43,14 +48,18 @@ def run_command(
             say(documented_toml(experiment), nl=False)
             return
         if experiment.federation.engine == "synthetic" and find_spec("torch") is None:
-            note("without torch, a synthetic learning curve stands in for training (pip install 'bara-fl[sim]')")
+            note(
+                "without torch, a synthetic learning curve stands in for training (pip install 'bara-fl[sim]')"
+            )
         _tell(run(experiment, out=out or True, log=logs, progress=not as_json), as_json)
 
 
 ResumedFolder = Annotated[str, typer.Argument(metavar="DIR", help="The run's folder.")]
 
 
-def resume_command(folder: ResumedFolder, logs: Logs = [], as_json: AsJson = False, debug: Debug = False) -> None:
+def resume_command(
+    folder: ResumedFolder, logs: Logs = [], as_json: AsJson = False, debug: Debug = False
+) -> None:
     """Continue a stopped run, to the same result as without the stop."""
     with errors(debug):
         from bara.verbs import resume
@@ -71,9 +80,13 @@ def _tell(result: "Result", as_json: bool) -> None:
         if as_json:
             print_json(result.to_json())
         else:
-            show(run_summary(result, {"report": str(Path(folder, "report.html")), "folder": folder}))
+            show(
+                run_summary(result, {"report": str(Path(folder, "report.html")), "folder": folder})
+            )
     except OSError as error:
         error.add_note(f"the books are whole; go on with: bara resume {shlex.quote(folder)}")
         raise
     if not result.payments:
-        note("nobody was ever recruited; a single bidder can only win under a reserve price (mechanism.reserve)")
+        note(
+            "nobody was ever recruited; a single bidder can only win under a reserve price (mechanism.reserve)"
+        )

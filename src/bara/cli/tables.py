@@ -21,18 +21,23 @@ from bara.text import counted, spelled
 class Fitted:
     """A table where the terminal has room for it; elsewhere one cell to a line, so that no number is cut.
 
-    Rich itself would cut numbers. Where room is scarce, heads are wrapped and columns of text made narrower.
+    Rich itself would cut numbers. Where room is scarce, heads are wrapped and columns of text made
+    narrower.
     """
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._widest = self._least = 2 * len(table.columns)  # what rich puts around and between them
+        self._widest = self._least = 2 * len(
+            table.columns
+        )  # what rich puts around and between them
         self._widths: dict[int, int] = {}  # of columns of numbers, as narrow as they can be
         for place, column in enumerate(table.columns):
             head, cells = str(column.header), [_shown(cell) for cell in column.cells]
             words = cells if column.no_wrap else [word for cell in cells for word in cell.split()]
             text = column.justify == "left" and not column.no_wrap
-            least = _widest(head.split() if text and column.overflow == "fold" else [*head.split(), *words])
+            least = _widest(
+                head.split() if text and column.overflow == "fold" else [*head.split(), *words]
+            )
             least = max(least, column.min_width or 0)
             if not text:
                 self._widths[place] = least
@@ -50,7 +55,11 @@ class Fitted:
         heads = [column.header for column in self._table.columns[1:]]
         for name, *cells in zip(*(column.cells for column in self._table.columns), strict=True):
             yield Text(_shown(name), style="bold")
-            yield from (Text(f"  {head}: {_shown(cell)}") for head, cell in zip(heads, cells, strict=True) if cell)
+            yield from (
+                Text(f"  {head}: {_shown(cell)}")
+                for head, cell in zip(heads, cells, strict=True)
+                if cell
+            )
 
 
 def _shown(cell: RenderableType) -> str:
@@ -68,7 +77,9 @@ def statement_tables(account: Statement, measure: str = "accuracy") -> Renderabl
     clients = _table("client", "won", "void", *money, *["privacy"] * private)
     for c in account.clients:
         amounts = (_amount(micros, account.currency) for micros in (c.asked, c.promised, c.paid))
-        clients.add_row(plain(c.client), str(c.won), str(c.void), *amounts, *[_epsilon(c.privacy)] * private)
+        clients.add_row(
+            plain(c.client), str(c.won), str(c.void), *amounts, *[_epsilon(c.privacy)] * private
+        )
     return Group(
         Text(f"run {spelled(account.run)}", style="bold"),
         Fitted(clients),
@@ -77,7 +88,9 @@ def statement_tables(account: Statement, measure: str = "accuracy") -> Renderabl
     )
 
 
-def own_table(total: ClientTotal, own: Sequence[Line], currency: str | None = None) -> RenderableType:
+def own_table(
+    total: ClientTotal, own: Sequence[Line], currency: str | None = None
+) -> RenderableType:
     """One client's own account."""
     table = _table("round", *_money("asked", "promised", "paid", currency=currency), "why not")
     for line in own:
@@ -92,11 +105,24 @@ def own_table(total: ClientTotal, own: Sequence[Line], currency: str | None = No
 
 
 def _rounds(account: Statement, measure: str) -> Table:
-    table = _table("round", "delivered", "void", *_money("promised", "paid", currency=account.currency), measure)
+    table = _table(
+        "round",
+        "delivered",
+        "void",
+        *_money("promised", "paid", currency=account.currency),
+        measure,
+    )
     for r in account.rounds:
         accuracy = "" if r.accuracy is None else f"{100 * r.accuracy:.1f} %"
         paid = _amount(r.paid, account.currency) or "not settled"
-        table.add_row(str(r.round), str(r.n), str(r.void), _amount(r.promised, account.currency), paid, accuracy)
+        table.add_row(
+            str(r.round),
+            str(r.n),
+            str(r.void),
+            _amount(r.promised, account.currency),
+            paid,
+            accuracy,
+        )
     return table
 
 
@@ -106,19 +132,25 @@ def _totals(account: Statement) -> Text:
 
     words = f"budget {told(account.budget)}"
     if account.topped_up:
-        words += f" (opened with {told(account.opened_with)}, topped up by {told(account.topped_up)})"
+        words += (
+            f" (opened with {told(account.opened_with)}, topped up by {told(account.topped_up)})"
+        )
     words += f", spent {told(account.spent)}, left {told(account.left)}"
     if account.outstanding:
         words += f", of which {told(account.outstanding)} is promised and not settled"
     return Text(f"{words}; {_standing(account)}")
 
 
-def batches_table(made: Sequence[Batch], due: Batch | None, currency: str | None, address: str) -> RenderableType:
+def batches_table(
+    made: Sequence[Batch], due: Batch | None, currency: str | None, address: str
+) -> RenderableType:
     """The batches that were made, if any, and what is in none yet."""
     table = _table("batch", "made", "rounds", "clients", *_money("amount", currency=currency))
     for one in made:
         rounds, made_at = f"{one.first} to {one.last}", one.at[:16].replace("T", " ")
-        table.add_row(str(one.number), made_at, rounds, str(len(one.payments)), _amount(one.total, currency))
+        table.add_row(
+            str(one.number), made_at, rounds, str(len(one.payments)), _amount(one.total, currency)
+        )
     words = "nothing is due: every payment is in a batch"
     if due is not None:
         words = f"{show_money(due.total, currency)} to {counted(len(due.payments), 'client')} is due, in no batch yet"
@@ -157,9 +189,16 @@ def _amount(micros: int | None, currency: str | None) -> str:
     return "" if micros is None else show_money(micros, currency).removesuffix(f" {currency}")
 
 
-def audit_table(mechanism: str, findings: Sequence[Finding], lying: Regret | None = None) -> RenderableType:
+def audit_table(
+    mechanism: str, findings: Sequence[Finding], lying: Regret | None = None
+) -> RenderableType:
     """What an audit found, property by property, and what lying is worth where it is worth something."""
-    table = Table(box=SIMPLE_HEAD, title=f"audit of {plain(mechanism)}", title_justify="left", header_style="bold")
+    table = Table(
+        box=SIMPLE_HEAD,
+        title=f"audit of {plain(mechanism)}",
+        title_justify="left",
+        header_style="bold",
+    )
     table.add_column("property")
     table.add_column("claimed")
     table.add_column("found")
@@ -168,12 +207,18 @@ def audit_table(mechanism: str, findings: Sequence[Finding], lying: Regret | Non
         if finding.counter_example is None:
             found = Text(f"holds in {counted(finding.trials, 'trial')}", style="green")
         else:
-            found = Text(f"counter-example: {finding.counter_example}", style="red" if finding.claimed else "yellow")
+            found = Text(
+                f"counter-example: {finding.counter_example}",
+                style="red" if finding.claimed else "yellow",
+            )
         table.add_row(finding.name, claimed, found)
     if lying is None:
         return table
     worth = f"{lying.mean:.2f} % of a cost on average, {lying.most:.0f} % at most"
-    return Group(table, Text(f"Regret, what the best lie gains in {lying.rounds} rounds of 20 clients: {worth}."))
+    return Group(
+        table,
+        Text(f"Regret, what the best lie gains in {lying.rounds} rounds of 20 clients: {worth}."),
+    )
 
 
 def datasets_table(found: Sequence[Availability]) -> RenderableType:
@@ -183,17 +228,28 @@ def datasets_table(found: Sequence[Availability]) -> RenderableType:
         table.add_column(column, overflow="fold")
     for one in found:
         colour = "yellow" if one.status == "missing" else "green"
-        table.add_row(plain(one.name), f"[{colour}]{one.status}[/]", plain(str(one.path or one.command or "")))
+        table.add_row(
+            plain(one.name), f"[{colour}]{one.status}[/]", plain(str(one.path or one.command or ""))
+        )
     return table
 
 
 def verification(report: Report) -> RenderableType:
     """What checking a dataset found."""
-    lines = [Text(f"{report.name}: {report.format} at {report.path or 'scikit-learn'}", style="bold")]
+    lines = [
+        Text(f"{report.name}: {report.format} at {report.path or 'scikit-learn'}", style="bold")
+    ]
     lines += [Text(problem, style="red") for problem in report.problems]
     if report.ok:
-        counts = f"{sum(report.train_counts):,} training and {sum(report.test_counts):,} test samples"
-        lines.append(Text(f"as published ({report.version or 'no published checksum'}): {counts}", style="green"))
+        counts = (
+            f"{sum(report.train_counts):,} training and {sum(report.test_counts):,} test samples"
+        )
+        lines.append(
+            Text(
+                f"as published ({report.version or 'no published checksum'}): {counts}",
+                style="green",
+            )
+        )
     return Group(*lines)
 
 

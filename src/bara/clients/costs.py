@@ -53,8 +53,12 @@ class Distribution:
             raise ConfigError(f"no distribution is named {name!r}; {nearest(name, list(_DRAWS))}")
         if len(arguments) != _DRAWS[name][0]:
             raise ConfigError(f"{name} takes {counted(_DRAWS[name][0], 'number')}, got {text!r}")
-        if not all(np.isfinite(arguments)) or (name == "uniform" and not 0 <= arguments[0] <= arguments[1]):
-            raise ConfigError(f"a distribution must have finite numbers, and uniform 0 <= low <= high, got {text!r}")
+        if not all(np.isfinite(arguments)) or (
+            name == "uniform" and not 0 <= arguments[0] <= arguments[1]
+        ):
+            raise ConfigError(
+                f"a distribution must have finite numbers, and uniform 0 <= low <= high, got {text!r}"
+            )
         if name in ("lognormal", "normal") and arguments[1] < 0:
             raise ConfigError(f"a distribution's spread must be zero or more, got {text!r}")
         if name in ("constant", "exponential") and arguments[0] <= 0:
@@ -73,7 +77,9 @@ def valuations(name: str) -> tuple[Valuation, ...]:
     if ":" in name:
         own = import_path(name)
         if not callable(own):
-            raise ConfigError(f"clients.valuation {name!r} must be a function of epsilon, got {own!r}")
+            raise ConfigError(
+                f"clients.valuation {name!r} must be a function of epsilon, got {own!r}"
+            )
         return (own,)
     if name not in VALUATIONS:
         raise ConfigError(f"no valuation is named {name!r}; {nearest(name, [*VALUATIONS, MIXED])}")
@@ -84,8 +90,9 @@ def valuations(name: str) -> tuple[Valuation, ...]:
 class PrivacyCosts:
     """Costs of each round: v_i = alpha_i c(eps_i), alpha ~ U(0.5, 1.5), c drawn among the valuations.
 
-    A client's privacy budget is its own for the whole run; alpha and c are drawn every round, as the paper draws its
-    bids (our choice). Budgets above 1 are divided by the largest first (our choice): e^100 - 1 is no price.
+    A client's privacy budget is its own for the whole run; alpha and c are drawn every round, as
+    the paper draws its bids (our choice). Budgets above 1 are divided by the largest first (our
+    choice): e^100 - 1 is no price.
 
     Attributes:
         epsilons: Each client's privacy budget for one round.
@@ -111,7 +118,9 @@ class PrivacyCosts:
         alpha = rng.uniform(0.5, 1.5, size)
         kinds = rng.integers(len(self.choices), size=size)
         shares = self.epsilons / max(1.0, float(self.epsilons.max()))
-        costs = [self.choices[kind](float(share)) for kind, share in zip(kinds, shares, strict=True)]
+        costs = [
+            self.choices[kind](float(share)) for kind, share in zip(kinds, shares, strict=True)
+        ]
         return np.asarray(np.maximum(alpha * np.array(costs), 1e-6))
 
 

@@ -62,7 +62,9 @@ class EventStream:
             await asyncio.sleep(self._interval)
             try:
                 changed = await run_in_threadpool(self._view.refresh)
-            except LedgerError:  # a database that is away comes back, or the visitor sees that news stay out
+            except (
+                LedgerError
+            ):  # a database that is away comes back, or the visitor sees that news stay out
                 continue
             if changed:
                 news, self._news = self._news, asyncio.Event()
@@ -80,7 +82,9 @@ class EventStream:
         with self._view.held():
             closed = self._view.rounds[-1].round if self._view.rounds else -1
             missed = closed - after
-            news: dict[str, Any] = {"reload": True} if missed > MOST else run_json(self._view, after)
+            news: dict[str, Any] = (
+                {"reload": True} if missed > MOST else run_json(self._view, after)
+            )
             return f"id: {closed}\ndata: {compact(news)}\n\n".encode(), closed
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bara.reports.hindsight import DRAWS, FEWEST, FittedCurve, Played
 from bara.ledger.progress import ClosedRound
 from bara.randomness import stream
 from bara.records import Prospect, Purse
+from bara.reports.hindsight import DRAWS, FEWEST, FittedCurve, Played
 from bara.surrogates import LearningCurveBelief, interval
 
 RECENT = 10
@@ -60,24 +60,36 @@ class Extrapolation:
         cost = float(np.mean([one.paid for one in recent]))
         ahead = min(rounds_left, (rounds[-1].total - rounds[-1].spent) / cost) / self._fitted.block
         finals = self._finals(curve, n, ahead, len(rounds))
-        return Forecast(float(finals.mean()), *interval(finals), "a learning curve fitted to the rounds so far")
+        return Forecast(
+            float(finals.mean()), *interval(finals), "a learning curve fitted to the rounds so far"
+        )
 
-    def prospects(self, rounds: Sequence[ClosedRound], max_rounds: int, *, ended: bool) -> tuple[Prospect, ...]:
+    def prospects(
+        self, rounds: Sequence[ClosedRound], max_rounds: int, *, ended: bool
+    ) -> tuple[Prospect, ...]:
         """What the run comes to for more money; of one that has ended, what it would have come to for other sums."""
         curve, _ = self._fit(rounds)
         if curve is None:
             return ()
         last = rounds[-1]
         if ended:
-            return self._fitted.prospects(Purse(last.spent, last.round), fresh=True).curve(rounds[0].accuracy)
+            return self._fitted.prospects(Purse(last.spent, last.round), fresh=True).curve(
+                rounds[0].accuracy
+            )
         if last.round >= max_rounds:
             return ()
         purse = Purse(last.total, max_rounds, last.spent, last.round + 1)
         return self._fitted.prospects(purse).curve(max(one.accuracy for one in rounds[-RECENT:]))
 
-    def _fit(self, rounds: Sequence[ClosedRound]) -> tuple[LearningCurveBelief | None, Sequence[Played]]:
-        played = [Played(len(one.delivered), one.paid, one.accuracy) for one in rounds if one.delivered]
-        return (self._fitted.fit(rounds[0].accuracy, played) if len(played) >= FEWEST else None), played
+    def _fit(
+        self, rounds: Sequence[ClosedRound]
+    ) -> tuple[LearningCurveBelief | None, Sequence[Played]]:
+        played = [
+            Played(len(one.delivered), one.paid, one.accuracy) for one in rounds if one.delivered
+        ]
+        return (
+            self._fitted.fit(rounds[0].accuracy, played) if len(played) >= FEWEST else None
+        ), played
 
     def _finals(self, curve: LearningCurveBelief, n: float, ahead: float, rounds: int) -> Any:
         """Draws of the final accuracy, with the noise that a single evaluation has."""

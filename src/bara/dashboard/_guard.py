@@ -16,7 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 LOOPBACK = ("localhost", "127.0.0.1", "[")
 """This machine's names as `TrustedHostMiddleware` reads them: of an IPv6 address, `[::1]:8765`, up to the first colon.
 
-A page that reaches us by rebinding its own name asks under that name, never under an address in numbers.
+A page that reaches us by rebinding its own name asks under that name, never under an address in
+numbers.
 """
 
 COOKIE = "bara-dashboard"
@@ -47,7 +48,8 @@ class Rules:
     """Whom to let in.
 
     Attributes:
-        hosts: Names under which the dashboard may be asked for; "*" for any, where there is a token to know.
+        hosts: Names under which the dashboard may be asked for; "*" for any, where there is a token
+            to know.
         token: What a visitor must know; None for nothing.
     """
 
@@ -95,8 +97,11 @@ class Guard:
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 
-        # Hosts have the same name in capitals; Starlette's check, further in, compares letter by letter.
-        headers = [(name, value.lower() if name == b"host" else value) for name, value in scope["headers"]]
+        # Hosts have the same name in capitals; Starlette's check, further in, compares letter by
+        # letter.
+        headers = [
+            (name, value.lower() if name == b"host" else value) for name, value in scope["headers"]
+        ]
         scope = {**scope, "headers": headers}
         refusal = self._refusal(Request(scope))
         await (self._app if refusal is None else refusal)(scope, receive, send_safely)
@@ -129,7 +134,9 @@ class Guard:
         path = "/" + request.scope["path"].lstrip("/")  # never to //elsewhere
         response = RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), 303)
         secure = "https" in (request.scope.get("scheme"), request.headers.get("x-forwarded-proto"))
-        response.set_cookie(COOKIE, self._rules.cookie, httponly=True, samesite="strict", secure=secure)
+        response.set_cookie(
+            COOKIE, self._rules.cookie, httponly=True, samesite="strict", secure=secure
+        )
         return response
 
 

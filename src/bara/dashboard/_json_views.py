@@ -13,13 +13,13 @@ from bara.dashboard._round_view import Json, round_json
 from bara.dashboard._run_index import RunIndex
 from bara.dashboard._run_view import PATIENCE, RunView
 from bara.errors import LedgerError
-from bara.runs.config import WITH_DATA
-from bara.reports.contributions import Contributions, caution
-from bara.runs.folder import command_for
-from bara.server.metrics import stored_title
 from bara.ledger.progress import ClosedRound
 from bara.ledger.statements import ClientTotal, line_json
 from bara.records import json_money
+from bara.reports.contributions import Contributions, caution
+from bara.runs.config import WITH_DATA
+from bara.runs.folder import command_for
+from bara.server.metrics import stored_title
 from bara.text import counted
 
 LISTED = 200
@@ -58,7 +58,11 @@ def _listed(index: RunIndex, name: str) -> Json:
         view = index.view(name)
         with view.held(PATIENCE):
             values = [one.accuracy for one in view.rounds]
-            row = {"name": view.name, **_summary(view), "spark": [values[i] for i in thin(values, LISTED_POINTS)]}
+            row = {
+                "name": view.name,
+                **_summary(view),
+                "spark": [values[i] for i in thin(values, LISTED_POINTS)],
+            }
             compact(row)  # what is no JSON is this run's trouble, not that of the page
             return row
     except (LedgerError, LookupError) as error:
@@ -73,7 +77,11 @@ def compare_json(views: Sequence[RunView]) -> Json:
 def _compared(view: RunView) -> Json:
     with view.held():
         kept = thin([one.accuracy for one in view.rounds], COMPARED_POINTS)
-        row = {"name": view.name, **_summary(view), "rounds": _columns([view.rounds[i] for i in kept])}
+        row = {
+            "name": view.name,
+            **_summary(view),
+            "rounds": _columns([view.rounds[i] for i in kept]),
+        }
         compact(row)
         return row
 
@@ -89,7 +97,9 @@ def run_json(view: RunView, after: int = -1) -> Json:
         "clients": _clients(view),
         "contributions": _contributions(view),
         "failures": _failures(view),
-        "sheet": None if view.newest is None else round_json(view.newest, view.rounds, view.newest_words),
+        "sheet": None
+        if view.newest is None
+        else round_json(view.newest, view.rounds, view.newest_words),
     }
 
 
@@ -118,7 +128,15 @@ def state_json(view: RunView) -> Json:
         return {"word": "unknown"}
     going = "stopped" if view.alone else "running"
     waits = any(one.key.startswith("approval") for one in view.needs)
-    word = "finished" if state.ended is not None else "waiting" if waits else "paused" if state.paused else going
+    word = (
+        "finished"
+        if state.ended is not None
+        else "waiting"
+        if waits
+        else "paused"
+        if state.paused
+        else going
+    )
     training = view.newest is not None and not view.newest.settled and word == "running"
     return {
         "word": word,
@@ -126,10 +144,13 @@ def state_json(view: RunView) -> Json:
         "at": state.at,
         "head": state.head,
         "closed": state.closed,
-        "resume": command_for("resume", Path(view.place), view.engine) if word == "stopped" else None,
+        "resume": command_for("resume", Path(view.place), view.engine)
+        if word == "stopped"
+        else None,
         "training": view.newest.round if training and view.newest is not None else None,
         "needs": [
-            {"text": shown(one.text, TOLD), "answer": one.answer and shown(one.answer, TOLD)} for one in view.needs
+            {"text": shown(one.text, TOLD), "answer": one.answer and shown(one.answer, TOLD)}
+            for one in view.needs
         ],
     }
 
@@ -145,11 +166,15 @@ def _glance(view: RunView) -> Json:
         **json_money(budget=total, spent=spent, left=total - spent),
         "rounds": played,
         "max_rounds": view.max_rounds,
-        "rounds_left": 0 if state is not None and state.ended is not None else view.max_rounds - played,
+        "rounds_left": 0
+        if state is not None and state.ended is not None
+        else view.max_rounds - played,
         "seconds_a_round": _pace(rounds),
         "accuracy": rounds[-1].accuracy if rounds else None,
         "accuracy_best": max((one.accuracy for one in rounds), default=None),
-        "kept": None if view.kept is None else {"model": shown(view.kept[0]), "accuracy": view.kept[1]},
+        "kept": None
+        if view.kept is None
+        else {"model": shown(view.kept[0]), "accuracy": view.kept[1]},
         "loss": rounds[-1].loss if rounds else None,
         "forecast": None if view.forecast is None else asdict(view.forecast),
         "outlook": _outlook(view),
@@ -187,7 +212,8 @@ def _bought(rounds: Sequence[ClosedRound], part: float = 0.1) -> Json | None:
     return {
         **json_money(money=rounds[-1].spent - rounds[start].spent),
         "rounds": rounds[-1].round - rounds[start].round,
-        "points": 100 * (fmean(one.accuracy for one in now) - fmean(one.accuracy for one in before)),
+        "points": 100
+        * (fmean(one.accuracy for one in now) - fmean(one.accuracy for one in before)),
     }
 
 
@@ -228,7 +254,9 @@ def _contributions(view: RunView) -> Json | None:
         return None
     top = list(found.items())[:CLIENTS]
     paid = {client: view.totals[client].paid if client in view.totals else 0 for client, _ in top}
-    clients = [{"client": shown(client), **one, **json_money(paid=paid[client])} for client, one in top]
+    clients = [
+        {"client": shown(client), **one, **json_money(paid=paid[client])} for client, one in top
+    ]
     return {"clients": clients, "caution": caution(found)}
 
 
@@ -238,7 +266,9 @@ def _failures(view: RunView) -> Json:
     newest = view.failures[: -FAILURES - 1 : -1]
     return {
         "count": len(view.failures),
-        "reasons": [{"reason": reason, "count": count} for reason, count in reasons.most_common(FAILURES)],
+        "reasons": [
+            {"reason": reason, "count": count} for reason, count in reasons.most_common(FAILURES)
+        ],
         "newest": [
             {
                 "round": one.round,
@@ -252,8 +282,13 @@ def _failures(view: RunView) -> Json:
 
 
 def _label(section: Mapping[str, Any]) -> str:
-    options = [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in section.items()]
-    return ":".join([str(section.get("name", "")), *(one for one in options if not one.startswith("name="))])
+    options = [
+        f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in section.items()
+    ]
+    return ":".join(
+        [str(section.get("name", "")), *(one for one in options if not one.startswith("name="))]
+    )
 
 
 def _pace(rounds: Sequence[ClosedRound]) -> float | None:
@@ -288,5 +323,9 @@ def _sum(totals: Sequence[ClientTotal]) -> ClientTotal:
 
 
 def _total(one: ClientTotal, label: str) -> Json:
-    kept = {key: value for key, value in line_json(one).items() if not key.startswith(("promised", "privacy"))}
+    kept = {
+        key: value
+        for key, value in line_json(one).items()
+        if not key.startswith(("promised", "privacy"))
+    }
     return {**kept, "client": label}

@@ -13,7 +13,13 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import (
+    FileResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -139,7 +145,9 @@ def make_app(index: RunIndex, rules: Rules, *, interval: float = INTERVAL) -> St
         Middleware(GZipMiddleware, minimum_size=2000),
     ]
     return Starlette(
-        routes=Pages(index, interval).routes(), middleware=middleware, exception_handlers={LedgerError: _unreadable}
+        routes=Pages(index, interval).routes(),
+        middleware=middleware,
+        exception_handlers={LedgerError: _unreadable},
     )
 
 

@@ -20,14 +20,19 @@ MENU = 120
 """Points of a menu that are drawn."""
 
 
-def round_json(details: RoundDetails, rounds: Sequence[ClosedRound], words: Sequence[str] = ()) -> Json:
+def round_json(
+    details: RoundDetails, rounds: Sequence[ClosedRound], words: Sequence[str] = ()
+) -> Json:
     """All that the page shows, with the round explained in words."""
     return {
         "words": [shown(sentence, LONGEST) for sentence in words],
         "round": details.round,
         "settled": details.settled,
         "n": len(details.winners),
-        **json_money(cost=sum(line.promised for line in details.winners), left=details.purse[0] - details.purse[2]),
+        **json_money(
+            cost=sum(line.promised for line in details.winners),
+            left=details.purse[0] - details.purse[2],
+        ),
         "menu": None if details.menu is None else _menu(details, details.menu),
         "belief": None if details.belief is None else _belief(details.belief),
         "path": _path_ahead(details, rounds),
@@ -40,7 +45,10 @@ def _menu(details: RoundDetails, costs: Sequence[int]) -> Json:
     kept = thin(costs, MENU)
     return {
         "n": [int(i) + 1 for i in kept],
-        **json_money(cost=[costs[i] for i in kept], cap=[None if caps[i] >= MAX_MONEY else caps[i] for i in kept]),
+        **json_money(
+            cost=[costs[i] for i in kept],
+            cap=[None if caps[i] >= MAX_MONEY else caps[i] for i in kept],
+        ),
     }
 
 
@@ -56,7 +64,9 @@ def _belief(belief: Mapping[str, Any]) -> Json:
     }
 
 
-def _path_ahead(details: RoundDetails, rounds: Sequence[ClosedRound]) -> dict[str, list[float]] | None:
+def _path_ahead(
+    details: RoundDetails, rounds: Sequence[ClosedRound]
+) -> dict[str, list[float]] | None:
     """Rounds, and what would be left after each, in the corners of a two-phase plan; None where there is no plan."""
     plan = (details.belief or {}).get("plan")
     if plan is None:
@@ -71,7 +81,10 @@ def _path_ahead(details: RoundDetails, rounds: Sequence[ClosedRound]) -> dict[st
     for (_, length), weight in zip(phases, weights, strict=True):
         at, money = corners[-1]
         corners.append((min(at + length, float(max_rounds)), max(money - scale * weight, 0.0)))
-    return {"round": [at for at, _ in corners], "left": [decimal_money(int(money)) for _, money in corners]}
+    return {
+        "round": [at for at, _ in corners],
+        "left": [decimal_money(int(money)) for _, money in corners],
+    }
 
 
 def _cost(n: int, past: Sequence[ClosedRound]) -> float:
@@ -91,13 +104,23 @@ def _bids(details: RoundDetails) -> list[Json]:
         {
             "client": shown(line.client),
             **json_money(asked=line.asked, promised=line.promised, paid=line.paid),
-            "became": shown(line.reason) if line.reason is not None else "training" if line.paid is None else "paid",
+            "became": shown(line.reason)
+            if line.reason is not None
+            else "training"
+            if line.paid is None
+            else "paid",
         }
         for line in details.winners
     ]
-    others = sorted((price, client) for client, price in (details.bids or {}).items() if client not in winners)
+    others = sorted(
+        (price, client) for client, price in (details.bids or {}).items() if client not in winners
+    )
     rows += [
-        {"client": shown(client), **json_money(asked=price, promised=None, paid=None), "became": "not chosen"}
+        {
+            "client": shown(client),
+            **json_money(asked=price, promised=None, paid=None),
+            "became": "not chosen",
+        }
         for price, client in others[: BIDS - len(rows)]
     ]
     return rows

@@ -15,11 +15,11 @@ from typing import final
 
 from bara.dashboard._run_view import PATIENCE, RunView
 from bara.errors import ConfigError, LedgerError
-from bara.reports.result import Result, read_result
-from bara.runs.folder import read_stored, stored_config
 from bara.ledger import Books, Store, read_books
 from bara.ledger.locks import is_held, is_played
 from bara.ledger.store import check_url, run_names, whole_url
+from bara.reports.result import Result, read_result
+from bara.runs.folder import read_stored, stored_config
 
 DEPTH = 3
 """Folders below the given one in which runs are looked for."""
@@ -69,7 +69,9 @@ class RunIndex:
 
     def names(self) -> list[str]:
         """The runs there are now, newest first."""
-        return [name for name, _ in sorted(self._runs().items(), key=lambda one: (-one[1].age, one[0]))]
+        return [
+            name for name, _ in sorted(self._runs().items(), key=lambda one: (-one[1].age, one[0]))
+        ]
 
     def view(self, name: str) -> RunView:
         """The run of that name, up to date; a `LedgerError` says why there is none to be seen, or not yet."""
@@ -119,7 +121,9 @@ class FolderRuns:
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
-            raise ConfigError(f"there is no folder {str(folder)!r}; expected a run's folder, or a folder of runs")
+            raise ConfigError(
+                f"there is no folder {str(folder)!r}; expected a run's folder, or a folder of runs"
+            )
         self._given = folder
         self._folder = folder.resolve()
         self.title = self._folder.name
@@ -140,7 +144,11 @@ class FolderRuns:
                     yield self._found(below, path, self._given / _name(below))
 
     def _found(self, name: Path, path: Path, place: Path) -> tuple[str, FoundRun]:
-        books, held, result = partial(_books, path, place), partial(is_held, path), partial(self._result, path)
+        books, held, result = (
+            partial(_books, path, place),
+            partial(is_held, path),
+            partial(self._result, path),
+        )
         return _name(name), FoundRun(str(place), books, held, result, _age(path))
 
     def _result(self, path: Path) -> Result | None:

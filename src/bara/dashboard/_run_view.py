@@ -9,8 +9,6 @@ from typing import Any, final
 
 from bara.dashboard._forecast import Extrapolation, Forecast, fitted_outlook, planned, told_outlook
 from bara.errors import BaraError, LedgerError
-from bara.runs.explanation import explain_round
-from bara.reports.result import Result
 from bara.ledger import Books
 from bara.ledger.attention import Attention, attentions
 from bara.ledger.progress import (
@@ -25,6 +23,8 @@ from bara.ledger.progress import (
     state,
 )
 from bara.ledger.statements import ClientTotal
+from bara.reports.result import Result
+from bara.runs.explanation import explain_round
 
 PATIENCE = 3.0
 """Seconds that a page of many runs waits for one of them."""
@@ -57,7 +57,8 @@ class RunView:
         newest_words: That round, explained.
         needs: What needs a person.
         forecast: Where it is expected to end; None where it has ended, or too little is known.
-        outlook: What more money would buy, or, once it has ended, what other sums would have bought.
+        outlook: What more money would buy, or, once it has ended, what other sums would have
+            bought.
     """
 
     def __init__(
@@ -112,7 +113,9 @@ class RunView:
             if self.state is None:
                 self._forget()
             found = state(self.books)
-            if self.state is not None and found.head < self.state.head:  # another run has taken its place
+            if (
+                self.state is not None and found.head < self.state.head
+            ):  # another run has taken its place
                 self._forget()
             changed = self.state is None or found.head != self.state.head
             if changed:
@@ -146,7 +149,9 @@ class RunView:
     def explained(self, number: int, *, past: bool = True) -> tuple[str, ...]:
         """A round in words; with what was learned in earlier rounds, where it is wanted and they are few."""
         with contextlib.suppress(BaraError):
-            return explain_round(self.books, number, past=past and number <= FEW, what_if=False).sentences
+            return explain_round(
+                self.books, number, past=past and number <= FEW, what_if=False
+            ).sentences
         return ()
 
     def _forget(self) -> None:
@@ -169,7 +174,9 @@ class RunView:
         new = closed_rounds(self.books, last, closed)
         failed = failures(self.books, last, closed)
         newest = round_details(self.books, closed + 1) or round_details(self.books, closed)
-        add_totals(self.books, self.totals, new)  # the last that can fail: what was read counts once
+        add_totals(
+            self.books, self.totals, new
+        )  # the last that can fail: what was read counts once
         self.failures += failed
         self.rounds += new
         self.newest = newest
@@ -181,7 +188,9 @@ class RunView:
 
     def _what_money_buys(self, *, ended: bool) -> dict[str, Any] | None:
         own = None if ended or self.newest is None else told_outlook(self.newest.belief)
-        return own or fitted_outlook(self._extrapolation.prospects(self.rounds, self.max_rounds, ended=ended))
+        return own or fitted_outlook(
+            self._extrapolation.prospects(self.rounds, self.max_rounds, ended=ended)
+        )
 
     def _look_ahead(self, closed: int) -> Forecast | None:
         own = planned(None if self.newest is None else self.newest.belief)

@@ -29,9 +29,10 @@ class Address:
     Attributes:
         host: The address to listen on.
         port: The port; 0 for any that is free.
-        token: What visitors must know; None for a new one where the address is not loopback, and none otherwise.
-        hosts: Further names under which visitors may ask, as a proxy that adds TLS hands them on. Beyond loopback,
-            where all need the token, they may ask under any.
+        token: What visitors must know; None for a new one where the address is not loopback, and
+            none otherwise.
+        hosts: Further names under which visitors may ask, as a proxy that adds TLS hands them on.
+            Beyond loopback, where all need the token, they may ask under any.
     """
 
     host: str = "127.0.0.1"
@@ -42,7 +43,9 @@ class Address:
     def rules(self) -> Rules:
         """Whom to let in."""
         if self.token is not None and len(self.token) < SHORTEST:
-            raise ConfigError(f"the token must have at least {SHORTEST} characters, got {len(self.token)}")
+            raise ConfigError(
+                f"the token must have at least {SHORTEST} characters, got {len(self.token)}"
+            )
         if wild := [name for name in self.hosts if "*" in name]:
             raise ConfigError(f"--allow-host must be the name of one host, got {wild[0]!r}")
         if is_loopback(self.host):
@@ -65,7 +68,12 @@ def serve(place: Path | str, address: Address, say: Callable[[str], None]) -> No
             "--token ...`), or use `ssh -L`."
         )
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1, lifespan="off"
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+        lifespan="off",
     )
     os.nice(YIELDS)
     with contextlib.suppress(KeyboardInterrupt):  # that is how one ends it
@@ -77,4 +85,6 @@ def _listen(address: Address) -> socket.socket:
         family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(family[4][:2], family=family[0], backlog=512)
     except OSError as error:
-        raise ConfigError(f"cannot listen on {address.host}:{address.port}: {error.strerror or error}") from None
+        raise ConfigError(
+            f"cannot listen on {address.host}:{address.port}: {error.strerror or error}"
+        ) from None

@@ -13,7 +13,16 @@ from bara.datasets._fetching import Fetched, fetch
 from bara.datasets._formats.table import is_table
 from bara.datasets._inspection import Availability, Report, available, verify
 from bara.datasets._loading import is_own, load, places, require
-from bara.datasets._partitions import Scheme, dirichlet, flip_labels, iid, parse, partition, quantity, shards
+from bara.datasets._partitions import (
+    Scheme,
+    dirichlet,
+    flip_labels,
+    iid,
+    parse,
+    partition,
+    quantity,
+    shards,
+)
 from bara.datasets._pictures import counts, picture
 from bara.datasets._record import Dataset, Task
 from bara.datasets._splits import HeldOut, held_out, subset

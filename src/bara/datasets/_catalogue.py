@@ -69,12 +69,16 @@ def silos() -> dict[str, int]:
 def entry(name: str) -> Entry:
     """What is known about the dataset of that name."""
     if name not in CATALOGUE:
-        raise UnknownNameError(f"{name!r} is not a known dataset; {nearest(name.lower(), [*names()])}")
+        raise UnknownNameError(
+            f"{name!r} is not a known dataset; {nearest(name.lower(), [*names()])}"
+        )
     return CATALOGUE[name]
 
 
 def _entry(name: str, table: Mapping[str, Any]) -> Entry:
-    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    fields: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
+    }
     fields["versions"] = tuple(Version(**version) for version in table["versions"])
     fields["remotes"] = tuple(Remote(**remote) for remote in table.get("remotes", ()))
     return Entry(name=name, **fields)

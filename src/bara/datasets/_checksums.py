@@ -34,7 +34,12 @@ def sha256(array: NDArray[Any]) -> str:
     >>> sha256(np.array([1, 2])) == sha256(np.array([1, 2], np.uint8))
     True
     """
-    if array.ndim == 1 and array.dtype.kind in "iu" and array.size and 0 <= array.min() <= array.max() < 256:
+    if (
+        array.ndim == 1
+        and array.dtype.kind in "iu"
+        and array.size
+        and 0 <= array.min() <= array.max() < 256
+    ):
         array = array.astype(np.uint8, copy=False)
     return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
 
@@ -82,4 +87,6 @@ def altered(name: str, check: Check) -> str:
 
 
 def _nearest(versions: tuple[Version, ...], digests: Mapping[str, str]) -> Version:
-    return max(versions, key=lambda version: sum(version.sha256[part] == digests[part] for part in digests))
+    return max(
+        versions, key=lambda version: sum(version.sha256[part] == digests[part] for part in digests)
+    )

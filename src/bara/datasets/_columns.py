@@ -56,16 +56,22 @@ def check_named_once(name: str, columns: list[str]) -> None:
 def target_of(name: str, table: Any, asked: str, task: Task | Literal["auto"]) -> Target:
     """The column to learn, or the answers to a question about it."""
     if not asked:
-        raise UnfitDatasetError(f"{name}: data.target must name the column to learn; {known(table.column_names)}")
+        raise UnfitDatasetError(
+            f"{name}: data.target must name the column to learn; {known(table.column_names)}"
+        )
     question = None if asked in table.column_names else QUESTION.fullmatch(asked)
     column = question[1] if question else asked
     found = _column(name, table, column, "data.target")
     if found.null_count:
-        raise DatasetError(f"{name}: row {_first(found.is_null())} has no {column!r} (data.target); leave it out")
+        raise DatasetError(
+            f"{name}: row {_first(found.is_null())} has no {column!r} (data.target); leave it out"
+        )
     values = _numeric(name, column, found) if _holds_numbers(found) or question else None
     if values is not None and not np.isfinite(values).all():
         at = int(np.argmax(~np.isfinite(values)))
-        raise DatasetError(f"{name}: row {at + 1} has {column!r} = {values[at]} (data.target); leave it out")
+        raise DatasetError(
+            f"{name}: row {at + 1} has {column!r} = {values[at]} (data.target); leave it out"
+        )
     if question and values is not None:
         values = ANSWERS[question[2]](values, float(question[3])).astype(float)
     if (task if task != "auto" else _task(values)) == "regression":
@@ -77,12 +83,18 @@ def target_of(name: str, table: Any, asked: str, task: Task | Literal["auto"]) -
 def _task(values: NDArray[np.float64] | None) -> Task:
     """By the target: text, and whole numbers of few kinds, are labels."""
     whole = values is None or bool((values == np.rint(values)).all())
-    return "classes" if whole and (values is None or len(np.unique(values)) <= MOST_LABELS) else "regression"
+    return (
+        "classes"
+        if whole and (values is None or len(np.unique(values)) <= MOST_LABELS)
+        else "regression"
+    )
 
 
 def _number(name: str, column: str, values: NDArray[np.float64] | None) -> Target:
     if values is None:
-        raise UnfitDatasetError(f"{name}: {column!r} (data.target) is text; a regression needs numbers")
+        raise UnfitDatasetError(
+            f"{name}: {column!r} (data.target) is text; a regression needs numbers"
+        )
     _check_varied(name, column, np.unique(values))
     return Target(values, 0, "regression", column)
 
@@ -91,16 +103,22 @@ def _label(name: str, column: str, values: NDArray[Any], asked: Task | Literal["
     labels, y = np.unique(values, return_inverse=True)
     _check_varied(name, column, labels)
     if asked == "binary" and len(labels) > 2:
-        raise UnfitDatasetError(f"{name}: {column!r} (data.target) has {len(labels)} values; a binary task needs 2")
+        raise UnfitDatasetError(
+            f"{name}: {column!r} (data.target) has {len(labels)} values; a binary task needs 2"
+        )
     if len(labels) > MOST_DIFFERENT:
-        raise DatasetError(f"{name}: {column!r} (data.target) has {len(labels)} different values; it looks like a name")
+        raise DatasetError(
+            f"{name}: {column!r} (data.target) has {len(labels)} different values; it looks like a name"
+        )
     task: Task = "binary" if len(labels) == 2 and asked != "classes" else "classes"
     return Target(y, len(labels), task, column)
 
 
 def _check_varied(name: str, column: str, values: NDArray[Any]) -> None:
     if len(values) < 2:
-        raise DatasetError(f"{name}: {column!r} (data.target) is the same in every row, {values[0]}: nothing to learn")
+        raise DatasetError(
+            f"{name}: {column!r} (data.target) is the same in every row, {values[0]}: nothing to learn"
+        )
 
 
 def silos_of(name: str, table: Any, client: str | None) -> tuple[tuple[str, ...], Labels]:
@@ -116,7 +134,9 @@ def silos_of(name: str, table: Any, client: str | None) -> tuple[tuple[str, ...]
     names = [str(one).strip() for one in coded.dictionary.to_pylist()]
     if "" in names:
         at = np.flatnonzero(coded.indices.to_numpy(zero_copy_only=False) == names.index(""))[0]
-        raise DatasetError(f"{name}: row {at + 1} has no {client!r} (data.client); every row needs an owner")
+        raise DatasetError(
+            f"{name}: row {at + 1} has no {client!r} (data.client); every row needs an owner"
+        )
     silos, numbers = np.unique(names, return_inverse=True)
     return tuple(silos.tolist()), numbers[coded.indices.to_numpy(zero_copy_only=False)]
 
@@ -127,7 +147,9 @@ def feature_of(name: str, table: Any, column: str, *, named: bool) -> Feature:
     if _holds_numbers(found):
         values = _numeric(name, column, found)
         if np.isinf(values).any():
-            raise DatasetError(f"{name}: row {int(np.argmax(np.isinf(values))) + 1} has {column!r} = infinity")
+            raise DatasetError(
+                f"{name}: row {int(np.argmax(np.isinf(values))) + 1} has {column!r} = infinity"
+            )
         return Feature(values, named)
     if types.is_null(found.type):
         return Feature(np.full(len(found), np.nan), named=False)
@@ -158,7 +180,9 @@ def _numeric(name: str, column: str, found: Any) -> NDArray[np.float64]:
     try:
         numbers = found.cast(package.float64(), safe=False)
     except package.ArrowException:
-        raise UnfitDatasetError(f"{name}: column {column!r} holds {found.type}, not numbers") from None
+        raise UnfitDatasetError(
+            f"{name}: column {column!r} holds {found.type}, not numbers"
+        ) from None
     return np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
 
 
@@ -189,7 +213,9 @@ def _first(mask: Any) -> int:
 
 def _column(name: str, table: Any, column: str, key: str) -> Any:
     if column not in table.column_names:
-        raise UnfitDatasetError(f"{name} has no column {column!r} ({key}); {known(table.column_names)}")
+        raise UnfitDatasetError(
+            f"{name} has no column {column!r} ({key}); {known(table.column_names)}"
+        )
     found = table.column(column).combine_chunks()
     package = arrow()
     if package.types.is_dictionary(found.type):

@@ -17,8 +17,9 @@ SPLIT_SEED = 2023
 def embedded_digits() -> Source:
     """The digits inside scikit-learn, with a train/test split of our own since none is published.
 
-    The split is the same everywhere and for ever: it is drawn from raw PCG64 bits, which numpy guarantees not to
-    change, and each class is held out in proportion. Pixels, published as 0 .. 16, are stretched to 0 .. 255.
+    The split is the same everywhere and for ever: it is drawn from raw PCG64 bits, which numpy
+    guarantees not to change, and each class is held out in proportion. Pixels, published as 0 ..
+    16, are stretched to 0 .. 255.
     """
     return Source("embedded", Path("scikit-learn"), _read)
 
@@ -27,7 +28,9 @@ def _read() -> Arrays:
     try:
         from sklearn.datasets import load_digits  # noqa: PLC0415  (heavy, and an extra)
     except ImportError as error:
-        raise MissingExtraError("the digits need scikit-learn: pip install 'bara-fl[sim]'") from error
+        raise MissingExtraError(
+            "the digits need scikit-learn: pip install 'bara-fl[sim]'"
+        ) from error
     bunch = load_digits()
     images = np.rint(bunch.images * (255 / 16)).astype(np.uint8)
     labels = bunch.target.astype(np.int64)

@@ -24,9 +24,10 @@ def divide(dataset: Dataset, scheme: str, clients: int, seed: int = 0) -> Divisi
 
     Args:
         dataset: What to divide.
-        scheme: ``natural`` and ``natural(k)`` for a dataset with silos, one of ``shards(k)``, ``iid``,
-            ``dirichlet(a)``, ``quantity(s)``, or the import path of a function of (dataset, clients,
-            seed) that returns each client's sample indices, as a list, or by the client's name.
+        scheme: ``natural`` and ``natural(k)`` for a dataset with silos, one of ``shards(k)``,
+            ``iid``, ``dirichlet(a)``, ``quantity(s)``, or the import path of a function of
+            (dataset, clients, seed) that returns each client's sample indices, as a list, or by the
+            client's name.
         clients: How many clients; of silos there are as many as there are.
         seed: Decides what is drawn.
 
@@ -61,7 +62,9 @@ def _merged(sizes: NDArray[np.int64], at_most: int | None) -> list[list[int]]:
 def _labels(dataset: Dataset, scheme: str) -> Any:
     """What a scheme sorts by; a number to learn is no label."""
     if dataset.task == "regression" and scheme.startswith(("shards", "dirichlet")):
-        raise UnfitDatasetError(f"partition {scheme!r} needs labels, but the target of {dataset.name} is a number")
+        raise UnfitDatasetError(
+            f"partition {scheme!r} needs labels, but the target of {dataset.name} is a number"
+        )
     return dataset.strata[0] if dataset.task == "regression" else dataset.y_train
 
 
@@ -74,7 +77,9 @@ def _own(dataset: Dataset, path: str, clients: int, seed: int) -> Division:
     except BaraError:
         raise
     except Exception as error:
-        raise DatasetError(f"partition {path!r} failed with {type(error).__name__}: {error}") from error
+        raise DatasetError(
+            f"partition {path!r} failed with {type(error).__name__}: {error}"
+        ) from error
     _check(path, parts, names, len(dataset.y_train))
     return Division(parts, names)
 
@@ -85,7 +90,11 @@ def _check(path: str, parts: Parts, names: tuple[str, ...], samples: int) -> Non
         if part.ndim != 1 or not len(part):
             raise DatasetError(f"partition {path!r} gives client {who} no list of samples")
         if not 0 <= part.min() <= part.max() < samples:
-            raise DatasetError(f"partition {path!r} gives client {who} samples that are not in 0 .. {samples - 1}")
+            raise DatasetError(
+                f"partition {path!r} gives client {who} samples that are not in 0 .. {samples - 1}"
+            )
     given = np.concatenate(parts) if parts else np.empty(0)
     if not len(given) or len(np.unique(given)) != len(given):
-        raise DatasetError(f"partition {path!r} must give at least one client samples, and each sample once")
+        raise DatasetError(
+            f"partition {path!r} must give at least one client samples, and each sample once"
+        )

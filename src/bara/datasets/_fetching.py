@@ -44,8 +44,8 @@ def fetch(
 ) -> Fetched:
     """Downloads a dataset's published files into ``<folder>/<name>/``.
 
-    A file that is there and right is not downloaded again. One that arrives cut short or altered is thrown away and
-    the next mirror tried; a file gets its name only when it is whole.
+    A file that is there and right is not downloaded again. One that arrives cut short or altered is
+    thrown away and the next mirror tried; a file gets its name only when it is whole.
 
     Args:
         name: Which dataset of the catalogue.
@@ -54,7 +54,8 @@ def fetch(
         base_urls: Addresses to download from instead of the published mirrors.
 
     Raises:
-        DatasetError: If a file could not be had from any mirror; names the file and says what each answered.
+        DatasetError: If a file could not be had from any mirror; names the file and says what each
+            answered.
         UnknownNameError: If there is no such dataset; suggests the nearest.
         MissingExtraError: If pooch is not installed.
     """
@@ -88,7 +89,9 @@ def _is_right(pooch: Any, folder: Path, remote: Remote) -> bool:
     return file.is_file() and bool(pooch.file_hash(str(file)) == remote.sha256)
 
 
-def _download(pooch: Any, folder: Path, remote: Remote, mirrors: Sequence[str], show: Progress) -> None:
+def _download(
+    pooch: Any, folder: Path, remote: Remote, mirrors: Sequence[str], show: Progress
+) -> None:
     """Tries one mirror after the other."""
     failures = []
     for mirror in mirrors:
@@ -101,10 +104,16 @@ def _download(pooch: Any, folder: Path, remote: Remote, mirrors: Sequence[str], 
 
 def _retrieve(pooch: Any, folder: Path, remote: Remote, mirror: str, show: Progress) -> None:
     meter = Meter(remote.file, remote.size, show)
-    downloader = pooch.HTTPDownloader(progressbar=meter, chunk_size=CHUNK, timeout=CONNECT_AND_READ_SECONDS)
+    downloader = pooch.HTTPDownloader(
+        progressbar=meter, chunk_size=CHUNK, timeout=CONNECT_AND_READ_SECONDS
+    )
     url = f"{mirror.rstrip('/')}/{remote.file}"
-    pooch.retrieve(url, f"sha256:{remote.sha256}", fname=remote.file, path=folder, downloader=downloader)
-    (folder / remote.file).chmod(0o644)  # public data; the temporary file it was is its owner's alone
+    pooch.retrieve(
+        url, f"sha256:{remote.sha256}", fname=remote.file, path=folder, downloader=downloader
+    )
+    (folder / remote.file).chmod(
+        0o644
+    )  # public data; the temporary file it was is its owner's alone
 
 
 def _reason(error: BaseException) -> str:

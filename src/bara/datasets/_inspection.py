@@ -102,7 +102,9 @@ def verify(name: str, path: str | os.PathLike[str] | None = None) -> Report:
     version, checks = compare(name, source, arrays)
     train, test, malformed = _counts(name, arrays)
     wrong = (*problems(name, arrays, checks), *malformed)
-    return Report(name, source.kind, source.path, "" if wrong else version, checks, train, test, wrong)
+    return Report(
+        name, source.kind, source.path, "" if wrong else version, checks, train, test, wrong
+    )
 
 
 def available(path: str | os.PathLike[str] | None = None) -> tuple[Availability, ...]:
@@ -126,7 +128,13 @@ def _verify_table(name: str, path: str | os.PathLike[str] | None) -> Report:
     wrong = tuple(altered(name, check) for check in checks if not check.right)
     data = None if wrong else load_table(name, path, found, Columns(), verify=False)
     return Report(
-        name, found.kind, found.path, "" if wrong else version, checks, *(_per_label(data) if data else ((), ())), wrong
+        name,
+        found.kind,
+        found.path,
+        "" if wrong else version,
+        checks,
+        *(_per_label(data) if data else ((), ())),
+        wrong,
     )
 
 
@@ -140,7 +148,9 @@ def _counts(name: str, arrays: Arrays) -> tuple[tuple[int, ...], tuple[int, ...]
 
 
 def _per_label(data: Dataset) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    train, test = (np.bincount(y, minlength=data.classes).tolist() for y in (data.y_train, data.y_test))
+    train, test = (
+        np.bincount(y, minlength=data.classes).tolist() for y in (data.y_train, data.y_test)
+    )
     return tuple(train), tuple(test)
 
 
@@ -153,10 +163,14 @@ def _availability(entry: Entry, path: str | os.PathLike[str] | None) -> Availabi
     except MissingExtraError as error:
         return Availability(entry.name, "missing", command=str(error).partition(": ")[2])
     if source is None:
-        source = next((found for place in places(path) for found in finder(place.folder, entry.name)), None)
+        source = next(
+            (found for place in places(path) for found in finder(place.folder, entry.name)), None
+        )
     if source is None:
         return Availability(entry.name, "missing", command=f"bara data fetch {entry.name}")
-    return Availability(entry.name, "embedded" if entry.embedded else "found", source.kind, source.path)
+    return Availability(
+        entry.name, "embedded" if entry.embedded else "found", source.kind, source.path
+    )
 
 
 def _others(path: str | os.PathLike[str] | None) -> Iterator[Availability]:

@@ -19,7 +19,14 @@ from bara.datasets._silo_tables import SiloTable, embedded_rand
 from bara.datasets._silo_tables import find as find_tables
 from bara.datasets._table_loading import load_table
 from bara.datasets._tables import Columns
-from bara.errors import BaraError, ConfigError, DatasetError, MissingExtraError, UnfitDatasetError, UnknownNameError
+from bara.errors import (
+    BaraError,
+    ConfigError,
+    DatasetError,
+    MissingExtraError,
+    UnfitDatasetError,
+    UnknownNameError,
+)
 from bara.plugins import Registry, nearest
 
 VARIABLE = "BARA_DATA"
@@ -69,7 +76,9 @@ def locate(name: str, path: str | os.PathLike[str] | None = None) -> Source:
     if path and (single := _single(Path(path).expanduser())):
         return single
     if not re.fullmatch(r"\w[\w.-]*", name):
-        raise UnknownNameError(f"{name!r} cannot be a dataset's name; {nearest(name.lower(), [*names()])}")
+        raise UnknownNameError(
+            f"{name!r} cannot be a dataset's name; {nearest(name.lower(), [*names()])}"
+        )
     looked = places(path)
     found = next((source for place in looked for source in formats.find(place.folder, name)), None)
     return found or _missing(name, looked)
@@ -117,10 +126,16 @@ def _incomplete(name: str, looked: tuple[Place, ...]) -> str:
     """The end of a message: the folder that holds some of the files only, where there is one."""
     if not CATALOGUE[name].torchvision:
         return ""
-    for folder in (place.folder / sub for place in looked for sub in (name, f"{CATALOGUE[name].torchvision}/raw", "")):
+    for folder in (
+        place.folder / sub
+        for place in looked
+        for sub in (name, f"{CATALOGUE[name].torchvision}/raw", "")
+    ):
         there = present(folder)
         if 0 < len(there) < len(STEMS):
-            return f"; {folder} lacks {', '.join(STEMS[part] for part in STEMS if part not in there)}"
+            return (
+                f"; {folder} lacks {', '.join(STEMS[part] for part in STEMS if part not in there)}"
+            )
     return ""
 
 
@@ -138,16 +153,19 @@ def load(
     """Loads a dataset by its name.
 
     Args:
-        name: ``digits`` (inside scikit-learn, works offline), ``mnist``, ``fashion-mnist``, ``cifar10``, ``cifar100``;
-            with real silos ``rand-hie`` and ``heart-disease``; the name of any ``<name>.npz`` with ``x_train``,
-            ``y_train``, ``x_test``, ``y_test``; the file of a table (CSV, Parquet); or the import path
-            ``pkg.module:function`` or the entry point of a function that returns a ``Dataset``.
-        path: A folder to look in before ``$BARA_DATA`` and the user's cache, or an ``.npz`` file itself.
+        name: ``digits`` (inside scikit-learn, works offline), ``mnist``, ``fashion-mnist``,
+            ``cifar10``, ``cifar100``; with real silos ``rand-hie`` and ``heart-disease``; the name
+            of any ``<name>.npz`` with ``x_train``, ``y_train``, ``x_test``, ``y_test``; the file of
+            a table (CSV, Parquet); or the import path ``pkg.module:function`` or the entry point of
+            a function that returns a ``Dataset``.
+        path: A folder to look in before ``$BARA_DATA`` and the user's cache, or an ``.npz`` file
+            itself.
         verify: Whether a dataset of the catalogue must be, byte for byte, the published one.
         columns: Of a table, which columns are what.
 
     Raises:
-        DatasetError: If it is missing (the message says which command gets it), damaged or malformed.
+        DatasetError: If it is missing (the message says which command gets it), damaged or
+            malformed.
         UnknownNameError: If nothing is known by that name.
         MissingExtraError: If it needs a package that is not installed.
 
@@ -159,7 +177,9 @@ def load(
         found = None if is_table(name) else locate_table(name, path)
         return load_table(name, path, found, columns or Columns(), verify=verify)
     if columns not in (None, Columns()):
-        raise UnfitDatasetError(f"data.client, target and the like are set, but {name!r} is not a table")
+        raise UnfitDatasetError(
+            f"data.client, target and the like are set, but {name!r} is not a table"
+        )
     if name not in CATALOGUE and is_own(name):
         return load_own(name)
     source = locate(name, path)
@@ -196,7 +216,9 @@ def load_own(name: str) -> Dataset:
         raise ConfigError(f"dataset {name!r} is a {type(function).__name__}; it must be a function")
     made = _call(name, function)
     if not isinstance(made, Dataset):
-        raise DatasetError(f"{name} returned a {type(made).__name__}; it must return a bara.datasets.Dataset")
+        raise DatasetError(
+            f"{name} returned a {type(made).__name__}; it must return a bara.datasets.Dataset"
+        )
     return made
 
 
@@ -206,4 +228,6 @@ def _call(name: str, function: Callable[..., object]) -> object:
     except BaraError:
         raise
     except Exception as error:
-        raise DatasetError(f"dataset {name!r} failed with {type(error).__name__}: {error}") from error
+        raise DatasetError(
+            f"dataset {name!r} failed with {type(error).__name__}: {error}"
+        ) from error

@@ -1,7 +1,8 @@
 """Who holds which training samples, as a configuration words it (``"shards(2)"``), and whose labels are wrong.
 
-A partition is one sorted array of sample indices per client. Each sample is given to exactly one client, and
-no client is left without: how is said at each function. The same seed gives the same partition.
+A partition is one sorted array of sample indices per client. Each sample is given to exactly one
+client, and no client is left without: how is said at each function. The same seed gives the same
+partition.
 """
 
 import math
@@ -34,10 +35,10 @@ def iid(labels: Labels, clients: int, *, seed: int = 0) -> Parts:
 def shards(labels: Labels, clients: int, per_client: int = 2, *, seed: int = 0) -> Parts:
     """Label shards, as in the paper: most clients see few of the labels.
 
-    1. Sort the samples by label.
-    2. Cut them into ``clients * per_client`` shards of equal size. Where the number does not divide, the
-       first shards are larger by one: nothing is dropped.
-    3. Give each client ``per_client`` shards at random. Every shard holds a sample, so nobody is empty.
+    1. Sort the samples by label. 2. Cut them into ``clients * per_client`` shards of equal size.
+       Where the number does not divide, the first shards are larger by one: nothing is dropped.
+    3. Give each client ``per_client`` shards at random. Every shard holds a sample, so nobody is
+    empty.
 
     Yang et al. 2023, Section 5.1; McMahan et al. 2017, Section 3.
 
@@ -59,8 +60,9 @@ def shards(labels: Labels, clients: int, per_client: int = 2, *, seed: int = 0) 
 def dirichlet(labels: Labels, clients: int, alpha: float, *, seed: int = 0) -> Parts:
     """Divides each class among the clients in shares drawn from a Dirichlet distribution.
 
-    A small alpha gives nearly every sample of a class to one client, a large one is nearly IID (Yurochkin et al. 2019).
-    A client that the draw leaves empty gets one sample from the client that has most, until nobody is empty.
+    A small alpha gives nearly every sample of a class to one client, a large one is nearly IID
+    (Yurochkin et al. 2019). A client that the draw leaves empty gets one sample from the client
+    that has most, until nobody is empty.
     """
     _check(labels, clients)
     if not (np.isfinite(alpha) and alpha > 0):
@@ -76,8 +78,9 @@ def dirichlet(labels: Labels, clients: int, alpha: float, *, seed: int = 0) -> P
 def quantity(labels: Labels, clients: int, skew: float = 1.0, *, seed: int = 0) -> Parts:
     """Clients with different amounts of alike data: sizes follow a power law.
 
-    Each client gets one sample, so nobody is empty; the rest is divided in proportion to 1, 2^-skew, 3^-skew, ...;
-    who is large is drawn at random, and so is what each holds. A skew of 0 makes all sizes equal.
+    Each client gets one sample, so nobody is empty; the rest is divided in proportion to 1,
+    2^-skew, 3^-skew, ...; who is large is drawn at random, and so is what each holds. A skew of 0
+    makes all sizes equal.
 
     >>> sorted(len(part) for part in quantity(np.zeros(18, np.int64), 3, 1.0))
     [4, 5, 9]
@@ -104,7 +107,8 @@ class Kind:
         rule: What the number must be, in words; empty where there is none.
         range: The same as a range.
         whole: Whether it must be a whole number.
-        default: The number when none is written; NaN where one must be, None where it may be left out.
+        default: The number when none is written; NaN where one must be, None where it may be left
+            out.
     """
 
     split: Callable[..., Parts] | None
@@ -115,12 +119,18 @@ class Kind:
 
     def allows(self, number: float) -> bool:
         """Whether the number may stand in the brackets."""
-        return math.isfinite(number) and number in self.range and not (self.whole and number != int(number))
+        return (
+            math.isfinite(number)
+            and number in self.range
+            and not (self.whole and number != int(number))
+        )
 
 
 KINDS: Mapping[str, Kind] = {
     "iid": Kind(iid, default=None),
-    "shards": Kind(shards, "a whole number of shards per client, 1 or more", FROM_1, whole=True, default=2),
+    "shards": Kind(
+        shards, "a whole number of shards per client, 1 or more", FROM_1, whole=True, default=2
+    ),
     "dirichlet": Kind(dirichlet, "alpha, a number above 0", Within(above=0)),
     "quantity": Kind(quantity, "the skew, a number of 0 or more", Within(at_least=0), default=1.0),
     "natural": Kind(None, "a whole number of clients, 1 or more", FROM_1, whole=True, default=None),
@@ -143,7 +153,9 @@ class Scheme:
         """The sample indices of each client."""
         split = KINDS[self.name].split if self.name in KINDS else None
         if split is None:
-            raise ConfigError(f"partition {str(self)!r} needs a whole dataset, not labels alone; use divide")
+            raise ConfigError(
+                f"partition {str(self)!r} needs a whole dataset, not labels alone; use divide"
+            )
         numbers = () if self.number is None else (self.number,)
         return split(labels, clients, *numbers, seed=seed)
 
@@ -164,7 +176,9 @@ def parse(text: str) -> Scheme:
         return Scheme(text.strip())  # a function of a user's own, imported when it is called
     name = text.partition("(")[0].strip()
     if name not in KINDS:
-        raise UnknownNameError(f"partition {text!r}: there is no {name!r}; {nearest(name.lower(), [*KINDS])}")
+        raise UnknownNameError(
+            f"partition {text!r}: there is no {name!r}; {nearest(name.lower(), [*KINDS])}"
+        )
     kind, numbers = KINDS[name], _numbers(text)
     if numbers and not kind.rule:
         raise ConfigError(f"partition {text!r}: {name} takes no number; expected {name!r}")
@@ -186,7 +200,9 @@ def partition(scheme: str, labels: Labels, clients: int, seed: int = 0) -> Parts
     return parse(scheme).split(labels, clients, seed)
 
 
-def flip_labels(labels: Labels, indices: NDArray[np.int64], fraction: float, classes: int, seed: int = 0) -> Labels:
+def flip_labels(
+    labels: Labels, indices: NDArray[np.int64], fraction: float, classes: int, seed: int = 0
+) -> Labels:
     """A copy of the labels in which a fraction of those at the indices is wrong.
 
     Which are flipped is drawn at random; each becomes any of the other classes, all equally likely.
@@ -220,7 +236,9 @@ def _numbers(text: str) -> tuple[float, ...]:
 def _check(labels: Labels, clients: int) -> None:
     _check_whole("the number of clients", clients)
     if np.ndim(labels) != 1:
-        raise DatasetError(f"labels must be a list with one label per sample, got shape {np.shape(labels)}")
+        raise DatasetError(
+            f"labels must be a list with one label per sample, got shape {np.shape(labels)}"
+        )
     if len(labels) < clients:
         raise UnfitDatasetError(
             f"there are more clients ({clients}) than samples ({len(labels)}): each needs at least one"

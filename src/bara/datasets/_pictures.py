@@ -13,14 +13,18 @@ NARROW = 20
 """With more labels than this, each gets one character's width."""
 
 
-def counts(labels: Labels, parts: Sequence[NDArray[np.int64]], classes: int | None = None) -> NDArray[np.int64]:
+def counts(
+    labels: Labels, parts: Sequence[NDArray[np.int64]], classes: int | None = None
+) -> NDArray[np.int64]:
     """How many samples of each label each client holds: one row per client, one column per label.
 
     >>> counts(np.array([0, 1, 1]), [np.array([0, 1]), np.array([2])]).tolist()
     [[1, 1], [0, 1]]
     """
     columns = classes or int(np.max(labels, initial=0)) + 1
-    return np.array([np.bincount(labels[part], minlength=columns) for part in parts], np.int64).reshape(-1, columns)
+    return np.array(
+        [np.bincount(labels[part], minlength=columns) for part in parts], np.int64
+    ).reshape(-1, columns)
 
 
 def picture(
@@ -39,7 +43,8 @@ def picture(
         parts: The sample indices of each client.
         classes: How many labels to show; those that occur if not given.
         style: ``"shades"``, or ``"counts"`` for numbers, which any terminal can show.
-        rows: With more clients than this, the first so many are shown and the rest are added up in a line.
+        rows: With more clients than this, the first so many are shown and the rest are added up in
+            a line.
         names: What the clients are called; their numbers unless given.
 
     >>> print(picture(np.array([0, 0, 0, 1, 1]), [np.array([0, 1, 2]), np.array([3, 4])], style="counts"))
@@ -54,7 +59,9 @@ def picture(
     width = max(6, *(len(name) for name in called[:rows]))
     lines = [f"{'client':>{width}} {header}  samples"]
     sizes = table.sum(axis=1)
-    lines += [f"{called[k]:>{width}} {cells[k]} {sizes[k]:>8}" for k in range(min(rows, len(table)))]
+    lines += [
+        f"{called[k]:>{width}} {cells[k]} {sizes[k]:>8}" for k in range(min(rows, len(table)))
+    ]
     if len(table) > rows:
         lines.append(
             f"{'...':>{width}} and {counted(len(table) - rows, 'more client')} with "

@@ -53,10 +53,11 @@ class Source:
 class Dataset:
     """Images and labels to train on and to be tested on.
 
-    Every loader returns one and every federation takes one. Images are ``uint8`` of shape ``[n, H, W]`` or
-    ``[n, H, W, C]``, so that division by 255 (``scale``) brings any of them into [0, 1]. Data of a user's own
-    may instead be finite floats of any shape ``[n, ...]``, which are used as they are. Labels may come in any
-    integer type and are kept as ``int64``; the targets of a regression are kept as ``float64``.
+    Every loader returns one and every federation takes one. Images are ``uint8`` of shape ``[n, H,
+    W]`` or ``[n, H, W, C]``, so that division by 255 (``scale``) brings any of them into [0, 1].
+    Data of a user's own may instead be finite floats of any shape ``[n, ...]``, which are used as
+    they are. Labels may come in any integer type and are kept as ``int64``; the targets of a
+    regression are kept as ``float64``.
 
     Attributes:
         name: What to call it in messages and reports.
@@ -68,7 +69,8 @@ class Dataset:
         version: Which published content it was verified to be; empty when it was not verified.
         task: What is learned.
         silos: The names of those who own the data, where that is known.
-        owners: For each training sample, the number of the silo that owns it; empty where nobody is known to.
+        owners: For each training sample, the number of the silo that owns it; empty where nobody is
+            known to.
         test_owners: The same for the samples that are held out.
 
     >>> tiny = Dataset("tiny", np.zeros((3, 2, 2), np.uint8), [0, 1, 1], np.zeros((1, 2, 2), np.uint8), [0], 2)
@@ -93,7 +95,11 @@ class Dataset:
         least = {"classes": 2, "binary": 2, "regression": 0}[self.task]
         most = {"classes": np.inf, "binary": 2, "regression": 0}[self.task]
         if not isinstance(self.classes, int | np.integer) or not least <= self.classes <= most:
-            rule = "a whole number of at least 2" if self.task == "classes" else f"{least} in a {self.task} task"
+            rule = (
+                "a whole number of at least 2"
+                if self.task == "classes"
+                else f"{least} in a {self.task} task"
+            )
             raise DatasetError(f"{self.name}: classes must be {rule}, got {self.classes!r}")
         for side in ("train", "test"):
             self._check_side(f"x_{side}", f"y_{side}")
@@ -127,7 +133,8 @@ class Dataset:
             features: The columns to learn from; all the others unless given.
             categorical: Columns of numbers that are names in truth, such as codes.
             task: What is learned; ``auto`` tells by the target.
-            test_share: Which part of the rows the server holds out, each silo and each label in its share.
+            test_share: Which part of the rows the server holds out, each silo and each label in its
+                share.
             name: What to call it.
 
         Raises:
@@ -172,7 +179,11 @@ class Dataset:
         """Normalises and checks the samples and labels of one side."""
         x = _samples(self.name, x_part, getattr(self, x_part))
         given = getattr(self, y_part)
-        y = _numbers(self.name, y_part, given) if self.task == "regression" else self._labels(y_part, given)
+        y = (
+            _numbers(self.name, y_part, given)
+            if self.task == "regression"
+            else self._labels(y_part, given)
+        )
         if len(x) != len(y):
             raise DatasetError(
                 f"{self.name}: {y_part} must have one label per sample of {x_part}, got {len(y)} for {len(x)}"
@@ -189,7 +200,9 @@ class Dataset:
         outside = (y < 0) | (y >= self.classes)
         if outside.any():
             at = int(np.argmax(outside))
-            raise DatasetError(f"{self.name}: {part}[{at}] is label {y[at]}; labels must be in 0 .. {self.classes - 1}")
+            raise DatasetError(
+                f"{self.name}: {part}[{at}] is label {y[at]}; labels must be in 0 .. {self.classes - 1}"
+            )
         return y.astype(np.int64, copy=False)
 
     def _check_owners(self, part: str, samples: int) -> None:
@@ -200,10 +213,14 @@ class Dataset:
                 f"{self.name}: {part} has {len(owners)} entries for {samples} samples and {len(self.silos)} silos"
             )
         if len(owners) and not 0 <= owners.min() <= owners.max() < len(self.silos):
-            raise DatasetError(f"{self.name}: {part} must be numbers of silos, 0 .. {len(self.silos) - 1}")
+            raise DatasetError(
+                f"{self.name}: {part} must be numbers of silos, 0 .. {len(self.silos) - 1}"
+            )
         lacking = np.setdiff1d(np.arange(len(self.silos)), owners)
         if part == "owners" and len(lacking):
-            raise DatasetError(f"{self.name}: client {self.silos[lacking[0]]!r} has no rows in training")
+            raise DatasetError(
+                f"{self.name}: client {self.silos[lacking[0]]!r} has no rows in training"
+            )
 
 
 def infer_classes(arrays: Arrays) -> int:
@@ -216,9 +233,13 @@ def infer_classes(arrays: Arrays) -> int:
 def _samples(name: str, part: str, given: object) -> NDArray[Any]:
     x = np.asarray(given)
     if x.ndim < 2 or len(x) == 0:
-        raise DatasetError(f"{name}: {part} has shape {x.shape}; it must be [n, ...] with at least one sample")
+        raise DatasetError(
+            f"{name}: {part} has shape {x.shape}; it must be [n, ...] with at least one sample"
+        )
     if x.dtype != np.uint8 and x.dtype.kind != "f":
-        raise DatasetError(f"{name}: {part} is of type {x.dtype}; it must be uint8 (images) or floats")
+        raise DatasetError(
+            f"{name}: {part} is of type {x.dtype}; it must be uint8 (images) or floats"
+        )
     if x.dtype.kind == "f" and not np.isfinite(x).all():
         at = int(np.argmax(~np.isfinite(x).reshape(len(x), -1).all(axis=1)))
         raise DatasetError(f"{name}: {part}[{at}] holds a value that is not finite")
@@ -228,7 +249,9 @@ def _samples(name: str, part: str, given: object) -> NDArray[Any]:
 def _numbers(name: str, part: str, given: object) -> NDArray[np.float64]:
     y = np.asarray(given)
     if y.ndim != 1 or y.dtype.kind not in "iuf" or not np.isfinite(y).all():
-        raise DatasetError(f"{name}: {part} is {y.dtype} of shape {y.shape}; it must be a list of finite numbers")
+        raise DatasetError(
+            f"{name}: {part} is {y.dtype} of shape {y.shape}; it must be a list of finite numbers"
+        )
     return y.astype(np.float64, copy=False)
 
 

@@ -17,7 +17,21 @@ CITIES = ("Dayton", "Seattle", "Fitchburg", "Franklin County", "Charleston", "Ge
 """The sites of the RAND experiment, in the order of their numbers (Newhouse et al. 1993)."""
 
 HOSPITALS = ("cleveland", "hungarian", "switzerland", "va")
-HEART = ("age", "sex", "cp", "trestbps", "chol", "fbs", "restecg", "thalach", "exang", "oldpeak", "slope", "ca", "thal")
+HEART = (
+    "age",
+    "sex",
+    "cp",
+    "trestbps",
+    "chol",
+    "fbs",
+    "restecg",
+    "thalach",
+    "exang",
+    "oldpeak",
+    "slope",
+    "ca",
+    "thal",
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +70,9 @@ def find(folder: Path, name: str) -> Iterator[SiloTable]:
         paths = tuple(place / f"processed.{hospital}.data" for hospital in HOSPITALS)
         for found, kind in ((paths, "UCI's files"), ((place / "heart.csv",), "table")):
             if all(path.is_file() for path in found):
-                yield SiloTable("heart-disease", found[0] if len(found) == 1 else place, found, kind)
+                yield SiloTable(
+                    "heart-disease", found[0] if len(found) == 1 else place, found, kind
+                )
 
 
 def embedded_rand() -> SiloTable:
@@ -72,7 +88,9 @@ def published(table: SiloTable) -> tuple[str, dict[str, tuple[str, str]]]:
     """Which published version a table is nearest to, and for each file its checksum beside that version's."""
     found = table.checksums()
     versions = [one for one in CATALOGUE[table.name].versions if one.sha256.keys() == found.keys()]
-    nearest = max(versions, key=lambda one: sum(one.sha256[file] == digest for file, digest in found.items()))
+    nearest = max(
+        versions, key=lambda one: sum(one.sha256[file] == digest for file, digest in found.items())
+    )
     return nearest.name, {file: (digest, nearest.sha256[file]) for file, digest in found.items()}
 
 
@@ -85,13 +103,17 @@ def _read_heart(paths: tuple[Path, ...]) -> Any:
         parts = []
         for hospital, path in zip(HOSPITALS, paths, strict=True):
             part = read_table(path, (*HEART, "num"))
-            numbers = {name: part.column(name).cast(package.float64()) for name in part.column_names}
+            numbers = {
+                name: part.column(name).cast(package.float64()) for name in part.column_names
+            }
             parts.append(package.table({"hospital": [hospital] * part.num_rows, **numbers}))
         table = package.concat_tables(parts)
     for name in ("chol", "trestbps"):
         values = np.array(table.column(name).cast(package.float64()).to_numpy(), copy=True)
         values[values == 0] = np.nan
-        table = table.set_column(table.column_names.index(name), name, package.array(values, from_pandas=True))
+        table = table.set_column(
+            table.column_names.index(name), name, package.array(values, from_pandas=True)
+        )
     return table
 
 

@@ -34,7 +34,8 @@ class HeldOut:
 def subset(dataset: Dataset, train_samples: int | None, seed: int = 0) -> Dataset:
     """The dataset with fewer training samples, drawn at random with each class in its share.
 
-    Samples keep their order. With one seed, a smaller subset is part of a larger one. The test set stays whole.
+    Samples keep their order. With one seed, a smaller subset is part of a larger one. The test set
+    stays whole.
 
     Args:
         dataset: What to draw from.
@@ -47,13 +48,23 @@ def subset(dataset: Dataset, train_samples: int | None, seed: int = 0) -> Datase
     if train_samples is None:
         return dataset
     available = len(dataset.y_train)
-    if isinstance(train_samples, bool) or not isinstance(train_samples, int | np.integer) or train_samples < 1:
-        raise ConfigError(f"train_samples must be a whole number of at least 1, got {train_samples!r}")
+    if (
+        isinstance(train_samples, bool)
+        or not isinstance(train_samples, int | np.integer)
+        or train_samples < 1
+    ):
+        raise ConfigError(
+            f"train_samples must be a whole number of at least 1, got {train_samples!r}"
+        )
     if train_samples > available:
-        raise UnfitDatasetError(f"{dataset.name}: train_samples must be at most {available}, got {train_samples}")
+        raise UnfitDatasetError(
+            f"{dataset.name}: train_samples must be at most {available}, got {train_samples}"
+        )
     kept = np.sort(_order(dataset.strata[0], seed, "subset")[:train_samples])
     owners = dataset.owners[kept] if dataset.silos else dataset.owners
-    return replace(dataset, x_train=dataset.x_train[kept], y_train=dataset.y_train[kept], owners=owners)
+    return replace(
+        dataset, x_train=dataset.x_train[kept], y_train=dataset.y_train[kept], owners=owners
+    )
 
 
 def held_out(dataset: Dataset, mode: str = "halves", seed: int = 0) -> HeldOut:
@@ -61,9 +72,9 @@ def held_out(dataset: Dataset, mode: str = "halves", seed: int = 0) -> HeldOut:
 
     Args:
         dataset: Whose test set.
-        mode: ``"halves"``, two disjoint halves with each class in its share; the test half is the larger by one
-            where they cannot be equal. ``"same"``, the whole set as both, as the paper does: what is
-            reported has then also been decided on.
+        mode: ``"halves"``, two disjoint halves with each class in its share; the test half is the
+            larger by one where they cannot be equal. ``"same"``, the whole set as both, as the
+            paper does: what is reported has then also been decided on.
         seed: Decides which sample goes where.
 
     Raises:
@@ -74,9 +85,13 @@ def held_out(dataset: Dataset, mode: str = "halves", seed: int = 0) -> HeldOut:
     if mode == "same":
         return HeldOut(x, y, x, y, same=True)
     if mode != "halves":
-        raise UnknownNameError(f"held-out data cannot be split by {mode!r}; {nearest(mode, ['halves', 'same'])}")
+        raise UnknownNameError(
+            f"held-out data cannot be split by {mode!r}; {nearest(mode, ['halves', 'same'])}"
+        )
     if len(y) < 2:
-        raise DatasetError(f"{dataset.name}: x_test must hold at least 2 samples to make two halves, got {len(y)}")
+        raise DatasetError(
+            f"{dataset.name}: x_test must hold at least 2 samples to make two halves, got {len(y)}"
+        )
     order = _order(dataset.strata[1], seed, "held out")
     validation, test = np.sort(order[: len(y) // 2]), np.sort(order[len(y) // 2 :])
     return HeldOut(x[validation], y[validation], x[test], y[test], same=False)
@@ -85,8 +100,9 @@ def held_out(dataset: Dataset, mode: str = "halves", seed: int = 0) -> HeldOut:
 def stratified_order(labels: Labels, shuffled: NDArray[np.int64]) -> NDArray[np.int64]:
     """Reorders a permutation so that each class is spread evenly over it.
 
-    The k-th of a class's m samples is placed at (k + 1/2) / m of the way. Any first n samples then hold each class
-    in its share of n, to within one sample a class or so, and a smaller beginning is part of a larger one.
+    The k-th of a class's m samples is placed at (k + 1/2) / m of the way. Any first n samples then
+    hold each class in its share of n, to within one sample a class or so, and a smaller beginning
+    is part of a larger one.
 
     Args:
         labels: The label of each sample.

@@ -33,7 +33,12 @@ def digest(name: str, path: str | os.PathLike[str] | None = None) -> str:
 
 
 def load_table(
-    name: str, path: str | os.PathLike[str] | None, found: SiloTable | None, columns: Columns, *, verify: bool
+    name: str,
+    path: str | os.PathLike[str] | None,
+    found: SiloTable | None,
+    columns: Columns,
+    *,
+    verify: bool,
 ) -> Dataset:
     """The dataset that a table makes.
 
@@ -41,7 +46,8 @@ def load_table(
         name: The table's file, or its name in the catalogue.
         path: The folder that holds the file.
         found: Where the one of the catalogue is.
-        columns: Which columns are what; of the catalogue's tables that is known, and may be changed.
+        columns: Which columns are what; of the catalogue's tables that is known, and may be
+            changed.
         verify: Whether one of the catalogue must be as published.
     """
     if found is None:
@@ -52,7 +58,8 @@ def load_table(
         if verify and not check.right:
             raise DatasetError(altered(name, check))
     known: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in CATALOGUE[name].table.items()
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in CATALOGUE[name].table.items()
     }
     made = dataset_of(name, found.read(), columns.over(Columns(**known)))
     return Dataset(**made, version=version if verify else "")

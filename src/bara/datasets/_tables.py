@@ -1,7 +1,8 @@
 """From a table to a dataset: which columns are what, numbers and names as a model takes them, rows held out.
 
-What is learned of the columns (means, deviations, which names there are, what stands for a missing number) is learned
-from training rows alone, by scikit-learn. A regression's target is standardised, too.
+What is learned of the columns (means, deviations, which names there are, what stands for a missing
+number) is learned from training rows alone, by scikit-learn. A regression's target is standardised,
+too.
 """
 
 from dataclasses import dataclass, replace
@@ -34,7 +35,9 @@ class Columns:
 
     def over(self, other: "Columns") -> "Columns":
         """These, and what they leave open as the other has it."""
-        changed = {key: value for key, value in vars(self).items() if value != getattr(Columns(), key)}
+        changed = {
+            key: value for key, value in vars(self).items() if value != getattr(Columns(), key)
+        }
         return replace(other, **changed)
 
 
@@ -57,16 +60,26 @@ def dataset_of(name: str, table: Any, columns: Columns) -> dict[str, Any]:
     if not table.num_rows:
         raise DatasetError(f"{name} has columns, but no rows")
     if not 0 < columns.test_share < 1:
-        raise UnfitDatasetError(f"data.test_share must be between 0 and 1, got {columns.test_share}")
+        raise UnfitDatasetError(
+            f"data.test_share must be between 0 and 1, got {columns.test_share}"
+        )
     y, classes, task, asked = target_of(name, table, columns.target, columns.task)
     silos, owners = silos_of(name, table, columns.client)
-    features = columns.features or [one for one in table.column_names if one not in (asked, columns.client)]
-    kinds = {one: feature_of(name, table, one, named=one in columns.categorical) for one in features}
+    features = columns.features or [
+        one for one in table.column_names if one not in (asked, columns.client)
+    ]
+    kinds = {
+        one: feature_of(name, table, one, named=one in columns.categorical) for one in features
+    }
     if unknown := [one for one in columns.categorical if one not in kinds]:
-        raise UnfitDatasetError(f"data.categorical names {unknown[0]!r}, which is not a feature; {known(kinds)}")
+        raise UnfitDatasetError(
+            f"data.categorical names {unknown[0]!r}, which is not a feature; {known(kinds)}"
+        )
     if asked in kinds or columns.client in kinds or not kinds:
         wrong = "no column" if not kinds else repr(asked if asked in kinds else columns.client)
-        raise UnfitDatasetError(f"{name}: data.features has {wrong}; it must have columns to learn from")
+        raise UnfitDatasetError(
+            f"{name}: data.features has {wrong}; it must have columns to learn from"
+        )
     whole = Dataset(name, np.zeros((len(y), 1)), y, np.zeros((1, 1)), y[:1], classes, "", task, silos, owners,
                     owners[:1])  # fmt: skip
     train, test = _held_out(whole, columns.test_share)
@@ -92,7 +105,9 @@ def _held_out(whole: Dataset, share: float) -> tuple[Labels, Labels]:
     order = stratified_order(strata, stream(0, "table").permutation(len(strata)))
     count = round((1 - share) * len(order))
     if not 0 < count < len(order):
-        raise UnfitDatasetError(f"{whole.name}: {len(order)} rows cannot be divided with data.test_share {share}")
+        raise UnfitDatasetError(
+            f"{whole.name}: {len(order)} rows cannot be divided with data.test_share {share}"
+        )
     train, test = np.sort(order[:count]), np.sort(order[count:])
     if whole.silos:
         lacking = np.setdiff1d(np.arange(len(whole.silos)), whole.owners[train])
@@ -103,7 +118,9 @@ def _held_out(whole: Dataset, share: float) -> tuple[Labels, Labels]:
     return train, test
 
 
-def _learned(kinds: dict[str, Feature], train: Labels, test: Labels) -> tuple[NDArray[Any], NDArray[Any]]:
+def _learned(
+    kinds: dict[str, Feature], train: Labels, test: Labels
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Both parts as a model takes them: numbers standardised, missing ones told, a column for each name."""
     try:
         from sklearn.compose import ColumnTransformer  # noqa: PLC0415  (heavy, and an extra)
@@ -113,7 +130,9 @@ def _learned(kinds: dict[str, Feature], train: Labels, test: Labels) -> tuple[ND
     except ImportError as error:
         raise MissingExtraError("tables need scikit-learn: pip install 'bara-fl[sim]'") from error
     numbers = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    names = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MOST_NAMES, sparse_output=False)
+    names = OneHotEncoder(
+        handle_unknown="infrequent_if_exist", max_categories=MOST_NAMES, sparse_output=False
+    )
     named = np.array([one.named for one in kinds.values()])
     transform = ColumnTransformer(
         [

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from bara._lazy import lazily
 
 if TYPE_CHECKING:
-    from bara.runs.config import Config
     from bara.reports.result import Result
+    from bara.runs.config import Config
     from bara.runs.play import run
 
 __all__ = ["Config", "Result", "run"]

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
-from bara.runs.config import Config
-from bara.reports.result import Result
 from bara.records import decimal_money, money
+from bara.reports.result import Result
+from bara.runs.config import Config
 
 MOST = 0.95
 """The part of the money from which on it counts as used up."""

@@ -3,9 +3,9 @@
 from typing import Any
 
 from bara.errors import ConfigError
-from bara.runs.config import Config
-from bara.reports.result import Result, Summary
 from bara.ledger import Books
+from bara.reports.result import Result, Summary
+from bara.runs.config import Config
 
 UNENDED = "it has not ended"
 """What stands for the reason why a run ended that did not."""
@@ -24,5 +24,8 @@ def result_of(books: Books) -> Result:
 def _identity(books: Books) -> dict[str, Any]:
     tree = books.opening.get("config") or {}
     if "allocator" not in tree:  # opened by a program that recorded no configuration
-        return dict.fromkeys(("allocator", "mechanism", "dataset"), "not recorded") | {"seed": 0, "clients": 0}
+        return dict.fromkeys(("allocator", "mechanism", "dataset"), "not recorded") | {
+            "seed": 0,
+            "clients": 0,
+        }
     return Config.parse(tree).identity()

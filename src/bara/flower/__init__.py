@@ -8,10 +8,26 @@ from bara.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from bara.flower._bid_messages import Bid
-    from bara.flower._bidders import answer_bids, drawn, fixed, from_environment, from_file, per_sample
+    from bara.flower._bidders import (
+        answer_bids,
+        drawn,
+        fixed,
+        from_environment,
+        from_file,
+        per_sample,
+    )
     from bara.flower._server import start
 
-__all__ = ["Bid", "answer_bids", "drawn", "fixed", "from_environment", "from_file", "per_sample", "start"]
+__all__ = [
+    "Bid",
+    "answer_bids",
+    "drawn",
+    "fixed",
+    "from_environment",
+    "from_file",
+    "per_sample",
+    "start",
+]
 
 __getattr__, __dir__ = lazily(
     __name__, {**dict.fromkeys(__all__, "_bidders"), "Bid": "_bid_messages", "start": "_server"}

@@ -13,8 +13,8 @@ from flwr.serverapp.strategy import Strategy
 from flwr.supercore.run import Run
 
 from bara.errors import ConfigError
-from bara.runs.sections import AppSection
 from bara.flower._strategies import SET_ASIDE, layers
+from bara.runs.sections import AppSection
 
 PREFIX = "bara."
 """Under which an app's configuration (`[tool.flwr.app.config]`) holds bara's keys."""
@@ -29,9 +29,15 @@ def describe(strategy: Strategy, model: ArrayRecord, context: Context, grid: Gri
         fab_hash=run.fab_hash if run else "",
         run_id=str(context.run_id),
         strategy=" of ".join(type(layer).__name__ for layer in stack),
-        parameters={f"{type(layer).__name__}.{name}": value for layer in stack for name, value in _made_with(layer)},
+        parameters={
+            f"{type(layer).__name__}.{name}": value
+            for layer in stack
+            for name, value in _made_with(layer)
+        },
         model=_shapes(model),
-        run_config={key: value for key, value in context.run_config.items() if not key.startswith(PREFIX)},
+        run_config={
+            key: value for key, value in context.run_config.items() if not key.startswith(PREFIX)
+        },
     )
 
 
@@ -75,7 +81,11 @@ def _made_with(layer: Strategy) -> list[tuple[str, Any]]:
     kinds = [kind for kind in type(layer).__mro__ if issubclass(kind, Strategy)]
     names = {name for kind in kinds for name in inspect.signature(kind).parameters} - SET_ASIDE
     held = {name: value for name, value in sorted(vars(layer).items()) if name in names}
-    return [(name, _plain(value)) for name, value in held.items() if isinstance(value, bool | int | float | str)]
+    return [
+        (name, _plain(value))
+        for name, value in held.items()
+        if isinstance(value, bool | int | float | str)
+    ]
 
 
 def _plain(value: Any) -> Any:

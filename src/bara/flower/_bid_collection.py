@@ -39,11 +39,17 @@ class Attendance:
         """Say it, if it is news and not all of them."""
         names = sorted(map(self._directory.shown, nodes))
         if names != self._shown and len(names) < self._wanted:
-            log.info("bara: waiting for %d nodes; connected: %s", self._wanted, ", ".join(names) or "none yet")
+            log.info(
+                "bara: waiting for %d nodes; connected: %s",
+                self._wanted,
+                ", ".join(names) or "none yet",
+            )
         self._shown = names
 
 
-def connected(grid: Grid, options: ServerOptions, directory: Directory | None = None) -> dict[int, NodeInfo]:
+def connected(
+    grid: Grid, options: ServerOptions, directory: Directory | None = None
+) -> dict[int, NodeInfo]:
     """The nodes that are there; waits for the fewest without which no round begins."""
     directory = directory or Directory(options.known_by, options.names, options.partitions)
     begun, attendance = time.monotonic(), Attendance(options.fewest, directory)
@@ -75,25 +81,32 @@ class BidCollection:
         self._directory.know(known)
         self._opened: tuple[int, Bids] | None = None
 
-    def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
+    def bids(self, round: int) -> Bids:
         """The sealed bids of every node that answered in time; one per round, however often they are asked for."""
         if self._opened is None or self._opened[0] != round:
             self._opened = round, self._collect(round)
         return self._opened[1]
 
-    def locate(self, round: int, clients: tuple[str, ...]) -> dict[str, int | None]:  # noqa: A002
+    def locate(self, round: int, clients: tuple[str, ...]) -> dict[str, int | None]:
         """The node of each client, None where it is not connected."""
         if any(self._directory.node_of(client) is None for client in clients):  # after a restart
             if self._options.known_by == "key":
                 self._directory.know(clients)
-                self._directory.read(connected(self._grid, self._options, self._directory).values(), {})
+                self._directory.read(
+                    connected(self._grid, self._options, self._directory).values(), {}
+                )
             else:
                 self.bids(round)  # only the nodes know which part they hold
         return {client: self._directory.node_of(client) for client in clients}
 
-    def _collect(self, round: int) -> Bids:  # noqa: A002
-        nodes, seconds = connected(self._grid, self._options, self._directory), self._options.bid_seconds
-        answers = ask(self._grid, [bid_messages.request(node, round, seconds) for node in nodes], seconds)
+    def _collect(self, round: int) -> Bids:
+        nodes, seconds = (
+            connected(self._grid, self._options, self._directory),
+            self._options.bid_seconds,
+        )
+        answers = ask(
+            self._grid, [bid_messages.request(node, round, seconds) for node in nodes], seconds
+        )
         most = MAX_MONEY >> max(len(nodes), 1).bit_length()
         opened: dict[int, bid_messages.Opened] = {}
         problems = dict(answers.silent)
@@ -103,12 +116,19 @@ class BidCollection:
             except InvalidBidError as error:
                 problems[node] = str(error)
         for node, problem in problems.items():
-            log.warning("round %d: %s is not in the menu: %s", round, self._directory.shown(nodes[node]), problem)
+            log.warning(
+                "round %d: %s is not in the menu: %s",
+                round,
+                self._directory.shown(nodes[node]),
+                problem,
+            )
         self._check_turnout(round, len(nodes), problems)
         clients = self._directory.read(nodes.values(), opened)
-        return self._joined(round, {client: opened[node] for client, node in clients.items() if node in opened})
+        return self._joined(
+            round, {client: opened[node] for client, node in clients.items() if node in opened}
+        )
 
-    def _check_turnout(self, round: int, nodes: int, problems: Mapping[int, str]) -> None:  # noqa: A002
+    def _check_turnout(self, round: int, nodes: int, problems: Mapping[int, str]) -> None:
         """End a run that nobody answers from the start; warn where most come too late."""
         if round == 1 and nodes and len(problems) == nodes:
             usual = Counter(problems.values()).most_common(1)[0][0]
@@ -126,17 +146,28 @@ class BidCollection:
                 self._options.bid_seconds,
             )
 
-    def _joined(self, round: int, opened: Mapping[str, bid_messages.Opened]) -> Bids:  # noqa: A002
+    def _joined(self, round: int, opened: Mapping[str, bid_messages.Opened]) -> Bids:
         """The bids with the columns the mechanism wants, and those that all of them carry."""
         wanted = set(self._options.columns)
-        bidding = {c: bid for c, bid in opened.items() if bid.price is not None and bid.columns.keys() >= wanted}
+        bidding = {
+            c: bid
+            for c, bid in opened.items()
+            if bid.price is not None and bid.columns.keys() >= wanted
+        }
         for client in opened.keys() - bidding.keys():
             if opened[client].price is not None:
-                log.warning("%s is not in the menu: its bid lacks %s", client, wanted - opened[client].columns.keys())
+                log.warning(
+                    "%s is not in the menu: its bid lacks %s",
+                    client,
+                    wanted - opened[client].columns.keys(),
+                )
         carried = [set(bid.columns) for bid in bidding.values()]
         common = set.intersection(*carried) if carried else wanted
         clients = tuple(bidding)
-        columns = {name: [bidding[client].columns[name] for client in clients] for name in sorted(common - {TIE})}
+        columns = {
+            name: [bidding[client].columns[name] for client in clients]
+            for name in sorted(common - {TIE})
+        }
         if self._options.seed is not None:
             places = stream(self._options.seed, "ties", round).permutation(len(clients))
             columns[TIE] = [float(place + 1) for place in places]

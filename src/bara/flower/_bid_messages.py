@@ -52,7 +52,7 @@ class Opened:
     name: str | None = None
 
 
-def request(node: int, round: int, seconds: float) -> Message:  # noqa: A002 - a round is a round
+def request(node: int, round: int, seconds: float) -> Message:
     """Ask a node for its bid."""
     record = RecordDict({_ASKED: ConfigRecord({"round": round})})
     return Message(record, node, MESSAGE_TYPE, group_id=str(round), ttl=seconds)
@@ -87,9 +87,14 @@ def read(content: RecordDict, most: int, unit: int = 1) -> Opened:
     """
     words = content.config_records.get(_ANSWERED)
     if words is None:
-        raise InvalidBidError(f"its answer must hold a bid (see answer_bids), got {sorted(content)}")
+        raise InvalidBidError(
+            f"its answer must hold a bid (see answer_bids), got {sorted(content)}"
+        )
     return Opened(
-        _price(words.get("price"), most, unit), _columns(words), _partition(words), name_in(words.get("name"))
+        _price(words.get("price"), most, unit),
+        _columns(words),
+        _partition(words),
+        name_in(words.get("name")),
     )
 
 
@@ -111,14 +116,22 @@ def _price(price: Any, most: int, unit: int) -> int | None:
             f"its price must be a whole number from 1 to {most} micro-units ({most // MICRO} units), got {price!r}"
         )
     if price % unit:
-        raise InvalidBidError(f"its price must be a whole multiple of {show_money(unit)}, got {show_money(price)}")
+        raise InvalidBidError(
+            f"its price must be a whole multiple of {show_money(unit)}, got {show_money(price)}"
+        )
     return price
 
 
 def _columns(words: Mapping[str, Any]) -> dict[str, float]:
-    found = {key.removeprefix(_COLUMN): value for key, value in words.items() if key.startswith(_COLUMN)}
+    found = {
+        key.removeprefix(_COLUMN): value for key, value in words.items() if key.startswith(_COLUMN)
+    }
     for name, value in found.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not (isfinite(value) and value > 0):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not (isfinite(value) and value > 0)
+        ):
             raise InvalidBidError(f"its {name} must be finite and positive, got {value!r}")
     return {name: float(value) for name, value in found.items()}
 

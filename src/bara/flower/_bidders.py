@@ -10,8 +10,8 @@ from pathlib import Path
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from bara.errors import ConfigError
 from bara.clients.costs import Distribution
+from bara.errors import ConfigError
 from bara.flower import _bid_messages as bid_messages
 from bara.flower._bid_messages import Bid, Price
 from bara.randomness import stream
@@ -23,7 +23,8 @@ Bidder = Callable[[int, Context], Bid | Price | None]
 def answer_bids(app: ClientApp, bidder: Bidder) -> None:
     """Let a ClientApp answer the server's requests for bids.
 
-    Its mods do not see them: those that clip or hide a model (`fixedclipping_mod`) refuse a message that holds none.
+    Its mods do not see them: those that clip or hide a model (`fixedclipping_mod`) refuse a message
+    that holds none.
     """
 
     def bid(message: Message, context: Context) -> Message:
@@ -56,7 +57,7 @@ def drawn(distribution: str, seed: int = 0) -> Bidder:
     """A cost drawn anew each round, from `uniform(0.5, 1.5)` say; it depends on the seed, the round and the node."""
     source = Distribution.parse(distribution)
 
-    def bid(round: int, context: Context) -> Price:  # noqa: A002 - a round is a round
+    def bid(round: int, context: Context) -> Price:
         who = int(context.node_config.get("partition-id", context.node_id))
         return max(float(source.draw(stream(seed, "costs", round, who), 1)[0]), 1e-6)
 
@@ -68,7 +69,9 @@ def from_environment(name: str = "BARA_PRICE") -> Bidder:
 
     def bid(_round: int, _context: Context) -> Price:
         if name not in os.environ:
-            raise ConfigError(f"the environment variable {name} is not set; set it to this client's price")
+            raise ConfigError(
+                f"the environment variable {name} is not set; set it to this client's price"
+            )
         return os.environ[name].strip()
 
     return bid
@@ -83,7 +86,9 @@ def from_file(path: str | Path | None = None) -> Bidder:
     def bid(_round: int, context: Context) -> Price | None:
         place = path if path is not None else context.node_config.get("bid-file")
         if place is None:
-            raise ConfigError("the node configuration has no bid-file; set it to the file with this client's price")
+            raise ConfigError(
+                "the node configuration has no bid-file; set it to the file with this client's price"
+            )
         try:
             return Path(str(place)).read_text().strip() or None
         except OSError as error:

@@ -30,8 +30,8 @@ class Evaluator:
     Args:
         grid: Where clients evaluate, if the strategy has them do so.
         strategy: Has them evaluate.
-        function: The server's own evaluation; None where it has no data. Where both tell the metric that decides, the
-            server's counts.
+        function: The server's own evaluation; None where it has no data. Where both tell the metric
+            that decides, the server's counts.
         config: Sent with evaluation messages.
         options: Which metric decides, and how long clients may take.
         result: Where metrics are written down.
@@ -56,7 +56,7 @@ class Evaluator:
         self._result = result
         self._last = last or Evaluation(0.0)
 
-    def __call__(self, round: int, model: ArrayRecord) -> Evaluation:  # noqa: A002 - a round is a round
+    def __call__(self, round: int, model: ArrayRecord) -> Evaluation:
         """The model after that round; of the initial one Flower asks the server alone, which may not say enough."""
         told = self._by_clients(round, model) if round else None
         central = None if self._function is None else self._function(round, model)
@@ -69,20 +69,34 @@ class Evaluator:
             self._last = self._read(round, told)
         else:
             accuracy = self._last.accuracy
-            log.warning("bara: nobody evaluated the model of round %d; the last accuracy, %g, stands", round, accuracy)
+            log.warning(
+                "bara: nobody evaluated the model of round %d; the last accuracy, %g, stands",
+                round,
+                accuracy,
+            )
         return self._last
 
-    def measure(self, round: int, model: ArrayRecord) -> Evaluation:  # noqa: A002
+    def measure(self, round: int, model: ArrayRecord) -> Evaluation:
         """Any model, by the server's own function if it has one; nothing is written down."""
         told = self._function(round, model) if self._function else self._on_clients(round, model)
         return self._read(round, told) if told else self._last
 
-    def _read(self, round: int, metrics: Mapping[str, Any]) -> Evaluation:  # noqa: A002
+    def _read(self, round: int, metrics: Mapping[str, Any]) -> Evaluation:
         accuracy = self._options.accuracy
-        told = {key: metrics[key] for key in (accuracy, "loss", "test-accuracy", "test-loss") if key in metrics}
-        broken = {key: value for key, value in told.items() if isinstance(value, float) and not math.isfinite(value)}
+        told = {
+            key: metrics[key]
+            for key in (accuracy, "loss", "test-accuracy", "test-loss")
+            if key in metrics
+        }
+        broken = {
+            key: value
+            for key, value in told.items()
+            if isinstance(value, float) and not math.isfinite(value)
+        }
         if broken:
-            raise TrainingError(f"round {round}: the model's metrics must be finite, got {broken}; nobody is paid")
+            raise TrainingError(
+                f"round {round}: the model's metrics must be finite, got {broken}; nobody is paid"
+            )
         if accuracy not in told:
             raise ConfigError(
                 f"the evaluation must report {accuracy!r}, from evaluate_fn or from the clients, got {sorted(metrics)}"
@@ -110,14 +124,16 @@ class Evaluator:
             if better
             else "; or set bara.federation.better to lower or higher"
         )
-        raise ConfigError(f"the metric {name!r} must be {'at least 0' if better else 'in [0, 1]'}, got {value:g}{hint}")
+        raise ConfigError(
+            f"the metric {name!r} must be {'at least 0' if better else 'in [0, 1]'}, got {value:g}{hint}"
+        )
 
-    def _by_clients(self, round: int, model: ArrayRecord) -> Metrics:  # noqa: A002
+    def _by_clients(self, round: int, model: ArrayRecord) -> Metrics:
         told = self._on_clients(round, model)
         note(self._result.evaluate_metrics_clientapp, round, told, "Aggregated MetricRecord")
         return told
 
-    def _on_clients(self, round: int, model: ArrayRecord) -> Metrics:  # noqa: A002
+    def _on_clients(self, round: int, model: ArrayRecord) -> Metrics:
         if self._function is None:
             connected(self._grid, self._options)  # else a strategy would wait for ever
         elif not list(self._grid.get_node_ids()):
@@ -130,7 +146,11 @@ class Evaluator:
                 "nothing evaluates the model: give `start` an evaluate_fn, or the strategy a fraction_evaluate above 0"
             )
         answers = ask(self._grid, messages, self._options.evaluate_seconds)
-        return self._strategy.aggregate_evaluate(round, list(answers.told.values())) if messages else None
+        return (
+            self._strategy.aggregate_evaluate(round, list(answers.told.values()))
+            if messages
+            else None
+        )
 
 
 def _count(samples: Any) -> int | None:
@@ -138,7 +158,7 @@ def _count(samples: Any) -> int | None:
     return int(samples) if isinstance(samples, int | float) and 1 <= samples < math.inf else None
 
 
-def note(place: dict[int, MetricRecord], round: int, metrics: Metrics, what: str) -> None:  # noqa: A002
+def note(place: dict[int, MetricRecord], round: int, metrics: Metrics, what: str) -> None:
     """Write metrics down and log them, both as Flower does."""
     if metrics is not None:
         log.info("\t└──> %s: %s", what, metrics)

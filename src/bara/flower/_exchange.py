@@ -42,8 +42,8 @@ class Answers:
 def ask(grid: Grid, messages: Iterable[Message], seconds: float) -> Answers:
     """Send at most one message to each node and wait for the answers; what comes later is never looked at.
 
-    A reply is attributed by the message it answers: when a node dies, the error that stands for its reply comes from
-    the SuperLink.
+    A reply is attributed by the message it answers: when a node dies, the error that stands for its
+    reply comes from the SuperLink.
     """
     answers = Answers()
     waiting = _send(grid, list(messages), seconds, answers)
@@ -70,7 +70,9 @@ def ask(grid: Grid, messages: Iterable[Message], seconds: float) -> Answers:
 def _send(grid: Grid, messages: list[Message], seconds: float, answers: Answers) -> dict[str, int]:
     """Push the messages; returns whose answer each message's identifier waits for."""
     for message in messages:
-        message.metadata.ttl = seconds + CLOCKS  # a node that comes back later finds no work nobody waits for
+        message.metadata.ttl = (
+            seconds + CLOCKS
+        )  # a node that comes back later finds no work nobody waits for
     taken = set(grid.push_messages(messages))
     waiting = {}
     for message in messages:
@@ -124,6 +126,8 @@ class RestrictedGrid(Grid):
         """As the grid does."""
         return self._grid.pull_messages(message_ids)
 
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
         """As the grid does."""
         return self._grid.send_and_receive(messages, timeout=timeout)

@@ -1,7 +1,7 @@
 """The federation on Flower: nodes bid and train over a grid, a user's strategy configures and aggregates.
 
-The market drives; the strategy is asked for the winners' training messages and handed the usable replies. Any strategy
-works, because it is wrapped, not subclassed.
+The market drives; the strategy is asked for the winners' training messages and handed the usable
+replies. Any strategy works, because it is wrapped, not subclassed.
 """
 
 import contextlib
@@ -17,7 +17,6 @@ from flwr.serverapp.strategy import Result, Strategy
 from numpy.typing import NDArray
 
 from bara.errors import ConfigError, TrainingError
-from bara.server.state import ServerState, named, part
 from bara.flower import _strategies as strategies
 from bara.flower._bid_collection import BidCollection
 from bara.flower._evaluation import EvaluateFunction, Evaluator, note
@@ -28,6 +27,7 @@ from bara.flower._state import Knowledge
 from bara.flower._updates import Update, UpdateValidator
 from bara.protocols import Capabilities
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
+from bara.server.state import ServerState, named, part
 
 if TYPE_CHECKING:
     from bara.clients.bidding import Bidders
@@ -46,15 +46,17 @@ class FlowerFederation(contextlib.ExitStack):
     """Bids and trains over a grid; a context manager, because whoever makes it may have processes to end with it.
 
     Args:
-        connect: Gives Flower's grid, in simulation and in deployment; called when it is first needed.
+        connect: Gives Flower's grid, in simulation and in deployment; called when it is first
+            needed.
         strategy: Any; its own sampling is set aside, since the auction decides who trains.
         model: The initial arrays.
-        evaluate: The server's own evaluation of arrays, as `Strategy.start` takes it; None to rely on the strategy's
-            evaluation on clients.
+        evaluate: The server's own evaluation of arrays, as `Strategy.start` takes it; None to rely
+            on the strategy's evaluation on clients.
         options: How the server works.
         capabilities: What strategy and clients can do for a mechanism.
         orders: What a round's training messages carry beside the model and the configuration.
-        train_config: What training messages carry; what a strategy changes in it stays changed, as in Flower.
+        train_config: What training messages carry; what a strategy changes in it stays changed, as
+            in Flower.
         evaluate_config: What evaluation messages carry, likewise.
     """
 
@@ -88,7 +90,9 @@ class FlowerFederation(contextlib.ExitStack):
         self._evaluate = evaluate
         self._train_config = ConfigRecord() if train_config is None else train_config
         self._evaluate_config = ConfigRecord() if evaluate_config is None else evaluate_config
-        self._knowledge = Knowledge(strategy, self._train_config, self._evaluate_config, self.result)
+        self._knowledge = Knowledge(
+            strategy, self._train_config, self._evaluate_config, self.result
+        )
         self._options = options or ServerOptions()
         self._orders = orders
         self._last = 0  # the round the model is from
@@ -98,7 +102,10 @@ class FlowerFederation(contextlib.ExitStack):
         # Durable, because what silos have trained cannot be made again.
         self._kept = ServerState(self._options.keeping, durable=True, prefix=_MODEL)
         self._effort: dict[str, dict[str, Any]] = {}  # what this round's replies took
-        self._present: tuple[int, frozenset[str]] = (0, frozenset())  # a round, and who has bid in it
+        self._present: tuple[int, frozenset[str]] = (
+            0,
+            frozenset(),
+        )  # a round, and who has bid in it
         if self._kept.memory is not None:
             strategies.check_memory(strategy)
         self._least = strategies.least_winners(strategy)
@@ -119,7 +126,9 @@ class FlowerFederation(contextlib.ExitStack):
     @cached_property
     def _evaluation(self) -> Evaluator:
         config, known = self._evaluate_config, self._known
-        return Evaluator(self._grid, self._strategy, self._evaluate, config, self._options, self.result, known)
+        return Evaluator(
+            self._grid, self._strategy, self._evaluate, config, self._options, self.result, known
+        )
 
     @property
     def model(self) -> ArrayRecord:
@@ -134,13 +143,13 @@ class FlowerFederation(contextlib.ExitStack):
         self._save(0)
         return evaluation
 
-    def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
+    def bids(self, round: int) -> Bids:
         """The sealed bids of every node that answered in time."""
         bids = self._bids.bids(round)
         self._present = round, frozenset(bids.clients)
         return bids
 
-    def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
+    def train(self, round: int, award: Award) -> Delivery:
         """Train the winners, drop what did not arrive or cannot be used, let the strategy aggregate, evaluate."""
         forgotten = self._forget_outdated(round)
         updates, void, blameless = self._updates(round, award)
@@ -151,7 +160,9 @@ class FlowerFederation(contextlib.ExitStack):
             blameless += tuple(delivered)
             model, delivered = self._model, {}
         void |= refused
-        evaluation = self._kept.judged(partial(self._evaluation, round, model)) if delivered else None
+        evaluation = (
+            self._kept.judged(partial(self._evaluation, round, model)) if delivered else None
+        )
         if evaluation is None:
             model, evaluation = self._model, self._evaluation(round, self._model)
         self._model = self.result.arrays = model
@@ -163,7 +174,7 @@ class FlowerFederation(contextlib.ExitStack):
         ages = self._kept.ages(round) if delivered else {}
         return Delivery(evaluation, delivered, void, ages, forgotten, blameless)
 
-    def forget(self, client: str, round: int) -> None:  # noqa: A002
+    def forget(self, client: str, round: int) -> None:
         """Let go of what that client taught before that round."""
         self._kept.forget(client, round)
 
@@ -179,7 +190,7 @@ class FlowerFederation(contextlib.ExitStack):
         self._knowledge.restore(found.extra, part(_STRATEGY, found.arrays))
         return self._last
 
-    def sealed(self, round: int) -> str | None:  # noqa: A002
+    def sealed(self, round: int) -> str | None:
         """The digest of that round's checkpoint, where it has one."""
         return self._kept.sealed(round)
 
@@ -191,29 +202,39 @@ class FlowerFederation(contextlib.ExitStack):
 
     def finish(self) -> dict[str, Evaluation]:
         """Evaluate what may be taken home, where decisions are made on other data than are reported, and save it."""
-        evaluate = (lambda model: self._evaluation.measure(self._last, _record(model))) if self._kept.selects else None
+        evaluate = (
+            (lambda model: self._evaluation.measure(self._last, _record(model)))
+            if self._kept.selects
+            else None
+        )
         found, model = self._kept.finish(evaluate)
         self.kept = _record(model) if model else self._model
         return found
 
-    def _save(self, round: int) -> None:  # noqa: A002
+    def _save(self, round: int) -> None:
         """Save the model and everything else that another server needs to go on as this one would."""
         words, learned = self._knowledge.save()
-        self._kept.save(round, {**named(_MODEL, _numpy(self._model)), **named(_STRATEGY, learned)}, words)
+        self._kept.save(
+            round, {**named(_MODEL, _numpy(self._model)), **named(_STRATEGY, learned)}, words
+        )
 
-    def _forget_outdated(self, round: int) -> tuple[str, ...]:  # noqa: A002
+    def _forget_outdated(self, round: int) -> tuple[str, ...]:
         """Let go of what is too old; who has bid in a round that a stored promise goes on with is not known."""
         asked, present = self._present
         if self._kept.memory is None:
             return ()
-        absent = [one for one in self._kept.memory.clients if one not in present] if asked == round else None
+        absent = (
+            [one for one in self._kept.memory.clients if one not in present]
+            if asked == round
+            else None
+        )
         return self._kept.forget_outdated(round, absent)
 
     # --- training --------------------------------------------------------------------------------
 
     def _updates(
         self,
-        round: int,  # noqa: A002
+        round: int,
         award: Award,
     ) -> tuple[dict[str, Update], dict[str, str], tuple[str, ...]]:
         """The usable updates in the order of the clients' names, why there are none from others, who was not asked."""
@@ -223,7 +244,9 @@ class FlowerFederation(contextlib.ExitStack):
         void |= {clients[node]: reason for node, reason in answers.silent.items()}
         replies = {clients[node]: reply for node, reply in answers.told.items()}
         if self._options.measured:
-            self._effort = {clients[node]: _effort(messages[node], answers, node) for node in answers.told}
+            self._effort = {
+                clients[node]: _effort(messages[node], answers, node) for node in answers.told
+            }
         unasked = tuple(client for node, client in clients.items() if node not in messages)
         void |= dict.fromkeys(unasked, self._why_unasked(len(clients)))
         validator = UpdateValidator(
@@ -236,7 +259,7 @@ class FlowerFederation(contextlib.ExitStack):
         updates, refused = validator.admit(dict(sorted(replies.items())))
         return updates, void | refused, unasked
 
-    def _messages(self, round: int, award: Award, clients: Mapping[int, str]) -> dict[int, Message]:  # noqa: A002
+    def _messages(self, round: int, award: Award, clients: Mapping[int, str]) -> dict[int, Message]:
         """What the strategy sends to whom of the winners; nothing where they are too few for it."""
         if len(clients) < max(self._least, 1):
             return {}
@@ -244,7 +267,9 @@ class FlowerFederation(contextlib.ExitStack):
         strategies.expect(self._strategy, len(clients))
         grid = RestrictedGrid(self._grid, clients)
         with self._strategy_at_work(round, "configure training"):
-            messages = list(self._strategy.configure_train(round, self._model, self._train_config, grid))
+            messages = list(
+                self._strategy.configure_train(round, self._model, self._train_config, grid)
+            )
         return {m.metadata.dst_node_id: m for m in messages if m.metadata.dst_node_id in clients}
 
     def _why_unasked(self, winners: int) -> str:
@@ -253,13 +278,17 @@ class FlowerFederation(contextlib.ExitStack):
             return f"not asked: {name} needs {self._least} winners, and {winners} are there"
         return f"not asked by {name}, which trains with fewer than all winners"
 
-    def _located(self, round: int, award: Award) -> tuple[dict[int, str], dict[str, str]]:  # noqa: A002
+    def _located(self, round: int, award: Award) -> tuple[dict[int, str], dict[str, str]]:
         """The winners by node, and those that cannot be found any more."""
         found = self._bids.locate(round, award.clients)
         here = {node: client for client, node in found.items() if node is not None}
-        return here, {client: "its node is not connected" for client, node in found.items() if node is None}
+        return here, {
+            client: "its node is not connected" for client, node in found.items() if node is None
+        }
 
-    def _aggregated(self, round: int, award: Award, updates: Mapping[str, Update]) -> ArrayRecord | None:  # noqa: A002
+    def _aggregated(
+        self, round: int, award: Award, updates: Mapping[str, Update]
+    ) -> ArrayRecord | None:
         """The next model; None where there is nothing to make it of, or the strategy makes none."""
         if not updates:
             strategies.abandon(self._strategy, round)
@@ -279,12 +308,14 @@ class FlowerFederation(contextlib.ExitStack):
         return model
 
     @contextlib.contextmanager
-    def _strategy_at_work(self, round: int, what: str) -> Iterator[None]:  # noqa: A002
+    def _strategy_at_work(self, round: int, what: str) -> Iterator[None]:
         try:
             yield
         except Exception as error:
             name = type(self._strategy).__name__
-            raise TrainingError(f"round {round}: {name} could not {what}, so nobody is paid: {error}") from error
+            raise TrainingError(
+                f"round {round}: {name} could not {what}, so nobody is paid: {error}"
+            ) from error
 
     def _weigh(self, weights: Mapping[str, float], updates: Mapping[str, Update]) -> None:
         """Put the mechanism's weights where the strategy reads its own."""
@@ -298,7 +329,7 @@ class FlowerFederation(contextlib.ExitStack):
 
     def _evidence(
         self,
-        round: int,  # noqa: A002
+        round: int,
         updates: Mapping[str, Update],
     ) -> tuple[dict[str, Evidence], dict[str, str]]:
         """What the server saw of each update, and those whose model it cannot even evaluate."""
@@ -311,12 +342,18 @@ class FlowerFederation(contextlib.ExitStack):
             if self._options.evidence == "client":
                 losses = update.number("loss-before"), update.number("loss-after")
             try:
-                losses = (before, self._evaluation.measure(round, update.record).loss) if measured else losses
+                losses = (
+                    (before, self._evaluation.measure(round, update.record).loss)
+                    if measured
+                    else losses
+                )
             except TrainingError:
                 refused[client] = "the loss of its model is not finite"
                 continue
             samples = update.number("num-examples")
-            found[client] = Evidence(None if samples is None else int(samples), *losses, **self._effort.get(client, {}))
+            found[client] = Evidence(
+                None if samples is None else int(samples), *losses, **self._effort.get(client, {})
+            )
         return found, refused
 
 

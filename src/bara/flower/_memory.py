@@ -1,10 +1,11 @@
 """What Flower's strategies are handed where updates are remembered: a reply for everybody who was ever paid.
 
-A remembered client's reply holds the model as it is now plus that client's last update, with the weight and the metrics
-of when it was accepted; where memory is extrapolated, every reply's update is as many times longer as the step is
-(`bara.server.memory`). So any strategy that makes the
-next model of replies alone has a memory, without knowing. Statistics that are counted and not learned (batch norm's)
-and whole numbers come from this round's winners alone: a remembered reply repeats their mean.
+A remembered client's reply holds the model as it is now plus that client's last update, with the
+weight and the metrics of when it was accepted; where memory is extrapolated, every reply's update
+is as many times longer as the step is (`bara.server.memory`). So any strategy that makes the next
+model of replies alone has a memory, without knowing. Statistics that are counted and not learned
+(batch norm's) and whole numbers come from this round's winners alone: a remembered reply repeats
+their mean.
 """
 
 import json
@@ -18,8 +19,8 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, Message, MessageType, MetricRecord, RecordDict
 from numpy.typing import NDArray
 
-from bara.server.memory import Fresh, UpdateMemory, Vector
 from bara.flower._updates import Update
+from bara.server.memory import Fresh, UpdateMemory, Vector
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -42,12 +43,16 @@ class RememberedReplies:
 
     @cached_property
     def _learned(self) -> list[str]:
-        return [name for name, (_, kind) in self._shapes.items() if kind.kind == "f" and not name.endswith(COUNTED)]
+        return [
+            name
+            for name, (_, kind) in self._shapes.items()
+            if kind.kind == "f" and not name.endswith(COUNTED)
+        ]
 
     def beside(
         self,
         memory: UpdateMemory,
-        round: int,  # noqa: A002 - a round is a round
+        round: int,
         model: Arrays,
         updates: Mapping[str, Update],
     ) -> tuple[UpdateMemory, list[Message]]:
@@ -57,7 +62,9 @@ class RememberedReplies:
         after = copy(memory)
         after.tell(round, fresh)
         size = np.float32(after.size)
-        counted = self._mean_of_counted(list(updates.values()), [one.weight for one in fresh.values()])
+        counted = self._mean_of_counted(
+            list(updates.values()), [one.weight for one in fresh.values()]
+        )
         messages = {client: update.message for client, update in updates.items()}
         names = next(iter(updates.values())).message.content
         records = (next(iter(names.array_records)), next(iter(names.metric_records)))
@@ -89,13 +96,19 @@ class RememberedReplies:
             at += prod(shape)
         return found
 
-    def _mean_of_counted(self, updates: Sequence[Update], weights: Sequence[float]) -> dict[str, NDArray[Any]]:
+    def _mean_of_counted(
+        self, updates: Sequence[Update], weights: Sequence[float]
+    ) -> dict[str, NDArray[Any]]:
         """What is not learned: the mean of this round's; of whole numbers the first one's."""
         found = {}
         for name in self._shapes.keys() - set(self._learned):
             arrays = [update.arrays[name] for update in updates]
             whole = arrays[0].dtype.kind != "f"
-            found[name] = arrays[0] if whole else np.average(arrays, axis=0, weights=weights).astype(arrays[0].dtype)
+            found[name] = (
+                arrays[0]
+                if whole
+                else np.average(arrays, axis=0, weights=weights).astype(arrays[0].dtype)
+            )
         return found
 
 

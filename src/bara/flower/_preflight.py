@@ -9,11 +9,11 @@ from flwr.serverapp.strategy import Strategy
 
 from bara.allocators.baselines import Decreasing, Even, Fixed, Increasing, RandomN
 from bara.errors import ConfigError
-from bara.runs.config import Config
 from bara.flower._options import ServerOptions
 from bara.flower._strategies import layers, least_winners
 from bara.mechanisms import MECHANISMS
 from bara.protocols import Allocator
+from bara.runs.config import Config
 from bara.text import counted
 
 FEW = 3
@@ -45,9 +45,13 @@ def check_strategy(strategy: Any) -> None:
         )
 
 
-def check_run(strategy: Strategy, config: Config, options: ServerOptions, allocator: Allocator) -> None:
+def check_run(
+    strategy: Strategy, config: Config, options: ServerOptions, allocator: Allocator
+) -> None:
     """Refuse a run whose rounds could never train, and say who never could."""
-    trees = any(isinstance(layer, flower.FedXgbBagging | flower.FedXgbCyclic) for layer in layers(strategy))
+    trees = any(
+        isinstance(layer, flower.FedXgbBagging | flower.FedXgbCyclic) for layer in layers(strategy)
+    )
     if trees and options.same_shapes:
         raise ConfigError(
             f"{type(strategy).__name__} grows trees, so updates and model differ in shape: set "

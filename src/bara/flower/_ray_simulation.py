@@ -76,7 +76,11 @@ class Simulation:
 
         resources: Any = {
             "client_resources": {"num_cpus": 1, "num_gpus": 0},
-            "init_args": {"num_cpus": self._workers, "log_to_driver": False, "logging_level": logging.ERROR},
+            "init_args": {
+                "num_cpus": self._workers,
+                "log_to_driver": False,
+                "logging_level": logging.ERROR,
+            },
         }
         try:
             run_simulation(server, self._app, self._nodes, backend_config=resources)

@@ -12,11 +12,6 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from bara.errors import ConfigError, PausedError, WaitingError
-from bara.runs.config import FLOWER_APP, Config, set_key
-from bara.runs.factory import build_allocator, build_mechanism, keeping
-from bara.runs.folder import RunFolder
-from bara.runs.play import run
-from bara.runs.sections import KEPT, AppSection, ClientsSection, DataSection, TrainingSection
 from bara.flower import _app as app_identity
 from bara.flower._app import PREFIX
 from bara.flower._bid_collection import Attendance
@@ -30,6 +25,11 @@ from bara.plugins import check_options
 from bara.protocols import Requirements, requirements_of
 from bara.records import AwardedRound, RoundRecord, decimal_money, tell_money
 from bara.reports.html import run_report
+from bara.runs.config import FLOWER_APP, Config, set_key
+from bara.runs.factory import build_allocator, build_mechanism, keeping
+from bara.runs.folder import RunFolder
+from bara.runs.play import run
+from bara.runs.sections import KEPT, AppSection, ClientsSection, DataSection, TrainingSection
 from bara.runs.session import Session
 
 _OPTIONS = (
@@ -61,8 +61,9 @@ def start(
 ) -> Result:
     """Run any strategy under a budget; takes what `strategy.start` takes, and the context.
 
-    The budget, the allocator and everything else come from the app's configuration: `[tool.flwr.app.config.bara]`.
-    `bara.folder` names the run's folder; where there is a run in it, that run goes on.
+    The budget, the allocator and everything else come from the app's configuration:
+    `[tool.flwr.app.config.bara]`. `bara.folder` names the run's folder; where there is a run in it,
+    that run goes on.
 
     Args:
         strategy: Configures and aggregates; the auction decides who trains.
@@ -73,11 +74,13 @@ def start(
         timeout: Seconds winners may train, unless `bara.federation.train-seconds` says otherwise.
         train_config: Sent with every training message.
         evaluate_config: Sent with every evaluation message.
-        evaluate_fn: The server's own evaluation; its metrics must hold `accuracy`, better `loss`, too.
-        protects: The app's clients train with local differential privacy where the mechanism asks for it.
+        evaluate_fn: The server's own evaluation; its metrics must hold `accuracy`, better `loss`,
+            too.
+        protects: The app's clients train with local differential privacy where the mechanism asks
+            for it.
 
-    Returns:
-        What `strategy.start` returns: the final arrays, and metrics by round; of a paused run those so far.
+    Returns: What `strategy.start` returns: the final arrays, and metrics by round; of a paused run
+        those so far.
     """
     check_strategy(strategy)
     tree = settings(context.run_config, num_rounds, timeout)
@@ -98,7 +101,9 @@ def start(
             initial_arrays,
             evaluate_fn,
             options=options,
-            capabilities=capabilities(strategy, protects=protects, measures=evaluate_fn is not None, repeatable=False),
+            capabilities=capabilities(
+                strategy, protects=protects, measures=evaluate_fn is not None, repeatable=False
+            ),
             train_config=train_config,
             evaluate_config=evaluate_config,
         )
@@ -106,25 +111,35 @@ def start(
         session = Session(allocator, mechanism, federation)
         if (ended := folder.claim_books().ended()) is not None:
             log.info(
-                "bara: the run in %s has already ended (%s): nobody is asked, here is its result", folder.path, ended
+                "bara: the run in %s has already ended (%s): nobody is asked, here is its result",
+                folder.path,
+                ended,
             )
         try:
             result = run(config, _show, folder=folder, session=session)
         except PausedError as paused:
-            then = "then resume" if isinstance(paused, WaitingError) else "the books are closed; resume"
+            then = (
+                "then resume"
+                if isinstance(paused, WaitingError)
+                else "the books are closed; resume"
+            )
             log.warning("bara: %s; %s with the same `flwr run`", paused, then)
             return federation.result
         folder.finish(result, run_report(result, config.to_toml(), folder.command))
-    spent, budget = (tell_money(amount, result.currency) for amount in (result.spent, result.budget))
+    spent, budget = (
+        tell_money(amount, result.currency) for amount in (result.spent, result.budget)
+    )
     log.info("bara: %s; spent %s of %s", result.ended, spent, budget)
     return federation.result
 
 
-def settings(app: Mapping[str, Any], num_rounds: int | None = None, timeout: float | None = None) -> dict[str, Any]:
+def settings(
+    app: Mapping[str, Any], num_rounds: int | None = None, timeout: float | None = None
+) -> dict[str, Any]:
     """The tree of bara's keys in an app's configuration, which Flower holds flat and hyphenated.
 
-    Flower takes only keys on its command line that the app declares: one that is declared as "" is not set, and
-    `bara.set` sets any others.
+    Flower takes only keys on its command line that the app declares: one that is declared as "" is
+    not set, and `bara.set` sets any others.
 
     >>> settings({"lr": 0.1, "bara.budget.total": 30, "bara.budget.max-rounds": 5})
     {'budget': {'total': 30, 'max_rounds': 5}, 'training': {'memory': 'off'}, 'federation': {'engine': 'flower-app'}}
@@ -141,10 +156,14 @@ def settings(app: Mapping[str, Any], num_rounds: int | None = None, timeout: flo
         set_key(tree, change)
     if num_rounds is not None:
         _section(tree, "budget").setdefault("max_rounds", num_rounds)
-    _section(tree, "training").setdefault("memory", "off")  # an app's own aggregation, unless it says otherwise
+    _section(tree, "training").setdefault(
+        "memory", "off"
+    )  # an app's own aggregation, unless it says otherwise
     federation = _section(tree, "federation")
     if federation.setdefault("engine", FLOWER_APP) != FLOWER_APP:
-        raise ConfigError("bara.federation.engine must not be set in a Flower app, which is the engine itself")
+        raise ConfigError(
+            "bara.federation.engine must not be set in a Flower app, which is the engine itself"
+        )
     if timeout is not None:
         federation.setdefault("train_seconds", float(timeout))
     return tree
@@ -154,7 +173,9 @@ def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
     """That section of the tree; a value where keys belong is refused."""
     section = tree.setdefault(name, {})
     if not isinstance(section, dict):
-        raise ConfigError(f"bara.{name} must be a section with keys in the app's configuration, got {section!r}")
+        raise ConfigError(
+            f"bara.{name} must be a section with keys in the app's configuration, got {section!r}"
+        )
     return section
 
 
@@ -162,12 +183,18 @@ def _folder(tree: dict[str, Any], app: AppSection, directory: Directory, grid: G
     """The run that is in `bara.folder`, or a new one; a count of 0 stands for the clients that are connected."""
     given = tree.pop("folder", None)
     path = Path(str(given)) if given else None
-    if path is not None and (path / "config.toml").is_file() and (found := _found(path, tree, app)) is not None:
+    if (
+        path is not None
+        and (path / "config.toml").is_file()
+        and (found := _found(path, tree, app)) is not None
+    ):
         return found
     clients = _section(tree, "clients")
     count, patience = clients.get("count", 0), tree["federation"].get("patience", 600)
     check_options("the Flower app", {"count": count}, {"count": int}, prefix="bara.clients.")
-    check_options("the Flower app", {"patience": patience}, {"patience": float}, prefix="bara.federation.")
+    check_options(
+        "the Flower app", {"patience": patience}, {"patience": float}, prefix="bara.federation."
+    )
     clients["count"] = _gathered(grid, count, patience, directory)
     config = Config.parse(tree)
     _refuse_what_the_app_decides(config)
@@ -181,20 +208,30 @@ def _found(path: Path, tree: dict[str, Any], app: AppSection) -> RunFolder | Non
     app_identity.check_app(path, opened, app)
     count = {"clients": {**tree.get("clients", {}), "count": folder.config.clients.count}}
     others = app_identity.differing(
-        Config.parse({**tree, **count}).model_dump(), folder.config.model_copy(update={"app": None}).model_dump()
+        Config.parse({**tree, **count}).model_dump(),
+        folder.config.model_copy(update={"app": None}).model_dump(),
     )
-    changed = app_identity.differing(opened.model_dump(exclude={"run_id"}), app.model_dump(exclude={"run_id"}))
+    changed = app_identity.differing(
+        opened.model_dump(exclude={"run_id"}), app.model_dump(exclude={"run_id"})
+    )
     if (others or changed) and folder.config.app and (place := folder.put_aside()) is not None:
-        log.info("bara: the run in %s had promised nothing: it was moved to %s and starts afresh", path, place)
+        log.info(
+            "bara: the run in %s had promised nothing: it was moved to %s and starts afresh",
+            path,
+            place,
+        )
         return None
     app_identity.check_training(path, opened, app)
     if others:
         log.warning(
-            "bara: the run in %s keeps the configuration it began with; `bara ledger DIR topup` adds money", path
+            "bara: the run in %s keeps the configuration it began with; `bara ledger DIR topup` adds money",
+            path,
         )
     if changed and folder.config.app:
         log.warning(
-            "bara: the run in %s goes on with an app whose %s changed since it began", path, " and ".join(changed)
+            "bara: the run in %s goes on with an app whose %s changed since it began",
+            path,
+            " and ".join(changed),
         )
     return folder
 
@@ -229,7 +266,9 @@ def _refuse_what_the_app_decides(config: Config) -> None:
     """A key that would be ignored is an error, not a surprise."""
     training = TrainingSection(**{name: getattr(config.training, name) for name in KEPT})
     changed = [
-        name for name, plain in (("data", DataSection()), ("training", training)) if getattr(config, name) != plain
+        name
+        for name, plain in (("data", DataSection()), ("training", training))
+        if getattr(config, name) != plain
     ]
     if config.app is not None:
         changed.append("app")
@@ -240,7 +279,9 @@ def _refuse_what_the_app_decides(config: Config) -> None:
 
 
 def _show(step: AwardedRound | RoundRecord) -> None:
-    if isinstance(step, RoundRecord) and step.round:  # the initial model's metrics are logged as Flower does
+    if (
+        isinstance(step, RoundRecord) and step.round
+    ):  # the initial model's metrics are logged as Flower does
         accuracy, metric = step.evaluation.reported_accuracy, step.evaluation.metric
         purse = step.purse_after
         log.info(
@@ -249,6 +290,9 @@ def _show(step: AwardedRound | RoundRecord) -> None:
             purse.max_rounds,
             step.n,
             step.awarded.award.n,
-            *(tell_money(decimal_money(one), purse.currency) for one in (step.paid, purse.spent, purse.total)),
+            *(
+                tell_money(decimal_money(one), purse.currency)
+                for one in (step.paid, purse.spent, purse.total)
+            ),
             f"accuracy {accuracy:.4f}" if metric is None else f"metric {metric:g}",
         )

@@ -1,8 +1,9 @@
 """What a strategy has learned, as a checkpoint can hold it: plain words, and the arrays that they name.
 
-A strategy, or an attribute of it such as a privacy accountant, that has `state_dict` and `load_state_dict` is saved
-through them. Of any other strategy every attribute is saved that is an array, a number, one of Flower's records, or a
-list, tuple or dict of such; what it was configured with (text, paths, functions) is not state.
+A strategy, or an attribute of it such as a privacy accountant, that has `state_dict` and
+`load_state_dict` is saved through them. Of any other strategy every attribute is saved that is an
+array, a number, one of Flower's records, or a list, tuple or dict of such; what it was configured
+with (text, paths, functions) is not state.
 """
 
 import logging
@@ -21,7 +22,12 @@ Arrays = Mapping[str, NDArray[Any]]
 
 log = logging.getLogger("flwr")
 
-_RECORDS: dict[str, Any] = {"arrays": ArrayRecord, "metrics": MetricRecord, "config": ConfigRecord, "dict": dict}
+_RECORDS: dict[str, Any] = {
+    "arrays": ArrayRecord,
+    "metrics": MetricRecord,
+    "config": ConfigRecord,
+    "dict": dict,
+}
 """Mappings by the word that stands for them, the most special first."""
 
 _ARRAYS: dict[str, tuple[Any, Any, Any]] = {
@@ -45,7 +51,11 @@ class Knowledge:
     """
 
     def __init__(
-        self, strategy: Strategy, train_config: ConfigRecord, evaluate_config: ConfigRecord, result: Result
+        self,
+        strategy: Strategy,
+        train_config: ConfigRecord,
+        evaluate_config: ConfigRecord,
+        result: Result,
     ) -> None:
         self._strategy = strategy
         self._mutable: dict[str, MutableMapping[Any, Any]] = {
@@ -130,7 +140,9 @@ def pack(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
-        return {"list" if isinstance(value, list) else "tuple": [pack(one, arrays) for one in value]}
+        return {
+            "list" if isinstance(value, list) else "tuple": [pack(one, arrays) for one in value]
+        }
     for kind, record in _RECORDS.items():
         if isinstance(value, record):
             return {kind: [[pack(key, arrays), pack(one, arrays)] for key, one in value.items()]}
@@ -155,10 +167,18 @@ def restore_old(strategy: Strategy, remembered: Arrays) -> None:
         for name, value in vars(layer).items():
             place = f"{depth}/{name}"
             if place in remembered:
-                setattr(layer, name, float(remembered[place]) if isinstance(value, float) else remembered[place])
+                setattr(
+                    layer,
+                    name,
+                    float(remembered[place]) if isinstance(value, float) else remembered[place],
+                )
             for kind in ("record", "dict", "list"):
                 prefix = f"{place}/{kind}/"
-                inner = {key.removeprefix(prefix): one for key, one in remembered.items() if key.startswith(prefix)}
+                inner = {
+                    key.removeprefix(prefix): one
+                    for key, one in remembered.items()
+                    if key.startswith(prefix)
+                }
                 if inner:
                     setattr(layer, name, _old_value(kind, inner))
 
@@ -182,4 +202,8 @@ def _is_setting(value: Any) -> bool:
 
 
 def _has_hook(value: Any) -> bool:
-    return not isinstance(value, type) and hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
+    return (
+        not isinstance(value, type)
+        and hasattr(value, "state_dict")
+        and hasattr(value, "load_state_dict")
+    )

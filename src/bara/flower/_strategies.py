@@ -11,7 +11,8 @@ from bara.plugins import Registry
 from bara.protocols import Capabilities
 
 STRATEGIES: Registry[Strategy] = Registry(
-    "strategy", {name: f"{flower.__name__}:{name}" for name in flower.__all__ if name.startswith("Fed")}
+    "strategy",
+    {name: f"{flower.__name__}:{name}" for name in flower.__all__ if name.startswith("Fed")},
 )
 """Flower's strategies by name; a user's own by import path."""
 
@@ -36,7 +37,9 @@ def check_memory(strategy: Strategy) -> None:
     """Refuse to remember updates for a strategy that would make something wrong of them."""
     for layer in layers(strategy):
         for kind in type(layer).__mro__:
-            why = next((why for name, why in _NO_MEMORY.items() if kind.__name__.startswith(name)), None)
+            why = next(
+                (why for name, why in _NO_MEMORY.items() if kind.__name__.startswith(name)), None
+            )
             if why is not None:
                 raise ConfigError(
                     f'training.memory cannot be used with {type(layer).__name__}, {why}; use training.memory = "off"'
@@ -68,7 +71,7 @@ def expect(strategy: Strategy, winners: int) -> None:
             layer.num_sampled_clients = winners
 
 
-def abandon(strategy: Strategy, round: int) -> None:  # noqa: A002 - a round is a round
+def abandon(strategy: Strategy, round: int) -> None:
     """Let go of what an accountant was to be told of a round that released nothing."""
     for layer in layers(strategy):
         getattr(layer, "_pending_events", {}).pop(round, None)
@@ -89,8 +92,8 @@ def least_winners(strategy: Strategy) -> int:
 def weight_key(strategy: Strategy) -> str | None:
     """The metric by which this strategy weighs updates, where it takes their weighted mean; None elsewhere.
 
-    Where it does, a mechanism's own weights can be put in that metric's place. A strategy with an aggregation of its
-    own (a median, Krum, a user's) has its own idea of weights.
+    Where it does, a mechanism's own weights can be put in that metric's place. A strategy with an
+    aggregation of its own (a median, Krum, a user's) has its own idea of weights.
     """
     if type(strategy).aggregate_train not in {one.aggregate_train for one in _WEIGHTED_MEANS}:
         return None
@@ -103,14 +106,18 @@ def metric_key(strategy: Strategy) -> str | None:
     return next((str(key) for key in keys if key is not None), None)
 
 
-def capabilities(strategy: Strategy, *, protects: bool, measures: bool, repeatable: bool) -> Capabilities:
+def capabilities(
+    strategy: Strategy, *, protects: bool, measures: bool, repeatable: bool
+) -> Capabilities:
     """What a federation with this strategy can do for a mechanism.
 
     Args:
-        strategy: It would silently replace a mechanism's weights by its own unless it takes a weighted mean.
+        strategy: It would silently replace a mechanism's weights by its own unless it takes a
+            weighted mean.
         protects: Whether clients train with local differential privacy where they are told to.
         measures: Whether the server can measure each client's loss.
-        repeatable: Whether the same award trains to the same model again, as only simulated clients promise.
+        repeatable: Whether the same award trains to the same model again, as only simulated clients
+            promise.
     """
     means = "FedAvg, FedProx, FedAvgM, FedAdam, FedAdagrad, FedYogi"
     lacks = {
@@ -118,5 +125,11 @@ def capabilities(strategy: Strategy, *, protects: bool, measures: bool, repeatab
         "protection": "if its clients train with it, say so with `start(..., protects=True)`",
         "evidence": "give `start` an evaluate_fn",
     }
-    can = {"weights": weight_key(strategy) is not None, "protection": protects, "evidence": measures}
-    return Capabilities(protects, repeatable, {name: remedy for name, remedy in lacks.items() if not can[name]})
+    can = {
+        "weights": weight_key(strategy) is not None,
+        "protection": protects,
+        "evidence": measures,
+    }
+    return Capabilities(
+        protects, repeatable, {name: remedy for name, remedy in lacks.items() if not can[name]}
+    )

@@ -57,9 +57,10 @@ class UpdateValidator:
         model: The arrays that were sent out.
         weighed_by: The metric that must be a positive number, or None.
         same_shapes: Refuse arrays that are not shaped as the model's.
-        outliers: Refuse updates so many robust deviations farther from the others than is usual; None for none.
-        kinds: The kinds of numbers that the arrays began as: Flower's mean of batch norm's whole counter is a fraction,
-            and clients go on counting in whole numbers.
+        outliers: Refuse updates so many robust deviations farther from the others than is usual;
+            None for none.
+        kinds: The kinds of numbers that the arrays began as: Flower's mean of batch norm's whole
+            counter is a fraction, and clients go on counting in whole numbers.
     """
 
     def __init__(
@@ -90,14 +91,19 @@ class UpdateValidator:
         refused |= _strange(sound)
         sound = {client: update for client, update in sound.items() if client not in refused}
         refused |= self._far(sound)
-        return {client: update for client, update in sound.items() if client not in refused}, refused
+        return {
+            client: update for client, update in sound.items() if client not in refused
+        }, refused
 
     def _read(self, reply: Message) -> Update | str:
         content = reply.content
         if len(content.array_records) != 1 or len(content.metric_records) != 1:
             return "its update must hold exactly one ArrayRecord and one MetricRecord"
         try:
-            arrays = {name: array.numpy() for name, array in next(iter(content.array_records.values())).items()}
+            arrays = {
+                name: array.numpy()
+                for name, array in next(iter(content.array_records.values())).items()
+            }
         except (ValueError, TypeError, EOFError, OSError) as error:
             return f"its update cannot be read: {error}"
         update = Update(reply, arrays)
@@ -106,7 +112,9 @@ class UpdateValidator:
     def _fault(self, update: Update) -> str:
         if self._same_shapes and (why := _misfit(self._model, update.arrays, self._kinds)):
             return why
-        if not all(np.isfinite(array).all() for array in update.arrays.values() if array.dtype.kind in "fc"):
+        if not all(
+            np.isfinite(array).all() for array in update.arrays.values() if array.dtype.kind in "fc"
+        ):
             return "its update is not finite"
         key = self._weighed_by
         if key is not None and not (update.number(key) or 0.0) > 0:
@@ -123,11 +131,16 @@ class UpdateValidator:
         return {clients[i]: reason for i, reason in found.items()}
 
 
-def _misfit(model: Mapping[str, NDArray[Any]], arrays: Mapping[str, NDArray[Any]], kinds: Mapping[str, str]) -> str:
+def _misfit(
+    model: Mapping[str, NDArray[Any]], arrays: Mapping[str, NDArray[Any]], kinds: Mapping[str, str]
+) -> str:
     if arrays.keys() != model.keys():
         return f"its update holds {sorted(arrays)}; the model holds {sorted(model)}"[:300]
     for name, array in arrays.items():
-        if array.shape != model[name].shape or array.dtype.kind not in (model[name].dtype.kind, kinds.get(name)):
+        if array.shape != model[name].shape or array.dtype.kind not in (
+            model[name].dtype.kind,
+            kinds.get(name),
+        ):
             return (
                 f"its {name} must have shape {model[name].shape} and type {model[name].dtype}, as the model's, got "
                 f"{array.shape} and {array.dtype}"

@@ -1,7 +1,7 @@
 """From a configuration to the same federation on Flower's simulation engine.
 
-The simulator's clients are virtual nodes: they bid as they do there and train with its kernels, so that menus, awards
-and payments are the same as in the simulator, and the model to float tolerance.
+The simulator's clients are virtual nodes: they bid as they do there and train with its kernels, so
+that menus, awards and payments are the same as in the simulator, and the model to float tolerance.
 """
 
 import tomllib
@@ -16,14 +16,9 @@ from bara.flower._telemetry_off import quieten  # isort: skip - before Flower it
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from bara.errors import ConfigError
-from bara.runs.config import Config
-from bara.runs.factory import bidders, keeping
-from bara.runs.sections import TrainingSection
-from bara.runs.simulation import build_engine, conduct
 from bara.clients.bidding import Bidders
-from bara.simulator import Engine
 from bara.clients.conduct import Conduct
+from bara.errors import ConfigError
 from bara.flower._bid_messages import Bid
 from bara.flower._bidders import answer_bids
 from bara.flower._federation import FlowerFederation
@@ -32,6 +27,11 @@ from bara.flower._ray_simulation import Simulation
 from bara.flower._strategies import STRATEGIES, capabilities
 from bara.protocols import Requirements
 from bara.records import MICRO, Award
+from bara.runs.config import Config
+from bara.runs.factory import bidders, keeping
+from bara.runs.sections import TrainingSection
+from bara.runs.simulation import build_engine, conduct
+from bara.simulator import Engine
 
 STATE = "state"
 """The one array of the model: everything it learns, in the simulator's flat vector."""
@@ -43,7 +43,8 @@ class Silos:
     """The clients as the simulator has them; built once in every process.
 
     Attributes:
-        engine: Trains and evaluates; the server uses its held-out parts `validation` (where there is one) and `test`.
+        engine: Trains and evaluates; the server uses its held-out parts `validation` (where there
+            is one) and `test`.
         bidders: Who bids what.
         conduct: Who fails, is late, rides free or poisons.
         same_held_out: Decide and report on one and the same held-out set.
@@ -54,7 +55,7 @@ class Silos:
     conduct: Conduct
     same_held_out: bool
 
-    def orders(self, round: int, award: Award, *, evidence: bool) -> ConfigRecord:  # noqa: A002 - a round is a round
+    def orders(self, round: int, award: Award, *, evidence: bool) -> ConfigRecord:
         """Which of the winners fail this round: they are told, and really fail."""
         absent = self.conduct.absent(round, award.clients)
         numbers = [self.bidders.clients.index(client) for client in absent]
@@ -74,7 +75,7 @@ class Silos:
 def client_app(make: Callable[[], Silos]) -> ClientApp:
     """What every virtual node runs: the simulator's client; `make` travels to ray's processes, so it is picklable."""
     app = ClientApp()
-    answer_bids(app, lambda round, context: _bid(make(), round, context))  # noqa: A006 - a round is a round
+    answer_bids(app, lambda round, context: _bid(make(), round, context))
 
     @app.train()
     def train(message: Message, context: Context) -> Message:
@@ -83,7 +84,7 @@ def client_app(make: Callable[[], Silos]) -> ClientApp:
     return app
 
 
-def _bid(silos: Silos, round: int, context: Context) -> Bid | None:  # noqa: A002
+def _bid(silos: Silos, round: int, context: Context) -> Bid | None:
     bids = silos.bidders.bids(round)
     me = silos.bidders.clients[int(context.node_config["partition-id"])]
     if me not in bids.clients:
@@ -102,19 +103,30 @@ def _trained(silos: Silos, message: Message, context: Context) -> RecordDict:
     updates = silos.engine.train(state, number, [me], evidence=bool(orders["evidence"]))
     updates = silos.conduct.tamper(number, [silos.bidders.clients[me]], state, updates)
     metrics = MetricRecord({"num-examples": updates.samples[0], "one": 1})
-    for name, loss in (("loss-before", updates.loss_before[0]), ("loss-after", updates.loss_after[0])):
+    for name, loss in (
+        ("loss-before", updates.loss_before[0]),
+        ("loss-after", updates.loss_after[0]),
+    ):
         if loss is not None:
             metrics[name] = loss
-    return RecordDict({"arrays": ArrayRecord({STATE: Array(updates.states[0])}), "metrics": metrics})
+    return RecordDict(
+        {"arrays": ArrayRecord({STATE: Array(updates.states[0])}), "metrics": metrics}
+    )
 
 
-def simulated(config: Config, requirements: Requirements, folder: Path | None = None) -> FlowerFederation:
+def simulated(
+    config: Config, requirements: Requirements, folder: Path | None = None
+) -> FlowerFederation:
     """The federation on Flower's simulation engine; `federation.strategy` aggregates (FedAvg unless set)."""
     _refuse_what_flower_has_not(config)
-    options = engine_options("the federation on Flower", config, "strategy", "bid_seconds", "train_seconds")
+    options = engine_options(
+        "the federation on Flower", config, "strategy", "bid_seconds", "train_seconds"
+    )
     quieten()
     key = "num-examples" if config.training.aggregation == "samples" else "one"
-    strategy = STRATEGIES.build(options.pop("strategy", "FedAvg"), fraction_evaluate=0.0, weighted_by_key=key)
+    strategy = STRATEGIES.build(
+        options.pop("strategy", "FedAvg"), fraction_evaluate=0.0, weighted_by_key=key
+    )
     evidence = config.training.evidence or requirements.evidence
     make = partial(silos, config.to_toml(), requirements)
     mine = make()
@@ -129,7 +141,8 @@ def simulated(config: Config, requirements: Requirements, folder: Path | None = 
         strategy,
         ArrayRecord({STATE: Array(mine.engine.start())}),
         mine.evaluate,
-        # Simulated clients are slow at times, never silent: with a tight deadline the menu would depend on the machine.
+        # Simulated clients are slow at times, never silent: with a tight deadline the menu would
+        # depend on the machine.
         options=ServerOptions(
             **{"bid_seconds": 600.0, **options},
             fewest=config.clients.count,
@@ -166,6 +179,10 @@ def _refuse_what_flower_has_not(config: Config) -> None:
             "clients.strategy must not be a learner on Flower, whose nodes cannot learn; use the simulator"
         )
     if config.training.checkpoint_every != TrainingSection().checkpoint_every:
-        raise ConfigError("training.checkpoint_every must not be set on Flower, where every round's model is kept")
+        raise ConfigError(
+            "training.checkpoint_every must not be set on Flower, where every round's model is kept"
+        )
     for key in config.parts().keys() - {"allocator", "mechanism"}:
-        raise ConfigError(f"{key} must be an import path (package.module:Name) on Flower, whose nodes make their own")
+        raise ConfigError(
+            f"{key} must be an import path (package.module:Name) on Flower, whose nodes make their own"
+        )

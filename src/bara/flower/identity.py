@@ -20,8 +20,8 @@ from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 from flwr.superlink.grid import InMemoryGrid
 
-from bara.errors import ConfigError, InvalidBidError
 from bara.clients.bidding import client_names
+from bara.errors import ConfigError, InvalidBidError
 from bara.flower._bid_messages import Opened, name_in
 
 By = Literal["key", "partition"]
@@ -70,10 +70,14 @@ def read_names(path: Path) -> dict[str, str]:
         for line in (line for line in lines if line and not line.startswith("#")):
             _, _, comment = (*line.split(maxsplit=2), "", "")[:3]
             if (name := name_in(comment)) is None:
-                raise ConfigError(f"bara.names: a key in {str(path)!r} has no name behind it: {line[:60]}...")
+                raise ConfigError(
+                    f"bara.names: a key in {str(path)!r} has no name behind it: {line[:60]}..."
+                )
             found[fingerprint(_pem(line.encode()))] = name
     except (OSError, ValueError, UnsupportedAlgorithm) as error:
-        raise ConfigError(f"bara.names must be a file of public keys with names, got {str(path)!r}: {error}") from None
+        raise ConfigError(
+            f"bara.names must be a file of public keys with names, got {str(path)!r}: {error}"
+        ) from None
     return found
 
 
@@ -86,16 +90,20 @@ def _pem(content: bytes) -> bytes:
 class Directory:
     """The clients that can be reached now, and what they are called.
 
-    A client that is known by its key is called what the operator calls it, else what it calls itself, else `key`, each
-    followed by the key's fingerprint. So nobody can take another's name, and the name it was first given stays.
+    A client that is known by its key is called what the operator calls it, else what it calls
+    itself, else `key`, each followed by the key's fingerprint. So nobody can take another's name,
+    and the name it was first given stays.
 
     Args:
-        by: What they are known by. A partition is what a node itself says: fit for simulations only.
+        by: What they are known by. A partition is what a node itself says: fit for simulations
+            only.
         names: What the operator calls them, by fingerprint.
         partitions: The partitions' names, where they have any.
     """
 
-    def __init__(self, by: By, names: Mapping[str, str] | None = None, partitions: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, by: By, names: Mapping[str, str] | None = None, partitions: tuple[str, ...] = ()
+    ) -> None:
         self._by = by
         self._names = names or {}
         self._partitions = partitions

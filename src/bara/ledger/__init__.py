@@ -1,7 +1,8 @@
 """The ledger: what was promised and paid, durable before anyone trains and settled exactly once.
 
-`Store` is a database, `Books` one run in it. Events are only ever appended, each carries the hash of the one before,
-and amounts are whole micro-units that the database itself adds up. See docs/ledger.md.
+`Store` is a database, `Books` one run in it. Events are only ever appended, each carries the hash
+of the one before, and amounts are whole micro-units that the database itself adds up. See
+docs/ledger.md.
 """
 
 from bara.ledger._events import Receipt

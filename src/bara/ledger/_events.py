@@ -31,7 +31,9 @@ _ENCODER = json.JSONEncoder(
     sort_keys=True,
     separators=(",", ":"),
     ensure_ascii=False,
-    default=operator.methodcaller("tolist"),  # numpy's numbers and arrays, which a plug-in may believe or remember
+    default=operator.methodcaller(
+        "tolist"
+    ),  # numpy's numbers and arrays, which a plug-in may believe or remember
 )
 
 
@@ -51,7 +53,9 @@ def read_body(text: str) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError) as error:
         raise LedgerError(f"cannot read an event, see `bara ledger DIR verify`: {error}") from error
     if not isinstance(body, dict):
-        raise LedgerError(f"an event must hold an object, got {text[:40]!r}; see `bara ledger DIR verify`")
+        raise LedgerError(
+            f"an event must hold an object, got {text[:40]!r}; see `bara ledger DIR verify`"
+        )
     return body
 
 
@@ -96,7 +100,9 @@ class Draft:
     rows: Rows = field(default_factory=list)
 
 
-def content(run: str, number: int, kind: str, round_number: int | None, at: str, body: str, rows: Rows) -> str:
+def content(
+    run: str, number: int, kind: str, round_number: int | None, at: str, body: str, rows: Rows
+) -> str:
     """What an event's hash is made of."""
     return canonical([run, number, kind, round_number, at, body, rows])
 
@@ -148,9 +154,15 @@ class Chain:
     def fits(self, event: Event, previous: str, rows: Rows) -> bool:
         """Whether the event's hash is that of its content, the hash before it, and its rows."""
         try:
-            made_of = content(self.name, event.number, event.kind, event.round, event.at, event.body, rows)
+            made_of = content(
+                self.name, event.number, event.kind, event.round, event.at, event.body, rows
+            )
             return link(previous, made_of, self.key) == event.hash
-        except (AttributeError, TypeError, ValueError):  # a BLOB, or text that is none: nothing that we have written
+        except (
+            AttributeError,
+            TypeError,
+            ValueError,
+        ):  # a BLOB, or text that is none: nothing that we have written
             return False
 
     def events(self, connection: sa.Connection) -> Iterator[Event]:
@@ -205,5 +217,7 @@ class Receipt:
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise LedgerError(f"{path} is not a receipt: {error}") from error
         if not isinstance(receipt.events, int):
-            raise LedgerError(f"{path} is not a receipt: its events must be a number, got {receipt.events!r}")
+            raise LedgerError(
+                f"{path} is not a receipt: its events must be a number, got {receipt.events!r}"
+            )
         return receipt

@@ -49,7 +49,8 @@ class StoredRound:
         promises: (client, amount), best first.
         settlements: (client, paid, reason).
         redactable: What may be dropped (bids, menu) and is still there, by name.
-        refused: Why an operator would not have it, where one would not: nobody trains and nobody is paid.
+        refused: Why an operator would not have it, where one would not: nobody trains and nobody is
+            paid.
         at: When it was settled, in ISO 8601; None while it is not.
     """
 
@@ -83,7 +84,8 @@ def award_json(awarded: AwardedRound) -> Json:
 def settlement_json(record: RoundRecord) -> Json:
     """What came of a round, without its amounts."""
     evidence = {client: _sparse(vars(e)) for client, e in record.delivery.delivered.items()}
-    # A delivery keeps the order in which clients were named; a record that is read back must keep it too.
+    # A delivery keeps the order in which clients were named; a record that is read back must keep
+    # it too.
     order = {"delivered": list(evidence), "void": list(record.delivery.void)}
     ages = {str(age): n for age, n in record.delivery.ages.items()}
     delivery = record.delivery
@@ -124,7 +126,9 @@ def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRe
     void = {client: reasons[client] for client in body["void"]}
     ages = {int(age): count for age, count in body.get("ages", {}).items()}
     forgotten, blameless = (tuple(body.get(key, ())) for key in ("forgotten", "blameless"))
-    delivery = Delivery(evaluation, delivered, void, ages, forgotten, blameless, body.get("contributions", {}))
+    delivery = Delivery(
+        evaluation, delivered, void, ages, forgotten, blameless, body.get("contributions", {})
+    )
     return read_award(round_number, stored, purse.currency).settle(delivery)
 
 
@@ -135,7 +139,9 @@ def asked_prices(bids: Json | None) -> dict[str, int] | None:
 
 def _refusal(kind: str, body: Json) -> str:
     """Why the winners of an award that an operator took back are void."""
-    return ": ".join([f"{kind} by the operator", *([str(body["reason"])] if "reason" in body else [])])
+    return ": ".join(
+        [f"{kind} by the operator", *([str(body["reason"])] if "reason" in body else [])]
+    )
 
 
 def _award(body: Json, promises: Sequence[tuple[str, int]]) -> Award:
@@ -158,7 +164,9 @@ def _read_belief(tree: Json | None) -> Belief | None:
 
 
 def _read_outlook(tree: Json) -> MoneyOutlook:
-    return MoneyOutlook(**{**tree, "prospects": tuple(Prospect(**one) for one in tree["prospects"])})
+    return MoneyOutlook(
+        **{**tree, "prospects": tuple(Prospect(**one) for one in tree["prospects"])}
+    )
 
 
 def _read_bids(tree: Json | None, unit: int) -> Bids:
@@ -190,7 +198,9 @@ def stored_rounds(connection: sa.Connection, run: int) -> Iterator[tuple[int, St
             return
 
 
-def stored_page(connection: sa.Connection, run: int, first: int, last: int) -> list[tuple[int, StoredRound]]:
+def stored_page(
+    connection: sa.Connection, run: int, first: int, last: int
+) -> list[tuple[int, StoredRound]]:
     """Rounds first .. last."""
     events = by_round(connection, schema.events, run, first, last, "number")
     promises = by_round(connection, schema.promises, run, first, last, "rank")
@@ -218,18 +228,25 @@ def by_round(
     """A table's rows of rounds first .. last, by round."""
     found: dict[int, list[Any]] = defaultdict(list)
     query = sa.select(table).where(table.c.run == run, table.c.round.between(first, last))
-    for row in connection.execute(query.order_by(table.c.round, *(table.c[name] for name in order))):
+    for row in connection.execute(
+        query.order_by(table.c.round, *(table.c[name] for name in order))
+    ):
         found[row.round].append(row)
     return found
 
 
 def last_of(
-    connection: sa.Connection, run: int, *kinds: str, column: str = "body", round_number: int | None = None
+    connection: sa.Connection,
+    run: int,
+    *kinds: str,
+    column: str = "body",
+    round_number: int | None = None,
 ) -> str | None:
     """A column of the last event of these kinds, about a round or between rounds."""
     table = schema.events
     if round_number is None:
-        # The sum keeps SQLite from walking the whole chain by its primary key: the index of these few events remains.
+        # The sum keeps SQLite from walking the whole chain by its primary key: the index of these
+        # few events remains.
         about = sa.and_(table.c.run + 0 == run, table.c.round.is_(None))
     else:
         about = sa.and_(table.c.run == run, table.c.round == round_number)
@@ -237,7 +254,9 @@ def last_of(
     return connection.scalar(query.order_by(table.c.number.desc()).limit(1))
 
 
-_ADDED = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(schema.top_ups.c.run == sa.bindparam("run"))
+_ADDED = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(
+    schema.top_ups.c.run == sa.bindparam("run")
+)
 
 
 def topped_up(connection: sa.Connection, run: int) -> int:
@@ -261,6 +280,8 @@ def waiting_round(connection: sa.Connection, run: int, approve_above: int | None
     if found is None:
         return None
     number, cost = int(found[0]), int(found[1])
-    offer = json.loads(last_of(connection, run, "awarded", round_number=number) or "{}").get("offer", {})
+    offer = json.loads(last_of(connection, run, "awarded", round_number=number) or "{}").get(
+        "offer", {}
+    )
     above = approve_above is not None and cost > approve_above
     return number if above or offer.get("asks") else None

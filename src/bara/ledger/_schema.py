@@ -20,16 +20,28 @@ metadata = MetaData()
 
 def _table(name: str, keys: str, /, **columns: type[TypeEngine[Any]]) -> Table:
     """A table: its primary keys, whole numbers but for the names among them, then its other columns."""
-    primary = [Column(key, Text if key in {"client", "part"} else Integer, primary_key=True) for key in keys.split()]
-    return Table(name, metadata, *primary, *(Column(column, kind) for column, kind in columns.items()))
+    primary = [
+        Column(key, Text if key in {"client", "part"} else Integer, primary_key=True)
+        for key in keys.split()
+    ]
+    return Table(
+        name, metadata, *primary, *(Column(column, kind) for column, kind in columns.items())
+    )
 
 
 runs = _table("runs", "id", name=Text, total=BigInteger, max_rounds=Integer)
-events = _table("events", "run number", kind=Text, round=Integer, at=Text, body=Text, previous=Text, hash=Text)
+events = _table(
+    "events", "run number", kind=Text, round=Integer, at=Text, body=Text, previous=Text, hash=Text
+)
 promises = _table("promises", "run round client", rank=Integer, amount=BigInteger)
 settlements = _table("settlements", "run round client", paid=BigInteger, reason=Text)
 closings = _table(
-    "closings", "run round", total=BigInteger, spent_before=BigInteger, paid=BigInteger, spent_after=BigInteger
+    "closings",
+    "run round",
+    total=BigInteger,
+    spent_before=BigInteger,
+    paid=BigInteger,
+    spent_after=BigInteger,
 )
 top_ups = _table("top_ups", "run number", amount=BigInteger)
 redactable = _table("sealed", "run round part", salt=Text, content=Text)

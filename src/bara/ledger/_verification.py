@@ -25,8 +25,8 @@ class Finding:
         wrong: The first event that is not, or None.
         problem: What is wrong with it, or None.
         head: The hash of the last event that is in order.
-        keyed: Whether the hashes were made with the key at hand. Who expects a key and reads that there was none
-            knows that somebody has written it all anew.
+        keyed: Whether the hashes were made with the key at hand. Who expects a key and reads that
+            there was none knows that somebody has written it all anew.
     """
 
     events: int
@@ -63,7 +63,8 @@ def require_whole(books: Books, *, needs_key: bool = False) -> None:
 
     Args:
         books: Whose record.
-        needs_key: Refuse a chain with a key where that key is not at hand; otherwise all but the hashes is checked.
+        needs_key: Refuse a chain with a key where that key is not at hand; otherwise all but the
+            hashes is checked.
     """
     receipt = stored_receipt(books)  # before the first look at a run that may go on
     if books.chain.key is not None:
@@ -84,7 +85,9 @@ def is_locked(books: Books) -> bool:
 def verify(books: Books, receipt: Receipt | None = None, *, needs_key: bool = True) -> Finding:
     """Check a run from its first event on; with a receipt, also that nothing is missing at the end or rewritten."""
     if needs_key and is_locked(books):
-        raise LedgerError(f"the chain of run {books.name!r} has a key; verifying it needs the same key (ledger.key)")
+        raise LedgerError(
+            f"the chain of run {books.name!r} has a key; verifying it needs the same key (ledger.key)"
+        )
     with books.store.read() as connection:
         return _Walk(books, connection, receipt).finding()
 
@@ -111,7 +114,9 @@ class _Walk:
         except LedgerError:  # the database, not the record
             raise
         except Exception as error:  # noqa: BLE001 - what is in the database may be anything
-            return Finding(self._done, self._done + 1, f"it cannot be read: {error!r}", self._previous)
+            return Finding(
+                self._done, self._done + 1, f"it cannot be read: {error!r}", self._previous
+            )
         return Finding(self._done, head=self._previous, keyed=self._books.chain.key is not None)
 
     def _check(self, event: Event) -> None:
@@ -124,12 +129,18 @@ class _Walk:
             doubt = "; or ledger.key holds another key than the run's" * (
                 event.number == 1 and self._books.chain.key is not None
             )
-            raise _Wrong(f"its hash does not fit its content ({event.kind}{_of_round(event)}){doubt}")
+            raise _Wrong(
+                f"its hash does not fit its content ({event.kind}{_of_round(event)}){doubt}"
+            )
         self._check_redactable(event)
         self._sums.add(event, rows)
         if event.kind == "settled":
             self._settled = event
-        if self._receipt is not None and event.number == self._receipt.events and event.hash != self._receipt.head:
+        if (
+            self._receipt is not None
+            and event.number == self._receipt.events
+            and event.hash != self._receipt.head
+        ):
             raise _Wrong("its hash is not the one on the receipt")
 
     def _rows(self, event: Event) -> Rows:
@@ -138,14 +149,21 @@ class _Walk:
         if event.kind == "opened":
             return self._fetch(schema.runs, ["total", "max_rounds"], id=run)[0]
         if event.kind == "awarded":
-            found = self._fetch(schema.promises, ["rank", "client", "amount"], run=run, round=event.round)
+            found = self._fetch(
+                schema.promises, ["rank", "client", "amount"], run=run, round=event.round
+            )
             if [row[0] for row in sorted(found)] != list(range(len(found))):
                 raise _Wrong("the ranks of its promises are not 0, 1, 2, ...")
             return [row[1:] for row in sorted(found)]
         if event.kind == "settled":
-            paid = self._fetch(schema.settlements, ["client", "paid", "reason"], run=run, round=event.round)
+            paid = self._fetch(
+                schema.settlements, ["client", "paid", "reason"], run=run, round=event.round
+            )
             balance = self._fetch(
-                schema.closings, ["total", "spent_before", "paid", "spent_after"], run=run, round=event.round
+                schema.closings,
+                ["total", "spent_before", "paid", "spent_after"],
+                run=run,
+                round=event.round,
             )
             return [sorted(paid), *balance]
         if event.kind == "paid out" and event.round is not None:
@@ -177,7 +195,9 @@ class _Walk:
         if _opening(self._books).get("retention") != "drop":
             return False
         table = schema.closings
-        query = sa.select(table.c.round).where(table.c.run == self._books.chain.run, table.c.round == event.round)
+        query = sa.select(table.c.round).where(
+            table.c.run == self._books.chain.run, table.c.round == event.round
+        )
         return self._connection.scalar(query) is not None
 
     def _check_file(self) -> None:
@@ -191,7 +211,9 @@ class _Walk:
         if not self._done:
             raise _Wrong("there is no event at all")
         if self._receipt is not None and self._receipt.run != self._books.name:
-            raise _Wrong(f"the receipt is for run {self._receipt.run!r}, but this is {self._books.name!r}")
+            raise _Wrong(
+                f"the receipt is for run {self._receipt.run!r}, but this is {self._books.name!r}"
+            )
         if self._receipt is not None and self._receipt.events > self._done:
             raise _Wrong(
                 f"the receipt counts {counted(self._receipt.events, 'event')}, the ledger has {self._done}: its tail "
@@ -199,7 +221,11 @@ class _Walk:
             )
         for name, seen in self._seen.items():
             table = schema.metadata.tables[name]
-            count = sa.select(sa.func.count()).select_from(table).where(table.c.run == self._books.chain.run)
+            count = (
+                sa.select(sa.func.count())
+                .select_from(table)
+                .where(table.c.run == self._books.chain.run)
+            )
             if self._connection.scalar(count) != seen:
                 raise _Wrong(f"there are rows among the {name} that belong to no event")
         self._check_memories()
@@ -209,9 +235,13 @@ class _Walk:
         kept = self._fetch(table, ["part", "round", "salt", "content"], run=self._books.chain.run)
         settled = self._settled
         digests = {} if settled is None else json.loads(settled.body).get("memories", {})
-        learned = {part: (settled.round if settled else None, digest) for part, digest in digests.items()}
+        learned = {
+            part: (settled.round if settled else None, digest) for part, digest in digests.items()
+        }
         if {part: (number, commitment(salt, text)) for part, number, salt, text in kept} != learned:
-            raise _Wrong("what allocator and mechanism had learned does not fit the last settlement's digest")
+            raise _Wrong(
+                "what allocator and mechanism had learned does not fit the last settlement's digest"
+            )
 
 
 def paid_in(connection: sa.Connection, run: int, first: int, last: int) -> Rows:
@@ -232,7 +262,10 @@ class _Sums:
         self._promised: dict[str, int] = {}
         self._open: int | None = None  # the round that is promised and not settled
         self._refused: int | None = None  # the round whose award an operator took back
-        self._batches, self._paid_out = 0, 0  # how many there are, and the last round that is in one
+        self._batches, self._paid_out = (
+            0,
+            0,
+        )  # how many there are, and the last round that is in one
 
     def add(self, event: Event, rows: Rows) -> None:
         """Refuse an event whose amounts do not follow from those before it."""
@@ -248,7 +281,9 @@ class _Sums:
             self._pay_out(event, json.loads(event.body))
         elif event.kind in REFUSALS:
             if event.round != self._open:
-                raise _Wrong(f"round {event.round} is {event.kind}, but was not promised, or is already settled")
+                raise _Wrong(
+                    f"round {event.round} is {event.kind}, but was not promised, or is already settled"
+                )
             self._refused = event.round
 
     def _pay_out(self, event: Event, body: dict[str, Any]) -> None:
@@ -261,7 +296,9 @@ class _Sums:
 
     def _promise(self, event: Event, body: dict[str, Any], promises: dict[str, int]) -> None:
         if event.round != self._round + 1 or self._open is not None:
-            raise _Wrong(f"round {event.round} is promised, but the last settled round is {self._round}")
+            raise _Wrong(
+                f"round {event.round} is promised, but the last settled round is {self._round}"
+            )
         total, _, spent = body["purse"]
         if spent != self._spent or total > self._budget:
             raise _Wrong(
@@ -269,7 +306,9 @@ class _Sums:
             )
         cost = sum(promises.values())
         if cost > min(Offer(**body["offer"]).cap(len(promises)), total - spent):
-            raise _Wrong(f"round {event.round} promises {cost}, more than its offer or what is left of the budget")
+            raise _Wrong(
+                f"round {event.round} promises {cost}, more than its offer or what is left of the budget"
+            )
         self._promised, self._open = promises, event.round
 
     def _settle(self, event: Event, settlements: list[list[Any]], balance: list[int]) -> None:
@@ -281,9 +320,15 @@ class _Sums:
         if any(amount not in (0, self._promised[client]) for client, amount in paid.items()):
             raise _Wrong(f"round {event.round} pays somebody another amount than it promised")
         if event.round == self._refused and any(paid.values()):
-            raise _Wrong(f"round {event.round} pays somebody, though the operator took its award back")
+            raise _Wrong(
+                f"round {event.round} pays somebody, though the operator took its award back"
+            )
         total, before, cost, after = balance
-        if before != self._spent or cost != sum(paid.values()) or not after == before + cost <= total <= self._budget:
+        if (
+            before != self._spent
+            or cost != sum(paid.values())
+            or not after == before + cost <= total <= self._budget
+        ):
             raise _Wrong(f"the balance of round {event.round} does not add up")
         self._spent, self._round, self._promised, self._open = after, self._round + 1, {}, None
 

@@ -84,7 +84,11 @@ class Watch:
             f"{purse.show(purse.left)} is left, enough for about {counted(lasts, 'round')} as they were of late; "
             f"{counted(purse.rounds_left, 'round')} could still be played"
         )
-        return [Attention(f"low purse of {purse.total}", text, f"bara ledger {self._address} topup AMOUNT")]
+        return [
+            Attention(
+                f"low purse of {purse.total}", text, f"bara ledger {self._address} topup AMOUNT"
+            )
+        ]
 
     def _out_of_reach(self) -> list[Attention]:
         outlook = getattr(self._belief, "outlook", None)
@@ -109,7 +113,11 @@ def attentions(books: Books) -> list[Attention]:
     found = [] if number is None else [_waiting(books, number)]
     if paused:
         times = len(books.bodies("paused"))
-        found.append(Attention(f"pause {times}", "the run is paused", f"bara ledger {books.address} continue"))
+        found.append(
+            Attention(
+                f"pause {times}", "the run is paused", f"bara ledger {books.address} continue"
+            )
+        )
     return [*found, *watch.needs()]
 
 

@@ -51,7 +51,8 @@ class Terms:
 
     Attributes:
         retention: Whether bids and menus stay (`keep`) or go when their round is settled (`drop`).
-        approve_above: An award that costs more, in micro-units, waits for approval; None for no such step.
+        approve_above: An award that costs more, in micro-units, waits for approval; None for no
+            such step.
         receipt: Where a receipt is written after each round; None for nowhere.
         key: Makes the chain an HMAC; it is never stored.
         notify: A command or URL that is told what needs a person; None for nobody.
@@ -76,20 +77,42 @@ class Books:
         """What stands for the run in `bara ledger DIR ...`, as messages say it."""
         self.chain = Chain(run, name, terms.key)
         self._promised: int | None = None  # the round whose promise is known to be stored
-        self._refused: Mapping[str, str] = {}  # whom an operator would not have in that round, and why
+        self._refused: Mapping[
+            str, str
+        ] = {}  # whom an operator would not have in that round, and why
 
     @classmethod
-    def open(cls, store: Store, name: str, config: Mapping[str, Any], purse: Purse, terms: Terms | None = None) -> Self:
+    def open(
+        cls,
+        store: Store,
+        name: str,
+        config: Mapping[str, Any],
+        purse: Purse,
+        terms: Terms | None = None,
+    ) -> Self:
         """Open the books of a new run: its budget, its deadline, its whole configuration."""
         terms = terms or Terms()
         with store.write() as connection:
-            run = int(connection.scalar(sa.select(sa.func.coalesce(sa.func.max(schema.runs.c.id), 0))) or 0) + 1
+            run = (
+                int(
+                    connection.scalar(sa.select(sa.func.coalesce(sa.func.max(schema.runs.c.id), 0)))
+                    or 0
+                )
+                + 1
+            )
             insert(connection, schema.runs, [(run, name, purse.total, purse.max_rounds)])
             books = cls(store, run, name, terms)
             kept = {term: getattr(terms, term) for term in _OPENED}
-            body = {"config": config, "keyed": terms.key is not None, "place": store.identity(), **kept}
+            body = {
+                "config": config,
+                "keyed": terms.key is not None,
+                "place": store.identity(),
+                **kept,
+            }
             body |= {"currency": purse.currency} if purse.currency else {}
-            books.chain.append(connection, Draft("opened", None, body, [purse.total, purse.max_rounds]))
+            books.chain.append(
+                connection, Draft("opened", None, body, [purse.total, purse.max_rounds])
+            )
             point("opening")
         point("opened")
         return books
@@ -98,7 +121,8 @@ class Books:
     def find(cls, store: Store, name: str | None = None, terms: Terms | None = None) -> Self | None:
         """The books of a run by its name, or of the only run there is; None where there is none.
 
-        Key and receipt are the caller's; the other terms are those the run was opened with, whatever the caller says.
+        Key and receipt are the caller's; the other terms are those the run was opened with,
+        whatever the caller says.
         """
         with store.read() as connection:
             found = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.name)).all()
@@ -108,7 +132,9 @@ class Books:
         if not chosen:
             return None
         books = cls(store, chosen[0].id, chosen[0].name, terms or Terms())
-        with contextlib.suppress(LedgerError):  # an opening that cannot be read is for `verify` to find
+        with contextlib.suppress(
+            LedgerError
+        ):  # an opening that cannot be read is for `verify` to find
             opened = {term: books.opening[term] for term in _OPENED if term in books.opening}
             books.terms = replace(books.terms, **opened)
         return books
@@ -135,8 +161,12 @@ class Books:
     def purse(self) -> Purse:
         """The purse the run was opened with."""
         with self.store.read() as connection:
-            row = connection.execute(sa.select(schema.runs).where(schema.runs.c.id == self.chain.run)).one()
-        with contextlib.suppress(LedgerError):  # an opening that cannot be read is for `verify` to find
+            row = connection.execute(
+                sa.select(schema.runs).where(schema.runs.c.id == self.chain.run)
+            ).one()
+        with contextlib.suppress(
+            LedgerError
+        ):  # an opening that cannot be read is for `verify` to find
             return Purse(row.total, row.max_rounds, currency=self.opening.get("currency"))
         return Purse(row.total, row.max_rounds)
 
@@ -150,7 +180,11 @@ class Books:
         for first in count(begin, PAGE):
             with self.store.read() as connection:
                 page = stored_page(connection, self.chain.run, first, first + PAGE - 1)
-            yield from (read_record(number, one, self.purse) for number, one in page if one.settled is not None)
+            yield from (
+                read_record(number, one, self.purse)
+                for number, one in page
+                if one.settled is not None
+            )
             if len(page) < PAGE:
                 return
 
@@ -163,14 +197,20 @@ class Books:
             with self.store.read() as connection:
                 page = stored_page(connection, self.chain.run, start, end)
             for number, one in page:
-                made = read_award(number, replace(one, refused=None), self.purse.currency) if one.promised else None
+                made = (
+                    read_award(number, replace(one, refused=None), self.purse.currency)
+                    if one.promised
+                    else None
+                )
                 yield made, None if one.settled is None else read_record(number, one, self.purse)
             if len(page) < PAGE or end == last:
                 return
 
     def last_round(self) -> int:
         """The last settled round; -1 before the initial evaluation."""
-        last = sa.select(sa.func.max(schema.closings.c.round)).where(schema.closings.c.run == self.chain.run)
+        last = sa.select(sa.func.max(schema.closings.c.round)).where(
+            schema.closings.c.run == self.chain.run
+        )
         with self.store.read() as connection:
             found = connection.scalar(last)
         return -1 if found is None else int(found)
@@ -199,12 +239,16 @@ class Books:
         query = sa.select(table.c.kind, table.c.round).where(table.c.run == self.chain.run)
         with self.store.read() as connection:
             kinds = {(kind, number) for kind, number in connection.execute(query)}
-        between = {(kind, None) for kind in ("opened", "adopted", "paused", "continued", "notified")}
+        between = {
+            (kind, None) for kind in ("opened", "adopted", "paused", "continued", "notified")
+        }
         return kinds <= {("settled", 0), *between}
 
     def forgotten(self) -> list[tuple[str, int]]:
         """Whom an operator had forgotten, each with the round before which it was."""
-        return [(body["client"], body["round"]) for body in map(json.loads, self.bodies("forgotten"))]
+        return [
+            (body["client"], body["round"]) for body in map(json.loads, self.bodies("forgotten"))
+        ]
 
     def bodies(self, kind: str) -> list[str]:
         """What the events of a kind say, as it is stored, in their order."""
@@ -218,11 +262,13 @@ class Books:
         table = schema.memories
         with self.store.read() as connection:
             text = connection.scalar(
-                sa.select(table.c.content).where(table.c.run == self.chain.run, table.c.part == part)
+                sa.select(table.c.content).where(
+                    table.c.run == self.chain.run, table.c.part == part
+                )
             )
         return None if text is None else json.loads(text)
 
-    def committed_checkpoint(self, round: int) -> str | None:  # noqa: A002 - a round is a round
+    def committed_checkpoint(self, round: int) -> str | None:
         """The digest of the checkpoint that a settled round was saved in, where it was."""
         with self.store.read() as connection:
             body = last_of(connection, self.chain.run, "settled", round_number=round)
@@ -245,7 +291,8 @@ class Books:
 
         Args:
             step: The round, awarded or settled.
-            memories: Under `drop`, with a settlement: what allocator and mechanism have learned, by part.
+            memories: Under `drop`, with a settlement: what allocator and mechanism have learned, by
+                part.
             checkpoint: With a settlement: the digest of what the run would go on from.
         """
         self.check_receipt()
@@ -325,18 +372,30 @@ class Books:
         with self.store.write() as connection:
             parts = {"bids": bids_json(awarded.bids), "menu": awarded.costs.tolist()}
             digests = store_redactable(connection, run, number, parts)
-            rows = [(run, number, client, rank, amount) for rank, (client, amount) in enumerate(promises)]
+            rows = [
+                (run, number, client, rank, amount)
+                for rank, (client, amount) in enumerate(promises)
+            ]
             insert(connection, schema.promises, rows)
             body = {**award_json(awarded), "menu": digests["menu"]}
             self.chain.append(
-                connection, Draft("bids", number, {"bids": digests["bids"]}), Draft("awarded", number, body, promises)
+                connection,
+                Draft("bids", number, {"bids": digests["bids"]}),
+                Draft("awarded", number, body, promises),
             )
             point("promising")
         self._promised = number
         point("promised")
 
-    def _settle(self, record: RoundRecord, memories: Mapping[str, Any], checkpoint: str | None) -> None:
-        run, number, purse, payments = self.chain.run, record.round, record.awarded.purse, record.payments
+    def _settle(
+        self, record: RoundRecord, memories: Mapping[str, Any], checkpoint: str | None
+    ) -> None:
+        run, number, purse, payments = (
+            self.chain.run,
+            record.round,
+            record.awarded.purse,
+            record.payments,
+        )
         void = {**record.delivery.void, **self._refused}
         winners = sorted([*record.awarded.award.clients, *self._refused])
         rows = [(client, payments.get(client, 0), void.get(client)) for client in winners]
@@ -345,14 +404,22 @@ class Books:
         with self.store.write() as connection:
             insert(connection, schema.settlements, [(run, number, *row) for row in rows])
             insert(connection, schema.closings, [(run, number, *balance)])
-            memory = self._drop(connection, number, memories) if self.terms.retention == "drop" else {}
-            body = {**settlement_json(record), **memory, **({"checkpoint": checkpoint} if checkpoint else {})}
+            memory = (
+                self._drop(connection, number, memories) if self.terms.retention == "drop" else {}
+            )
+            body = {
+                **settlement_json(record),
+                **memory,
+                **({"checkpoint": checkpoint} if checkpoint else {}),
+            }
             self.chain.append(connection, Draft("settled", number, body, [rows, balance]))
             point("settling")
         self._refused = {}
         point("settled")
 
-    def _drop(self, connection: sa.Connection, number: int, memories: Mapping[str, Any]) -> dict[str, Any]:
+    def _drop(
+        self, connection: sa.Connection, number: int, memories: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Remove what may not stay, and store what was learned from it; returns the digests the event commits to."""
         run, table = self.chain.run, schema.redactable
         connection.execute(sa.delete(table).where(table.c.run == run, table.c.round == number))

@@ -55,8 +55,8 @@ def _take(file: IO[str]) -> None:
 def is_held(folder: Path, name: str = ".lock") -> bool | None:
     """Whether a process has the run of that folder; None where no lock was ever taken, or none can be looked at.
 
-    Only other processes may ask: the system never refuses a lock to its own holder, and the holder loses it when it
-    closes the file.
+    Only other processes may ask: the system never refuses a lock to its own holder, and the holder
+    loses it when it closes the file.
     """
     try:
         with open(os.open(folder / name, os.O_RDONLY | os.O_NONBLOCK)) as file:  # noqa: PTH123 - no pipe is waited for

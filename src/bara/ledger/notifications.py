@@ -26,17 +26,22 @@ def check_hook(hook: str) -> None:
     try:
         words = shlex.split(hook)
     except ValueError as error:
-        raise ConfigError(f"ledger.notify must be a command or a URL, got {hook!r}: {error}") from None
+        raise ConfigError(
+            f"ledger.notify must be a command or a URL, got {hook!r}: {error}"
+        ) from None
     if "://" in hook or not words or shutil.which(words[0]) is None:
-        raise ConfigError(f"ledger.notify must be a command that is here, or an http(s) URL, got {hook!r}")
+        raise ConfigError(
+            f"ledger.notify must be a command that is here, or an http(s) URL, got {hook!r}"
+        )
 
 
 @final
 class Notifier:
     """Hands on what needs a person, each at least once over all processes that play the run.
 
-    Each is sent by a thread of its own; that it arrived is an event of the chain, which the run's next step writes.
-    What did not arrive, because the hook failed or the process died, is sent again at the next round or start.
+    Each is sent by a thread of its own; that it arrived is an event of the chain, which the run's
+    next step writes. What did not arrive, because the hook failed or the process died, is sent
+    again at the next round or start.
 
     Args:
         books: Whose; their terms name the hook.
@@ -54,7 +59,9 @@ class Notifier:
         self._collect()
         for one in needs:
             if one.key not in self._told and one.key not in self._sending:
-                self._sending[one.key] = threading.Thread(target=self._send, args=(one,), daemon=True)
+                self._sending[one.key] = threading.Thread(
+                    target=self._send, args=(one,), daemon=True
+                )
                 self._sending[one.key].start()
 
     def tell_all(self) -> None:
@@ -77,7 +84,9 @@ class Notifier:
                 self._books.note_notified(key)
             elif not self._complained:
                 self._complained = True
-                note(f"bara: ledger.notify did not take {key!r}: {problem}; it is told again at the next round")
+                note(
+                    f"bara: ledger.notify did not take {key!r}: {problem}; it is told again at the next round"
+                )
 
     def _send(self, one: Attention) -> None:
         tree = {"run": self._books.name, "what": one.key, "text": one.text, "answer": one.answer}
@@ -100,8 +109,16 @@ def _deliver(hook: str, text: str) -> None:
             with urlopen(request, timeout=PATIENCE):  # noqa: S310
                 return
         except URLError as error:
-            raise OSError(f"the server says {error.reason if hasattr(error, 'reason') else error}") from error
+            raise OSError(
+                f"the server says {error.reason if hasattr(error, 'reason') else error}"
+            ) from error
     words: list[Any] = shlex.split(hook)
     subprocess.run(  # noqa: S603 - the operator's own command
-        words, input=text, text=True, check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        words,
+        input=text,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )

@@ -28,7 +28,9 @@ def top_up(books: Books, amount: int) -> None:
         _refuse_ended(books, connection, "topped up")
         most = MAX_MONEY - books.purse.total - topped_up(connection, books.chain.run)
         if amount > most:
-            raise LedgerError(f"a top-up must be at most {books.purse.show(most)}, got {books.purse.show(amount)}")
+            raise LedgerError(
+                f"a top-up must be at most {books.purse.show(most)}, got {books.purse.show(amount)}"
+            )
         number = books.chain.append(connection, Draft("topped up", rows=[amount]))
         insert(connection, schema.top_ups, [(books.chain.run, number, amount)])
 
@@ -65,9 +67,13 @@ def check_place(books: Books) -> None:
     """Refuse to play a copy: the run goes on where it was opened, or where it was adopted since."""
     if books.ended() is not None:  # nothing more is paid, wherever it is shown
         return
-    if _place(books) is None:  # opened by an earlier version: it belongs where it is first played again
+    if (
+        _place(books) is None
+    ):  # opened by an earlier version: it belongs where it is first played again
         with books.store.write() as connection:
-            books.chain.append(connection, Draft("adopted", None, {"place": books.store.identity()}))
+            books.chain.append(
+                connection, Draft("adopted", None, {"place": books.store.identity()})
+            )
     require_place(books)
 
 
@@ -108,14 +114,24 @@ def decline(books: Books, round_number: int) -> None:
 def void(books: Books, round_number: int, reason: str) -> None:
     """Take back a promise that is never settled, for example because training fails at each resume.
 
-    As when it is declined, nobody trains in that round, nobody is paid, and no client is held to have failed. Nobody
-    may play the run meanwhile (`RunFolder.hold_books`).
+    As when it is declined, nobody trains in that round, nobody is paid, and no client is held to
+    have failed. Nobody may play the run meanwhile (`RunFolder.hold_books`).
     """
     if not reason.strip() or UNSTORABLE.search(reason):
-        raise LedgerError(f"--reason must say for the record why round {round_number} is void, got {reason!r}")
+        raise LedgerError(
+            f"--reason must say for the record why round {round_number} is void, got {reason!r}"
+        )
     with writing(books) as connection:
         run = books.chain.run
-        known = last_of(connection, run, "awarded", "settled", *REFUSALS, column="kind", round_number=round_number)
+        known = last_of(
+            connection,
+            run,
+            "awarded",
+            "settled",
+            *REFUSALS,
+            column="kind",
+            round_number=round_number,
+        )
         if known != "awarded":
             state = "not promised" if known is None else f"already {known}"
             raise LedgerError(
@@ -136,7 +152,9 @@ def forget(books: Books, client: str) -> None:
             table.c.run == books.chain.run, table.c.client == client, table.c.paid > 0
         )
         if connection.scalar(paid.limit(1)) is None:
-            raise LedgerError(f"client {client!r} was never paid in run {books.name!r}, so nothing is remembered of it")
+            raise LedgerError(
+                f"client {client!r} was never paid in run {books.name!r}, so nothing is remembered of it"
+            )
         body = {"client": client, "round": books.last_round() + 1}
         books.chain.append(connection, Draft("forgotten", None, body))
 
@@ -148,7 +166,9 @@ def _answer(books: Books, round_number: int, answer: Literal["approved", "declin
                 f"round {round_number} does not wait for approval; only an unsettled award does, if it is above "
                 "ledger.approve_above or the allocator asks about it"
             )
-        given = last_of(connection, books.chain.run, *ANSWERS, column="kind", round_number=round_number)
+        given = last_of(
+            connection, books.chain.run, *ANSWERS, column="kind", round_number=round_number
+        )
         if given is not None:
             raise LedgerError(f"round {round_number} is already {given}")
         books.chain.append(connection, Draft(answer, round_number))
@@ -161,10 +181,15 @@ def writing(books: Books) -> Iterator[sa.Connection]:
     books.check_receipt()
     with books.store.write() as connection:
         yield connection
-    if _place(books) in {None, books.store.identity()}:  # what is said to a copy does not stop the original
+    if _place(books) in {
+        None,
+        books.store.identity(),
+    }:  # what is said to a copy does not stop the original
         books.write_receipt()
     else:
-        note(f"only this copy of the run was changed; it goes on after `bara ledger {books.address} adopt`")
+        note(
+            f"only this copy of the run was changed; it goes on after `bara ledger {books.address} adopt`"
+        )
 
 
 def _refuse_ended(books: Books, connection: sa.Connection, what: str) -> None:

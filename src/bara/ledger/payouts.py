@@ -1,7 +1,8 @@
 """Payout batches: what is to be transferred to whom, each payment in exactly one numbered batch.
 
-A batch is an event of the chain. It covers the rounds that were settled since the batch before it, and its amounts are
-their settlements', which its hash covers and the database keeps: it can be printed again, and says the same.
+A batch is an event of the chain. It covers the rounds that were settled since the batch before it,
+and its amounts are their settlements', which its hash covers and the database keeps: it can be
+printed again, and says the same.
 """
 
 import csv
@@ -69,7 +70,9 @@ def find_batch(books: Books, number: int) -> Batch:
     """A batch that was made."""
     made = batches(books)
     if not 1 <= number <= len(made):
-        raise LedgerError(f"run {books.name!r} has no batch {number}; it has {counted(len(made), 'batch')}")
+        raise LedgerError(
+            f"run {books.name!r} has no batch {number}; it has {counted(len(made), 'batch')}"
+        )
     return made[number - 1]
 
 
@@ -77,7 +80,9 @@ def batch_of(books: Books, round_number: int) -> int | None:
     """The number of the batch that pays a round; None where none does yet."""
     with books.store.read() as connection:
         found = ((json.loads(row.body), row.round) for row in _events(connection, books))
-        return next((body["batch"] for body, last in found if body["first"] <= round_number <= last), None)
+        return next(
+            (body["batch"] for body, last in found if body["first"] <= round_number <= last), None
+        )
 
 
 def due(books: Books) -> Batch | None:
@@ -99,7 +104,9 @@ def new_batch(books: Books, payees: Payees | None = None) -> Batch:
     with writing(books) as connection:
         batch = _due(connection, books)
         if batch is None:
-            raise LedgerError(f"run {books.name!r} owes nothing: every payment is in a batch already")
+            raise LedgerError(
+                f"run {books.name!r} owes nothing: every payment is in a batch already"
+            )
         _rows(books, batch, payees)  # refuses an unknown payee before the batch is made
         body = {"batch": batch.number, "first": batch.first}
         rows = paid_in(connection, books.chain.run, batch.first, batch.last)
@@ -112,7 +119,11 @@ def read_payees(path: Path) -> Payees:
     try:
         text = read_whole(path, plain=False).removeprefix("\ufeff")  # as spreadsheets write it
         head = text.partition("\n")[0]
-        rows = list(csv.DictReader(io.StringIO(text), delimiter=";" if ";" in head and "," not in head else ","))
+        rows = list(
+            csv.DictReader(
+                io.StringIO(text), delimiter=";" if ";" in head and "," not in head else ","
+            )
+        )
     except (OSError, ValueError, csv.Error) as error:
         why = getattr(error, "strerror", None) or error
         raise ConfigError(f"cannot read the payees in {str(path)!r}: {why}") from None
@@ -120,10 +131,14 @@ def read_payees(path: Path) -> Payees:
     for number, row in enumerate(rows, 1):
         client = row.get("client")
         if client is None:
-            raise ConfigError(f"the payees in {str(path)!r} must have a column `client` and a line for each client")
+            raise ConfigError(
+                f"the payees in {str(path)!r} must have a column `client` and a line for each client"
+            )
         if client in found or None in row or None in row.values():
             what = "a second line" if client in found else "too few or too many cells"
-            raise ConfigError(f"{str(path)!r} has {what} for {client!r} (payee {number}); correct it")
+            raise ConfigError(
+                f"{str(path)!r} has {what} for {client!r} (payee {number}); correct it"
+            )
         found[client] = row
     return found
 
@@ -143,13 +158,25 @@ def batch_json(books: Books, batch: Batch, payees: Payees | None = None) -> dict
     ]
     head = {"run": books.name, "batch": batch.number if batch.made else None, "due": not batch.made}
     head |= {"first_round": batch.first, "last_round": batch.last}
-    return {**head, "at": batch.at, "currency": books.purse.currency, **json_money(total=batch.total), "payments": rows}
+    return {
+        **head,
+        "at": batch.at,
+        "currency": books.purse.currency,
+        **json_money(total=batch.total),
+        "payments": rows,
+    }
 
 
 def _rows(books: Books, batch: Batch, payees: Payees | None) -> list[dict[str, Any]]:
-    if missing := [] if payees is None else [client for client, _, _ in batch.payments if client not in payees]:
+    if (
+        missing := []
+        if payees is None
+        else [client for client, _, _ in batch.payments if client not in payees]
+    ):
         named = ", ".join(map(repr, missing))
-        raise LedgerError(f"the file of --payees has no line for {named}; add one. No batch was made or printed")
+        raise LedgerError(
+            f"the file of --payees has no line for {named}; add one. No batch was made or printed"
+        )
     return [
         {
             "client": client,
@@ -177,7 +204,11 @@ def _events(connection: sa.Connection, books: Books) -> Sequence[Any]:
 def _read(connection: sa.Connection, books: Books, row: Any) -> Batch:
     body = json.loads(row.body)
     return Batch(
-        body["batch"], body["first"], row.round, row.at, _payments(connection, books, body["first"], row.round)
+        body["batch"],
+        body["first"],
+        row.round,
+        row.at,
+        _payments(connection, books, body["first"], row.round),
     )
 
 
@@ -188,7 +219,9 @@ def _due(connection: sa.Connection, books: Books) -> Batch | None:
     return Batch(len(made) + 1, first, last, "", payments) if payments else None
 
 
-def _payments(connection: sa.Connection, books: Books, first: int, last: int) -> tuple[tuple[str, int, int], ...]:
+def _payments(
+    connection: sa.Connection, books: Books, first: int, last: int
+) -> tuple[tuple[str, int, int], ...]:
     amounts, rounds = Counter[str](), Counter[str]()
     for _, client, paid in paid_in(connection, books.chain.run, first, last):
         amounts[client] += paid

@@ -12,7 +12,15 @@ import sqlalchemy as sa
 
 from bara.errors import LedgerError, NoBooksError
 from bara.ledger import _schema as schema
-from bara.ledger._reading import REFUSALS, asked_prices, by_round, is_paused, last_of, stored_page, topped_up
+from bara.ledger._reading import (
+    REFUSALS,
+    asked_prices,
+    by_round,
+    is_paused,
+    last_of,
+    stored_page,
+    topped_up,
+)
 from bara.ledger.books import Books, Terms
 from bara.ledger.statements import ClientTotal, Line, round_lines
 from bara.ledger.store import HEAD, Store
@@ -90,7 +98,9 @@ class RoundDetails:
     bids: dict[str, int] | None = None
 
 
-_SAME_PROMISE = sa.and_(*(schema.promises.c[name] == schema.settlements.c[name] for name in ("run", "round", "client")))
+_SAME_PROMISE = sa.and_(
+    *(schema.promises.c[name] == schema.settlements.c[name] for name in ("run", "round", "client"))
+)
 
 
 def state(books: Books) -> State:
@@ -98,9 +108,15 @@ def state(books: Books) -> State:
     run, closings = books.chain.run, schema.closings
     with books.store.read() as connection:
         events = schema.events
-        last = sa.select(events.c.number, events.c.at).where(events.c.run == run).order_by(events.c.number.desc())
+        last = (
+            sa.select(events.c.number, events.c.at)
+            .where(events.c.run == run)
+            .order_by(events.c.number.desc())
+        )
         head = connection.execute(last.limit(1)).one()
-        closed = connection.scalar(sa.select(sa.func.max(closings.c.round)).where(closings.c.run == run))
+        closed = connection.scalar(
+            sa.select(sa.func.max(closings.c.round)).where(closings.c.run == run)
+        )
         added = topped_up(connection, run)
         paused = is_paused(connection, run)
         ended = last_of(connection, run, "closed")
@@ -121,7 +137,9 @@ def closed_rounds(books: Books, after: int, until: int) -> list[ClosedRound]:
         sa.select(closings, events.c.at, events.c.body)
         .join(events, (events.c.run == closings.c.run) & (events.c.round == closings.c.round))
         .where(
-            closings.c.run == books.chain.run, closings.c.round.between(after + 1, until), events.c.kind == "settled"
+            closings.c.run == books.chain.run,
+            closings.c.round.between(after + 1, until),
+            events.c.kind == "settled",
         )
         .order_by(closings.c.round)
     )
@@ -132,12 +150,17 @@ def closed_rounds(books: Books, after: int, until: int) -> list[ClosedRound]:
 def failures(books: Books, after: int, until: int) -> list[FailedDelivery]:
     """Who did not deliver in these rounds, and why; where an operator refused an award, nobody failed."""
     table, promises, events = schema.settlements, schema.promises, schema.events
-    refused = sa.select(events.c.round).where(events.c.run == books.chain.run, events.c.kind.in_(REFUSALS))
+    refused = sa.select(events.c.round).where(
+        events.c.run == books.chain.run, events.c.kind.in_(REFUSALS)
+    )
     query = (
         sa.select(table.c.round, table.c.client, table.c.reason, promises.c.amount)
         .join(promises, _SAME_PROMISE)
         .where(table.c.run == books.chain.run, table.c.round.between(after + 1, until))
-        .where(table.c.reason.is_not(None), table.c.round.not_in(refused.where(events.c.round.is_not(None))))
+        .where(
+            table.c.reason.is_not(None),
+            table.c.round.not_in(refused.where(events.c.round.is_not(None))),
+        )
         .order_by(table.c.round, table.c.client)
     )
     with books.store.read() as connection:
@@ -160,7 +183,9 @@ def add_totals(books: Books, totals: dict[str, ClientTotal], closed: Sequence[Cl
             sa.func.sum(sa.case((void, promises.c.amount), else_=0)),
         )
         .join(promises, _SAME_PROMISE)
-        .where(table.c.run == books.chain.run, table.c.round.between(closed[0].round, closed[-1].round))
+        .where(
+            table.c.run == books.chain.run, table.c.round.between(closed[0].round, closed[-1].round)
+        )
         .group_by(table.c.client)
     )
     with books.store.read() as connection:
@@ -212,7 +237,9 @@ def _closed(row: Any) -> ClosedRound:
     )
 
 
-def _asked(connection: sa.Connection, books: Books, closed: Sequence[ClosedRound]) -> Counter[str] | None:
+def _asked(
+    connection: sa.Connection, books: Books, closed: Sequence[ClosedRound]
+) -> Counter[str] | None:
     """What the winners of these rounds asked in all; None where bids are dropped."""
     if not books.keeps_bids:
         return None
@@ -248,6 +275,8 @@ def read_books(place: Path | str, run: str | None = None, terms: Terms | None = 
             )
         books = None if version is None else Books.find(store, run, terms)
         if books is None:
-            raise NoBooksError(f"the ledger {store.place} holds no run{f' {run!r}' if run else ''} yet")
+            raise NoBooksError(
+                f"the ledger {store.place} holds no run{f' {run!r}' if run else ''} yet"
+            )
         stack.pop_all()
         return books

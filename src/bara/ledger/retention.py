@@ -1,8 +1,9 @@
 """What stays of a round when bids and menus are dropped after settlement, and who may learn from what goes.
 
-Under `drop`, an allocator or mechanism that can say what it has learned from bids and menus (`Remembers`) is told
-whole rounds, and what it says is stored after each. One that cannot is shown, from the first round on, only what
-stays; if it asks for the bids or the menu it is refused at once, not when the run is resumed.
+Under `drop`, an allocator or mechanism that can say what it has learned from bids and menus
+(`Remembers`) is told whole rounds, and what it says is stored after each. One that cannot is shown,
+from the first round on, only what stays; if it asks for the bids or the menu it is refused at once,
+not when the run is resumed.
 """
 
 from dataclasses import replace

@@ -26,7 +26,9 @@ from bara.ledger.books import Books
 from bara.records import json_money, show_money
 from bara.text import csv_text
 
-_MONEY = frozenset({"asked", "promised", "paid", "returned", "opened_with", "topped_up", "spent", "outstanding"})
+_MONEY = frozenset(
+    {"asked", "promised", "paid", "returned", "opened_with", "topped_up", "spent", "outstanding"}
+)
 """Names of amounts, which are micro-units here and decimals in what is exported."""
 
 
@@ -141,7 +143,9 @@ def lines(books: Books, client: str | None = None) -> Iterator[Line]:
     with books.store.read() as connection:
         require_whole(books)
         for number, stored in stored_rounds(connection, books.chain.run):
-            yield from (line for line in round_lines(number, stored) if client in (None, line.client))
+            yield from (
+                line for line in round_lines(number, stored) if client in (None, line.client)
+            )
 
 
 def statement(books: Books) -> Statement:
@@ -155,7 +159,9 @@ def statement(books: Books) -> Statement:
             for line in here:
                 clients.setdefault(line.client, ClientTotal(line.client)).add(line)
             rounds.append(_round_total(number, stored, here))
-            outstanding += sum(line.promised for line in here if line.paid is None and line.reason is None)
+            outstanding += sum(
+                line.promised for line in here if line.paid is None and line.reason is None
+            )
         added = topped_up(connection, books.chain.run)
         paused = is_paused(connection, books.chain.run)
         waiting = unanswered(connection, books)
@@ -178,7 +184,10 @@ def statement(books: Books) -> Statement:
 def unanswered(connection: sa.Connection, books: Books) -> int | None:
     """The round whose award waits for an operator's answer, if one does."""
     number = waiting_round(connection, books.chain.run, books.terms.approve_above)
-    if number is None or last_of(connection, books.chain.run, *ANSWERS, round_number=number) is not None:
+    if (
+        number is None
+        or last_of(connection, books.chain.run, *ANSWERS, round_number=number) is not None
+    ):
         return None
     return number
 
@@ -196,7 +205,9 @@ class Period:
             try:
                 date.fromisoformat(day)
             except ValueError:
-                raise LedgerError(f"--since and --until must be days like 2026-01-31, got {day!r}") from None
+                raise LedgerError(
+                    f"--since and --until must be days like 2026-01-31, got {day!r}"
+                ) from None
         if self.first and self.last and self.first > self.last:
             raise LedgerError(f"--since {self.first} must not be after --until {self.last}")
 
@@ -208,12 +219,17 @@ class Period:
         return (self.first or day) <= day <= (self.last or day)
 
 
-def own_statement(books: Books, client: str, period: Period | None = None) -> tuple[ClientTotal, list[Line]]:
+def own_statement(
+    books: Books, client: str, period: Period | None = None
+) -> tuple[ClientTotal, list[Line]]:
     """One client's account, over the whole run or some days of it."""
     holds = (period or Period()).holds
     total, own = ClientTotal(client), [line for line in lines(books, client) if holds(line.at)]
     if not own:
-        raise LedgerError(f"client {client!r} has not won a round of {books.name!r}" + " in these days" * bool(period))
+        raise LedgerError(
+            f"client {client!r} has not won a round of {books.name!r}"
+            + " in these days" * bool(period)
+        )
     for line in own:
         total.add(line)
     return total, own
@@ -226,7 +242,9 @@ def round_lines(number: int, stored: StoredRound) -> Iterator[Line]:
     privacy: dict[str, Any] = (stored.promised or {}).get("privacy") or {}
     for client, amount in stored.promises:
         got, reason = paid.get(client, (None, stored.refused))
-        yield Line(number, client, asked.get(client), amount, got, reason, privacy.get(client), stored.at)
+        yield Line(
+            number, client, asked.get(client), amount, got, reason, privacy.get(client), stored.at
+        )
 
 
 def _round_total(number: int, stored: StoredRound, here: list[Line]) -> RoundTotal:
@@ -249,14 +267,23 @@ def line_json(record: ClientTotal | RoundTotal | Line) -> dict[str, Any]:
 
 def statement_json(account: Statement) -> dict[str, Any]:
     """The whole account."""
-    records = {"clients": [*map(line_json, account.clients)], "rounds": [*map(line_json, account.rounds)]}
-    return {**_amounts(vars(account)), **json_money(budget=account.budget, left=account.left), **records}
+    records = {
+        "clients": [*map(line_json, account.clients)],
+        "rounds": [*map(line_json, account.rounds)],
+    }
+    return {
+        **_amounts(vars(account)),
+        **json_money(budget=account.budget, left=account.left),
+        **records,
+    }
 
 
 def export_json(books: Books) -> dict[str, Any]:
     """Every event and every promise with what became of it; bids and menus are left out."""
     with books.store.read() as connection:
-        own = [line_json(line) for line in lines(books)]  # first: it sees to it that the record is whole
+        own = [
+            line_json(line) for line in lines(books)
+        ]  # first: it sees to it that the record is whole
         table = schema.top_ups
         query = sa.select(table.c.number, table.c.amount).where(table.c.run == books.chain.run)
         added = {row.number: row.amount for row in connection.execute(query)}
@@ -281,9 +308,15 @@ def table_csv(records: Iterable[ClientTotal | RoundTotal | Line]) -> str:
 def exact_values(record: Any, names: Iterable[str]) -> list[Any]:
     """Some of a record's values, amounts as exact decimals, None where nothing is known."""
     values = ((name, getattr(record, name)) for name in names)
-    return [show_money(value) if name in _MONEY and value is not None else value for name, value in values]
+    return [
+        show_money(value) if name in _MONEY and value is not None else value
+        for name, value in values
+    ]
 
 
 def _amounts(values: Mapping[str, Any]) -> dict[str, Any]:
-    shown = [json_money(**{key: value}) if key in _MONEY else {key: value} for key, value in values.items()]
+    shown = [
+        json_money(**{key: value}) if key in _MONEY else {key: value}
+        for key, value in values.items()
+    ]
     return {key: value for one in shown for key, value in one.items()}

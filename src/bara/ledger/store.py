@@ -45,7 +45,11 @@ class Store:
         self._file: list[int] | None = None  # which file it is, while it is written to
         self._unlocked: Path | None = None  # a file that is only read
         self._looks = threading.local()
-        self.place = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
+        self.place = (
+            engine.url.database
+            if engine.dialect.name == "sqlite"
+            else engine.url.render_as_string()
+        )
 
     @classmethod
     def open(cls, url: str | sa.URL, *, patience: float = 5.0) -> Self:
@@ -58,7 +62,9 @@ class Store:
         store = cls(_engine(url, patience))
         try:
             store._migrate()
-            store._file = _file_number(store.place) if store.engine.dialect.name == "sqlite" else None
+            store._file = (
+                _file_number(store.place) if store.engine.dialect.name == "sqlite" else None
+            )
         except BaseException:
             store.close()
             raise
@@ -73,8 +79,8 @@ class Store:
     def read_only(cls, place: Path | str, *, patience: float = 2.0) -> Self:
         """Open a SQLite file or a database's URL for reading only: nothing is migrated, locked, written or left behind.
 
-        On SQLite a connection is made for each look and let go at once, so that a run that ends can fold its log in.
-        A first schema is read as it is.
+        On SQLite a connection is made for each look and let go at once, so that a run that ends can
+        fold its log in. A first schema is read as it is.
         """
         url = _file_url(place) if isinstance(place, Path) else _parsed(place)
         if url.get_backend_name() != "sqlite":
@@ -85,7 +91,9 @@ class Store:
                 raise LedgerError(f"{file} is not a regular file, so it cannot be a ledger")
         if not path.exists():
             raise NoBooksError(f"there is no ledger {str(path)!r} yet")
-        engine = sa.create_engine(url, creator=lambda: _connect_read_only(path, patience), poolclass=sa.NullPool)
+        engine = sa.create_engine(
+            url, creator=lambda: _connect_read_only(path, patience), poolclass=sa.NullPool
+        )
         sa.event.listen(engine, "begin", _begin_sqlite)
         store = cls(engine)
         store._unlocked = path
@@ -102,7 +110,9 @@ class Store:
     def write(self) -> Iterator[sa.Connection]:
         """One durable transaction: all of it is stored or none."""
         with self._clear_errors(), self._writer.begin():
-            if self.engine.dialect.name == "postgresql":  # one writer at a time, as SQLite has it anyway
+            if (
+                self.engine.dialect.name == "postgresql"
+            ):  # one writer at a time, as SQLite has it anyway
                 self._writer.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS})")
             yield self._writer
             self._check_file()
@@ -150,8 +160,12 @@ class Store:
             yield outer
             return
         with self._at_rest(), self._clear_errors(), self.engine.begin() as connection:
-            if self.engine.dialect.name == "postgresql":  # else each statement would see another moment
-                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            if (
+                self.engine.dialect.name == "postgresql"
+            ):  # else each statement would see another moment
+                connection.exec_driver_sql(
+                    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+                )
             self._looks.now = connection
             yield connection
 
@@ -159,12 +173,18 @@ class Store:
     def _at_rest(self) -> Iterator[None]:
         """Refuse what was read of a file without a log, which no lock protects, if a run went on in it meanwhile."""
         path = self._unlocked
-        before = None if path is None or _beside(path, "-wal").exists() else _file_number(path, "mtime_ns", "size")
+        before = (
+            None
+            if path is None or _beside(path, "-wal").exists()
+            else _file_number(path, "mtime_ns", "size")
+        )
         try:
             yield
         finally:
             if before is not None and _file_number(path, "mtime_ns", "size") != before:
-                raise LedgerError(f"a run went on in the ledger {path} while it was read; try again")
+                raise LedgerError(
+                    f"a run went on in the ledger {path} while it was read; try again"
+                )
 
     @contextlib.contextmanager
     def _clear_errors(self) -> Iterator[None]:
@@ -174,7 +194,11 @@ class Store:
             raise LedgerError(
                 f"the ledger {self.place} refuses this: {_words(error)}; nothing of it was stored"
             ) from error
-        except (DatabaseError, self._driver.Error, UnicodeDecodeError) as error:  # SQLite quotes damaged bytes
+        except (
+            DatabaseError,
+            self._driver.Error,
+            UnicodeDecodeError,
+        ) as error:  # SQLite quotes damaged bytes
             raise LedgerError(
                 f"cannot use the ledger {self.place}: {_words(error)}; this step is stored as a whole or not at all; "
                 "once the cause is gone, `bara resume` goes on"
@@ -187,9 +211,12 @@ class Store:
         from alembic.config import Config  # noqa: PLC0415
 
         config = Config()
-        config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
         config.set_main_option(
-            "version_locations", str(Path(__file__).parent / "migrations/versions").replace("%", "%%")
+            "script_location", str(Path(__file__).parent / "migrations").replace("%", "%%")
+        )
+        config.set_main_option(
+            "version_locations",
+            str(Path(__file__).parent / "migrations/versions").replace("%", "%%"),
         )
         config.set_main_option("path_separator", "newline")
         with self.write() as connection:
@@ -213,7 +240,8 @@ class Store:
 def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert rows, values in the order of the table's columns, by a statement that is compiled once.
 
-    They go straight to the driver: a round's few rows take the database less time than they take SQLAlchemy.
+    They go straight to the driver: a round's few rows take the database less time than they take
+    SQLAlchemy.
     """
     if rows:
         connection.connection.cursor().executemany(_insertion(table, connection.dialect), rows)
@@ -240,7 +268,10 @@ def run_names(url: str) -> list[str]:
         if store.version() is None:
             return []
         with store.read() as connection:
-            return [str(name) for name in connection.scalars(sa.text("SELECT name FROM runs ORDER BY id"))]
+            return [
+                str(name)
+                for name in connection.scalars(sa.text("SELECT name FROM runs ORDER BY id"))
+            ]
 
 
 def check_host(url: str) -> None:
@@ -275,14 +306,18 @@ def check_url(url: str | sa.URL) -> None:
     """Refuse what is no database, and a password, which would be stored, before anything is written."""
     parsed = _parsed(url)
     if parsed.password is not None or "password" in parsed.query:
-        raise ConfigError("ledger.url holds a password, which would be stored; use PGPASSWORD or ~/.pgpass")
+        raise ConfigError(
+            "ledger.url holds a password, which would be stored; use PGPASSWORD or ~/.pgpass"
+        )
 
 
 def _parsed(url: str | sa.URL) -> sa.URL:
     try:
         return sa.make_url(url)
     except (ArgumentError, ValueError) as error:
-        raise ConfigError(f"ledger.url is {str(url)!r}, which does not name a database: {error}") from error
+        raise ConfigError(
+            f"ledger.url is {str(url)!r}, which does not name a database: {error}"
+        ) from error
 
 
 def _engine(url: str | sa.URL, patience: float) -> sa.Engine:
@@ -294,15 +329,23 @@ def _engine(url: str | sa.URL, patience: float) -> sa.Engine:
             sa.event.listen(engine, "connect", _prepare_sqlite)
             sa.event.listen(engine, "begin", _begin_sqlite)
             return engine
-        return sa.create_engine(parsed, paramstyle="format", connect_args={"connect_timeout": max(int(patience), 2)})
+        return sa.create_engine(
+            parsed, paramstyle="format", connect_args={"connect_timeout": max(int(patience), 2)}
+        )
     except ModuleNotFoundError as error:
-        raise MissingExtraError(f"{url} needs {error.name}: pip install 'bara-fl[postgres]'") from error
+        raise MissingExtraError(
+            f"{url} needs {error.name}: pip install 'bara-fl[postgres]'"
+        ) from error
     except NoSuchModuleError as error:
-        raise ConfigError(f"ledger.url is {url!r}, which does not name a database: {error}") from error
+        raise ConfigError(
+            f"ledger.url is {url!r}, which does not name a database: {error}"
+        ) from error
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
-    connection.isolation_level = None  # transactions begin where we say, not where the driver guesses
+    connection.isolation_level = (
+        None  # transactions begin where we say, not where the driver guesses
+    )
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA synchronous = FULL")
@@ -314,16 +357,23 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 def _connect_read_only(path: Path, patience: float) -> sqlite3.Connection:
     try:
         return _look_at(path, patience)
-    except sqlite3.OperationalError:  # a run that ends in this instant takes its log away: what is there now?
+    except (
+        sqlite3.OperationalError
+    ):  # a run that ends in this instant takes its log away: what is there now?
         return _look_at(path, patience)
 
 
 def _look_at(path: Path, patience: float) -> sqlite3.Connection:
     """A connection that makes and changes no file, which a plain read-only one would do to the log and its index."""
     log, index = _beside(path, "-wal").exists(), _beside(path, "-shm").exists()
-    # Without a log nobody writes; a log without its index is a dead run's, and is indexed in memory.
-    how = "immutable=1" if not log else "mode=ro&readonly_shm=1" if index else "mode=ro&vfs=unix-none"
-    connection = sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, timeout=patience, isolation_level=None)
+    # Without a log nobody writes; a log without its index is a dead run's, and is indexed in
+    # memory.
+    how = (
+        "immutable=1" if not log else "mode=ro&readonly_shm=1" if index else "mode=ro&vfs=unix-none"
+    )
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?{how}", uri=True, timeout=patience, isolation_level=None
+    )
     try:
         if log and not index:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -359,7 +409,8 @@ def _file_number(place: Path | str | None, *what: str) -> list[int] | None:
 def _generation(folder: Path) -> int:
     """Tells a folder from a later one of the same number, which file systems give out again; 0 where they cannot say.
 
-    (Of the ledger's own file it cannot be asked: closing it once more would let go of SQLite's locks.)
+    (Of the ledger's own file it cannot be asked: closing it once more would let go of SQLite's
+    locks.)
     """
     with contextlib.suppress(ImportError, OSError):
         import fcntl  # noqa: PLC0415 - not everywhere

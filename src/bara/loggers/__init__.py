@@ -1,7 +1,7 @@
 """Hand each settled round to what people already watch their trainings with: TensorBoard, MLflow, or a logger of yours.
 
-A logger is told a round after it is in the books. One that fails is reported once and told nothing more; the run, in
-which money moves, goes on.
+A logger is told a round after it is in the books. One that fails is reported once and told nothing
+more; the run, in which money moves, goes on.
 """
 
 import contextlib
@@ -30,7 +30,10 @@ class Logger(Protocol):
 
 LOGGERS: Registry[Logger] = Registry(
     "logger",
-    {"tensorboard": "bara.loggers.tensorboard:TensorBoardLogger", "mlflow": "bara.loggers.mlflow:MlflowLogger"},
+    {
+        "tensorboard": "bara.loggers.tensorboard:TensorBoardLogger",
+        "mlflow": "bara.loggers.mlflow:MlflowLogger",
+    },
     Logger,
 )
 """Our own loggers, by name."""
@@ -41,8 +44,8 @@ class Loggers(contextlib.AbstractContextManager["Loggers"]):
     """All loggers of a run.
 
     Args:
-        specs: Each as one writes it on the command line: `tensorboard`, `tensorboard:DIR`, `mlflow:URI`,
-            `my_package.module:MyLogger:PLACE`.
+        specs: Each as one writes it on the command line: `tensorboard`, `tensorboard:DIR`,
+            `mlflow:URI`, `my_package.module:MyLogger:PLACE`.
         folder: The run's folder, in which those without a place of their own have one.
         config: The run's configuration.
     """
@@ -107,6 +110,8 @@ def metrics(record: RoundRecord) -> dict[str, float]:
         "money/cost": decimal_money(record.paid),
         "money/spent": decimal_money(purse.spent),
         "money/left": decimal_money(purse.left),
-        "forecast/accuracy": None if belief is None or belief.plan is None else belief.plan.accuracy,
+        "forecast/accuracy": None
+        if belief is None or belief.plan is None
+        else belief.plan.accuracy,
     }
     return {name: float(value) for name, value in found.items() if value is not None}

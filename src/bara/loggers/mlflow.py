@@ -9,9 +9,9 @@ from typing import Any, final
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param
 
-from bara.runs.config import flat
 from bara.loggers import metrics
 from bara.records import RoundRecord
+from bara.runs.config import flat
 
 EXPERIMENT = "bara"
 """The experiment that all runs are filed under."""
@@ -31,7 +31,9 @@ class MlflowLogger:
     """
 
     def __init__(self, place: str, run: str, config: Mapping[str, Any]) -> None:
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # a run does not wait minutes for a log
+        os.environ.setdefault(
+            "MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2"
+        )  # a run does not wait minutes for a log
         self._client = MlflowClient(tracking_uri=_uri(place))
         self._run = self._find(run) or self._make(run, config)
 
@@ -58,9 +60,13 @@ class MlflowLogger:
 
     def _make(self, run: str, config: Mapping[str, Any]) -> str:
         experiment = self._client.get_experiment_by_name(EXPERIMENT)
-        number = experiment.experiment_id if experiment else self._client.create_experiment(EXPERIMENT)
+        number = (
+            experiment.experiment_id if experiment else self._client.create_experiment(EXPERIMENT)
+        )
         made = self._client.create_run(number, run_name=run, tags={TAG: _tag(run)})
-        params = [Param(key, str(value)[:500]) for key, value in flat(config).items() if value is not None]
+        params = [
+            Param(key, str(value)[:500]) for key, value in flat(config).items() if value is not None
+        ]
         self._client.log_batch(made.info.run_id, params=params)
         return str(made.info.run_id)
 

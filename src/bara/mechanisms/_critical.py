@@ -1,17 +1,19 @@
 """The critical-payment auction over quality per price, from which several mechanisms are made.
 
-Yang et al. 2023, Preliminaries: sort by q_i / b_i descending; the first n win; each is paid
-r_i = q_i * b_{n+1} / q_{n+1}, the price at which it would just have lost; B(n) is their sum, for 1 <= n < N.
+Yang et al. 2023, Preliminaries: sort by q_i / b_i descending; the first n win; each is paid r_i =
+q_i * b_{n+1} / q_{n+1}, the price at which it would just have lost; B(n) is their sum, for 1 <= n <
+N.
 
 Notation:
     b_i     price asked, a whole number of micro-units
     q_i     quality, a float64, taken as the exact binary fraction that it is
     u_i     unit price b_i / q_i; u_(n+1) is that of the first loser
 
-Every comparison and every payment is exact: floats find the candidates, and the few that lie within their error
-are decided with integers. A payment is rounded down to the smallest amount that can be paid (`Bids.unit`: a
-micro-unit, or a cent), which leaves it at or above the winner's own price because that is a whole number of them: it
-is the highest price of that kind at which the winner would still have won.
+Every comparison and every payment is exact: floats find the candidates, and the few that lie within
+their error are decided with integers. A payment is rounded down to the smallest amount that can be
+paid (`Bids.unit`: a micro-unit, or a cent), which leaves it at or above the winner's own price
+because that is a whole number of them: it is the highest price of that kind at which the winner
+would still have won.
 """
 
 from bisect import bisect_right
@@ -24,7 +26,9 @@ from bara.errors import ConfigError, InvalidBidError, InvalidMoneyError
 from bara.records import MAX_MONEY, Bids, FloatArray, IntArray, Menu, money, show_money
 from bara.records.bids import checked_column
 
-_ERROR = 4 * np.finfo(np.float64).eps  # relative; two rounded operations err by less than half of this
+_ERROR = (
+    4 * np.finfo(np.float64).eps
+)  # relative; two rounded operations err by less than half of this
 
 
 def price_of(value: float | str, what: str) -> int:
@@ -44,19 +48,24 @@ def reserve_price(reserve: float | str | None) -> int | None:
 
 
 def critical_menu(
-    bids: Bids, quality: FloatArray | None = None, reserve: int | None = None, admitted: NDArray[np.bool_] | None = None
+    bids: Bids,
+    quality: FloatArray | None = None,
+    reserve: int | None = None,
+    admitted: NDArray[np.bool_] | None = None,
 ) -> Menu:
     """The menu of the critical-payment auction.
 
-    Ties go to the client that the bids prefer (`Bids.preference`): the one whose name sorts first, unless they say so.
+    Ties go to the client that the bids prefer (`Bids.preference`): the one whose name sorts first,
+    unless they say so.
 
     Args:
         bids: The opened bids.
-        quality: The server's own score of each client, in the order of `bids`; None when all are equal.
-        reserve: The most that is paid for a unit of quality: a virtual last bid. With it all N can be recruited
-            and a lone bidder can be paid; clients above it are left out.
-        admitted: Who takes part, and of whom quality must be positive; the others' bids stay in the menu's record.
-            None for everyone.
+        quality: The server's own score of each client, in the order of `bids`; None when all are
+            equal.
+        reserve: The most that is paid for a unit of quality: a virtual last bid. With it all N can
+            be recruited and a lone bidder can be paid; clients above it are left out.
+        admitted: Who takes part, and of whom quality must be positive; the others' bids stay in the
+            menu's record. None for everyone.
     """
     if quality is None:
         return equal_menu(bids, reserve, admitted)
@@ -70,7 +79,9 @@ def critical_menu(
     return _quality_menu(bids, quality, reserve, admitted)
 
 
-def equal_menu(bids: Bids, reserve: int | None = None, admitted: NDArray[np.bool_] | None = None) -> Menu:
+def equal_menu(
+    bids: Bids, reserve: int | None = None, admitted: NDArray[np.bool_] | None = None
+) -> Menu:
     """The same where all q are equal: u_i = b_i, and everything is whole.
 
     Args:
@@ -80,11 +91,14 @@ def equal_menu(bids: Bids, reserve: int | None = None, admitted: NDArray[np.bool
     """
     if reserve is not None and reserve * len(bids) > MAX_MONEY:
         raise _reserve_too_large(reserve, len(bids))
-    # Price and position share one 63-bit key, so that a plain sort settles ties by position; Bids keeps room for it.
+    # Price and position share one 63-bit key, so that a plain sort settles ties by position; Bids
+    # keeps room for it.
     reserve = None if reserve is None else reserve - reserve % bids.unit
     bits = len(bids).bit_length()
     preferred = bids.preference
-    keys = ((bids.prices if preferred is None else bids.prices[preferred]) << bits) | np.arange(len(bids))
+    keys = ((bids.prices if preferred is None else bids.prices[preferred]) << bits) | np.arange(
+        len(bids)
+    )
     if admitted is not None:
         keys = keys[admitted if preferred is None else admitted[preferred]]
     keys.sort()
@@ -99,12 +113,16 @@ def equal_menu(bids: Bids, reserve: int | None = None, admitted: NDArray[np.bool
     return Menu(bids, order, costs, pay=lambda n, _cap: thresholds[n - 1 : n].repeat(n))
 
 
-def _quality_menu(bids: Bids, quality: FloatArray, reserve: int | None, admitted: NDArray[np.bool_] | None) -> Menu:
+def _quality_menu(
+    bids: Bids, quality: FloatArray, reserve: int | None, admitted: NDArray[np.bool_] | None
+) -> Menu:
     order = by_unit_price(bids, quality)
     order = order if admitted is None else order[admitted[order]]
     prices, scores = bids.prices[order], quality[order]
     if reserve is not None:
-        count = bisect_right(range(len(prices)), Fraction(reserve), key=lambda k: unit_price(prices, scores, k))
+        count = bisect_right(
+            range(len(prices)), Fraction(reserve), key=lambda k: unit_price(prices, scores, k)
+        )
         prices, scores = np.append(prices[:count], reserve), np.append(scores[:count], 1.0)
     costs = upper_bounds(prices[1:] / scores[1:] * scores.cumsum()[:-1])
 
@@ -133,7 +151,9 @@ def exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
         order[tied] = ties[np.lexsort((ties, units[ties]))]
         asked, scores = prices[order], quality[order]
         differ = (asked[1:] != asked[:-1]) | (scores[1:] != scores[:-1])
-        for first, last in _runs(close, close & differ):  # the others are true ties, which stand by position already
+        for first, last in _runs(
+            close, close & differ
+        ):  # the others are true ties, which stand by position already
             run = order[first:last].tolist()
             order[first:last] = sorted(run, key=lambda i: (unit_price(prices, quality, i), i))
     return order
@@ -175,7 +195,9 @@ def floor_products(scores: FloatArray, unit: Fraction, step: int = 1) -> IntArra
     payments = np.floor(products).astype(np.int64)
     near = (np.abs(products - np.rint(products)) <= products * _ERROR).nonzero()[0]
     close = scores[near].tolist()
-    exact = {score: _floor_product(score, unit) for score in set(close)}  # equal qualities are decided once
+    exact = {
+        score: _floor_product(score, unit) for score in set(close)
+    }  # equal qualities are decided once
     payments[near] = [exact[score] for score in close]
     return payments
 

@@ -39,8 +39,9 @@ def loss_drop(evidence: Evidence) -> float | None:
 def learned_menu(bids: Bids, quality: FloatArray, least: float, reserve: int | None = None) -> Menu:
     """The critical-payment menu of those whose quality is at least this share of the mean (our choice).
 
-    Without the floor a worthless first loser would set everybody's price: b / q with q near 0. Quality does not depend
-    on this round's prices, so leaving clients out by it keeps the auction truthful. The menu weighs updates by quality.
+    Without the floor a worthless first loser would set everybody's price: b / q with q near 0.
+    Quality does not depend on this round's prices, so leaving clients out by it keeps the auction
+    truthful. The menu weighs updates by quality.
     """
     floor = least * (float(quality.sum()) / len(bids)) if len(bids) else 0.0
     worthy = (quality > 0) & (quality >= floor)

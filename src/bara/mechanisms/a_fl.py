@@ -19,16 +19,19 @@ MOST_TRIED = 20
 class AFL:
     """Recruits the cheapest of those whose training is thorough enough, and pays the first loser's price.
 
-    Zhou et al. 2021 (ICDCS) procure a whole job: for every number of rounds T they determine winners greedily, and keep
-    the T of the least social cost, which is what the winners ask in all (from the abstract). Recalled, not re-read: a
-    round needs K clients, the greedy order is price per round covered, payments are critical; and a client's training
-    leaves a residue theta of its loss, of which T rounds bear T(theta) = 1 / (1 - theta), theta the worst winner's: T
-    admits all with theta_i <= 1 - 1 / T. The paper knows no budget.
+    Zhou et al. 2021 (ICDCS) procure a whole job: for every number of rounds T they determine
+    winners greedily, and keep the T of the least social cost, which is what the winners ask in all
+    (from the abstract). Recalled, not re-read: a round needs K clients, the greedy order is price
+    per round covered, payments are critical; and a client's training leaves a residue theta of its
+    loss, of which T rounds bear T(theta) = 1 / (1 - theta), theta the worst winner's: T admits all
+    with theta_i <= 1 - 1 / T. The paper knows no budget.
 
-    Ours is what of this fits a round. Bids are for one round, so that all cover the same and the greedy winners are the
-    K cheapest: the social cost of T is T times what they ask. theta_i is an average of loss after / loss before, as the
-    server measures it; a client not seen yet counts as the best of those seen. T is chosen on the *last* round's
-    prices: chosen on the same, it would not be truthful (a client that asks less can move T in its favour). Among those
+    Ours is what of this fits a round. Bids are for one round, so that all cover the same and the
+    greedy winners are the K cheapest: the social cost of T is T times what they ask. theta_i is an
+    average of loss after / loss before, as the server measures it; a client not seen yet counts as
+    the best of those seen. T is chosen on the *last* round's
+    prices: chosen on the same, it would not be truthful (a client that asks less can move T in its
+        favour). Among those
     admitted the auction is bid price first.
 
     Args:
@@ -59,7 +62,10 @@ class AFL:
         self._smoothing = smoothing
         self._reserve = reserve_price(reserve)
         self._residues: dict[str, float] = {}
-        self._limit, self._round = 1.0, 0  # the residue of the chosen T, and the round it was chosen on
+        self._limit, self._round = (
+            1.0,
+            0,
+        )  # the residue of the chosen T, and the round it was chosen on
 
     def menu(self, bids: Bids) -> Menu:
         """Bid price first among those the chosen T admits; the others' bids stay on it, for the next choice."""
@@ -79,7 +85,10 @@ class AFL:
         if record.round > self._round:
             bids = record.awarded.bids
             needed = (len(bids) + 1) // 2 if self._clients is None else self._clients
-            self._limit, self._round = _least_social_cost(self.residue(bids), bids.prices, needed), record.round
+            self._limit, self._round = (
+                _least_social_cost(self.residue(bids), bids.prices, needed),
+                record.round,
+            )
 
     def memory(self) -> dict[str, Any]:
         """The T it chose on the last round's prices."""
@@ -101,12 +110,18 @@ def _residue(evidence: Evidence) -> float | None:
 def _least_social_cost(residues: FloatArray, prices: IntArray, needed: int) -> float:
     """The theta whose T(theta) rounds of the K cheapest with theta_i <= theta ask least in all; 1 if none has a loser.
 
-    Clients that are equal are admitted together. Among many residues, some evenly spread over the clients are tried.
+    Clients that are equal are admitted together. Among many residues, some evenly spread over the
+    clients are tried.
     """
     order = np.argsort(residues)
     ranked, prices = residues[order], prices[order]
-    ends = np.flatnonzero(np.append(np.diff(ranked) > 0, True)[: len(ranked)]) + 1  # how many each residue admits
+    ends = (
+        np.flatnonzero(np.append(np.diff(ranked) > 0, True)[: len(ranked)]) + 1
+    )  # how many each residue admits
     ends = ends[(ends > needed) & (ranked[ends - 1] < 1)]
     tried = ends[np.linspace(0, len(ends) - 1, min(len(ends), MOST_TRIED)).astype(int)]
-    costs = [np.partition(prices[:end], needed - 1)[:needed].sum() / (1 - ranked[end - 1]) for end in tried]
+    costs = [
+        np.partition(prices[:end], needed - 1)[:needed].sum() / (1 - ranked[end - 1])
+        for end in tried
+    ]
     return float(ranked[tried[int(np.argmin(costs))] - 1]) if costs else 1.0

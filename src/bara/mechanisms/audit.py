@@ -53,8 +53,8 @@ def audit(
 ) -> Iterator[Finding]:
     """Try these properties on random rounds, with prices of so many micro-units; stop at a first counter-example.
 
-    A mechanism is told of each round that it was tried on, so that what it learns is tried, too; after ten rounds a new
-    one takes its place.
+    A mechanism is told of each round that it was tried on, so that what it learns is tried, too;
+    after ten rounds a new one takes its place.
     """
     mechanism = make()
     columns = columns_of(mechanism)
@@ -79,9 +79,13 @@ _LIFE = 10
 """Rounds that one mechanism is tried on, and told of."""
 
 
-def _settled(mechanism: Mechanism, case: Case, number: int, rng: np.random.Generator) -> RoundRecord:
+def _settled(
+    mechanism: Mechanism, case: Case, number: int, rng: np.random.Generator
+) -> RoundRecord:
     """The round as it might have ended: most winners deliver and learn, some fail."""
-    awarded = AwardedRound.of(replace(case.purse, round=number), case.offer, mechanism.menu(case.bids))
+    awarded = AwardedRound.of(
+        replace(case.purse, round=number), case.offer, mechanism.menu(case.bids)
+    )
     delivered, void = {}, {}
     for client in awarded.award.clients:
         if rng.random() < 0.2:
@@ -118,8 +122,8 @@ class Regret:
 def regret(mechanism: Mechanism, rounds: int = 20, clients: int = 20, seed: int = 0) -> Regret:
     """How much a client gains at most by asking a multiple of its cost, in rounds like those of the paper's market.
 
-    Costs are from U(0.5, 1.5), times twice the privacy budget where there is one, which is from U(0.1, 1); the offer is
-    a budget between a twentieth of all costs and all of them.
+    Costs are from U(0.5, 1.5), times twice the privacy budget where there is one, which is from
+    U(0.1, 1); the offer is a budget between a twentieth of all costs and all of them.
     """
     rng = np.random.default_rng(seed)
     gains = np.concatenate([_gains(mechanism, rng, clients) for _ in range(rounds)])
@@ -136,11 +140,14 @@ def _gains(mechanism: Mechanism, rng: np.random.Generator, clients: int) -> Floa
     offer, purse = Offer.spend(budget), Purse(budget, 1)
 
     def gain(client: str, cost: int, ask: int) -> int:
-        return profit(mechanism.menu(bids.replace_price(client, ask)).unweighed(offer, purse), client, cost)
+        return profit(
+            mechanism.menu(bids.replace_price(client, ask)).unweighed(offer, purse), client, cost
+        )
 
     return np.array(
         [
-            max(0, *(gain(client, cost, int(cost * lie)) for lie in _LIES)) - gain(client, cost, cost)
+            max(0, *(gain(client, cost, int(cost * lie)) for lie in _LIES))
+            - gain(client, cost, cost)
             for client, cost in zip(names, bids.prices.tolist(), strict=True)
         ]
     ).clip(0) / float(bids.prices.mean())

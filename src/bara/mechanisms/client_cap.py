@@ -14,9 +14,9 @@ from bara.records import Bids, IntArray, Menu, RoundRecord
 class ClientCap:
     """A personal reserve price: what is left of a client's cap is the most it is paid.
 
-    Who asks more than that is left out of the round; who wins is paid its payment or what is left of its cap,
-    whichever is less. Both are set before the bids are opened, so asking one's cost stays the best a client can do.
-    Costs on the menu are those of the mechanism, an upper bound.
+    Who asks more than that is left out of the round; who wins is paid its payment or what is left
+    of its cap, whichever is less. Both are set before the bids are opened, so asking one's cost
+    stays the best a client can do. Costs on the menu are those of the mechanism, an upper bound.
 
     Args:
         inner: Decides who is recruited and what they are paid.
@@ -38,7 +38,11 @@ class ClientCap:
 
     def menu(self, bids: Bids) -> Menu:
         """The mechanism's menu among those whose price is within what is left of their cap."""
-        beyond = [client for client, out in zip(bids.clients, bids.prices > self._left(bids), strict=True) if out]
+        beyond = [
+            client
+            for client, out in zip(bids.clients, bids.prices > self._left(bids), strict=True)
+            if out
+        ]
         menu = self.inner.menu(bids.without(beyond))
         room = self._left(menu.bids)[menu.order]  # the mechanism may have left out more
         room -= room % bids.unit

@@ -1,20 +1,21 @@
 """An auction whose order and price are learned, after FL-Market's DM-RegretNet.
 
-Known from the public code of Zheng et al. 2022: networks see everybody's bid and the budget, say who wins and what
-share of the budget each is paid, and are trained to buy as much privacy as possible while an augmented Lagrangian
-presses regret, what the best lie gains, towards zero. Their number of clients is fixed, and nothing but the penalty
-keeps a winner from being paid less than it asks.
+Known from the public code of Zheng et al. 2022: networks see everybody's bid and the budget, say
+who wins and what share of the budget each is paid, and are trained to buy as much privacy as
+possible while an augmented Lagrangian presses regret, what the best lie gains, towards zero. Their
+number of clients is fixed, and nothing but the penalty keeps a winner from being paid less than it
+asks.
 
-Ours says the cost of every n, as a menu must, serves any number of clients and never pays below the ask, because the
-networks change the critical-payment auction instead of replacing it:
+Ours says the cost of every n, as a menu must, serves any number of clients and never pays below the
+ask, because the networks change the critical-payment auction instead of replacing it:
 
     s_i = log(b_i / q_i) + order(log q_i - mean log q)                  who comes first
     p_n = s_(n+1) - softplus(price(n / (N - 1), s_(n+1) - mean of s_1 ... s_n, s_(n+1) - s_n))
     pay_i(n) = max(b_i, q_i exp(max_{m <= n} p_m - s_i + log(b_i / q_i)))
 
-With networks that say `order = 0` and `price = -infinity` it is that auction, and truthful. What it pays less lets a
-budget buy more, and makes a lie worth something: `bara audit` measures how much. `scripts/train_dm_regretnet.py` trains
-the networks (torch); here they are a few numpy products.
+With networks that say `order = 0` and `price = -infinity` it is that auction, and truthful. What it
+pays less lets a budget buy more, and makes a lie worth something: `bara audit` measures how much.
+`scripts/train_dm_regretnet.py` trains the networks (torch); here they are a few numpy products.
 """
 
 from collections.abc import Mapping
@@ -50,7 +51,9 @@ def _read(path: Path) -> Weights:
     with np.load(path, allow_pickle=False) as file:
         found = {name: np.asarray(file[name], np.float64) for name in file.files}
     for name, inputs in FEATURES.items():
-        if found[f"{name}_w1"].shape[1] != inputs or not all(np.isfinite(value).all() for value in found.values()):
+        if found[f"{name}_w1"].shape[1] != inputs or not all(
+            np.isfinite(value).all() for value in found.values()
+        ):
             raise ValueError(f"the network {name!r} does not take {inputs} finite numbers")
     return found
 
@@ -65,7 +68,12 @@ def learned_auction_menu(bids: Bids, quality: FloatArray, weights: Weights) -> M
     """
     quality = checked_column("quality", quality, bids.clients)
     if len(bids) < 2:
-        return Menu(bids, np.zeros(0, np.int64), np.zeros(0, np.int64), lambda _n, _cap: np.zeros(0, np.int64))
+        return Menu(
+            bids,
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int64),
+            lambda _n, _cap: np.zeros(0, np.int64),
+        )
     check_range(bids, quality)
     logs = np.log(quality)
     shift = _network(weights, "order", (logs - logs.mean())[:, None])
@@ -75,9 +83,12 @@ def learned_auction_menu(bids: Bids, quality: FloatArray, weights: Weights) -> M
     units = _unit_prices(scores[order], weights)
 
     def pay(n: int, _cap: int) -> IntArray:
-        return np.asarray(np.maximum(prices[:n], np.floor(worth[:n] * units[n - 1]).astype(np.int64)))
+        return np.asarray(
+            np.maximum(prices[:n], np.floor(worth[:n] * units[n - 1]).astype(np.int64))
+        )
 
-    # Prices rise with the order: the first k of n are paid the unit price, the others what they ask.
+    # Prices rise with the order: the first k of n are paid the unit price, the others what they
+    # ask.
     n = np.arange(1, len(bids))
     k = np.minimum(np.searchsorted(prices / worth, units, side="right"), n)
     asked, sold = (np.concatenate([[0.0], values.cumsum()]) for values in (prices, worth))

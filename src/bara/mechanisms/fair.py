@@ -36,21 +36,24 @@ class _Forecast:
 class Fair:
     """Recruits by learned quality per price, pays critically, weighs updates by quality, refuses outliers.
 
-    Deng et al. 2021 (INFOCOM), from its published ingredients. Quality in round t is
-    q_i(t) = d_i max(loss before - loss after, 0), the loss being that on the client's own data (the product form is our
-    choice). The forecast fades with age: sum_k rho^(t - t_k) q_i(t_k) / sum_k rho^(t - t_k) over the rounds it took
-    part in (recalled, not re-read). A client not seen yet counts as its data size times the mean drop of those seen: a
-    cold start proportional to d_i. The auction is the critical-payment one over the forecasts.
+    Deng et al. 2021 (INFOCOM), from its published ingredients. Quality in round t is q_i(t) = d_i
+    max(loss before - loss after, 0), the loss being that on the client's own data (the product form
+    is our choice). The forecast fades with age: sum_k rho^(t - t_k) q_i(t_k) / sum_k rho^(t - t_k)
+    over the rounds it took part in (recalled, not re-read). A client not seen yet counts as its
+    data size times the mean drop of those seen: a cold start proportional to d_i. The auction is
+    the critical-payment one over the forecasts.
 
-    Our choices: updates are weighed by forecast; the filter for updates that are not ideal is a robust z-score of the
-    distance to the coordinate-wise median, and a filtered update is void, so not paid; clients below `least` of the
-    mean quality are left out of the auction. A free rider's loss does not drop: it scores 0 and stops winning.
+    Our choices: updates are weighed by forecast; the filter for updates that are not ideal is a
+    robust z-score of the distance to the coordinate-wise median, and a filtered update is void, so
+    not paid; clients below `least` of the mean quality are left out of the auction. A free rider's
+    loss does not drop: it scores 0 and stops winning.
 
     Args:
         forgetting: rho in (0, 1]; 1 forgets nothing.
         outliers: From how many robust deviations on an update is refused; 0 refuses none.
         least: Which share of the mean quality a client must have to take part.
-        reserve: The most that is paid for a unit of quality, in units of the budget; None for no limit.
+        reserve: The most that is paid for a unit of quality, in units of the budget; None for no
+            limit.
 
     >>> from bara.records import AwardedRound, Delivery, Evaluation, Evidence, Offer, Purse
     >>> auction, bids = Fair(), Bids.of({"ann": 1, "bob": 1, "cat": 2})
@@ -70,7 +73,9 @@ class Fair:
         least: Annotated[float, Within(at_least=0, below=1)] = 0.1,
         reserve: float | str | None = None,
     ) -> None:
-        check_arguments("mechanism 'fair'", Fair, forgetting=forgetting, outliers=outliers, least=least)
+        check_arguments(
+            "mechanism 'fair'", Fair, forgetting=forgetting, outliers=outliers, least=least
+        )
         self.requirements = Requirements(evidence=True, outliers=outliers or None, weights=True)
         self._rho = forgetting
         self._least = least

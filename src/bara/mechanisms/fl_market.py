@@ -30,8 +30,9 @@ _UNCLAIMED: dict[str, set[str]] = {
 class FLMarket(LearnsNothing):
     """Recruits by price per unit of privacy budget and data, and weighs updates by OptAggr.
 
-    Zheng et al. 2022 (IEEE BigData): bids carry `epsilon`, the price is the client's valuation of it, the unit price is
-    v_i / (eps_i d_i). Three auctions, of which FL-Market publishes the last two:
+    Zheng et al. 2022 (IEEE BigData): bids carry `epsilon`, the price is the client's valuation of
+    it, the unit price is v_i / (eps_i d_i). Three auctions, of which FL-Market publishes the last
+    two:
 
     - `critical` (ours, the default): n winners share B(n) = u_(n+1) sum_j eps_j d_j, the first loser's unit price. It
       admits exactly n, spends just that, and is truthful under any offer made before the bids.
@@ -44,7 +45,8 @@ class FLMarket(LearnsNothing):
       regret (`bara.mechanisms.dm_regretnet` says what is published and what is ours). Nearly truthful, not quite.
 
     Args:
-        level: Whom the noise protects (see `Protection`): `record`, or `client` as in the public code.
+        level: Whom the noise protects (see `Protection`): `record`, or `client` as in the public
+            code.
         clip: The L1 bound of a gradient.
         auction: Which of the three.
         optimal: Weigh updates by OptAggr; otherwise by data size, as the federation does.
@@ -81,7 +83,9 @@ class FLMarket(LearnsNothing):
     @property
     def requirements(self) -> Requirements:
         """Bids with privacy budgets, and training with that much privacy."""
-        return Requirements(columns=("epsilon",), protection=Protection(self.level, self.clip), weights=self.optimal)
+        return Requirements(
+            columns=("epsilon",), protection=Protection(self.level, self.clip), weights=self.optimal
+        )
 
     def menu(self, bids: Bids) -> Menu:
         """The chosen auction over eps_i d_i, with OptAggr's weights for every n."""
@@ -93,7 +97,9 @@ class FLMarket(LearnsNothing):
             released = epsilons[winners] * (data[winners] if self.level == "record" else 1.0)
             return tuple(optimal_weights(data[winners], released).tolist())
 
-        return Menu(menu.bids, menu.order, menu.costs, menu.pay, menu.exact, weigh if self.optimal else None)
+        return Menu(
+            menu.bids, menu.order, menu.costs, menu.pay, menu.exact, weigh if self.optimal else None
+        )
 
     def _auctioned(self, bids: Bids, sold: FloatArray) -> Menu:
         if self.auction == "all-in":
@@ -106,11 +112,12 @@ class FLMarket(LearnsNothing):
 def optimal_weights(data: FloatArray, precision: FloatArray) -> FloatArray:
     """OptAggr: aggregation weights that trade the noise in the updates against the bias of not weighing by data.
 
-    Minimises sum_i lambda_i^2 2 (2 L / e_i)^2 + L^2 (sum_i |lambda_i - w_i|)^2 over the simplex; w_i is the share of
-    the data, e_i is eps_i at client level and eps_i d_i at record level; L cancels. With v_i = 8 / e_i^2 the conditions
-    of optimality are lambda_i = clip(w_i, low / v_i, high / v_i), high - low = 2 sum |lambda - w|, and that some
-    weights gain what the others lose. So one number is left to find, `low`, and scipy's root finder finds it for any
-    number of winners; the tests compare with scipy's general solver.
+    Minimises sum_i lambda_i^2 2 (2 L / e_i)^2 + L^2 (sum_i |lambda_i - w_i|)^2 over the simplex;
+    w_i is the share of the data, e_i is eps_i at client level and eps_i d_i at record level; L
+    cancels. With v_i = 8 / e_i^2 the conditions of optimality are lambda_i = clip(w_i, low / v_i,
+    high / v_i), high - low = 2 sum |lambda - w|, and that some weights gain what the others lose.
+    So one number is left to find, `low`, and scipy's root finder finds it for any number of
+    winners; the tests compare with scipy's general solver.
 
     Args:
         data: Data sizes.

@@ -26,10 +26,11 @@ _FORMS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
 class FMore(LearnsNothing):
     """Recruits the highest scores S_i = worth * s(q_i) - b_i and pays each winner its own price.
 
-    Zeng et al. 2020 (ICDCS): the score is quasi-linear in the price; s is additive (sum a_k x_k), Cobb-Douglas
-    (prod x_k^a_k) or perfect complements (min a_k x_k); the K best win at first price. So it is *not* truthful: a
-    winner gains by asking more, and the audit shows where. Our choices: each dimension x_k is divided by its largest
-    value in the round, and `worth` turns s into units of the budget.
+    Zeng et al. 2020 (ICDCS): the score is quasi-linear in the price; s is additive (sum a_k x_k),
+    Cobb-Douglas (prod x_k^a_k) or perfect complements (min a_k x_k); the K best win at first price.
+    So it is *not* truthful: a winner gains by asking more, and the audit shows where. Our choices:
+    each dimension x_k is divided by its largest value in the round, and `worth` turns s into units
+    of the budget.
 
     Args:
         columns: The dimensions of quality: columns of the bids that the server knows.
@@ -57,7 +58,11 @@ class FMore(LearnsNothing):
             )
         weights = [1.0] * len(self.columns) if self.weights is None else self.weights
         check_fields("mechanism 'fmore'", self)
-        if not self.columns or len(weights) != len(self.columns) or not all(0 < w < np.inf for w in weights):
+        if (
+            not self.columns
+            or len(weights) != len(self.columns)
+            or not all(0 < w < np.inf for w in weights)
+        ):
             raise ConfigError(
                 f"mechanism 'fmore' has weights {list(weights)} for columns {list(self.columns)}; each column must "
                 "have one, finite and positive"

@@ -1,8 +1,9 @@
 """Prices that are known before anybody bids: one for all, or a tariff that reflects what taking part costs.
 
-A client's bid says only whether it takes what it is offered: who asks more sits the round out. What it is paid, and
-whose turn it is, does not depend on what anybody asks this round, so asking one's cost is the best one can do by
-construction. What is paid is rounded down to the smallest amount that can be (`Bids.unit`).
+A client's bid says only whether it takes what it is offered: who asks more sits the round out. What
+it is paid, and whose turn it is, does not depend on what anybody asks this round, so asking one's
+cost is the best one can do by construction. What is paid is rounded down to the smallest amount
+that can be (`Bids.unit`).
 """
 
 from collections import Counter
@@ -69,12 +70,13 @@ class PostedPrice:
 class Tariff:
     """Pays each by a tariff: so much per round, plus so much per sample it trains on; for fees that reflect costs.
 
-    How many samples a client has must be what the server knows, not what the client says. Those who were recruited
-    least go first.
+    How many samples a client has must be what the server knows, not what the client says. Those who
+    were recruited least go first.
 
     Args:
         per_round: What everybody is paid, in units of the budget.
-        per_sample: What is paid on top for each sample, in units of the budget; it may be far below a cent.
+        per_sample: What is paid on top for each sample, in units of the budget; it may be far below
+            a cent.
         samples: The column of the bids that says how many samples a client trains on.
 
     >>> bids = Bids.of({"ann": 1, "bob": 9}, samples={"ann": 250, "bob": 1000})
@@ -85,8 +87,13 @@ class Tariff:
 
     claims = CRITICAL_PAYMENTS
 
-    def __init__(self, per_round: float | str = 1.0, per_sample: float | str = 0.0, samples: str = "samples") -> None:
-        self._per_round, self._per_sample = _exact("per_round", per_round), _exact("per_sample", per_sample)
+    def __init__(
+        self, per_round: float | str = 1.0, per_sample: float | str = 0.0, samples: str = "samples"
+    ) -> None:
+        self._per_round, self._per_sample = (
+            _exact("per_round", per_round),
+            _exact("per_sample", per_sample),
+        )
         if not self._per_round + self._per_sample:
             raise ConfigError("per_round and per_sample are both 0; one of them must be more")
         self._samples = samples
@@ -104,9 +111,13 @@ class Tariff:
     def fees(self, bids: Bids) -> IntArray:
         """What each would be paid, in the order of the bids."""
         samples = bids.column(self._samples).tolist() if self._per_sample else [0.0] * len(bids)
-        exact = {count: self._per_round + self._per_sample * Fraction(count) for count in set(samples)}
+        exact = {
+            count: self._per_round + self._per_sample * Fraction(count) for count in set(samples)
+        }
         if any(fee * max(len(bids), 1) >= MAX_MONEY for fee in exact.values()):
-            raise InvalidBidError(f"a fee by {self._samples} is too large; the sum of all must fit in 63 bits")
+            raise InvalidBidError(
+                f"a fee by {self._samples} is too large; the sum of all must fit in 63 bits"
+            )
         return np.array([int(exact[count] // bids.unit) * bids.unit for count in samples], np.int64)
 
     def tell(self, record: RoundRecord) -> None:

@@ -1,8 +1,8 @@
 """What a mechanism may promise, each as a function that looks for a counter-example in one round.
 
-A property takes a mechanism and a `Case` (bids that are taken as the true costs, an offer, a purse) and returns a
-`CounterExample`, or None if it found none. Tests draw cases with hypothesis, `bara audit` at random; a mechanism's
-`claims` say which of them it promises.
+A property takes a mechanism and a `Case` (bids that are taken as the true costs, an offer, a purse)
+and returns a `CounterExample`, or None if it found none. Tests draw cases with hypothesis, `bara
+audit` at random; a mechanism's `claims` say which of them it promises.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,8 @@ class Case:
         bids: The true costs.
         offer: What the allocator said before.
         purse: What there is to spend.
-        lies: Which of the lies worth trying are tried; all of them unless many rounds are looked at.
+        lies: Which of the lies worth trying are tried; all of them unless many rounds are looked
+            at.
     """
 
     bids: Bids
@@ -49,14 +50,19 @@ def individually_rational(mechanism: Mechanism, case: Case) -> CounterExample | 
     for client, payment in zip(award.clients, award.payments, strict=True):
         price = case.bids.price_of(client)
         if payment < price:
-            return CounterExample(f"{client} asks {show_money(price)} and is paid {show_money(payment)}; {_tell(case)}")
+            return CounterExample(
+                f"{client} asks {show_money(price)} and is paid {show_money(payment)}; {_tell(case)}"
+            )
     return None
 
 
 def budget_feasible(mechanism: Mechanism, case: Case) -> CounterExample | None:
     """The award costs no more than the offer's cap for its n, and no more than the purse holds."""
     award = _award(mechanism, case)
-    for name, most in (("its cap", case.offer.cap(award.n) if award.n else 0), ("the purse", case.purse.left)):
+    for name, most in (
+        ("its cap", case.offer.cap(award.n) if award.n else 0),
+        ("the purse", case.purse.left),
+    ):
         if award.cost > most:
             return CounterExample(
                 f"{show_money(award.cost)} is paid to {counted(award.n, 'client')}, but {name} is {show_money(most)}; "
@@ -68,8 +74,9 @@ def budget_feasible(mechanism: Mechanism, case: Case) -> CounterExample | None:
 def truthful_in_price(mechanism: Mechanism, case: Case) -> CounterExample | None:
     """No client gains by asking anything else than its cost, whatever the offer, which was made before the bids.
 
-    Costs are whole numbers of the bids' unit. Who has another one asks the next whole one up, and gains less than a
-    unit by anything else: where that wins and asking the truth does not, it is paid at most what it would have asked.
+    Costs are whole numbers of the bids' unit. Who has another one asks the next whole one up, and
+    gains less than a unit by anything else: where that wins and asking the truth does not, it is
+    paid at most what it would have asked.
     """
     honest = _award(mechanism, case)
     for client, cost in zip(case.bids.clients, case.bids.prices.tolist(), strict=True):
@@ -87,8 +94,9 @@ def truthful_in_price(mechanism: Mechanism, case: Case) -> CounterExample | None
 def monotone(mechanism: Mechanism, case: Case) -> CounterExample | None:
     """A winner that asks less still wins, and recruiting more never costs less.
 
-    Unless asking less ends the run: at first price it makes more clients affordable within the caps, perhaps more than
-    the purse can pay, and an offer whose shortfall is `stop` then recruits nobody.
+    Unless asking less ends the run: at first price it makes more clients affordable within the
+    caps, perhaps more than the purse can pay, and an offer whose shortfall is `stop` then recruits
+    nobody.
     """
     award = _award(mechanism, case)
     for client in award.clients:
@@ -141,7 +149,14 @@ def spends_the_budget(mechanism: Mechanism, case: Case) -> CounterExample | None
 
 PROPERTIES: dict[str, Property] = {
     check.__name__.replace("_", "-"): check
-    for check in (individually_rational, budget_feasible, truthful_in_price, monotone, exact_sum, spends_the_budget)
+    for check in (
+        individually_rational,
+        budget_feasible,
+        truthful_in_price,
+        monotone,
+        exact_sum,
+        spends_the_budget,
+    )
 }
 """Every property by name."""
 
@@ -154,7 +169,9 @@ CRITICAL_PAYMENTS = EVERY_PROPERTY - {"spends-the-budget"}
 _SCORES = np.array([1.0, 2.0, 3.0, 10.0, 1 / 3, 0.7])
 
 
-def random_case(rng: np.random.Generator, columns: tuple[str, ...] = ("samples",), unit: int = 1) -> Case:
+def random_case(
+    rng: np.random.Generator, columns: tuple[str, ...] = ("samples",), unit: int = 1
+) -> Case:
     """A round as an audit draws it: few clients, many ties, every kind of offer, purses that do and do not suffice."""
     count = int(rng.integers(1, 9))
     scale = (3, 20, 10**6)[rng.integers(3)]
@@ -174,7 +191,9 @@ def _random_offer(rng: np.random.Generator, count: int, most: int) -> Offer:
         return Offer.recruit(int(rng.integers(0, count + 2)), shortfall=shortfall)
     if kind == 1:
         return Offer.spend(int(rng.integers(0, 2 * most + 1)), shortfall=shortfall)
-    return Offer.caps(rng.integers(0, 2 * most + 1, int(rng.integers(0, count + 2))), shortfall=shortfall)
+    return Offer.caps(
+        rng.integers(0, 2 * most + 1, int(rng.integers(0, count + 2))), shortfall=shortfall
+    )
 
 
 def _award(mechanism: Mechanism, case: Case) -> Award:
@@ -196,7 +215,8 @@ def _lies(bids: Bids, client: str) -> list[int]:
     prices = bids.prices.tolist()
     own = bids.price_of(client)
     scores = [values[bids.clients.index(client)] / values for values in bids.columns.values()]
-    # Columns multiply into the quality of some mechanisms: their product is tried like each of them.
+    # Columns multiply into the quality of some mechanisms: their product is tried like each of
+    # them.
     scores += [np.prod(scores, axis=0)] if len(scores) > 1 else []
     unit = bids.unit
     there = [*prices, *(int(b * s) for score in scores for b, s in zip(prices, score, strict=True))]
@@ -206,13 +226,20 @@ def _lies(bids: Bids, client: str) -> list[int]:
 
 
 def _tell(case: Case) -> str:
-    asks = ", ".join(f"{c} {show_money(int(p))}" for c, p in zip(case.bids.clients, case.bids.prices, strict=True))
+    asks = ", ".join(
+        f"{c} {show_money(int(p))}"
+        for c, p in zip(case.bids.clients, case.bids.prices, strict=True)
+    )
     extra = "".join(f"; {name} {values.tolist()}" for name, values in case.bids.columns.items())
     return f"costs: {asks}{extra}; offer: {_in_words(case.offer)}; purse: {show_money(case.purse.left)}"
 
 
 def _in_words(offer: Offer) -> str:
-    words = f"{offer.limit} clients" if offer.budget == MAX_MONEY else f"up to {show_money(offer.budget)}"
+    words = (
+        f"{offer.limit} clients"
+        if offer.budget == MAX_MONEY
+        else f"up to {show_money(offer.budget)}"
+    )
     if offer.table is not None:
         words = "caps " + ", ".join(map(show_money, offer.table))
     return words + (", or stop" if offer.shortfall == "stop" else "")

@@ -7,8 +7,9 @@ Notation:
     Q(n)    q_1 + ... + q_n
     B       the cap of n
 
-n clients can share B when B / Q(n), what each unit of quality gets, is at least u_n: the menu's cost of n is the
-least such budget, u_n Q(n). What is really paid depends on B itself and reaches `Menu.pay` as the cap.
+n clients can share B when B / Q(n), what each unit of quality gets, is at least u_n: the menu's
+cost of n is the least such budget, u_n Q(n). What is really paid depends on B itself and reaches
+`Menu.pay` as the cap.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from bara.mechanisms._critical import by_unit_price, check_range, floor_products, unit_price, upper_bounds
+from bara.mechanisms._critical import (
+    by_unit_price,
+    check_range,
+    floor_products,
+    unit_price,
+    upper_bounds,
+)
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import LearnsNothing
 from bara.records import Bids, FloatArray, IntArray, Menu
@@ -27,15 +34,17 @@ from bara.records.bids import checked_column
 class ProportionalShare(LearnsNothing):
     """Recruits by quality per price as long as the budget, shared by quality, pays the last one what it asks.
 
-    Singer 2010 ("Budget feasible mechanisms", recalled, not re-read): by u_i = b_i / q_i ascending, the largest k with
-    b_k <= B q_k / Q(k) wins, and winner i is paid q_i min(B / Q(k), u_(k+1)). The cost of n on the menu is the least
-    budget that admits n, u_n Q(n); a larger cap pays more, up to the first loser's unit price.
+    Singer 2010 ("Budget feasible mechanisms", recalled, not re-read): by u_i = b_i / q_i ascending,
+    the largest k with b_k <= B q_k / Q(k) wins, and winner i is paid q_i min(B / Q(k), u_(k+1)).
+    The cost of n on the menu is the least budget that admits n, u_n Q(n); a larger cap pays more,
+    up to the first loser's unit price.
 
-    Our choices: n = N is not served, because without a loser an offer that names no budget would be spent whole; and
-    with unequal quality, rounding payments down leaves less than a micro-unit per winner of the menu's cost unpaid, so
-    exact sums are not claimed. Not here: Singer compares this set with the single client of the highest quality that
-    the budget pays and takes the better, which bounds the loss where one client is worth more than all the others. A
-    menu has one order of clients; with equal quality the comparison never wins.
+    Our choices: n = N is not served, because without a loser an offer that names no budget would be
+    spent whole; and with unequal quality, rounding payments down leaves less than a micro-unit per
+    winner of the menu's cost unpaid, so exact sums are not claimed. Not here: Singer compares this
+    set with the single client of the highest quality that the budget pays and takes the better,
+    which bounds the loss where one client is worth more than all the others. A menu has one order
+    of clients; with equal quality the comparison never wins.
 
     Args:
         quality: The column of the bids that the server takes as quality; None for equal quality.
@@ -65,8 +74,8 @@ def sharing_menu(bids: Bids, quality: FloatArray, *, up_to_next: bool) -> Menu:
     Args:
         bids: The opened bids.
         quality: The server's score of each, in the order of `bids`.
-        up_to_next: Pay a unit of quality no more than the first loser asks for it, for 1 <= n < N (Singer); otherwise
-            the whole cap is shared out, for 1 <= n <= N (All-in).
+        up_to_next: Pay a unit of quality no more than the first loser asks for it, for 1 <= n < N
+            (Singer); otherwise the whole cap is shared out, for 1 <= n <= N (All-in).
     """
     quality = checked_column("quality", quality, bids.clients)
     if len(bids):
@@ -77,8 +86,13 @@ def sharing_menu(bids: Bids, quality: FloatArray, *, up_to_next: bool) -> Menu:
 
     def pay(n: int, cap: int) -> IntArray:
         ratios = [score.as_integer_ratio() for score in scores[:n].tolist()]
-        whole = max(denominator for _, denominator in ratios)  # powers of two, so all the others divide it
-        share = Fraction(cap * whole, sum(numerator * (whole // denominator) for numerator, denominator in ratios))
+        whole = max(
+            denominator for _, denominator in ratios
+        )  # powers of two, so all the others divide it
+        share = Fraction(
+            cap * whole,
+            sum(numerator * (whole // denominator) for numerator, denominator in ratios),
+        )
         unit = min(share, unit_price(prices, scores, n)) if up_to_next else share
         return floor_products(scores[:n], unit, bids.unit)
 
@@ -88,6 +102,10 @@ def sharing_menu(bids: Bids, quality: FloatArray, *, up_to_next: bool) -> Menu:
 def _least_budgets(prices: IntArray, scores: FloatArray) -> IntArray:
     """u_n Q(n) for every n, rounded up: exact for whole qualities, else so far that no share rounds below a price."""
     totals = scores.cumsum()
-    if len(prices) and (scores == np.rint(scores)).all() and float(prices.max()) * totals[-1] < 2**53:
+    if (
+        len(prices)
+        and (scores == np.rint(scores)).all()
+        and float(prices.max()) * totals[-1] < 2**53
+    ):
         return np.asarray(-(-prices * totals.astype(np.int64) // scores.astype(np.int64)))
     return np.maximum.accumulate(upper_bounds(prices / scores * totals))

@@ -13,8 +13,10 @@ class QualityAuction(LearnsNothing):
     """Recruits by quality per price and pays each winner the price at which it would just have lost.
 
     Args:
-        quality: The column of the bids that the server takes as quality (`samples`, say); None for equal quality.
-        reserve: The most that is paid for a unit of quality, in units of the budget; None for no limit.
+        quality: The column of the bids that the server takes as quality (`samples`, say); None for
+            equal quality.
+        reserve: The most that is paid for a unit of quality, in units of the budget; None for no
+            limit.
 
     >>> auction = QualityAuction()
     >>> menu = auction.menu(Bids.of({"ann": 1, "bob": 2, "cat": 4}))

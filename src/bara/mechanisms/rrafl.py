@@ -14,18 +14,20 @@ from bara.records import Bids, FloatArray, Menu, RoundRecord
 class Rrafl:
     """Recruits by reputation per price and pays each winner its reputation times the first loser's unit price.
 
-    Zhang et al. 2021 (WWW): unit reputation price b_i / R_i ascending, payment R_i (b / R)_next while the budget lasts:
-    the critical-payment auction with q = R. How the paper updates reputation could not be recovered; ours is an
-    exponential average of measured contributions, R <- (1 - s) R + s c, where c is a client's loss drop as a share of
-    the round's best, 1 where losses are not measured, and 0 for a winner that did not deliver. The authors' later
-    text wants a reputation that is easily lost and slowly won: `rising` below `smoothing` is that.
+    Zhang et al. 2021 (WWW): unit reputation price b_i / R_i ascending, payment R_i (b / R)_next
+    while the budget lasts: the critical-payment auction with q = R. How the paper updates
+    reputation could not be recovered; ours is an exponential average of measured contributions, R
+    <- (1 - s) R + s c, where c is a client's loss drop as a share of the round's best, 1 where
+    losses are not measured, and 0 for a winner that did not deliver. The authors' later text wants
+    a reputation that is easily lost and slowly won: `rising` below `smoothing` is that.
 
     Args:
         smoothing: s in (0, 1].
         rising: s where the contribution is above the reputation; None for the same.
         start: The reputation of a client not seen yet, in (0, 1].
         least: Which share of the mean reputation a client must have to take part (our choice).
-        reserve: The most that is paid for a unit of reputation, in units of the budget; None for no limit.
+        reserve: The most that is paid for a unit of reputation, in units of the budget; None for no
+            limit.
 
     >>> from bara.records import AwardedRound, Delivery, Evaluation, Evidence, Offer, Purse
     >>> auction, bids = Rrafl(), Bids.of({"ann": 1, "bob": 1, "cat": 2})
@@ -47,7 +49,9 @@ class Rrafl:
         reserve: float | str | None = None,
         rising: Annotated[float | None, Within(above=0, at_most=1)] = None,
     ) -> None:
-        check_arguments("mechanism 'rrafl'", Rrafl, smoothing=smoothing, start=start, least=least, rising=rising)
+        check_arguments(
+            "mechanism 'rrafl'", Rrafl, smoothing=smoothing, start=start, least=least, rising=rising
+        )
         self._falling, self._rising = smoothing, smoothing if rising is None else rising
         self._start = start
         self._least = least
@@ -65,7 +69,9 @@ class Rrafl:
 
     def tell(self, record: RoundRecord) -> None:
         """Move everyone's reputation towards what it contributed."""
-        drops = {client: loss_drop(evidence) for client, evidence in record.delivery.delivered.items()}
+        drops = {
+            client: loss_drop(evidence) for client, evidence in record.delivery.delivered.items()
+        }
         best = max((drop for drop in drops.values() if drop), default=0.0)
         for client, drop in drops.items():
             self._learn(client, 1.0 if drop is None else drop / best if best else 0.0)

@@ -12,9 +12,9 @@ import numpy as np
 from bara.allocators import Reading
 from bara.paper.exhibits import BARA, DATASETS, TITLES, UNLIMITED, Exhibit, Scale
 from bara.paper.regimes import REGIMES
+from bara.records import FloatArray
 from bara.reports.result import Result
 from bara.reports.statistics import Estimate, estimate, holm, paired, significance
-from bara.records import FloatArray
 from bara.text import counted
 
 Row = dict[str, Any]
@@ -42,13 +42,17 @@ class Runs:
     def __init__(self, results: Sequence[Result]) -> None:
         self._runs: dict[tuple[str, str, float | None], dict[int, Result]] = {}
         for result in results:
-            self._runs.setdefault((result.setting or "", result.allocator, result.share), {})[result.seed] = result
+            self._runs.setdefault((result.setting or "", result.allocator, result.share), {})[
+                result.seed
+            ] = result
 
     def of(self, setting: str, allocator: str, share: float | None = None) -> dict[int, Result]:
         """One allocator's, by seed; empty where none of them ended."""
         return dict(sorted(self._runs.get((setting, allocator, share), {}).items()))
 
-    def alone(self, setting: str, search: str, numbers: Sequence[int], share: float | None = None) -> dict[int, float]:
+    def alone(
+        self, setting: str, search: str, numbers: Sequence[int], share: float | None = None
+    ) -> dict[int, float]:
         """The mean final accuracy of each n that was tried alone with that allocator."""
         return {
             n: fmean(run.accuracy_final for run in found.values())
@@ -76,17 +80,25 @@ class ExhibitResult:
     scale: Scale
 
 
-def analyse(exhibit: Exhibit, results: Sequence[Result], datasets: Sequence[str], scale: Scale) -> ExhibitResult:
+def analyse(
+    exhibit: Exhibit, results: Sequence[Result], datasets: Sequence[str], scale: Scale
+) -> ExhibitResult:
     """Make an exhibit of its runs."""
     runs, (find, _) = Runs(results), _of(exhibit)
-    rows = [row for dataset in exhibit.datasets(datasets) for row in find(exhibit, runs, dataset, scale)]
+    rows = [
+        row for dataset in exhibit.datasets(datasets) for row in find(exhibit, runs, dataset, scale)
+    ]
     return described(exhibit, rows, datasets, scale)
 
 
-def described(exhibit: Exhibit, rows: list[Row], datasets: Sequence[str], scale: Scale) -> ExhibitResult:
+def described(
+    exhibit: Exhibit, rows: list[Row], datasets: Sequence[str], scale: Scale
+) -> ExhibitResult:
     """Make an exhibit of the data behind it."""
     measured = _of(exhibit)[1](rows) if rows else "No run ended."
-    return ExhibitResult(exhibit, rows, measured, size_of(exhibit, exhibit.datasets(datasets), scale), scale)
+    return ExhibitResult(
+        exhibit, rows, measured, size_of(exhibit, exhibit.datasets(datasets), scale), scale
+    )
 
 
 def size_of(exhibit: Exhibit, datasets: Sequence[str], scale: Scale) -> str:
@@ -100,7 +112,9 @@ def size_of(exhibit: Exhibit, datasets: Sequence[str], scale: Scale) -> str:
     sizes = []
     for dataset in datasets:
         data = scale.config(exhibit.family, dataset).data
-        train, held_out = (f"{n:,}" if n else "all" for n in (data.train_samples, data.evaluation_samples))
+        train, held_out = (
+            f"{n:,}" if n else "all" for n in (data.train_samples, data.evaluation_samples)
+        )
         sizes.append(f"{TITLES[dataset]} {train} training and {held_out} evaluation samples")
     return f"{'; '.join(sizes)}; {seeds}{searched}{changed}."
 
@@ -115,7 +129,9 @@ def accuracies(exhibit: Exhibit, runs: Runs, dataset: str, scale: Scale) -> list
     final = {method: values for method, values in final.items() if values}
     base = final.get(BASELINE, {})
     tested = [
-        None if method == BASELINE else significance([values[seed] - base[seed] for seed in values if seed in base])
+        None
+        if method == BASELINE
+        else significance([values[seed] - base[seed] for seed in values if seed in base])
         for method, values in final.items()
     ]
     rows = []
@@ -144,10 +160,13 @@ def accuracies(exhibit: Exhibit, runs: Runs, dataset: str, scale: Scale) -> list
 def bounded(exhibit: Exhibit, runs: Runs, name: str, scale: Scale) -> list[Row]:
     """Accuracies, the bound among them: stage 1, then the n that turned out best (Yang et al. 2023, P2).
 
-    The best n is that of the highest mean over the same seeds, which flatters it: of the n tried none does better.
+    The best n is that of the highest mean over the same seeds, which flatters it: of the n tried
+    none does better.
     """
     setting = f"{exhibit.family}-{name}"
-    alone = runs.alone(setting, exhibit.search, scale.numbers(scale.config(exhibit.family, name).clients.count))
+    alone = runs.alone(
+        setting, exhibit.search, scale.numbers(scale.config(exhibit.family, name).clients.count)
+    )
     bound = {BOUND: f"{exhibit.search}:n={max(alone, key=lambda n: alone[n])}"} if alone else {}
     return accuracies(replace(exhibit, methods={**exhibit.methods, **bound}), runs, name, scale)
 
@@ -165,14 +184,22 @@ def regimes(exhibit: Exhibit, runs: Runs, name: str, scale: Scale) -> list[Row]:
 def _changes(played: Iterable[Result]) -> float | None:
     """The part of the rounds of stage 2, from the second on, whose n is not that of the round before."""
     stages = [[entry["n"] for entry in run.history[T_0:]] for run in played]
-    changed = [fmean(n != before for before, n in pairwise(stage)) for stage in stages if len(stage) > 1]
+    changed = [
+        fmean(n != before for before, n in pairwise(stage)) for stage in stages if len(stage) > 1
+    ]
     return fmean(changed) if changed else None
 
 
 def clients(exhibit: Exhibit, runs: Runs, dataset: str, scale: Scale) -> list[Row]:  # noqa: ARG001 - one signature
     """Every round's n, for every seed and every reading of BARA."""
     return [
-        {"dataset": dataset, "method": method, "seed": seed, "round": entry["round"], "n": entry["n"]}
+        {
+            "dataset": dataset,
+            "method": method,
+            "seed": seed,
+            "round": entry["round"],
+            "n": entry["n"],
+        }
         for method, allocator in exhibit.methods.items()
         for seed, run in runs.of(f"{exhibit.family}-{dataset}", allocator).items()
         for entry in run.history[1:]
@@ -182,9 +209,10 @@ def clients(exhibit: Exhibit, runs: Runs, dataset: str, scale: Scale) -> list[Ro
 def regrets(exhibit: Exhibit, runs: Runs, dataset: str, scale: Scale) -> list[Row]:
     """Reg_t / t, mean over the seeds that play so long, once as the paper defines it and once as it really was.
 
-    The best n has the highest mean final accuracy a* of those tried alone with a whole budget, or without one. The
-    paper's regret of a round is a* less what is predicted for the n played (`Reading.predicts`); the real one is a*
-    less what that n really comes to alone in the same way, between tried numbers in proportion.
+    The best n has the highest mean final accuracy a* of those tried alone with a whole budget, or
+    without one. The paper's regret of a round is a* less what is predicted for the n played
+    (`Reading.predicts`); the real one is a* less what that n really comes to alone in the same way,
+    between tried numbers in proportion.
     """
     setting = f"{exhibit.family}-{dataset}"
     numbers = scale.numbers(scale.config(exhibit.family, dataset).clients.count)
@@ -196,12 +224,17 @@ def regrets(exhibit: Exhibit, runs: Runs, dataset: str, scale: Scale) -> list[Ro
     for method, allocator in exhibit.methods.items():
         played = [run.history[1:] for run in runs.of(setting, allocator).values()]
         real = [
-            alone[best] - np.interp([e["n"] for e in rounds], list(alone), list(alone.values())) for rounds in played
+            alone[best] - np.interp([e["n"] for e in rounds], list(alone), list(alone.values()))
+            for rounds in played
         ]
-        predicted = [alone[best] - np.array([e.get("estimate", np.nan) for e in rounds]) for rounds in played]
+        predicted = [
+            alone[best] - np.array([e.get("estimate", np.nan) for e in rounds]) for rounds in played
+        ]
         for t in range(1, max(map(len, played), default=0) + 1):
             told = [
-                float(known.mean()) for values in _lasting(predicted, t) if len(known := values[np.isfinite(values)])
+                float(known.mean())
+                for values in _lasting(predicted, t)
+                if len(known := values[np.isfinite(values)])
             ]
             true = [float(values.mean()) for values in _lasting(real, t)]
             rows.append(
@@ -231,12 +264,22 @@ def curves(exhibit: Exhibit, runs: Runs, dataset: str, scale: Scale) -> list[Row
         ended = list(runs.of(f"{exhibit.family}-{dataset}", allocator).values())
         for t in range(max((run.rounds for run in ended), default=-1) + 1):
             accuracy = estimate([run.history[min(t, run.rounds)]["accuracy"] for run in ended])
-            rows.append({"dataset": dataset, "method": method, "round": t, **_estimated("accuracy", accuracy)})
+            rows.append(
+                {
+                    "dataset": dataset,
+                    "method": method,
+                    "round": t,
+                    **_estimated("accuracy", accuracy),
+                }
+            )
     return rows
 
 
 def _estimated(name: str, value: Estimate | None) -> Row:
-    return {name: None if value is None else value.mean, f"{name}_margin": None if value is None else value.margin}
+    return {
+        name: None if value is None else value.mean,
+        f"{name}_margin": None if value is None else value.margin,
+    }
 
 
 def _reported(exhibit: Exhibit, dataset: str, method: str) -> float | None:
@@ -248,7 +291,11 @@ def _say_accuracies(rows: Sequence[Row]) -> str:
     said = []
     for (dataset,), own in grouped(rows, "dataset"):
         ranked = sorted(own, key=lambda row: -row["final"])
-        against = [f"{row['method']} {_points(row)}" for row in own if row["method"] in BARA and row[LESS] is not None]
+        against = [
+            f"{row['method']} {_points(row)}"
+            for row in own
+            if row["method"] in BARA and row[LESS] is not None
+        ]
         text = f"{TITLES[dataset]}: best {ranked[0]['method']} ({100 * ranked[0]['final']:.1f})"
         said.append(f"{text}, against {BASELINE}: {', '.join(against)}" if against else text)
     tested = any(row["p"] is not None for row in rows)
@@ -258,7 +305,9 @@ def _say_accuracies(rows: Sequence[Row]) -> str:
 def _points(row: Row) -> str:
     """A difference from the baseline as people say it: points, half of the interval, p where there is one."""
     margin = "" if row[f"{LESS}_margin"] is None else f" ± {100 * row[f'{LESS}_margin']:.1f}"
-    return f"{100 * row[LESS]:+.1f}{margin}" + ("" if row["p"] is None else f" (p = {row['p']:.2g})")
+    return f"{100 * row[LESS]:+.1f}{margin}" + (
+        "" if row["p"] is None else f" (p = {row['p']:.2g})"
+    )
 
 
 def _say_regimes(rows: Sequence[Row]) -> str:
@@ -268,7 +317,9 @@ def _say_regimes(rows: Sequence[Row]) -> str:
         if method != BASELINE:
             ahead, behind = (sum(standing(row) == sign for row in own) for sign in (1, -1))
             ends = " to ".join(f"{100 * end(row[LESS] for row in own):+.1f}" for end in (min, max))
-            said.append(f"{method}: ahead of {BASELINE} in {ahead}, behind in {behind} of {len(own)} ({ends} points)")
+            said.append(
+                f"{method}: ahead of {BASELINE} in {ahead}, behind in {behind} of {len(own)} ({ends} points)"
+            )
     return "; ".join(said) + "."
 
 
@@ -283,8 +334,13 @@ def _say_clients(rows: Sequence[Row]) -> str:
     said = []
     for (dataset, method), own in grouped(rows, "dataset", "method"):
         last = [[row["n"] for row in of][-SETTLED:] for _, of in grouped(own, "seed")]
-        ends, spread = ", ".join(f"{fmean(played):.1f}" for played in last), fmean(map(pstdev, last))
-        said.append(f"{DATASETS[dataset]}, {method}: n in the last {SETTLED} rounds {ends}, deviation {spread:.1f}")
+        ends, spread = (
+            ", ".join(f"{fmean(played):.1f}" for played in last),
+            fmean(map(pstdev, last)),
+        )
+        said.append(
+            f"{DATASETS[dataset]}, {method}: n in the last {SETTLED} rounds {ends}, deviation {spread:.1f}"
+        )
     return "; ".join(said) + "."
 
 

@@ -6,18 +6,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bara.errors import ConfigError, UnknownNameError
-from bara.runs.config import Config, read_toml, set_key, shipped
-from bara.studies.grid import Cell, cells
 from bara.paper.regimes import REGIMES
 from bara.plugins import nearest
+from bara.runs.config import Config, read_toml, set_key, shipped
+from bara.studies.grid import Cell, cells
 
-PAPERS = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+PAPERS = {
+    "mnist": "MNIST",
+    "fashion-mnist": "Fashion-MNIST",
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+}
 """The paper's datasets, and what figures call them."""
 
 DATASETS = {**PAPERS, "digits": "digits"}
 """Those that there are presets for; digits stands in where no data has been fetched."""
 
-BORDER = {"late": "digits, a late curve", "early": "digits, an early curve that swings, half the money"}
+BORDER = {
+    "late": "digits, a late curve",
+    "early": "digits, an early curve that swings, half the money",
+}
 """Real training on either side of the map's border, and what tables call it."""
 
 TITLES = {**DATASETS, **BORDER}
@@ -26,7 +34,11 @@ TITLES = {**DATASETS, **BORDER}
 NETWORKS = {"mnist": "mlp", "fashion-mnist": "cnn", "cifar10": "cifar-cnn", "cifar100": "cifar-cnn"}
 """What the paper trains on each; under privacy `cifar-cnn-private`, which has group norm for batch norm."""
 
-BARA = {"BARA (letter)": "bara:preset=paper", "BARA (intended)": "bara:preset=intended", "BARA (ours)": "bara"}
+BARA = {
+    "BARA (letter)": "bara:preset=paper",
+    "BARA (intended)": "bara:preset=intended",
+    "BARA (ours)": "bara",
+}
 """The paper's algorithm in three readings: to the letter, as its figures were probably made, and our default."""
 
 BASELINES = {"EA": "even", "MIA": "increasing", "MDA": "decreasing", "RA": "random"}
@@ -70,7 +82,8 @@ class Exhibit:
         ours: Which of these are not the paper's.
         dataset: The one it is about; None for all.
         places: What it is about in place of datasets.
-        search: The allocator with which every n is tried alone, too, to find the best; empty for none.
+        search: The allocator with which every n is tried alone, too, to find the best; empty for
+            none.
         repeats: Times the seeds, where runs cost little.
         reported: For each dataset what the paper reports, alone and with BARA, in per cent.
     """
@@ -135,7 +148,9 @@ EXHIBITS = {
             "MIA is the worst at the beginning (t < 50), MDA cannot improve later (t > 150); BARA ends best.",
             dataset="fashion-mnist",
         ),
-        _table("table1", "FAIR", "", (84.88, 87.64), (74.90, 77.73), (54.59, 57.57), (29.27, 29.66)),
+        _table(
+            "table1", "FAIR", "", (84.88, 87.64), (74.90, 77.73), (54.59, 57.57), (29.27, 29.66)
+        ),
         _table(
             "table2",
             "FL-Market",
@@ -147,7 +162,14 @@ EXHIBITS = {
             "Readings of Algorithm 1",
             "Not in the paper: what each open point of its text is worth.",
             methods=READINGS,
-            ours=frozenset({"EA", "EA, carry-over", "ours, learning curve", "ours, learning curve, what is left"}),
+            ours=frozenset(
+                {
+                    "EA",
+                    "EA, carry-over",
+                    "ours, learning curve",
+                    "ours, learning curve, what is left",
+                }
+            ),
             dataset="mnist",
         ),
         Exhibit(
@@ -181,7 +203,9 @@ def exhibits(names: Iterable[str]) -> list[Exhibit]:
         return list(EXHIBITS.values())
     for name in wanted:
         if name not in EXHIBITS:
-            raise UnknownNameError(f"the paper has no figure or table {name!r}; {nearest(name, ['all', *EXHIBITS])}")
+            raise UnknownNameError(
+                f"the paper has no figure or table {name!r}; {nearest(name, ['all', *EXHIBITS])}"
+            )
     return [EXHIBITS[name] for name in wanted]
 
 
@@ -189,7 +213,9 @@ def known_datasets(names: Sequence[str]) -> list[str]:
     """The same names; one that no preset is about is refused."""
     for name in names:
         if name not in DATASETS:
-            raise UnknownNameError(f"no preset uses the dataset {name!r}; {nearest(name, list(DATASETS))}")
+            raise UnknownNameError(
+                f"no preset uses the dataset {name!r}; {nearest(name, list(DATASETS))}"
+            )
     return list(names)
 
 
@@ -198,11 +224,13 @@ class Scale:
     """How large the paper's experiments are run.
 
     Attributes:
-        samples: Times the presets' samples; None for the paper's own size: all samples, and its networks.
+        samples: Times the presets' samples; None for the paper's own size: all samples, and its
+            networks.
         seeds: Repetitions.
         searched: How many n the search for the best one tries.
-        unlimited: Whether the n* of Figure 3 is searched for without the budget, each n for T_max rounds: "the
-            constraint of the reward budget is not considered for searching n*"; otherwise each n has one whole budget.
+        unlimited: Whether the n* of Figure 3 is searched for without the budget, each n for T_max
+            rounds: "the constraint of the reward budget is not considered for searching n*";
+            otherwise each n has one whole budget.
         changes: Single keys to change in every run (`budget.total=600`).
     """
 
@@ -215,9 +243,13 @@ class Scale:
     def __post_init__(self) -> None:
         """Refuse a size of nothing."""
         if self.samples is not None and not 0 < self.samples < math.inf:
-            raise ConfigError(f"--scale must be a finite number above 0, or full, got {self.samples}")
+            raise ConfigError(
+                f"--scale must be a finite number above 0, or full, got {self.samples}"
+            )
         if self.searched < 2:
-            raise ConfigError(f"the search for the best n must try at least 2 numbers of clients, got {self.searched}")
+            raise ConfigError(
+                f"the search for the best n must try at least 2 numbers of clients, got {self.searched}"
+            )
 
     @staticmethod
     def factor(text: str) -> float | None:
@@ -254,7 +286,9 @@ class Scale:
                 if self.samples is not None:
                     tree["data"][key] = max(round(size * self.samples), 1)
         if self.samples is None and dataset == "digits":
-            raise ConfigError("--scale full is the paper's own size, and digits is not in the paper")
+            raise ConfigError(
+                "--scale full is the paper's own size, and digits is not in the paper"
+            )
         if self.samples is None and dataset in NETWORKS:
             private = "-private" if family == "table2" and NETWORKS[dataset] == "cifar-cnn" else ""
             tree["training"]["model"] = NETWORKS[dataset] + private
@@ -262,7 +296,9 @@ class Scale:
     def numbers(self, clients: int) -> list[int]:
         """The n that the search tries: evenly spread over 1 .. N - 1, both ends among them."""
         most = max(clients - 1, 1)
-        return sorted({round(1 + k * (most - 1) / (self.searched - 1)) for k in range(self.searched)})
+        return sorted(
+            {round(1 + k * (most - 1) / (self.searched - 1)) for k in range(self.searched)}
+        )
 
     def cells(self, exhibit: Exhibit, datasets: Sequence[str]) -> list[Cell]:
         """The runs that an exhibit is made of."""

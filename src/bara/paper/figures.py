@@ -22,7 +22,9 @@ PAPER, OURS = "#00588a", "#c77c00"
 """The two tones of bars: the paper's methods, and others."""
 
 
-def save_charts(charts: Sequence[Chart], stem: Path, title: str = "", note: str = "", origin: Origin = UNKNOWN) -> None:
+def save_charts(
+    charts: Sequence[Chart], stem: Path, title: str = "", note: str = "", origin: Origin = UNKNOWN
+) -> None:
     """Charts side by side in one figure; where they are several, each as a file of its own, too."""
     with rc_context(LOOK):
         figure, axes = _panels(len(charts))
@@ -42,7 +44,10 @@ def save_bars(shown: ExhibitResult, stem: Path, origin: Origin = UNKNOWN) -> Non
         for dataset, ax in zip(datasets, axes, strict=True):
             own = [row for row in rows if row["dataset"] == dataset]
             heights = [100 * row["final"] for row in own]
-            margins = [100 * (math.nan if row["final_margin"] is None else row["final_margin"]) for row in own]
+            margins = [
+                100 * (math.nan if row["final_margin"] is None else row["final_margin"])
+                for row in own
+            ]
             colours = [OURS if row["method"] in exhibit.ours else PAPER for row in own]
             ax.bar(
                 [row["method"] for row in own],
@@ -66,7 +71,11 @@ def save_bars(shown: ExhibitResult, stem: Path, origin: Origin = UNKNOWN) -> Non
                     rotation="vertical",
                     color="w",
                     size=7,
-                    bbox={"boxstyle": "square,pad=0.1", "facecolor": colour, "linewidth": 0},  # over hatch and interval
+                    bbox={
+                        "boxstyle": "square,pad=0.1",
+                        "facecolor": colour,
+                        "linewidth": 0,
+                    },  # over hatch and interval
                 )
             ax.set_title(TITLES[dataset])
             ax.set_ylabel("final accuracy, %")
@@ -84,18 +93,30 @@ def save_bars(shown: ExhibitResult, stem: Path, origin: Origin = UNKNOWN) -> Non
 
 def save_map(shown: ExhibitResult, stem: Path, origin: Origin = UNKNOWN) -> None:
     """How far each method is from EA in every regime: a line of panels for each, a panel for each amount of money."""
-    methods, money = ([*dict.fromkeys(row[key] for row in shown.rows)] for key in ("method", "money"))
+    methods, money = (
+        [*dict.fromkeys(row[key] for row in shown.rows)] for key in ("method", "money")
+    )
     methods = sorted((one for one in methods if one != BASELINE), key=lambda one: one != BOUND)
     with rc_context({**LOOK, "axes.grid": False}):
-        figure = Drawing(figsize=(2.3 * len(money) + 1.2, 1.75 * len(methods) + 1.0), layout="constrained")
+        figure = Drawing(
+            figsize=(2.3 * len(money) + 1.2, 1.75 * len(methods) + 1.0), layout="constrained"
+        )
         grid = figure.subplots(len(methods), len(money), squeeze=False)
         for (line, method), (column, share) in product(enumerate(methods), enumerate(money)):
             ax = grid[line][column]
-            drawn = _tiles(ax, [row for row in shown.rows if row["method"] == method and row["money"] == share])
+            drawn = _tiles(
+                ax, [row for row in shown.rows if row["method"] == method and row["money"] == share]
+            )
             ax.set_title(f"{share:g} x the paper's money" if line == 0 else "", fontsize=8.5)
             ax.tick_params(labelbottom=line == len(methods) - 1, labelleft=column == 0, length=0)
             ax.set_ylabel(method if column == 0 else "", fontweight="bold")
-        figure.colorbar(drawn, ax=grid.ravel().tolist(), shrink=0.4, label=f"points against {BASELINE}", extend="both")
+        figure.colorbar(
+            drawn,
+            ax=grid.ravel().tolist(),
+            shrink=0.4,
+            label=f"points against {BASELINE}",
+            extend="both",
+        )
         figure.supylabel("swing from round to round with 7 clients, points", fontsize=8)
         figure.supxlabel(
             f"learned by round 50 if all take part. Blue: ahead of {BASELINE}; red: behind. Bold: the 95 % interval "
@@ -117,7 +138,9 @@ def _tiles(ax: Axes, rows: Sequence[Row]) -> Any:
         points[y][x] = 100 * row[LESS]
         weight = "bold" if standing(row) else "normal"
         ink = "white" if abs(points[y][x]) > _FAR / 2 else "#222222"
-        ax.text(x, y, f"{points[y][x]:+.1f}", ha="center", va="center", size=8, weight=weight, color=ink)
+        ax.text(
+            x, y, f"{points[y][x]:+.1f}", ha="center", va="center", size=8, weight=weight, color=ink
+        )
     ax.set_xticks(range(len(early)), [f"{100 * part:.0f} %" for part in early])
     ax.set_yticks(range(len(swings)), [f"{swing:g}" for swing in swings])
     return ax.imshow(points, cmap="RdBu", vmin=-_FAR, vmax=_FAR, origin="lower", aspect="auto")
@@ -149,20 +172,34 @@ REGRETS = 1.0
 
 
 def _regrets(title: str, rows: Sequence[Row]) -> Chart:
-    names = {"predicted": "by what it predicts (the paper's)", "real": "by what each n really comes to"}
+    names = {
+        "predicted": "by what it predicts (the paper's)",
+        "real": "by what each n really comes to",
+    }
     lines = [_mean_line(names[key], rows, key) for key in names]
     if median(map(abs, lines[0].ys)) > REGRETS:
         lines[0] = Line(lines[0].name, [], [])
         title = f"{title}\npredicting beyond every scale"
-    fewer = [(of[0]["round"], f"{seeds} of {rows[0]['seeds']}") for (seeds,), of in grouped(rows, "seeds")[1:]]
+    fewer = [
+        (of[0]["round"], f"{seeds} of {rows[0]['seeds']}")
+        for (seeds,), of in grouped(rows, "seeds")[1:]
+    ]
     return Chart(
-        f"{title}, n* = {rows[0]['best_n']}", "round", "Reg_t / t", tuple(lines), tuple(fewer), (-REGRETS, REGRETS)
+        f"{title}, n* = {rows[0]['best_n']}",
+        "round",
+        "Reg_t / t",
+        tuple(lines),
+        tuple(fewer),
+        (-REGRETS, REGRETS),
     )
 
 
 def _accuracies(title: str, rows: Sequence[Row]) -> Chart:
     methods = dict.fromkeys(row["method"] for row in rows)
-    lines = [_mean_line(method, [row for row in rows if row["method"] == method], "accuracy") for method in methods]
+    lines = [
+        _mean_line(method, [row for row in rows if row["method"] == method], "accuracy")
+        for method in methods
+    ]
     plain = tuple(Line(line.name, line.xs, line.ys) for line in lines)
     return Chart(title, "round", "accuracy", plain, per_cent=True)
 
@@ -171,7 +208,10 @@ def _mean_line(name: str, rows: Sequence[Row], key: str) -> Line:
     known = [row for row in rows if row[key] is not None]
     margins = [row[f"{key}_margin"] or 0.0 for row in known]
     ys = [row[key] for row in known]
-    band = [y - m for y, m in zip(ys, margins, strict=True)], [y + m for y, m in zip(ys, margins, strict=True)]
+    band = (
+        [y - m for y, m in zip(ys, margins, strict=True)],
+        [y + m for y, m in zip(ys, margins, strict=True)],
+    )
     return Line(name, [row["round"] for row in known], ys, band)
 
 
@@ -179,17 +219,27 @@ _CHARTS = {"fig2": _clients, "fig3": _regrets, "fig4": _accuracies}
 
 
 def _panels(count: int) -> tuple[Drawing, list[Axes]]:
-    columns = 1 if count == 1 else 3 if count % 3 == 0 else 2  # in threes: readings of BARA, a line for each dataset
+    columns = (
+        1 if count == 1 else 3 if count % 3 == 0 else 2
+    )  # in threes: readings of BARA, a line for each dataset
     lines = -(-count // columns)
-    figure = Drawing(figsize=({1: 5.4, 2: 7.2, 3: 10.2}[columns], 2.9 * lines + 0.6), layout="constrained")
+    figure = Drawing(
+        figsize=({1: 5.4, 2: 7.2, 3: 10.2}[columns], 2.9 * lines + 0.6), layout="constrained"
+    )
     grid = figure.subplots(lines, columns, squeeze=False).ravel().tolist()
     for spare in grid[count:]:
         spare.set_visible(False)
     return figure, grid[:count]
 
 
-def _save(figure: Drawing, axes: Sequence[Axes], stem: Path, title: str, note: str, origin: Origin) -> None:
-    names = {text: line for ax in axes for line, text in zip(*ax.get_legend_handles_labels(), strict=True)}
+def _save(
+    figure: Drawing, axes: Sequence[Axes], stem: Path, title: str, note: str, origin: Origin
+) -> None:
+    names = {
+        text: line
+        for ax in axes
+        for line, text in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
     if len(names) > 1:  # above or below it would lie on the title or the note
         figure.legend(names.values(), names.keys(), loc="outside right upper", fontsize=8)
     if note:

@@ -1,7 +1,8 @@
 """For which federations is the paper right? Its market on learning curves of many kinds, without a model.
 
-A regime says how early the curve converges, how much it matters whom a round selects, and how much money there is; the
-rest is the paper's own setting. Accuracy comes from `bara.simulator.synthetic`, whose notation this is.
+A regime says how early the curve converges, how much it matters whom a round selects, and how much
+money there is; the rest is the paper's own setting. Accuracy comes from `bara.simulator.synthetic`,
+whose notation this is.
 """
 
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ class Regime:
 
     Attributes:
         s: The curve's scale in full rounds: small for one that converges early.
-        swing: By about how many points accuracy swings from round to round with the 7 clients that an even share of
-            the paper's money buys.
+        swing: By about how many points accuracy swings from round to round with the 7 clients that
+            an even share of the paper's money buys.
         money: Times the paper's budget.
     """
 
@@ -48,6 +49,9 @@ class Regime:
 
 _P = 0.8
 
-REGIMES = {one.name: one for one in (Regime(*axes) for axes in product((40.0, 12.0, 2.0), (1, 2, 5), (0.5, 1, 2)))}
+REGIMES = {
+    one.name: one
+    for one in (Regime(*axes) for axes in product((40.0, 12.0, 2.0), (1, 2, 5), (0.5, 1, 2)))
+}
 """All combinations of late, middling and early curves, small, middling and large swings, and half, all and twice the
 paper's money, by name."""

@@ -1,9 +1,9 @@
 """How long a grid of runs is going to take, tried out before it starts.
 
-A run takes its rounds times what a round costs whoever takes part, its clients' turns times what training one costs,
-and what its allocator thinks. The first two are timed in each setting, in two short runs with few and many clients; how
-many rounds and turns an allocator plays, and how long it thinks, is rehearsed on the synthetic federation, in the
-same market.
+A run takes its rounds times what a round costs whoever takes part, its clients' turns times what
+training one costs, and what its allocator thinks. The first two are timed in each setting, in two
+short runs with few and many clients; how many rounds and turns an allocator plays, and how long it
+thinks, is rehearsed on the synthetic federation, in the same market.
 """
 
 import time
@@ -13,10 +13,10 @@ from itertools import pairwise
 
 from joblib import Parallel, cpu_count, delayed
 
-from bara.runs.config import Config
-from bara.studies.grid import Cell, check_jobs
-from bara.runs.play import run
 from bara.records import AwardedRound, RoundRecord
+from bara.runs.config import Config
+from bara.runs.play import run
+from bara.studies.grid import Cell, check_jobs
 
 _TRIED = 3
 """Rounds that a setting is tried for with each number of clients; the first warms up, the fastest other one counts:
@@ -66,7 +66,9 @@ def _seconds_a_round(config: Config, n: int) -> float:
 def rehearse(config: Config) -> Rehearsal:
     """Play a configuration's market and allocator where nobody trains."""
     clients = {"count": config.clients.count, "bids": config.clients.bids}
-    empty = Config.parse({"clients": clients, "federation": {"engine": "synthetic"}, "seed": config.seed})
+    empty = Config.parse(
+        {"clients": clients, "federation": {"engine": "synthetic"}, "seed": config.seed}
+    )
     started = time.perf_counter()
     played = run(empty.model_copy(update={"budget": config.budget, "allocator": config.allocator}))
     turns = sum(entry["n"] for entry in played.history)
@@ -81,14 +83,19 @@ def expected_seconds(
 ) -> dict[str, float]:
     """For each setting of a grid, how long its runs take on so many processes (-1 for all cores).
 
-    Settings are tried side by side, as the runs will be: processes that share a memory slow each other down. Allocators
-    are rehearsed once for each market, a market being a budget, a deadline and a number of clients.
+    Settings are tried side by side, as the runs will be: processes that share a memory slow each
+    other down. Allocators are rehearsed once for each market, a market being a budget, a deadline
+    and a number of clients.
     """
     check_jobs(jobs)
     settings = {cell.setting or "": cell.config for cell in grid}
     markets = {_market(cell.config): cell.config for cell in grid}
-    paces = dict(zip(settings, Parallel(n_jobs=jobs)(map(delayed(pace), settings.values())), strict=True))
-    known = dict(zip(markets, Parallel(n_jobs=jobs)(map(delayed(rehearsal), markets.values())), strict=True))
+    paces = dict(
+        zip(settings, Parallel(n_jobs=jobs)(map(delayed(pace), settings.values())), strict=True)
+    )
+    known = dict(
+        zip(markets, Parallel(n_jobs=jobs)(map(delayed(rehearsal), markets.values())), strict=True)
+    )
     processes = cpu_count() if jobs < 0 else jobs
     seconds = dict.fromkeys(settings, 0.0)
     for cell in grid:
@@ -99,4 +106,9 @@ def expected_seconds(
 
 
 def _market(config: Config) -> tuple[str, str, int, int]:
-    return config.allocator.label, str(config.budget.total), config.budget.max_rounds, config.clients.count
+    return (
+        config.allocator.label,
+        str(config.budget.total),
+        config.budget.max_rounds,
+        config.clients.count,
+    )

@@ -6,22 +6,24 @@ from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
-from bara.reports.frames import run_rows
+from bara.files import write_whole
 from bara.paper.analysis import ExhibitResult, Row
 from bara.paper.exhibits import TITLES
-from bara.reports.result import Result
-from bara.reports.statistics import Estimate
-from bara.files import write_whole
 from bara.reports.comparison_table import show_estimate, show_p
 from bara.reports.data_files import Origin, write_csv
+from bara.reports.frames import run_rows
 from bara.reports.html import page, table
 from bara.reports.markup import markdown_table
+from bara.reports.result import Result
+from bara.reports.statistics import Estimate
 
 TABLES = {"table1", "table2", "ablation", "border"}
 """Exhibits that are tables; the others are figures."""
 
 
-def publish(shown: Sequence[ExhibitResult], results: Sequence[Result], folder: Path, command: str) -> Path:
+def publish(
+    shown: Sequence[ExhibitResult], results: Sequence[Result], folder: Path, command: str
+) -> Path:
     """Write every exhibit, the data behind it, their runs as `results.csv` and a page; returns what to open.
 
     Args:
@@ -65,7 +67,9 @@ def draw(shown: ExhibitResult, stem: Path, origin: Origin) -> None:
     elif shown.exhibit.name == "regimes":
         figures.save_map(shown, stem, origin)
     else:
-        figures.save_charts(figures.exhibit_charts(shown), stem, shown.exhibit.title, shown.size, origin)
+        figures.save_charts(
+            figures.exhibit_charts(shown), stem, shown.exhibit.title, shown.size, origin
+        )
 
 
 def _keep_scales(shown: Sequence[ExhibitResult], path: Path) -> None:
@@ -89,7 +93,10 @@ def table_rows(shown: ExhibitResult) -> list[list[str]]:
     """A table of accuracies as text, a head first; p-values and the paper's figures where there are any."""
     dropped = {"p"} if all(row["p"] is None for row in shown.rows) else set()
     dropped |= set() if shown.exhibit.reported else {"paper"}
-    rows = [{name: text for name, text in _cells(row).items() if name not in dropped} for row in shown.rows]
+    rows = [
+        {name: text for name, text in _cells(row).items() if name not in dropped}
+        for row in shown.rows
+    ]
     return [[*rows[0]], *([*row.values()] for row in rows)]
 
 
@@ -117,8 +124,14 @@ def _heading(shown: ExhibitResult) -> str:
 
 
 def _cells(row: Row) -> dict[str, str]:
-    final, last10 = (Estimate(row[key], row[f"{key}_margin"], row["seeds"]) for key in ("final", "last10"))
-    less = None if row["less_EA"] is None else Estimate(row["less_EA"], row["less_EA_margin"], row["seeds"])
+    final, last10 = (
+        Estimate(row[key], row[f"{key}_margin"], row["seeds"]) for key in ("final", "last10")
+    )
+    less = (
+        None
+        if row["less_EA"] is None
+        else Estimate(row["less_EA"], row["less_EA_margin"], row["seeds"])
+    )
     return {
         "dataset": TITLES[row["dataset"]],
         "method": row["method"],

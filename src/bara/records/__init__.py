@@ -1,7 +1,7 @@
 """The nouns of the market, frozen and checked at the door.
 
-Money is a whole number of micro-units (one millionth of the budget's unit) everywhere; `money` and `show_money`
-convert to and from decimals without loss.
+Money is a whole number of micro-units (one millionth of the budget's unit) everywhere; `money` and
+`show_money` convert to and from decimals without loss.
 """
 
 from bara.records.bids import TIE, Bids, FloatArray, IntArray

@@ -32,15 +32,16 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 class Bids:
     """One round's sealed bids, a column each, in the order of the clients' names.
 
-    The order is part of the record: where two clients are equally good, the one whose name sorts first is preferred,
-    whatever order the bids arrived in, unless a column `tie` says otherwise.
+    The order is part of the record: where two clients are equally good, the one whose name sorts
+    first is preferred, whatever order the bids arrived in, unless a column `tie` says otherwise.
 
     Attributes:
         clients: Who bids, each once, sorted.
         prices: What each asks, in micro-units.
-        columns: Further columns, one finite positive number per client: `samples` (data size, known to the server),
-            `epsilon` (the privacy budget of an FL-Market bid), ...
-        unit: The smallest amount that can be paid, of which prices are whole multiples and payments must be.
+        columns: Further columns, one finite positive number per client: `samples` (data size, known
+            to the server), `epsilon` (the privacy budget of an FL-Market bid), ...
+        unit: The smallest amount that can be paid, of which prices are whole multiples and payments
+            must be.
     """
 
     clients: tuple[str, ...]
@@ -54,11 +55,17 @@ class Bids:
         check_names(clients, InvalidBidError)
         prices = np.asarray(self.prices)
         if prices.shape != (len(clients),):
-            raise InvalidBidError(f"bids must have one price per client, got {prices.size} for {len(clients)}")
+            raise InvalidBidError(
+                f"bids must have one price per client, got {prices.size} for {len(clients)}"
+            )
         if prices.size and prices.dtype.kind not in "iu":
-            raise InvalidBidError("prices must be whole micro-units; use Bids.of for prices in units of the budget")
+            raise InvalidBidError(
+                "prices must be whole micro-units; use Bids.of for prices in units of the budget"
+            )
         _check_prices(clients, prices, self.unit)
-        columns = {name: checked_column(name, values, clients) for name, values in self.columns.items()}
+        columns = {
+            name: checked_column(name, values, clients) for name, values in self.columns.items()
+        }
         if not all(map(lt, clients, clients[1:])):
             order = sorted(range(len(clients)), key=clients.__getitem__)
             clients = tuple(clients[i] for i in order)
@@ -67,10 +74,14 @@ class Bids:
             _check_named_once(clients)
         object.__setattr__(self, "clients", clients)
         object.__setattr__(self, "prices", _read_only(prices.astype(np.int64)))
-        object.__setattr__(self, "columns", MappingProxyType({k: _read_only(v) for k, v in columns.items()}))
+        object.__setattr__(
+            self, "columns", MappingProxyType({k: _read_only(v) for k, v in columns.items()})
+        )
 
     @classmethod
-    def of(cls, prices: Mapping[str, float | str | Decimal], **columns: Mapping[str, float]) -> Self:
+    def of(
+        cls, prices: Mapping[str, float | str | Decimal], **columns: Mapping[str, float]
+    ) -> Self:
         """Bids from prices in units of the budget, by client.
 
         >>> Bids.of({"ann": "0.75", "bob": 1.2}, samples={"ann": 300, "bob": 600}).prices.tolist()
@@ -79,14 +90,20 @@ class Bids:
         for client, price in prices.items():
             if not 0 < _as_float(price) < float("inf"):
                 raise _bad_price(client, price)
-        micros = [money(price, what=f"the price of client {client!r}") for client, price in prices.items()]
+        micros = [
+            money(price, what=f"the price of client {client!r}") for client, price in prices.items()
+        ]
         for client, price, micro in zip(prices, prices.values(), micros, strict=True):
             if micro == 0:
                 raise _bad_price(client, price)
         missing = [(c, name) for name, column in columns.items() for c in prices if c not in column]
         if missing:
-            raise InvalidBidError(f"client {missing[0][0]!r} has no {missing[0][1]!r}; every client must have one")
-        values = {name: np.array([column[c] for c in prices], float) for name, column in columns.items()}
+            raise InvalidBidError(
+                f"client {missing[0][0]!r} has no {missing[0][1]!r}; every client must have one"
+            )
+        values = {
+            name: np.array([column[c] for c in prices], float) for name, column in columns.items()
+        }
         return cls(tuple(prices), np.array(micros, np.int64), values)
 
     def __len__(self) -> int:
@@ -148,7 +165,9 @@ def check_names(clients: Sequence[object], error: type[BaraError]) -> None:
     """Refuse names that no ledger can hold."""
     for client in clients:
         if not isinstance(client, str) or UNSTORABLE.search(client):
-            raise error(f"a client's name must be text without NUL or lone surrogates, got {client!r}")
+            raise error(
+                f"a client's name must be text without NUL or lone surrogates, got {client!r}"
+            )
 
 
 def _as_float(value: object) -> float:
@@ -159,7 +178,9 @@ def _as_float(value: object) -> float:
 
 
 def _bad_price(client: str, price: object) -> InvalidBidError:
-    return InvalidBidError(f"client {client!r} asks {price}; a price must be finite and at least 0.000001")
+    return InvalidBidError(
+        f"client {client!r} asks {price}; a price must be finite and at least 0.000001"
+    )
 
 
 def _dearest(clients: int) -> int:
@@ -195,8 +216,14 @@ def checked_column(name: str, values: ArrayLike, clients: Sequence[str]) -> Floa
     """One finite positive number per client, or an error that names the client."""
     column = np.array(values, np.float64)
     if column.shape != (len(clients),):
-        raise InvalidBidError(f"column {name!r} must have one value per client, got {column.size} for {len(clients)}")
-    if len(column) and not (column[column.argmin()] > 0 and column[column.argmax()] < np.inf):  # also where one is NaN
+        raise InvalidBidError(
+            f"column {name!r} must have one value per client, got {column.size} for {len(clients)}"
+        )
+    if len(column) and not (
+        column[column.argmin()] > 0 and column[column.argmax()] < np.inf
+    ):  # also where one is NaN
         worst = int(np.argmin(np.isfinite(column) & (column > 0)))
-        raise InvalidBidError(f"client {clients[worst]!r} has {name} = {column[worst]}; it must be finite and positive")
+        raise InvalidBidError(
+            f"client {clients[worst]!r} has {name} = {column[worst]}; it must be finite and positive"
+        )
     return column

@@ -15,8 +15,10 @@ class Goal:
     Attributes:
         target: The accuracy to reach, as cheaply as possible; None for no target.
         confidence: How sure to be that the kept model has reached it.
-        worth: What a point of accuracy is worth, in micro-units; 0 where money is there to be spent.
-        otherwise: What to do when the target looks out of reach: `spend` on, `stop`, or `ask` for approval.
+        worth: What a point of accuracy is worth, in micro-units; 0 where money is there to be
+            spent.
+        otherwise: What to do when the target looks out of reach: `spend` on, `stop`, or `ask` for
+            approval.
     """
 
     target: float | None = None
@@ -29,9 +31,13 @@ class Goal:
         for name, value in (("target", self.target), ("confidence", self.confidence)):
             if value is not None and not 0 < value < 1:
                 meant = f", like {value / 100:g}" if 1 < value < 100 else ""
-                raise ConfigError(f"budget.{name} must be a fraction between 0 and 1{meant}; got {value:g}")
+                raise ConfigError(
+                    f"budget.{name} must be a fraction between 0 and 1{meant}; got {value:g}"
+                )
         if self.worth < 0:
-            raise ConfigError("budget.worth must not be negative: it is what a point of accuracy is worth, in money")
+            raise ConfigError(
+                "budget.worth must not be negative: it is what a point of accuracy is worth, in money"
+            )
         if self.worth and self.target is not None:
             raise ConfigError("budget.target and budget.worth are both set; give one of them")
 

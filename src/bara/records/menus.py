@@ -25,8 +25,9 @@ class Menu:
         order: Positions in `bids`, best client first.
         costs: `costs[n - 1]` is what n clients cost: exactly, or as an upper bound (see `exact`).
         pay: The exact payments for n clients under a cap.
-        exact: Whether `costs` is exact. Otherwise it lies above `cost(n)` by less than the bids' unit and a micro-unit
-            for each client (more only where a round costs many millions of units and float64 ends).
+        exact: Whether `costs` is exact. Otherwise it lies above `cost(n)` by less than the bids'
+            unit and a micro-unit for each client (more only where a round costs many millions of
+            units and float64 ends).
         weigh: The aggregation weights the mechanism wants, or None.
     """
 
@@ -45,12 +46,18 @@ class Menu:
         """What recruiting n clients costs, to the micro-unit."""
         if not 1 <= n <= len(self):
             raise InvalidOfferError(f"n must be from 1 to {len(self)} on this menu, got {n}")
-        return int(self.costs[n - 1]) if self.exact else int(self.pay(n, int(self.costs[n - 1])).sum())
+        return (
+            int(self.costs[n - 1]) if self.exact else int(self.pay(n, int(self.costs[n - 1])).sum())
+        )
 
     def award(self, offer: Offer, purse: Purse) -> Award:
         """The largest n whose cost is within its cap and within the purse."""
         award = self.unweighed(offer, purse)
-        return replace(award, weights=self.weigh(award.n)) if self.weigh is not None and award.n else award
+        return (
+            replace(award, weights=self.weigh(award.n))
+            if self.weigh is not None and award.n
+            else award
+        )
 
     def unweighed(self, offer: Offer, purse: Purse) -> Award:
         """The same award without its weights, which may take long to find."""
@@ -73,7 +80,11 @@ class Menu:
         if self.exact or sure == len(self):
             return sure
         n, costs, caps = np.arange(sure + 1, len(self) + 1), self.costs[sure:], caps[sure:]
-        least = costs - (self.bids.unit + 1) * n - np.ceil(costs * ((n + 4) * 2.0**-48)).astype(np.int64)
+        least = (
+            costs
+            - (self.bids.unit + 1) * n
+            - np.ceil(costs * ((n + 4) * 2.0**-48)).astype(np.int64)
+        )
         for place in (least <= caps).nonzero()[0][::-1]:
             if self.cost(int(n[place])) <= caps[place]:
                 return int(n[place])

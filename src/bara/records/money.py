@@ -43,15 +43,17 @@ def smallest_unit(currency: str | None) -> int:
     if currency is None:
         return 1
     if currency not in DECIMALS:
-        raise InvalidMoneyError(f"budget.currency must be a code of ISO 4217, like EUR or USD, got {currency!r}")
+        raise InvalidMoneyError(
+            f"budget.currency must be a code of ISO 4217, like EUR or USD, got {currency!r}"
+        )
     return int(MICRO // 10 ** DECIMALS[currency])
 
 
 def money(value: Decimal | float | str, *, what: str = "amount") -> int:
     """Parse an amount into micro-units.
 
-    Integers, strings and decimals are taken exactly and may have at most six decimals; a float, which is no
-    decimal number to begin with, is rounded to the nearest micro-unit.
+    Integers, strings and decimals are taken exactly and may have at most six decimals; a float,
+    which is no decimal number to begin with, is rounded to the nearest micro-unit.
 
     Args:
         value: The amount in units of the budget.
@@ -63,7 +65,9 @@ def money(value: Decimal | float | str, *, what: str = "amount") -> int:
     exact = _decimal(value, what)
     if not exact.is_finite():
         raise InvalidMoneyError(f"{what} must be a finite number, got {value}")
-    micros = Fraction(exact) * MICRO if exact.adjusted() < 20 else Fraction(2 * MAX_MONEY)  # 1e9999 is not spelled out
+    micros = (
+        Fraction(exact) * MICRO if exact.adjusted() < 20 else Fraction(2 * MAX_MONEY)
+    )  # 1e9999 is not spelled out
     if abs(micros) > MAX_MONEY:
         raise InvalidMoneyError(f"{what} must be at most {show_money(MAX_MONEY)}, got {value}")
     if micros.denominator != 1 and not isinstance(value, float | np.floating):
@@ -94,7 +98,9 @@ def show_money(micros: int, currency: str | None = None) -> str:
     sign, least = "-" if micros < 0 else "", DECIMALS.get(currency or "", 2)
     decimals = f"{rest:06d}".rstrip("0").ljust(least, "0")
     point = "." if decimals else ""
-    return f"{sign}{units:,}{point}{decimals} {currency}" if currency else f"{sign}{units}.{decimals}"
+    return (
+        f"{sign}{units:,}{point}{decimals} {currency}" if currency else f"{sign}{units}.{decimals}"
+    )
 
 
 def tell_money(value: float, currency: str | None = None, *, about: bool = False) -> str:
@@ -117,10 +123,11 @@ def decimal_money(micros: int) -> float:
 def json_money(**amounts: Any) -> dict[str, Any]:
     """Amounts as JSON says them: the decimal number that people read and, in `NAME_exact`, the exact decimal as text.
 
-    A float holds micro-units up to nine billion units, and no reader of JSON is bound to keep even that; text stays.
+    A float holds micro-units up to nine billion units, and no reader of JSON is bound to keep even
+    that; text stays.
 
-    Args:
-        **amounts: Each in micro-units, or None where it is not known, or several in a list or by name.
+    Args: **amounts: Each in micro-units, or None where it is not known, or several in a list or by
+        name.
 
     >>> json_money(paid=1_500_000, asked=[2_000_001, None])
     {'paid': 1.5, 'paid_exact': '1.50', 'asked': [2.000001, None], 'asked_exact': ['2.000001', None]}

@@ -30,8 +30,8 @@ class Purse:
         max_rounds: The deadline: the last round that may be played.
         spent: What earlier rounds paid.
         round: The round about to be played; 0 is the evaluation of the initial model.
-        currency: What the budget is in, by its code of ISO 4217: every amount is a whole number of its smallest unit.
-            None for units of no currency, down to a millionth.
+        currency: What the budget is in, by its code of ISO 4217: every amount is a whole number of
+            its smallest unit. None for units of no currency, down to a millionth.
     """
 
     total: int
@@ -45,7 +45,9 @@ class Purse:
         for name in ("total", "max_rounds", "spent", "round"):
             object.__setattr__(self, name, _whole(name, getattr(self, name), InvalidRecordError))
         if self.total > MAX_MONEY:
-            raise InvalidRecordError(f"budget.total must be at most {MAX_MONEY} micro-units, got {self.total}")
+            raise InvalidRecordError(
+                f"budget.total must be at most {MAX_MONEY} micro-units, got {self.total}"
+            )
         if self.total <= 0:
             raise InvalidRecordError(f"budget.total must be positive, got {show_money(self.total)}")
         if self.total % smallest_unit(self.currency):
@@ -53,7 +55,9 @@ class Purse:
                 f"budget.total must be a whole multiple of {self.show(self.unit)}, got {self.show(self.total)}"
             )
         if not 1 <= self.max_rounds < 2**31:  # what a database's whole number holds
-            raise InvalidRecordError(f"budget.max_rounds must be from 1 to {2**31 - 1}, got {self.max_rounds}")
+            raise InvalidRecordError(
+                f"budget.max_rounds must be from 1 to {2**31 - 1}, got {self.max_rounds}"
+            )
         if not 0 <= self.spent <= self.total:
             raise OverspentError(
                 f"spent must be from zero to the budget of {self.show(self.total)}, got {self.show(self.spent)}"
@@ -102,10 +106,12 @@ class Offer:
         limit: The largest n that is wanted.
         budget: The cap of every n up to the limit, unless `table` has one of its own.
         table: A cap for each n = 1, 2, ..., or None.
-        shortfall: When the purse cannot pay what the caps allow: recruit fewer (`shrink`) or end the run (`stop`).
+        shortfall: When the purse cannot pay what the caps allow: recruit fewer (`shrink`) or end
+            the run (`stop`).
         stopped: The allocator ends the run here.
         reason: Why it does, in words.
-        asks: Why an award made of this offer waits for an operator's approval; None where it need not.
+        asks: Why an award made of this offer waits for an operator's approval; None where it need
+            not.
     """
 
     limit: int
@@ -122,15 +128,21 @@ class Offer:
         for name, value in caps.items():
             object.__setattr__(self, name, min(_whole(name, value, InvalidOfferError), MAX_MONEY))
         if self.table is not None:
-            table = tuple(min(_whole("a cap", cap, InvalidOfferError), MAX_MONEY) for cap in self.table)
+            table = tuple(
+                min(_whole("a cap", cap, InvalidOfferError), MAX_MONEY) for cap in self.table
+            )
             object.__setattr__(self, "table", table)
         if self.limit < 0:
             raise InvalidOfferError(f"an offer must be for zero or more clients, got {self.limit}")
         worst = min((self.budget, *(self.table or ())))
         if worst < 0:
-            raise InvalidOfferError(f"an offer's caps must be zero or more, got {show_money(worst)}")
+            raise InvalidOfferError(
+                f"an offer's caps must be zero or more, got {show_money(worst)}"
+            )
         if self.shortfall not in ("shrink", "stop"):
-            raise InvalidOfferError(f"an offer's shortfall must be 'shrink' or 'stop', got {self.shortfall!r}")
+            raise InvalidOfferError(
+                f"an offer's shortfall must be 'shrink' or 'stop', got {self.shortfall!r}"
+            )
 
     @classmethod
     def recruit(cls, n: int, *, shortfall: Shortfall = "shrink") -> Self:
@@ -176,8 +188,8 @@ class Award:
     Attributes:
         clients: The winners, best first.
         payments: What each is paid on delivery, in micro-units.
-        weights: How the mechanism wants these winners' updates weighed against each other, or None for the
-            federation's own way.
+        weights: How the mechanism wants these winners' updates weighed against each other, or None
+            for the federation's own way.
         fell_short: The offer allowed more clients than the purse could pay.
     """
 
@@ -204,9 +216,13 @@ class Award:
             object.__setattr__(self, "payments", payments)
         check_names(self.clients, InvalidRecordError)
         if len(set(self.clients)) != len(self.clients):
-            raise InvalidRecordError(f"an award must name each winner once, got {list(self.clients)}")
+            raise InvalidRecordError(
+                f"an award must name each winner once, got {list(self.clients)}"
+            )
         if min(self.payments, default=1) <= 0:
-            client, payment = next(pair for pair in zip(self.clients, self.payments, strict=True) if pair[1] <= 0)
+            client, payment = next(
+                pair for pair in zip(self.clients, self.payments, strict=True) if pair[1] <= 0
+            )
             raise InvalidRecordError(
                 f"client {client!r} is awarded {show_money(payment)}; a winner's payment must be positive"
             )

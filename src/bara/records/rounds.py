@@ -24,8 +24,10 @@ class Evaluation:
         loss: The mean loss, where it is known.
         test_accuracy: The accuracy to report, where decisions use a separate validation part.
         test_loss: The loss to report, likewise.
-        samples: How many samples the accuracy was measured on, where that is known; it says how far to trust it.
-        metric: What the accuracy stands for, as it was measured, where that is no fraction (an RMSE).
+        samples: How many samples the accuracy was measured on, where that is known; it says how far
+            to trust it.
+        metric: What the accuracy stands for, as it was measured, where that is no fraction (an
+            RMSE).
     """
 
     accuracy: float
@@ -89,10 +91,10 @@ class Delivery:
         void: Who did not, and why.
         ages: How many updates of earlier rounds the model was made of, too, by their age in rounds.
         forgotten: Whose remembered updates were let go before this round.
-        blameless: Who of the void did not fail: they were never asked to train, or nobody's update was taken. They are
-            not paid, and do not back off.
-        contributions: What the model is better by, on reported data, for each remembered update in it; for reports
-            alone, nothing is paid by it.
+        blameless: Who of the void did not fail: they were never asked to train, or nobody's update
+            was taken. They are not paid, and do not back off.
+        contributions: What the model is better by, on reported data, for each remembered update in
+            it; for reports alone, nothing is paid by it.
     """
 
     evaluation: Evaluation
@@ -105,8 +107,14 @@ class Delivery:
 
     def __post_init__(self) -> None:
         """Freeze the mappings; of a reason, which may be a stranger's, keep what a ledger can hold."""
-        reasons = {client: UNSTORABLE.sub("\ufffd", str(reason)) for client, reason in self.void.items()}
-        frozen: dict[str, Mapping[Any, Any]] = {"delivered": self.delivered, "void": reasons, "ages": self.ages}
+        reasons = {
+            client: UNSTORABLE.sub("\ufffd", str(reason)) for client, reason in self.void.items()
+        }
+        frozen: dict[str, Mapping[Any, Any]] = {
+            "delivered": self.delivered,
+            "void": reasons,
+            "ages": self.ages,
+        }
         frozen["contributions"] = self.contributions
         for name, value in frozen.items():
             object.__setattr__(self, name, MappingProxyType(dict(value)))
@@ -129,7 +137,8 @@ class Delivery:
 def taken_home(models: Mapping[str, Evaluation]) -> str:
     """Which of the models is kept: the one whose loss (or else accuracy) is best on validation; the last, of equals.
 
-    Where decisions are made on the same data that are reported (the paper), nothing is selected: the last one counts.
+    Where decisions are made on the same data that are reported (the paper), nothing is selected:
+    the last one counts.
     """
     final = models["final"]
     if final.test_accuracy is None:
@@ -186,11 +195,15 @@ class MoneyOutlook:
     """What more money would buy, and what an allocator makes of the goal it was given.
 
     Attributes:
-        prospects: What the run comes to if it costs so much in all, from stopping now to twice the money that is left.
-        enough: What the run has to cost in all for the goal, in micro-units; None where no sum considered is enough.
-        chance: How sure it is that the kept model reaches the target, once it has followed its plan; None without one.
+        prospects: What the run comes to if it costs so much in all, from stopping now to twice the
+            money that is left.
+        enough: What the run has to cost in all for the goal, in micro-units; None where no sum
+            considered is enough.
+        chance: How sure it is that the kept model reaches the target, once it has followed its
+            plan; None without one.
         sure: How sure it is that the model kept now has reached the target; None without one.
-        out_of_reach: Whether it believes that the target cannot be reached with the money and the rounds left.
+        out_of_reach: Whether it believes that the target cannot be reached with the money and the
+            rounds left.
     """
 
     prospects: tuple[Prospect, ...]
@@ -234,7 +247,8 @@ class AwardedRound:
         costs: The menu: what each n would have cost.
         award: Who was recruited at what price.
         belief: What the allocator believed, if it tells.
-        privacy: The privacy budget each winner spends by delivering, where bids carry one (`epsilon`).
+        privacy: The privacy budget each winner spends by delivering, where bids carry one
+            (`epsilon`).
     """
 
     purse: Purse
@@ -280,7 +294,9 @@ class RoundRecord:
                 f"client {min(delivered & void)!r} is both delivered and void; it must be one of them"
             )
         if stranger := (delivered | void) - winners:
-            raise InvalidRecordError(f"client {min(stranger)!r} is delivered or void, but was not recruited")
+            raise InvalidRecordError(
+                f"client {min(stranger)!r} is delivered or void, but was not recruited"
+            )
         if silent := winners - delivered - void:
             raise InvalidRecordError(
                 f"client {min(silent)!r} was recruited; it must have a delivery, or a reason why it has none"
@@ -291,7 +307,9 @@ class RoundRecord:
         """Round 0: nobody recruited, nothing paid, the initial model evaluated."""
         before = replace(purse, round=0)
         nobody = Bids.of({})
-        return cls(AwardedRound(before, Offer.skip(), nobody, nobody.prices, Award()), Delivery(evaluation))
+        return cls(
+            AwardedRound(before, Offer.skip(), nobody, nobody.prices, Award()), Delivery(evaluation)
+        )
 
     @property
     def round(self) -> int:

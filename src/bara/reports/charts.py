@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
+from bara.records import Prospect, decimal_money
 from bara.reports.comparison import Comparison
 from bara.reports.frontier import Frontier
 from bara.reports.hindsight import hindsight
 from bara.reports.result import Result, by_setting, measure_of
 from bara.reports.statistics import estimate
-from bara.records import Prospect, decimal_money
 
 _PARTS = 100
 """Points of a curve over money."""
@@ -28,7 +28,8 @@ class Line:
         ys: And how high.
         band: Below and above each point, where it is uncertain.
         faint: Whether it stands behind the others: one repetition of many.
-        look: Which colour and which dashes, by number, where two things are told apart; None for the line's own.
+        look: Which colour and which dashes, by number, where two things are told apart; None for
+            the line's own.
     """
 
     name: str
@@ -49,7 +50,8 @@ class Chart:
         y_name: What the lines are of.
         lines: What is drawn.
         marks: Places on the axis to point out, in print: where, and what is there.
-        between: How low and how high the print goes, with a line at zero; None for as far as the lines go.
+        between: How low and how high the print goes, with a line at zero; None for as far as the
+            lines go.
         per_cent: Whether the lines are of fractions, which are shown in per cent.
     """
 
@@ -96,9 +98,25 @@ def run_charts(result: Result) -> list[Chart]:
             (Line(name, rounds, accuracy), *_forecast(history, name)),
             per_cent=True,
         ),
-        Chart(f"{headline(name)} over money spent", "spent", name, (Line(name, spent, accuracy),), per_cent=True),
-        Chart("Clients per round", "round", "clients", (Line("clients", rounds[1:] or rounds, recruited),)),
-        Chart("Money left", "round", "money", (Line("money left", rounds, [result.budget - s for s in spent]),)),
+        Chart(
+            f"{headline(name)} over money spent",
+            "spent",
+            name,
+            (Line(name, spent, accuracy),),
+            per_cent=True,
+        ),
+        Chart(
+            "Clients per round",
+            "round",
+            "clients",
+            (Line("clients", rounds[1:] or rounds, recruited),),
+        ),
+        Chart(
+            "Money left",
+            "round",
+            "money",
+            (Line("money left", rounds, [result.budget - s for s in spent]),),
+        ),
     ]
     return charts + _belief(result.belief or {}, name) + _money(result)
 
@@ -108,11 +126,16 @@ def charts_of(shown: Result | Comparison) -> list[Chart]:
     if isinstance(shown, Result):
         return run_charts(shown)
     frontier = shown.frontier
-    whole = shown.results if frontier is None else [one for one in shown.results if one.share == frontier.full]
+    whole = (
+        shown.results
+        if frontier is None
+        else [one for one in shown.results if one.share == frontier.full]
+    )
     charts = [] if frontier is None else [frontier_chart(frontier)]
     for setting, runs in by_setting(whole).items():
         charts += [
-            replace(one, title=f"{setting}: {one.title}" if setting else one.title) for one in comparison_charts(runs)
+            replace(one, title=f"{setting}: {one.title}" if setting else one.title)
+            for one in comparison_charts(runs)
         ]
     return charts
 
@@ -137,14 +160,20 @@ def comparison_charts(results: Sequence[Result]) -> list[Chart]:
     name = measure_of(results)
     kinds: tuple[tuple[str, str, str, Callable[[Result], Sequence[float]]], ...] = (
         (f"{headline(name)} over rounds", "round", name, _accuracy),
-        (f"{headline(name)} over money spent", "spent", name, lambda run: _accuracy_for(run, money)),
+        (
+            f"{headline(name)} over money spent",
+            "spent",
+            name,
+            lambda run: _accuracy_for(run, money),
+        ),
         ("Clients per round", "round", "clients", _clients),
         ("Money left", "round", "money", _money_left),
     )
     charts = []
     for title, x_name, y_name, values in kinds:
         lines = [
-            replace(_mean_line(one, [values(run) for run in runs]), look=looks.get(one)) for one, runs in groups.items()
+            replace(_mean_line(one, [values(run) for run in runs]), look=looks.get(one))
+            for one, runs in groups.items()
         ]
         if x_name == "spent":
             lines = [replace(line, xs=money) for line in lines]
@@ -169,7 +198,9 @@ def frontier_chart(frontier: Frontier) -> Chart:
 def _mean_line(name: str, columns: Sequence[Sequence[float]]) -> Line:
     """The mean over runs, from the first round on; one that has ended keeps its last value."""
     length = max(map(len, columns))
-    found = [estimate([column[min(t, len(column) - 1)] for column in columns]) for t in range(length)]
+    found = [
+        estimate([column[min(t, len(column) - 1)] for column in columns]) for t in range(length)
+    ]
     pairs = [one.within(0, 1) for one in found]
     band = ([low for low, _ in pairs], [high for _, high in pairs]) if len(columns) > 1 else None
     return Line(name, list(range(1, length + 1)), [one.mean for one in found], band)
@@ -204,18 +235,36 @@ def _forecast(history: Sequence[dict[str, Any]], measure: str) -> list[Line]:
     if not told:
         return []
     low, mean, high = zip(*(entry["forecast"] for entry in told), strict=True)
-    return [Line(f"expected final {measure}, 90 % interval", [entry["round"] for entry in told], mean, (low, high))]
+    return [
+        Line(
+            f"expected final {measure}, 90 % interval",
+            [entry["round"] for entry in told],
+            mean,
+            (low, high),
+        )
+    ]
 
 
 def _belief(belief: dict[str, Any], measure: str) -> list[Chart]:
     """What the allocator expects of every n at the end, where it tells."""
-    if len(set(belief.get("mean") or ())) < 2:  # once nothing is left to decide, every n comes to the same
+    if (
+        len(set(belief.get("mean") or ())) < 2
+    ):  # once nothing is left to decide, every n comes to the same
         return []
     pairs = list(zip(belief["mean"], belief["deviation"], strict=True))
-    band = [mean - deviation for mean, deviation in pairs], [mean + deviation for mean, deviation in pairs]
+    band = (
+        [mean - deviation for mean, deviation in pairs],
+        [mean + deviation for mean, deviation in pairs],
+    )
     line = Line("mean and deviation", belief["arms"], belief["mean"], band)
     return [
-        Chart("What the allocator believed at the end", "clients per round", f"final {measure}", (line,), per_cent=True)
+        Chart(
+            "What the allocator believed at the end",
+            "clients per round",
+            f"final {measure}",
+            (line,),
+            per_cent=True,
+        )
     ]
 
 
@@ -230,7 +279,9 @@ def _money(result: Result) -> list[Chart]:
         charts.append(_money_chart("What more money would buy", ahead, marks, result.measure))
     if behind := hindsight(result):
         marks = ((result.spent, "spent"),)
-        charts.append(_money_chart("What other sums would have bought", behind, marks, result.measure))
+        charts.append(
+            _money_chart("What other sums would have bought", behind, marks, result.measure)
+        )
     return charts
 
 

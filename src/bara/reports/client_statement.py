@@ -20,7 +20,12 @@ _SIGNED = re.compile(r'<script type="application/json" id="receipt">(.*?)</scrip
 
 
 def client_statement(
-    run: str, total: ClientTotal, own: Sequence[Line], currency: str | None, period: Period | None, sign: Sign | None
+    run: str,
+    total: ClientTotal,
+    own: Sequence[Line],
+    currency: str | None,
+    period: Period | None,
+    sign: Sign | None,
 ) -> str:
     """The page.
 
@@ -30,7 +35,8 @@ def client_statement(
         own: Round by round.
         currency: What amounts are in.
         period: The days that were asked for; None for the whole run.
-        sign: Makes the same a signed receipt, with this page's digest; None where there is no key to sign with.
+        sign: Makes the same a signed receipt, with this page's digest; None where there is no key
+            to sign with.
     """
     days = sorted(line.at[:10] for line in own if line.at) or ["not settled"]
     unsettled = sum(line.paid is None for line in own)
@@ -51,8 +57,13 @@ def client_statement(
         "rounds": f"{total.won - total.void - unsettled} delivered, {total.void} void"
         + (f", {unsettled} not settled" if unsettled else ""),
     }
-    shown = "".join(f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>" for name, value in facts.items())
-    body = f'<div class="facts">{shown}</div>' + table(("round", "settled", "promised", "paid", "why not"), rows)
+    shown = "".join(
+        f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>"
+        for name, value in facts.items()
+    )
+    body = f'<div class="facts">{shown}</div>' + table(
+        ("round", "settled", "promised", "paid", "why not"), rows
+    )
     title = f"Statement for {spelled(total.client)}, run {spelled(run)}"
     signature = "<p>Not signed: no key was at hand.</p>"
     if sign is not None:

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, final
 
 from bara.errors import ConfigError
-from bara.runs.config import Config, flat
-from bara.reports.frames import frame, round_rows, run_rows
-from bara.reports.frontier import Frontier
-from bara.studies.grid import Cell, Failure, read_stored
-from bara.reports.result import Result, short_key
-from bara.studies.suites import Setting, Standings
 from bara.experiments.views import Plotted, view
 from bara.files import read_whole, write_whole
+from bara.reports.frames import frame, round_rows, run_rows
+from bara.reports.frontier import Frontier
+from bara.reports.result import Result, short_key
+from bara.runs.config import Config, flat
+from bara.studies.grid import Cell, Failure, read_stored
+from bara.studies.suites import Setting, Standings
 from bara.text import counted
 
 
@@ -30,7 +30,8 @@ class Comparison(Plotted):
         failures: Those that did not, and why.
         command: What made it; of one that was added to, a line for each time.
         config: What all runs share, as TOML; empty where they are of a suite.
-        bases: The experiments as they were before anything was varied, by setting; outside a suite the setting is "".
+        bases: The experiments as they were before anything was varied, by setting; outside a suite
+            the setting is "".
     """
 
     results: list[Result]
@@ -67,7 +68,9 @@ class Comparison(Plotted):
 
     def to_json(self, *, history: bool = False) -> dict[str, Any]:
         """A plain tree; with `history`, every round, too."""
-        tree: dict[str, Any] = {"results": [result.to_json(history=history) for result in self.results]}
+        tree: dict[str, Any] = {
+            "results": [result.to_json(history=history) for result in self.results]
+        }
         tree["failures"] = [failure.to_json() for failure in self.failures]
         tree |= {"standings": self.standings.to_json()} if self.standings else {}
         return tree | ({"frontier": self.frontier.to_json()} if self.frontier else {})
@@ -89,9 +92,19 @@ class Comparison(Plotted):
         runs = self.results
         told = [_listed(run.allocator for run in runs)]
         keys = dict.fromkeys(key for run in runs for key in run.varied)
-        told += [f"{short_key(key)}: {_listed(run.varied.get(key) for run in runs)}" for key in keys]
-        told += [counted(len({run.setting for run in runs}), "setting")] if any(run.setting for run in runs) else []
-        told += [counted(len({run.share for run in runs}), "budget")] if any(run.share for run in runs) else []
+        told += [
+            f"{short_key(key)}: {_listed(run.varied.get(key) for run in runs)}" for key in keys
+        ]
+        told += (
+            [counted(len({run.setting for run in runs}), "setting")]
+            if any(run.setting for run in runs)
+            else []
+        )
+        told += (
+            [counted(len({run.share for run in runs}), "budget")]
+            if any(run.share for run in runs)
+            else []
+        )
         told += [counted(len({run.seed for run in runs}), "seed")]
         told += [f"{len(self.failures)} failed"] if self.failures else []
         return f"<Comparison: {counted(len(runs), 'run')}: {'; '.join(told)}>"
@@ -137,7 +150,9 @@ class Kept:
             bases = found.bases or ({"": tomllib.loads(found.config)} if found.config else {})
             return replace(found, cells=[str(cell) for cell in found.cells], bases=bases)
         except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise ConfigError(f"{str(folder / cls._FILE)!r} does not describe a comparison: {error}") from None
+            raise ConfigError(
+                f"{str(folder / cls._FILE)!r} does not describe a comparison: {error}"
+            ) from None
 
     def keep(self, folder: Path) -> None:
         """Write it beside the results."""
@@ -145,7 +160,11 @@ class Kept:
 
     def results(self, folder: Path) -> list[Result]:
         """Those of its runs that have ended, in its order, each with a value of all that was varied in any."""
-        found = [result for key in self.cells if (result := read_stored(folder / f"{key}.json")) is not None]
+        found = [
+            result
+            for key in self.cells
+            if (result := read_stored(folder / f"{key}.json")) is not None
+        ]
         return in_one_table(found, self.bases)
 
     def joined(self, folder: Path, new: "Kept", grid: Sequence[Cell]) -> "Kept":
@@ -153,11 +172,20 @@ class Kept:
         if set(self.cells) <= set(new.cells):
             return new
         self._refuse_another_experiment(folder, new, grid)
-        old = {key: result for key in self.cells if (result := read_stored(folder / f"{key}.json")) is not None}
+        old = {
+            key: result
+            for key in self.cells
+            if (result := read_stored(folder / f"{key}.json")) is not None
+        }
         due = {cell.key: _to_come(cell) for cell in grid}
-        every = dict.fromkeys(key for result in (*old.values(), *due.values()) for key in result.varied)
+        every = dict.fromkeys(
+            key for result in (*old.values(), *due.values()) for key in result.varied
+        )
         shares = any(result.share is not None for result in (*old.values(), *due.values()))
-        places = {_place(_filled(result, self.bases, every, shares=shares)): key for key, result in old.items()}
+        places = {
+            _place(_filled(result, self.bases, every, shares=shares)): key
+            for key, result in old.items()
+        }
         for key, result in due.items():
             if places.get(_place(_filled(result, new.bases, every, shares=shares)), key) != key:
                 raise ConfigError(
@@ -172,12 +200,19 @@ class Kept:
         places: list[Result | Cell] = [*self.results(folder), *grid]
         free = {"seed", "federation.workers", *(key for one in places for key in one.varied)}
         if not self.bases or ("" in self.bases) != ("" in new.bases):
-            raise ConfigError(f"{str(folder)!r} holds a comparison of another kind; give this one a folder of its own")
+            raise ConfigError(
+                f"{str(folder)!r} holds a comparison of another kind; give this one a folder of its own"
+            )
         for setting in self.bases.keys() & new.bases.keys():
             old, now = flat(self.bases[setting]), flat(new.bases[setting])
             for key in sorted(old.keys() | now.keys()):
                 section = key.partition(".")[0]
-                if section == "allocator" or key in free or section in free or old.get(key) == now.get(key):
+                if (
+                    section == "allocator"
+                    or key in free
+                    or section in free
+                    or old.get(key) == now.get(key)
+                ):
                     continue
                 raise ConfigError(
                     f"{str(folder)!r} holds a comparison with {key} = {old.get(key)!r}, this one has {now.get(key)!r}: "
@@ -201,11 +236,19 @@ def in_one_table(results: Sequence[Result], bases: Bases) -> list[Result]:
 def _filled(result: Result, bases: Bases, every: Iterable[str], *, shares: bool) -> Result:
     base = flat(bases.get(result.setting or "", {})) | {"mechanism": result.mechanism}
     varied = {key: result.varied.get(key, base.get(key)) for key in every}
-    return replace(result, varied=varied, share=1.0 if shares and result.share is None else result.share)
+    return replace(
+        result, varied=varied, share=1.0 if shares and result.share is None else result.share
+    )
 
 
 def _place(result: Result) -> tuple[Any, ...]:
-    return result.setting, json.dumps(result.varied, sort_keys=True), result.share, result.allocator, result.seed
+    return (
+        result.setting,
+        json.dumps(result.varied, sort_keys=True),
+        result.share,
+        result.allocator,
+        result.seed,
+    )
 
 
 def _to_come(cell: Cell) -> Result:

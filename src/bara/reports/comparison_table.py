@@ -4,13 +4,13 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
+from bara.records import tell_money
+from bara.reports.charts import headline
 from bara.reports.comparison import Comparison
 from bara.reports.frontier import Frontier
 from bara.reports.result import Result, measure_of, short_key
 from bara.reports.statistics import FEWEST, Estimate, estimate, holm, paired, significance
 from bara.studies.suites import Standings
-from bara.records import tell_money
-from bara.reports.charts import headline
 
 _INTERVALS = "mean ± half of the 95 % interval ([low, high] where that leaves the scale)"
 """What accuracies in tables are."""
@@ -25,7 +25,8 @@ class Best(str):
 def show_estimate(value: Estimate | None, *, signed: bool = False) -> str:
     """A fraction, or a difference of two, as people read it: per cent, with half of its interval.
 
-    Where the interval goes beyond what there can be, both ends are shown instead, as far as they mean something.
+    Where the interval goes beyond what there can be, both ends are shown instead, as far as they
+    mean something.
 
     >>> show_estimate(Estimate(0.78, 0.031, 5)), show_estimate(Estimate(0.78, 1.392, 2))
     ('78.0 ± 3.1', '78.0 [0, 100]')
@@ -76,8 +77,9 @@ def frontier_rows(frontier: Frontier) -> list[list[str]]:
 def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
     """Allocators side by side, a head first; differences are paired by seed, p-values after Holm.
 
-    What else was varied has a column of its own, and the allocator has none where it is always the same. "vs first" is
-    against the first allocator with everything else equal, or against the first line where there is one allocator.
+    What else was varied has a column of its own, and the allocator has none where it is always the
+    same. "vs first" is against the first allocator with everything else equal, or against the first
+    line where there is one allocator.
     """
     groups: dict[str, dict[int, Result]] = {}
     for result in results:
@@ -93,16 +95,27 @@ def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
     variants = {name: None if same else runs[min(runs)].variant for name, runs in groups.items()}
     leaders = {variant: name for name, variant in reversed(variants.items())}
     firsts = {name: groups[leaders[one]] for name, one in variants.items() if leaders[one] != name}
-    tested = dict(zip(firsts, holm([_test(groups[name], first) for name, first in firsts.items()]), strict=True))
+    tested = dict(
+        zip(
+            firsts,
+            holm([_test(groups[name], first) for name, first in firsts.items()]),
+            strict=True,
+        )
+    )
     lying = any(result.lying for result in results)
     p = ["p"] if any(value is not None for value in tested.values()) else []
     whose = [*([] if same else ["allocator"]), *map(short_key, varied)]
     rows = [[*whose, *shown, "vs first", *p, "spent", "rounds", *(["lying"] if lying else [])]]
-    best = max(fmean(_taken_home(runs).values()) for runs in groups.values()) if len(groups) > 1 else None
+    best = (
+        max(fmean(_taken_home(runs).values()) for runs in groups.values())
+        if len(groups) > 1
+        else None
+    )
     for name, runs in groups.items():
         one = next(iter(runs.values()))
         accuracies = [
-            show_estimate(estimate([getattr(result, key) for result in runs.values()])) for key in shown.values()
+            show_estimate(estimate([getattr(result, key) for result in runs.values()]))
+            for key in shown.values()
         ]
         if fmean(_taken_home(runs).values()) == best:
             accuracies[0] = Best(accuracies[0])
@@ -117,7 +130,11 @@ def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
         ]
         if lying:
             gains = [result.lying["gain"] for result in runs.values() if result.lying]
-            row.append(f"{'+' * (fmean(gains) >= 0)}{tell_money(fmean(gains), one.currency)}" if gains else "")
+            row.append(
+                f"{'+' * (fmean(gains) >= 0)}{tell_money(fmean(gains), one.currency)}"
+                if gains
+                else ""
+            )
         rows.append(row)
     return rows
 
@@ -131,32 +148,49 @@ def suite_rows(standings: Standings) -> list[list[str]]:
     """Settings down, allocators across, the best of each setting marked; below, where each allocator stands."""
     rows = [["setting", *standings.allocators]]
     for setting in standings.settings:
-        finals = [estimate(list(standings.final(setting.name, one).values())) for one in standings.allocators]
+        finals = [
+            estimate(list(standings.final(setting.name, one).values()))
+            for one in standings.allocators
+        ]
         best = max(final.mean for final in finals)
-        shown = [Best(show_estimate(one)) if one.mean == best else show_estimate(one) for one in finals]
+        shown = [
+            Best(show_estimate(one)) if one.mean == best else show_estimate(one) for one in finals
+        ]
         rows.append([setting.name, *shown])
     every = [standings.of(allocator) for allocator in standings.allocators]
     rows.append(["mean", *(f"{100 * one.final:.1f}" for one in every)])
     rows.append(["mean, last 10 rounds", *(f"{100 * one.last10:.1f}" for one in every)])
-    rows.append([f"less {standings.baseline}", *(show_estimate(one.gain, signed=True) for one in every)])
-    rows.append(["of its error, per cent", *(f"{100 * (one.error_removed or 0):+.1f}" for one in every)])
-    rows.append(["less the best rival", *(show_estimate(one.over_rivals, signed=True) for one in every)])
+    rows.append(
+        [f"less {standings.baseline}", *(show_estimate(one.gain, signed=True) for one in every)]
+    )
+    rows.append(
+        ["of its error, per cent", *(f"{100 * (one.error_removed or 0):+.1f}" for one in every)]
+    )
+    rows.append(
+        ["less the best rival", *(show_estimate(one.over_rivals, signed=True) for one in every)]
+    )
     return rows
 
 
 def explain_first(results: Sequence[Result]) -> str:
     """What "vs first" is against, where that is not the table's first line."""
-    allocators, variants = ({getattr(one, key): None for one in results} for key in ("allocator", "variant"))
+    allocators, variants = (
+        {getattr(one, key): None for one in results} for key in ("allocator", "variant")
+    )
     if min(len(allocators), len(variants)) < 2:
         return ""
     return f' "vs first" is against {next(iter(allocators))} with everything else equal.'
 
 
-def comparison_note(results: Sequence[Result], head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def comparison_note(
+    results: Sequence[Result], head: Sequence[str], rows: Sequence[Sequence[str]]
+) -> str:
     """What the numbers of allocators side by side are, in words."""
     seeds = len({result.seed for result in results})
     over = f" over {seeds} paired seeds" if seeds > 1 else ""
-    note = f"{headline(measure_of(results))} in per cent, {_INTERVALS}{over}.{explain_first(results)}"
+    note = (
+        f"{headline(measure_of(results))} in per cent, {_INTERVALS}{over}.{explain_first(results)}"
+    )
     if "kept" in head and len(rows) > 1:
         note += " Differences are of the kept model."
     if "p" in head:
@@ -171,7 +205,9 @@ def comparison_note(results: Sequence[Result], head: Sequence[str], rows: Sequen
 def frontier_note(frontier: Frontier) -> str:
     """What the numbers of a frontier are, in words."""
     budget = (
-        "the budget" if frontier.whole is None else f"the budget of {tell_money(frontier.whole).removesuffix('.00')}"
+        "the budget"
+        if frontier.whole is None
+        else f"the budget of {tell_money(frontier.whole).removesuffix('.00')}"
     )
     return (
         f"{headline(frontier.measure)} of the kept model in per cent for each part of {budget}, {_INTERVALS}. "
@@ -207,7 +243,11 @@ def rows_of(comparison: Comparison) -> list[list[str]]:
     """The table that says the most: the frontier, the suite, or allocators side by side."""
     if comparison.frontier is not None:
         return frontier_rows(comparison.frontier)
-    return suite_rows(comparison.standings) if comparison.standings else comparison_rows(comparison.results)
+    return (
+        suite_rows(comparison.standings)
+        if comparison.standings
+        else comparison_rows(comparison.results)
+    )
 
 
 def _taken_home(runs: dict[int, Result]) -> dict[int, float]:

@@ -1,7 +1,8 @@
 """What each client contributed to the model: leave-one-out over the remembered updates, round by round.
 
-A report for operators who ask whether a silo was worth it, never what anybody is paid by: such values depend on the
-round, on who else is there and on a few held-out samples, and say so themselves by how far they spread.
+A report for operators who ask whether a silo was worth it, never what anybody is paid by: such
+values depend on the round, on who else is there and on a few held-out samples, and say so
+themselves by how far they spread.
 """
 
 from array import array
@@ -42,7 +43,9 @@ def caution(found: Mapping[str, Mapping[str, Any]]) -> str:
     told = {
         0: "None of the intervals includes 0",
         len(found): "Every interval includes 0: the values do not tell the clients apart",
-    }.get(unsure, f"{unsure} of {len(found)} intervals include 0: these clients' values may be chance")
+    }.get(
+        unsure, f"{unsure} of {len(found)} intervals include 0: these clients' values may be chance"
+    )
     return (
         f"{told}. Each is by how much the round's model is better than without the client's last update, with nine "
         "rounds in ten between low and high; it depends on who else takes part, and nobody is paid by it."

@@ -23,7 +23,11 @@ def run_rows(results: Sequence[Result]) -> list[Row]:
     """A row for each run, with a column for each key that was varied."""
     keys = _varied(results)
     return [
-        {**{column: getattr(run, column) for column in COLUMNS}, "share": run.share, **_values(run, keys)}
+        {
+            **{column: getattr(run, column) for column in COLUMNS},
+            "share": run.share,
+            **_values(run, keys),
+        }
         for run in results
     ]
 
@@ -60,12 +64,18 @@ def frame(rows: Sequence[Row]) -> Any:
         import pandas as pd  # noqa: PLC0415 - an extra, and slow to import
     except ModuleNotFoundError:
         raise MissingExtraError("frames need pandas: pip install 'bara-fl[frames]'") from None
-    known = [column for column in (rows[0] if rows else ()) if any(row[column] is not None for row in rows)]
+    known = [
+        column
+        for column in (rows[0] if rows else ())
+        if any(row[column] is not None for row in rows)
+    ]
     columns = {}
     for column in known:
         kind = type_of(column, rows)
         values = [None if row[column] is None else kind(row[column]) for row in rows]
-        columns[column] = pd.Series(values, dtype={str: "str", int: "int64", float: "float64", bool: "bool"}[kind])
+        columns[column] = pd.Series(
+            values, dtype={str: "str", int: "int64", float: "float64", bool: "bool"}[kind]
+        )
     return pd.DataFrame(columns)
 
 

@@ -6,11 +6,11 @@ from typing import Any, final
 
 import numpy as np
 
+from bara.randomness import stream
+from bara.records import FloatArray
 from bara.reports.result import Result, measure_of
 from bara.reports.statistics import Estimate, stratified
 from bara.studies.suites import baseline_of
-from bara.randomness import stream
-from bara.records import FloatArray
 
 RESAMPLES = 2000
 """Draws of seeds that an interval is made of."""
@@ -22,7 +22,8 @@ class Needed:
     """Which part of the budget reaches the goal, and the 95 % interval of it.
 
     Attributes:
-        share: Interpolated; the smallest that was tried where that is enough, infinity where none is.
+        share: Interpolated; the smallest that was tried where that is enough, infinity where none
+            is.
         low: The interval, over draws of the seeds; None with fewer than two.
         high: Likewise.
     """
@@ -37,7 +38,8 @@ class Frontier:
     """Accuracies of the kept models over parts of the budget, every setting counting alike.
 
     Args:
-        results: Runs at several budgets (`share`); a setting counts with the seeds that all of them have.
+        results: Runs at several budgets (`share`); a setting counts with the seeds that all of them
+            have.
 
     Attributes:
         names: What is compared: allocators, and what else was varied.
@@ -58,9 +60,13 @@ class Frontier:
         self.full = 1.0 if 1.0 in self.shares else self.shares[-1]
         runs: dict[str | None, dict[tuple[str, float | None], dict[int, float]]] = {}
         for one in results:
-            runs.setdefault(one.setting, {}).setdefault((one.name, one.share), {})[one.seed] = one.accuracy_kept
+            runs.setdefault(one.setting, {}).setdefault((one.name, one.share), {})[one.seed] = (
+                one.accuracy_kept
+            )
         places = [(name, share) for name in self.names for share in self.shares]
-        self._values: dict[str, list[FloatArray]] = {name: [] for name in self.names}  # [shares, seeds] of each setting
+        self._values: dict[str, list[FloatArray]] = {
+            name: [] for name in self.names
+        }  # [shares, seeds] of each setting
         for found in runs.values():
             seeds = sorted(set.intersection(*(set(found.get(place, ())) for place in places)))
             for name in self.names if seeds else ():
@@ -94,7 +100,9 @@ class Frontier:
         for gain in gains:
             seeds = rng.integers(gain.shape[1], size=(RESAMPLES, gain.shape[1]))
             drawn += gain[:, seeds].mean(axis=2).T
-        low, high = np.quantile([self._crossing(one) for one in drawn], [0.025, 0.975], method="nearest")
+        low, high = np.quantile(
+            [self._crossing(one) for one in drawn], [0.025, 0.975], method="nearest"
+        )
         return Needed(share, float(low), float(high))
 
     def _crossing(self, gains: FloatArray) -> float:
@@ -112,7 +120,12 @@ class Frontier:
         """As a plain tree; a part of the budget that was not found is null."""
         names = {}
         for name in self.names:
-            accuracy = [{"share": share, **asdict(self.accuracy(name, share))} for share in self.shares]
-            needed = {key: value if value != float("inf") else None for key, value in asdict(self.needed(name)).items()}
+            accuracy = [
+                {"share": share, **asdict(self.accuracy(name, share))} for share in self.shares
+            ]
+            needed = {
+                key: value if value != float("inf") else None
+                for key, value in asdict(self.needed(name)).items()
+            }
             names[name] = {"accuracy": accuracy, "needed": needed}
         return {"baseline": self.baseline, "goal": self.goal, "names": names}

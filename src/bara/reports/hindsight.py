@@ -1,7 +1,7 @@
 """What money buys, told from rounds that were played: from here on, or in hindsight from the initial model.
 
-The same curve as the planner's own (`bara.allocators.prospects`), for any allocator: the learning curve is fitted to
-the rounds, and what n clients cost is a line fitted to what was paid.
+The same curve as the planner's own (`bara.allocators.prospects`), for any allocator: the learning
+curve is fitted to the rounds, and what n clients cost is a line fitted to what was paid.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bara.allocators.prospects import PARTS, Prospects
-from bara.reports.result import Result
 from bara.randomness import stream
 from bara.records import FloatArray, IntArray, Prospect, Purse, money
+from bara.reports.result import Result
 from bara.surrogates import LearningCurveBelief
 
 FEWEST = 5
@@ -54,7 +54,11 @@ class FittedCurve:
         """The curve of these rounds, of which earlier ones are known from the last time."""
         block = 1 << max((len(played) - 1) // BLOCKS, 0).bit_length()
         if self._curve is None or block != self.block:
-            self._curve, self.block, self._told = LearningCurveBelief(self._clients, initial), block, 0
+            self._curve, self.block, self._told = (
+                LearningCurveBelief(self._clients, initial),
+                block,
+                0,
+            )
         while len(played) - self._told >= block:
             some = played[self._told : self._told + block]
             n = min(round(np.mean([one.n for one in some])), self._clients)
@@ -101,8 +105,16 @@ def hindsight(result: Result) -> tuple[Prospect, ...]:
         return ()
     purse = Purse(money(result.spent), result.rounds)
     found = curve.prospects(purse, result.seed, fresh=True).curve(result.history[0]["accuracy"])
-    apart = result.accuracy_kept - found[PARTS.index(1.0)].accuracy  # what was spent bought what it bought
+    apart = (
+        result.accuracy_kept - found[PARTS.index(1.0)].accuracy
+    )  # what was spent bought what it bought
     return tuple(
-        replace(one, **{name: min(max(getattr(one, name) + apart, 0.0), 1.0) for name in ("accuracy", "low", "high")})
+        replace(
+            one,
+            **{
+                name: min(max(getattr(one, name) + apart, 0.0), 1.0)
+                for name in ("accuracy", "low", "high")
+            },
+        )
         for one in found
     )

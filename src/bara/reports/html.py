@@ -4,13 +4,20 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from bara.records import money, show_money, tell_money
+from bara.reports.charts import Chart, Line, comparison_charts, frontier_chart, headline, run_charts
 from bara.reports.comparison import Comparison
+from bara.reports.comparison_table import (
+    Best,
+    comparison_rows,
+    explain_first,
+    frontier_rows,
+    rows_of,
+    suite_rows,
+)
 from bara.reports.contributions import caution
 from bara.reports.result import Result, by_setting, measure_of
 from bara.reports.statistics import FEWEST
-from bara.records import money, show_money, tell_money
-from bara.reports.comparison_table import Best, comparison_rows, explain_first, frontier_rows, rows_of, suite_rows
-from bara.reports.charts import Chart, Line, comparison_charts, frontier_chart, headline, run_charts
 from bara.text import counted
 
 _STYLE = """
@@ -93,7 +100,9 @@ def draw(chart: Chart) -> str:
         f'<text x="{left + width}" y="{top + height + 16}" text-anchor="end">{end:,.5g}</text>'
         f'<text x="{left + width / 2}" y="{top + height + 16}" text-anchor="middle">{escape(chart.x_name)}</text>'
     )
-    told = "; ".join(f"{line.name} from {line.ys[0]:.3g} to {line.ys[-1]:.3g}" for line in chart.lines)
+    told = "; ".join(
+        f"{line.name} from {line.ys[0]:.3g} to {line.ys[-1]:.3g}" for line in chart.lines
+    )
     label = f"{chart.title}, over {chart.x_name}: {told}"
     names = "".join(
         f'<span><i class="{_look(number, line)}"></i>{escape(line.name)}</span>'
@@ -153,7 +162,10 @@ def repeat(command: str, config_toml: str) -> str:
 def run_report(result: Result, config_toml: str, command: str) -> str:
     """The whole page of one run."""
     facts = _facts(result) | _remembered(result)
-    shown = "".join(f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>" for name, value in facts.items())
+    shown = "".join(
+        f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>"
+        for name, value in facts.items()
+    )
     return page(
         f"{result.dataset}: {result.allocator} on {result.mechanism}",
         f"<p>{counted(result.clients, 'client')}, seed {result.seed}; ended because {escape(result.ended)}.</p>"
@@ -182,10 +194,15 @@ def comparison_report(comparison: Comparison) -> str:
         f"differences are paired by seed, p after Holm, from {FEWEST} seeds on.{explain_first(comparison.results)}"
     )
     every = comparison.results
-    allocators, variants = {one.allocator for one in every}, {one.variant for one in every if one.variant}
+    allocators, variants = (
+        {one.allocator for one in every},
+        {one.variant for one in every if one.variant},
+    )
     told = [f"{len(variants)} variants"] if variants else []
     title = ", ".join([counted(len(allocators), "allocator"), *told, counted(len(every), "run")])
-    return page(title, f"<p>{escape(note)}</p>{body}{repeat(comparison.command, comparison.config)}")
+    return page(
+        title, f"<p>{escape(note)}</p>{body}{repeat(comparison.command, comparison.config)}"
+    )
 
 
 def comparison_in_short(comparison: Comparison) -> str:
@@ -205,7 +222,9 @@ def run_in_short(result: Result) -> str:
 def short_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table without a style of its own, which the notebook has."""
     names = "".join(f"<th>{escape(name)}</th>" for name in head)
-    cells = ([f"<b>{escape(c)}</b>" if isinstance(c, Best) else escape(c) for c in row] for row in rows)
+    cells = (
+        [f"<b>{escape(c)}</b>" if isinstance(c, Best) else escape(c) for c in row] for row in rows
+    )
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in cells)
     return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -227,7 +246,9 @@ def _remembered(result: Result) -> dict[str, str]:
     last = result.history[-1]
     if "remembered" not in last:
         return {}
-    return {"updates in the last round": f"{last['n']} fresh, {last['remembered']} of {last['age']:.1f} rounds ago"}
+    return {
+        "updates in the last round": f"{last['n']} fresh, {last['remembered']} of {last['age']:.1f} rounds ago"
+    }
 
 
 def _contributions(result: Result) -> str:
@@ -255,9 +276,14 @@ def _paid(result: Result, client: str) -> str:
 def _payments(result: Result) -> str:
     """Who was paid what, and beside it, where privacy was traded, how much of it was given for that."""
     privacy = result.privacy or {}
-    names = ["client", "paid", *(["rounds won", "sum of ε", f"ε at δ = {_delta(privacy):g}"] if privacy else [])]
+    names = [
+        "client",
+        "paid",
+        *(["rounds won", "sum of ε", f"ε at δ = {_delta(privacy):g}"] if privacy else []),
+    ]
     rows = [
-        [client, _paid(result, client), *(_spent(privacy[client]) if privacy else [])] for client in result.payments
+        [client, _paid(result, client), *(_spent(privacy[client]) if privacy else [])]
+        for client in result.payments
     ]
     return table(names, rows)
 
@@ -267,4 +293,8 @@ def _delta(privacy: dict[str, dict[str, float]]) -> float:
 
 
 def _spent(privacy: dict[str, float]) -> list[str]:
-    return [f"{privacy['rounds']:.0f}", f"{privacy['epsilon_sum']:.2f}", f"{privacy['epsilon']:.2f}"]
+    return [
+        f"{privacy['rounds']:.0f}",
+        f"{privacy['epsilon_sum']:.2f}",
+        f"{privacy['epsilon']:.2f}",
+    ]

@@ -11,7 +11,9 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Cells are text; the best is bold."""
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for row in rows:
-        cells = (f"**{cell}**" if isinstance(cell, Best) else cell.replace("|", "\\|") for cell in row)
+        cells = (
+            f"**{cell}**" if isinstance(cell, Best) else cell.replace("|", "\\|") for cell in row
+        )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -26,11 +28,22 @@ def markdown(comparison: Comparison) -> str:
 def latex(comparison: Comparison) -> str:
     """The same as a tabular; command, configuration and what the numbers are in comments above it."""
     head, *rows = rows_of(comparison)
-    config = re.sub(r"(?m)^\[allocator\]\n(?:[^\[\n].*\n?)*", "", comparison.config)  # several are compared
-    above = [f"% {line}" for line in f"{comparison.command}\n{config}\n{note_of(comparison)}".split("\n") if line]
+    config = re.sub(
+        r"(?m)^\[allocator\]\n(?:[^\[\n].*\n?)*", "", comparison.config
+    )  # several are compared
+    above = [
+        f"% {line}"
+        for line in f"{comparison.command}\n{config}\n{note_of(comparison)}".split("\n")
+        if line
+    ]
     columns = "l" * words(head) + "r" * (len(head) - words(head))
     body = [" & ".join(map(_latex, row)) + r" \\" for row in rows]
-    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(map(_latex, head)) + r" \\", r"\midrule"]
+    lines = [
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        " & ".join(map(_latex, head)) + r" \\",
+        r"\midrule",
+    ]
     return "\n".join([*above, *lines, *body, r"\bottomrule", r"\end{tabular}", ""])
 
 
@@ -44,6 +57,8 @@ _SPECIAL = {
 
 
 def _latex(cell: str) -> str:
-    text = re.sub(r"[\\~^±ε]|[&%$#_{}]", lambda found: _SPECIAL.get(found[0], f"\\{found[0]}"), cell)
+    text = re.sub(
+        r"[\\~^±ε]|[&%$#_{}]", lambda found: _SPECIAL.get(found[0], f"\\{found[0]}"), cell
+    )
     text = re.sub(r"(?<![\w.-])-(?=\d)", "$-$", text)
     return rf"\textbf{{{text}}}" if isinstance(cell, Best) else text

@@ -1,9 +1,9 @@
 """What money buys, in a line for the terminal; its figure is among `bara.reports.charts`."""
 
 from bara.allocators.prospects import PARTS
+from bara.records import MoneyOutlook, decimal_money, tell_money
 from bara.reports.hindsight import hindsight
 from bara.reports.result import Result
-from bara.records import MoneyOutlook, decimal_money, tell_money
 
 HALF, ALL, TWICE = (PARTS.index(part) for part in (0.5, 1.0, 2.0))
 
@@ -14,7 +14,9 @@ def outlook_line(outlook: MoneyOutlook, currency: str | None = None) -> str:
         return ""
     points = [outlook.prospects[part] for part in (HALF, ALL, TWICE)]
     told = ", ".join(f"{_about(one.spend, currency)}: {_percent(one.accuracy)}" for one in points)
-    return told + ("" if outlook.enough is None else f"; enough: about {_about(outlook.enough, currency)}")
+    return told + (
+        "" if outlook.enough is None else f"; enough: about {_about(outlook.enough, currency)}"
+    )
 
 
 def goal_line(outlook: MoneyOutlook) -> str:

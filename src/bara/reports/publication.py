@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from bara.reports.comparison import Comparison
-from bara.runs.database import DatabaseRun
-from bara.runs.folder import RunFolder
 from bara.experiments.stored_results import result_of
 from bara.files import make_folder, write_whole
+from bara.reports.comparison import Comparison
 from bara.reports.data_files import Origin, write_runs
 from bara.reports.html import comparison_report, run_report
+from bara.runs.database import DatabaseRun
+from bara.runs.folder import RunFolder
 
 
 def publish(shown: Comparison, folder: Path, *, columns: int = 1) -> None:

@@ -12,13 +12,13 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import Any
 
-from bara.errors import ConfigError, InvalidRecordError
-from bara.reports.contributions import Contributions
-from bara.experiments.views import Plotted, view
 from bara.clients.bidding import Bidders
-from bara.server.metrics import metric_title
+from bara.errors import ConfigError, InvalidRecordError
+from bara.experiments.views import Plotted, view
 from bara.files import read_whole
 from bara.records import Belief, Evaluation, Purse, RoundRecord, json_money, taken_home, tell_money
+from bara.reports.contributions import Contributions
+from bara.server.metrics import metric_title
 from bara.text import counted
 
 
@@ -40,18 +40,20 @@ class Result(Plotted):
         accuracy_last10: The mean over the last ten rounds.
         accuracy_best: The best round's.
         payments: What each client was paid in all.
-        history: The rounds: round, n, cost, accuracy, loss; where updates are remembered, `remembered`, how many of
-            earlier rounds the model was made of, and their mean `age` in rounds; and, where the allocator tells,
-            `estimate` (the final accuracy it estimated from that round alone) and `forecast` (low, mean and high of its
-            plan then).
+        history: The rounds: round, n, cost, accuracy, loss; where updates are remembered,
+            `remembered`, how many of earlier rounds the model was made of, and their mean `age` in
+            rounds; and, where the allocator tells, `estimate` (the final accuracy it estimated from
+            that round alone) and `forecast` (low, mean and high of its plan then).
         belief: What the allocator believed at the end, where it tells.
         kept: Which model is taken home, by its validation loss: `final`, `average` or `best`.
         accuracy_kept: Its accuracy; unless given, that of the final model.
         models: How good each of them is, where there are several.
-        metric: What `accuracy_*` and `accuracy` are (`training.metric`): accuracy, or another fraction that rises.
-        contributions: What the model is better by for each client's updates, over rounds: mean, low, high, rounds
-            (`bara.reports.contributions`); None where it was not measured.
-        privacy: What privacy each client has spent (`bara.runs.privacy_account`); None where none is traded.
+        metric: What `accuracy_*` and `accuracy` are (`training.metric`): accuracy, or another
+            fraction that rises.
+        contributions: What the model is better by for each client's updates, over rounds: mean,
+            low, high, rounds (`bara.reports.contributions`); None where it was not measured.
+        privacy: What privacy each client has spent (`bara.runs.privacy_account`); None where none
+            is traded.
         lying: What strategic bidding earned (see `bara.runs.play`), or None where nobody lies.
         setting: Which setting of a suite it was, or None outside of one.
         varied: What was varied beside the allocator, by key (`training.memory`).
@@ -136,8 +138,14 @@ class Result(Plotted):
     def to_json(self, *, history: bool = True) -> dict[str, Any]:
         """A plain tree; without the rounds where they are not wanted."""
         wanted = {key: value for key, value in vars(self).items() if value is not None}
-        wanted = {key: value for key, value in wanted.items() if key != "folder" and (value or key != "varied")}
-        return wanted if history else {key: value for key, value in wanted.items() if key != "history"}
+        wanted = {
+            key: value
+            for key, value in wanted.items()
+            if key != "folder" and (value or key != "varied")
+        }
+        return (
+            wanted if history else {key: value for key, value in wanted.items() if key != "history"}
+        )
 
 
 def told(varied: Mapping[str, Any]) -> str | None:
@@ -193,9 +201,13 @@ class Summary:
         self._contributions.tell(record.delivery.contributions)
         ages = record.delivery.ages
         self._remembered.append(sum(ages.values()))
-        self._age.append(sum(age * count for age, count in ages.items()) / max(self._remembered[-1], 1))
+        self._age.append(
+            sum(age * count for age, count in ages.items()) / max(self._remembered[-1], 1)
+        )
         self._accuracy.append(record.evaluation.reported_accuracy)
-        self._loss.append(math.nan if record.evaluation.reported_loss is None else record.evaluation.reported_loss)
+        self._loss.append(
+            math.nan if record.evaluation.reported_loss is None else record.evaluation.reported_loss
+        )
         self._purse = record.purse_after
         self._samples = record.evaluation.samples
         if record.round:  # the belief a round begins with is what the one before it taught
@@ -224,7 +236,9 @@ class Summary:
         kept = taken_home(models) if models else "final"
         return Result(
             **json_money(
-                budget=self._purse.total, spent=self._purse.spent, payments=dict(self._payments.most_common())
+                budget=self._purse.total,
+                spent=self._purse.spent,
+                payments=dict(self._payments.most_common()),
             ),
             currency=self._purse.currency,
             rounds=self._purse.round - 1,
@@ -245,7 +259,9 @@ class Summary:
     def _believe(self, belief: Belief | None) -> None:
         """Put down what the round told last made the allocator believe."""
         plan = belief.plan if belief else None
-        self._estimate.append(math.nan if belief is None or belief.estimate is None else belief.estimate)
+        self._estimate.append(
+            math.nan if belief is None or belief.estimate is None else belief.estimate
+        )
         told = (plan.low, plan.accuracy, plan.high) if plan else (math.nan,) * 3
         for column, value in zip(self._forecast, told, strict=True):
             column.append(value)
@@ -253,7 +269,13 @@ class Summary:
     def _history(self) -> list[dict[str, Any]]:
         columns = zip(self._n, self._paid, self._accuracy, self._loss, strict=True)
         rounds: list[dict[str, Any]] = [
-            {"round": number, "n": n, **json_money(cost=paid), "accuracy": accuracy, "loss": _known(loss)}
+            {
+                "round": number,
+                "n": n,
+                **json_money(cost=paid),
+                "accuracy": accuracy,
+                "loss": _known(loss),
+            }
             for number, (n, paid, accuracy, loss) in enumerate(columns)
         ]
         for entry, remembered, age in zip(rounds, self._remembered, self._age, strict=True):
@@ -265,8 +287,14 @@ class Summary:
 
     def _count_profit(self, record: RoundRecord, bidders: Bidders) -> None:
         paid = record.payments
-        costs = dict(zip(bidders.clients, bidders.costs(record.round).tolist(), strict=True)) if paid else {}
-        self.profit += sum(paid[client] - costs[client] for client in bidders.strategic if client in paid)
+        costs = (
+            dict(zip(bidders.clients, bidders.costs(record.round).tolist(), strict=True))
+            if paid
+            else {}
+        )
+        self.profit += sum(
+            paid[client] - costs[client] for client in bidders.strategic if client in paid
+        )
 
 
 def _scores(evaluation: Evaluation) -> dict[str, float]:
@@ -279,7 +307,15 @@ def _known(number: float) -> float | None:
 
 COLUMNS = (
     *("setting", "allocator", "variant", "mechanism", "dataset", "seed", "budget", "metric"),
-    *("accuracy_final", "accuracy_kept", "accuracy_last10", "accuracy_best", "spent", "rounds", "ended"),
+    *(
+        "accuracy_final",
+        "accuracy_kept",
+        "accuracy_last10",
+        "accuracy_best",
+        "spent",
+        "rounds",
+        "ended",
+    ),
 )
 """What a table of runs says of each."""
 

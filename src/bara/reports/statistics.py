@@ -59,8 +59,12 @@ def stratified(groups: Sequence[Sequence[float]]) -> Estimate:
     parts = [stdev(group) ** 2 / len(group) for group in groups]
     if not (total := sum(parts)):
         return Estimate(fmean(means), 0.0, count)
-    freedom = total**2 / sum(part**2 / (len(group) - 1) for part, group in zip(parts, groups, strict=True))
-    return Estimate(fmean(means), float(scipy.special.stdtrit(freedom, 0.975)) * total**0.5 / len(groups), count)
+    freedom = total**2 / sum(
+        part**2 / (len(group) - 1) for part, group in zip(parts, groups, strict=True)
+    )
+    return Estimate(
+        fmean(means), float(scipy.special.stdtrit(freedom, 0.975)) * total**0.5 / len(groups), count
+    )
 
 
 FEWEST = 5
@@ -70,8 +74,8 @@ FEWEST = 5
 def significance(differences: Sequence[float]) -> float | None:
     """The two-sided p-value of Student's paired test that they are zero on average.
 
-    None with fewer than `FEWEST`, and where all are alike (up to rounding) and not zero: without a spread there is no
-    test.
+    None with fewer than `FEWEST`, and where all are alike (up to rounding) and not zero: without a
+    spread there is no test.
 
     >>> round(significance([1.0, 2.0, 3.0, 4.0, 5.0]), 4)
     0.0132

@@ -8,15 +8,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from bara.reports.comparison import Comparison
-from bara.reports.contributions import show_points
-from bara.studies.forecast import Outlook
-from bara.reports.frontier import Frontier
-from bara.studies.grid import Failure, label
+from bara.cli.tables import Fitted, plain
 from bara.paper.analysis import ExhibitResult
-from bara.reports.result import Result
-from bara.studies.suites import Standings
+from bara.paper.tables import table_rows, tabled, told
 from bara.records import tell_money
+from bara.reports.comparison import Comparison
 from bara.reports.comparison_table import (
     Best,
     comparison_note,
@@ -27,9 +23,13 @@ from bara.reports.comparison_table import (
     suite_rows,
     words,
 )
+from bara.reports.contributions import show_points
+from bara.reports.frontier import Frontier
 from bara.reports.money_curves import half_the_money
-from bara.paper.tables import table_rows, tabled, told
-from bara.cli.tables import Fitted, plain
+from bara.reports.result import Result
+from bara.studies.forecast import Outlook
+from bara.studies.grid import Failure, label
+from bara.studies.suites import Standings
 from bara.text import counted
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -55,7 +55,11 @@ def per_cent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-KEPT = {"final": "final", "average": "kept: the average of the last models", "best": "kept: the best on validation"}
+KEPT = {
+    "final": "final",
+    "average": "kept: the average of the last models",
+    "best": "kept: the best on validation",
+}
 """What is said of the model that is taken home."""
 
 
@@ -71,30 +75,44 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
     facts.add_row("", Text(spark_line(accuracies), style="green"))
     facts.add_row("clients / round", Text(spark_line(clients), style="cyan"))
     spent, budget = (tell_money(value, result.currency) for value in (result.spent, result.budget))
-    facts.add_row("spent", f"{spent} of {budget} in {counted(result.rounds, 'round')} ({plain(result.ended)})")
-    facts.add_row("left", f"{tell_money(result.budget - result.spent, result.currency)} stays in the purse")
+    facts.add_row(
+        "spent", f"{spent} of {budget} in {counted(result.rounds, 'round')} ({plain(result.ended)})"
+    )
+    facts.add_row(
+        "left", f"{tell_money(result.budget - result.spent, result.currency)} stays in the purse"
+    )
     if half := half_the_money(result):
         facts.add_row("half the money", f"would have reached {half}")
     top = list(result.payments.items())[:5]
-    paid = ", ".join(f"{plain(client)} {tell_money(amount, result.currency)}" for client, amount in top) or "nobody"
+    paid = (
+        ", ".join(
+            f"{plain(client)} {tell_money(amount, result.currency)}" for client, amount in top
+        )
+        or "nobody"
+    )
     facts.add_row("paid most", f"{paid} ({counted(len(result.payments), 'client')} paid)")
     if result.contributions:
-        worth = [f"{plain(client)} {show_points(one)}" for client, one in list(result.contributions.items())[:6]]
-        facts.add_row("contributed", "\n".join([f"points of {result.measure}, nine rounds in ten:", *worth]))
+        worth = [
+            f"{plain(client)} {show_points(one)}"
+            for client, one in list(result.contributions.items())[:6]
+        ]
+        facts.add_row(
+            "contributed", "\n".join([f"points of {result.measure}, nine rounds in ten:", *worth])
+        )
     if result.lying is not None:
         facts.add_row("lying earned", lying_text(result))
     for name, place in places.items():
         facts.add_row(name, Text(place))
-    title = (
-        f"{result.dataset}, {counted(result.clients, 'client')}, {plain(result.allocator)} on {plain(result.mechanism)}"
-    )
+    title = f"{result.dataset}, {counted(result.clients, 'client')}, {plain(result.allocator)} on {plain(result.mechanism)}"
     return Panel(facts, title=title, title_align="left", expand=False)
 
 
 def lying_text(result: Result) -> str:
     """What strategic bidding earned, against asking the truth."""
     earned = result.lying or {}
-    gain, profit, truthful = (tell_money(earned[key], result.currency) for key in ("gain", "profit", "truthful_profit"))
+    gain, profit, truthful = (
+        tell_money(earned[key], result.currency) for key in ("gain", "profit", "truthful_profit")
+    )
     return f"{'' if gain.startswith('-') else '+'}{gain} (profit {profit}, truthful {truthful})"
 
 
@@ -105,17 +123,23 @@ def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> 
     return Group(table, Text(comparison_note(results, head, rows), style="dim"), *_lost(failures))
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int, *, wrap: bool = False) -> Table:
+def _table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], texts: int, *, wrap: bool = False
+) -> Table:
     """A table whose first columns are texts, which are folded, and whose others are numbers, which are not cut."""
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     for place, column in enumerate(head):
         if place < texts:
             longest = max((len(word) for row in rows for word in row[place].split()), default=0)
-            table.add_column(plain(column), overflow="fold", min_width=max(len(column), min(longest, 12)))
+            table.add_column(
+                plain(column), overflow="fold", min_width=max(len(column), min(longest, 12))
+            )
         else:
             table.add_column(plain(column), justify="right", no_wrap=not wrap)
     for row in rows:
-        table.add_row(*(f"[bold]{plain(cell)}[/]" if isinstance(cell, Best) else plain(cell) for cell in row))
+        table.add_row(
+            *(f"[bold]{plain(cell)}[/]" if isinstance(cell, Best) else plain(cell) for cell in row)
+        )
     return table
 
 
@@ -152,7 +176,9 @@ def _lost(failures: Sequence[Failure]) -> list[Text]:
 
 def exhibit_table(shown: ExhibitResult) -> RenderableType:
     """A figure or table of the paper: its rows where they are few, what is claimed and what was measured."""
-    parts: list[RenderableType] = [Text(f"{shown.exhibit.name}: {shown.exhibit.title}", style="bold")]
+    parts: list[RenderableType] = [
+        Text(f"{shown.exhibit.name}: {shown.exhibit.title}", style="bold")
+    ]
     if tabled(shown):
         head, *rows = table_rows(shown)
         parts.append(Fitted(_table(head, rows, 2)))
@@ -171,11 +197,27 @@ def suite_table(standings: Standings, failures: Sequence[Failure]) -> Renderable
 def outlook_rows(found: Sequence[Outlook], measure: str, currency: str | None) -> list[list[str]]:
     """What each allocator would make of each budget, and what keeps it from being better; a head first."""
     goal = ["reached"] if any(one.reached is not None for one in found) else []
-    rows = [["budget", "allocator", f"final {measure}", "90 % interval", "rounds", "spent", *goal, "binds"]]
+    rows = [
+        [
+            "budget",
+            "allocator",
+            f"final {measure}",
+            "90 % interval",
+            "rounds",
+            "spent",
+            *goal,
+            "binds",
+        ]
+    ]
     for one in found:
         low, mean, high = one.accuracy
         between = f"{100 * low:.1f} to {100 * high:.1f}"
-        numbers = [per_cent(mean), between, f"{one.rounds[1]:.0f}", tell_money(one.spent[1], currency, about=True)]
+        numbers = [
+            per_cent(mean),
+            between,
+            f"{one.rounds[1]:.0f}",
+            tell_money(one.spent[1], currency, about=True),
+        ]
         reached = [] if one.reached is None else [f"{100 * one.reached:.0f} %"]
         budget = tell_money(one.budget, currency, about=True)
         rows.append([budget, one.allocator, *numbers, *reached, one.binds or ""])
@@ -188,7 +230,9 @@ def outlook_table(rows: Sequence[Sequence[str]], told: str) -> RenderableType:
     head, *lines = rows
     for column in head[:-1]:
         name = column == "allocator"
-        table.add_column(column, justify="left" if name else "right", overflow="fold" if name else "ellipsis")
+        table.add_column(
+            column, justify="left" if name else "right", overflow="fold" if name else "ellipsis"
+        )
     for row in lines:
         table.add_row(*map(plain, row[:-1]))
     return Group(Fitted(table), Text(f"What binds: {_binds(lines)}."), Text(told, style="dim"))
@@ -200,7 +244,13 @@ def _binds(rows: Sequence[Sequence[str]]) -> str:
     for budget, allocator, *_, binds in rows:
         found.setdefault(binds, {}).setdefault(allocator, []).append(budget)
     whose = {
-        binds: "; ".join(f"{allocator} with {', '.join(budgets)}" for allocator, budgets in those.items())
+        binds: "; ".join(
+            f"{allocator} with {', '.join(budgets)}" for allocator, budgets in those.items()
+        )
         for binds, those in found.items()
     }
-    return ", ".join(f"{binds} ({who})" for binds, who in whose.items()) if len(whose) > 1 else next(iter(whose), "")
+    return (
+        ", ".join(f"{binds} ({who})" for binds, who in whose.items())
+        if len(whose) > 1
+        else next(iter(whose), "")
+    )

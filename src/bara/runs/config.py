@@ -7,10 +7,20 @@ from pathlib import Path
 from typing import Any, Self, Union
 
 import tomli_w
-from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
+from pydantic import (
+    BaseModel,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from bara.datasets import is_table
 from bara.errors import BaraError, ConfigError, InvalidMoneyError, InvalidRecordError
+from bara.files import read_whole
+from bara.plugins import OBJECT, Handed, nearest, toml_value
+from bara.records import MICRO, Purse, decimal_money, money
+from bara.runs.data import settled
 from bara.runs.sections import (
     KEPT,
     AllocatorSection,
@@ -26,11 +36,7 @@ from bara.runs.sections import (
     TrainingSection,
     bare,
 )
-from bara.runs.data import settled
 from bara.server.metrics import metric_of_app
-from bara.files import read_whole
-from bara.plugins import OBJECT, Handed, nearest, toml_value
-from bara.records import MICRO, Purse, decimal_money, money
 from bara.text import UNSTORABLE
 
 Source = Union["Config", Mapping[str, Any], str, Path, None]
@@ -90,14 +96,15 @@ class Config(Section):
     def load(cls, source: Source = None, changes: Sequence[str] = (), **keys: Any) -> Self:
         """Read an experiment and change some of its keys.
 
-        What is new has a memory, unless it is turned off: extrapolated, where our engines train and validation data
-        are apart from those that are reported.
+        What is new has a memory, unless it is turned off: extrapolated, where our engines train and
+        validation data are apart from those that are reported.
 
         Args:
-            source: A TOML file, a preset by its name, a mapping, another configuration, or None for the defaults.
+            source: A TOML file, a preset by its name, a mapping, another configuration, or None for
+                the defaults.
             changes: Single keys as the command line writes them (`budget.total=600`).
-            **keys: Tables, of which the keys given are changed; or lone values for a table's main key (`budget=600`,
-                `allocator=MyAllocator`).
+            **keys: Tables, of which the keys given are changed; or lone values for a table's main
+                key (`budget=600`, `allocator=MyAllocator`).
 
         >>> Config.load(budget=600, clients={"count": 8}).budget.total
         600.0
@@ -119,7 +126,9 @@ class Config(Section):
         """Validate a tree of keys; an unknown one is an error that suggests the nearest."""
         for key, value in flat(tree).items():
             if isinstance(value, str) and UNSTORABLE.search(value):
-                raise ConfigError(f"{key} must be text without NUL or lone surrogates, got {value!r}")
+                raise ConfigError(
+                    f"{key} must be text without NUL or lone surrogates, got {value!r}"
+                )
         try:
             config = cls(**tree)
             config.check_cap()
@@ -142,7 +151,11 @@ class Config(Section):
     def dataset(self) -> str:
         """What is learned, by name."""
         app = self.app.name.rpartition("/")[2] if self.app else ""
-        name = Path(self.data.name).name.partition(".")[0] if is_table(self.data.name) else self.data.name
+        name = (
+            Path(self.data.name).name.partition(".")[0]
+            if is_table(self.data.name)
+            else self.data.name
+        )
         return bare(name if self.federation.engine in WITH_DATA else app or self.federation.engine)
 
     @property
@@ -155,7 +168,9 @@ class Config(Section):
         """Refuse a budget that cannot be, and a cap that nobody can be paid."""
         unit, cap = self.purse().unit, self.ledger.client_cap
         if cap is not None and money(cap) % unit:
-            raise ConfigError(f"ledger.client_cap must be whole in the smallest unit of budget.currency, got {cap}")
+            raise ConfigError(
+                f"ledger.client_cap must be whole in the smallest unit of budget.currency, got {cap}"
+            )
 
     def identity(self) -> dict[str, Any]:
         """What a result says of what was run."""
@@ -175,7 +190,9 @@ class Config(Section):
 
     def with_allocator(self, spec: Any, seed: int) -> Self:
         """The same experiment under another allocator (`even:carry_over=true`, a class, an object) and seed."""
-        return self.model_copy(update={"allocator": AllocatorSection.model_validate(spec), "seed": seed})
+        return self.model_copy(
+            update={"allocator": AllocatorSection.model_validate(spec), "seed": seed}
+        )
 
     def with_budget(self, share: float) -> Self:
         """The same experiment with a part of its budget, or a multiple of it."""
@@ -191,22 +208,33 @@ class Config(Section):
 
     def parts(self) -> dict[str, Any]:
         """The classes and objects that were handed over where a name would stand, by section, or by key."""
-        sections = [(key, one) for key in type(self).model_fields if isinstance(one := getattr(self, key), Table)]
-        inner = ((f"{key}.{name}", value) for key, one in sections for name, value in one if isinstance(value, Handed))
+        sections = [
+            (key, one)
+            for key in type(self).model_fields
+            if isinstance(one := getattr(self, key), Table)
+        ]
+        inner = (
+            (f"{key}.{name}", value)
+            for key, one in sections
+            for name, value in one
+            if isinstance(value, Handed)
+        )
         parts = {key: one.part for key, one in sections if one.part is not None}
         return parts | {key: value.part for key, value in inner}
 
     def handed_over(self) -> list[str]:
         """The sections that name a part which only Python can hand over, not a file."""
         named = flat(self.model_dump(mode="json"))
-        found = [key.partition(".")[0] for key, value in named.items() if str(value).startswith(OBJECT)]
+        found = [
+            key.partition(".")[0] for key, value in named.items() if str(value).startswith(OBJECT)
+        ]
         return list(dict.fromkeys(found))
 
     def with_parts(self, **parts: Any) -> Self:
         """The same experiment with what it only names; refused where it names another.
 
-        Args:
-            **parts: By section (`allocator=MyAllocator()`), or by key there (`training={"model": MyModel}`).
+        Args: **parts: By section (`allocator=MyAllocator()`), or by key there (`training={"model":
+            MyModel}`).
         """
         changes: dict[str, Any] = {}
         for key, part in parts.items():
@@ -232,7 +260,9 @@ def _same(section: Section, name: str, part: Any) -> Any:
     """A part of a section by what it is called there; refused where that is another."""
     given, known = Handed.name_of(part), getattr(section, name, None)
     if str(given) != str(known):
-        raise ConfigError(f"the run's {name} is {bare(str(known))!r}, got {bare(str(given))!r}; hand over the same")
+        raise ConfigError(
+            f"the run's {name} is {bare(str(known))!r}, got {bare(str(given))!r}; hand over the same"
+        )
     return given
 
 
@@ -318,7 +348,11 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Keys as one writes them after --set."""
     found: dict[str, Any] = {}
     for key, value in tree.items():
-        found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+        found |= (
+            flat(value, f"{prefix}{key}.")
+            if isinstance(value, Mapping)
+            else {f"{prefix}{key}": value}
+        )
     return found
 
 

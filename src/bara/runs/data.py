@@ -30,14 +30,19 @@ if TYPE_CHECKING:
 def settled(config: "AnyConfig") -> "AnyConfig":
     """The configuration with what only its data can say: how many clients there are, and what the table held.
 
-    Where data have silos and nothing else is asked for, every silo is a client. Asked twice, the same comes back.
+    Where data have silos and nothing else is asked for, every silo is a client. Asked twice, the
+    same comes back.
     """
     if config.federation.engine not in {"simulator", "flower"}:
         return config
     data, clients = config.data, config.clients
     if is_table(data.name) and data.sha256 is None:
         place = whole_path(data.name, data.path)
-        update = {"name": place.name, "path": str(place.parent), "sha256": digest(data.name, data.path)}
+        update = {
+            "name": place.name,
+            "path": str(place.parent),
+            "sha256": digest(data.name, data.path),
+        }
         config = config.model_copy(update={"data": data.model_copy(update=update)})
     if not _says_whose(config):
         return config
@@ -48,7 +53,11 @@ def settled(config: "AnyConfig") -> "AnyConfig":
         if whole is None and clients.partition == "natural":  # needs no look at the data
             found = silos()[data.name]
         else:
-            found = len(divide(whole or load_data(data), clients.partition, clients.count, config.seed).parts)
+            found = len(
+                divide(
+                    whole or load_data(data), clients.partition, clients.count, config.seed
+                ).parts
+            )
         clients = clients.model_copy(update={"count": found})
         clients.check()
     return config.model_copy(update={"clients": clients})
@@ -57,7 +66,9 @@ def settled(config: "AnyConfig") -> "AnyConfig":
 def load_data(data: "DataSection") -> Dataset:
     """What a configuration learns from; a table is read once for as long as it is the last that was asked for."""
     if data.sha256 is not None and digest(data.name, data.path) != data.sha256:
-        raise DatasetError(f"{whole_path(data.name, data.path)} has changed since the run was configured")
+        raise DatasetError(
+            f"{whole_path(data.name, data.path)} has changed since the run was configured"
+        )
     known = data.sha256 is not None or data.name in silos()
     return _kept(data, places(data.path)) if known else _loaded(data)
 
@@ -86,7 +97,9 @@ def _loaded(data: "DataSection") -> Dataset:
     else:
         whole = part if isinstance(part, Dataset) or not callable(part) else part()
     if not isinstance(whole, Dataset):
-        raise ConfigError(f"data is {whole!r}; it must be a bara.datasets.Dataset, or a function that returns one")
+        raise ConfigError(
+            f"data is {whole!r}; it must be a bara.datasets.Dataset, or a function that returns one"
+        )
     return subset(whole, data.train_samples)
 
 

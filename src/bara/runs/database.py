@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from bara.errors import ConfigError, LedgerError, PausedError, WaitingError
-from bara.runs.config import OWN_LOOP, Config, flat, read_toml
-from bara.runs.factory import build_allocator, build_mechanism
-from bara.runs.folder import RunFolder, check_books, command_for, terms
 from bara.ledger import Books, Store, Terms, read_books
 from bara.ledger.locks import only_player
 from bara.ledger.store import run_names, whole_url
+from bara.runs.config import OWN_LOOP, Config, flat, read_toml
+from bara.runs.factory import build_allocator, build_mechanism
+from bara.runs.folder import RunFolder, check_books, command_for, terms
 from bara.runs.session import OwnLoop, Session
 
 _OWN = ("seed", "budget", "clients.count", "mechanism", "allocator", "ledger", "federation.engine")
@@ -25,16 +25,21 @@ def open_session(
 ) -> Iterator[Session]:
     """Open the books of a run that your own program plays, or go on where they say it stopped.
 
-    The run is in the database that `ledger.url` names and nobody else can play it meanwhile. A wrong or missing key, a
-    record that is not whole, a copy, and a configuration other than the one it was opened with are refused.
+    The run is in the database that `ledger.url` names and nobody else can play it meanwhile. A
+    wrong or missing key, a record that is not whole, a copy, and a configuration other than the one
+    it was opened with are refused.
 
     Args:
         run: The run's name in its database.
-        config: Budget, allocator, mechanism, `clients.count` and how the books are kept; a mapping or a TOML file.
-        protects: Your clients train with local differential privacy where the mechanism asks for it.
+        config: Budget, allocator, mechanism, `clients.count` and how the books are kept; a mapping
+            or a TOML file.
+        protects: Your clients train with local differential privacy where the mechanism asks for
+            it.
     """
     with DatabaseRun.of(run, config) as place:
-        session = Session(build_allocator(place.config), build_mechanism(place.config), OwnLoop(protects=protects))
+        session = Session(
+            build_allocator(place.config), build_mechanism(place.config), OwnLoop(protects=protects)
+        )
         session.start(place.claim_books())
         try:
             yield session
@@ -65,7 +70,9 @@ class DatabaseRun(contextlib.ExitStack):
         """A run of one's own, new or not, as a configuration has it."""
         config = _own(config)
         if config.ledger.url is None:
-            raise ConfigError("ledger.url is not set; say where the books are, like sqlite:///spring.db")
+            raise ConfigError(
+                "ledger.url is not set; say where the books are, like sqlite:///spring.db"
+            )
         if "total" not in config.budget.model_fields_set:
             raise ConfigError("budget.total is not set; say how much may be spent at most")
         return cls(config.ledger.url, name, config)
@@ -75,11 +82,15 @@ class DatabaseRun(contextlib.ExitStack):
         """A run that is there; the only one, unless it is named."""
         names = run_names(url)
         if name is None and len(names) > 1:
-            raise ConfigError(f"{url!r} holds {len(names)} runs; say which one with --run: {_list(names)}")
+            raise ConfigError(
+                f"{url!r} holds {len(names)} runs; say which one with --run: {_list(names)}"
+            )
         if name is None and names:
             name = names[0]
         if name not in names:
-            raise ConfigError(f"{url!r} holds no run{f' {name!r}' if name else ''}; it holds: {_list(names)}")
+            raise ConfigError(
+                f"{url!r} holds no run{f' {name!r}' if name else ''}; it holds: {_list(names)}"
+            )
         return cls(url, str(name))
 
     @property
@@ -88,7 +99,9 @@ class DatabaseRun(contextlib.ExitStack):
         if self._config is None:
             with contextlib.closing(read_books(self.url, self.name).store) as store:
                 books = Books.find(store, self.name)
-                self._config = Config.parse({} if books is None else books.opening.get("config", {}))
+                self._config = Config.parse(
+                    {} if books is None else books.opening.get("config", {})
+                )
         return self._config
 
     @property
@@ -133,7 +146,9 @@ class DatabaseRun(contextlib.ExitStack):
         self.enter_context(only_player(store, self.name))
         books = Books.find(store, self.name, kept)
         if books is None:
-            return self._addressed(Books.open(store, self.name, config.model_dump(mode="json"), config.purse(), kept))
+            return self._addressed(
+                Books.open(store, self.name, config.model_dump(mode="json"), config.purse(), kept)
+            )
         engine = books.opening.get("config", {}).get("federation", {}).get("engine")
         if engine != OWN_LOOP:
             raise ConfigError(
@@ -161,14 +176,18 @@ def find_run(place: str, run: str | None = None) -> RunFolder | DatabaseRun:
     if "://" in place:
         return DatabaseRun.find(place, run)
     if run is not None:
-        raise ConfigError(f"--run {run} names a run of a database, and {place!r} is a folder; leave it out")
+        raise ConfigError(
+            f"--run {run} names a run of a database, and {place!r} is a folder; leave it out"
+        )
     return RunFolder.find(Path(place))
 
 
 def _own(given: Config | Mapping[str, Any] | Path | str) -> Config:
     """The configuration of a program of one's own; what that program decides itself is refused, not ignored."""
     if isinstance(given, Config):
-        return given.model_copy(update={"federation": Config.parse({"federation": {"engine": OWN_LOOP}}).federation})
+        return given.model_copy(
+            update={"federation": Config.parse({"federation": {"engine": OWN_LOOP}}).federation}
+        )
     tree = dict(given) if isinstance(given, Mapping) else read_toml(Path(given))
     for key in flat(tree):
         if not any(key == own or key.startswith(f"{own}.") for own in _OWN):

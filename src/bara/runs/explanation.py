@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bara.errors import BaraError, LedgerError
-from bara.runs.factory import build_mechanism
-from bara.runs.replay import learns, opened_config, past_of
 from bara.ledger import Books
 from bara.ledger.payouts import batch_of
 from bara.ledger.progress import RoundDetails, round_details, state
@@ -15,6 +13,8 @@ from bara.market import Backoff
 from bara.mechanisms.client_cap import ClientCap
 from bara.protocols import Mechanism
 from bara.records import MAX_MONEY, AwardedRound, Bids, Menu, Offer, json_money
+from bara.runs.factory import build_mechanism
+from bara.runs.replay import learns, opened_config, past_of
 from bara.text import counted
 
 MOST = 40
@@ -81,9 +81,17 @@ class Explanation:
 
 
 def _part_json(part: Part) -> dict[str, Any]:
-    amounts = json_money(asked=part.asked, promised=part.promised, paid=part.paid, highest=part.highest)
+    amounts = json_money(
+        asked=part.asked, promised=part.promised, paid=part.paid, highest=part.highest
+    )
     asks = [json_money(ask=one.ask, promised=one.promised) for one in part.what_if]
-    return {"client": part.client, "quality": part.quality, **amounts, "reason": part.reason, "what_if": asks}
+    return {
+        "client": part.client,
+        "quality": part.quality,
+        **amounts,
+        "reason": part.reason,
+        "what_if": asks,
+    }
 
 
 def explain_round(
@@ -102,13 +110,16 @@ def explain_round(
         number: Which round.
         client: Of whom to say more; None for everybody.
         plugins: Import a mechanism that is neither ours nor installed.
-        past: Read the rounds before it, too: who had to sit it out, and what a mechanism that learns had learned.
+        past: Read the rounds before it, too: who had to sit it out, and what a mechanism that
+            learns had learned.
         what_if: Work out what other asks would have brought, which takes a menu for each.
     """
     details = round_details(books, number)
     awarded = next((one for one, _ in books.promises(number, number) if one is not None), None)
     if details is None or awarded is None:
-        raise LedgerError(f"round {number} of run {books.name!r} was not promised; nothing is known of it")
+        raise LedgerError(
+            f"round {number} of run {books.name!r} was not promised; nothing is known of it"
+        )
     case = _Case(books, details, awarded, client, most=MOST if what_if else 0)
     if case.seen:
         case.rebuild(plugins=plugins, past=past)
@@ -119,7 +130,12 @@ class _Case:
     """One round on the table."""
 
     def __init__(
-        self, books: Books, details: RoundDetails, awarded: AwardedRound, client: str | None, most: int
+        self,
+        books: Books,
+        details: RoundDetails,
+        awarded: AwardedRound,
+        client: str | None,
+        most: int,
     ) -> None:
         self._books, self._details, self._awarded, self._client = books, details, awarded, client
         self._show, self._unit, self._most = awarded.purse.show, awarded.purse.unit, most
@@ -159,7 +175,9 @@ class _Case:
     def _offer(self) -> str:
         purse, offer = self._awarded.purse, self._awarded.offer
         left = f"with {self._show(purse.left)} and {counted(purse.rounds_left, 'round')} left"
-        words = offer_words(offer, lambda cap: self._show(cap - cap % self._unit))  # nothing smaller is ever paid
+        words = offer_words(
+            offer, lambda cap: self._show(cap - cap % self._unit)
+        )  # nothing smaller is ever paid
         return f"Round {purse.round}. Before any bid was opened, {left}, the allocator offered {words}."
 
     def _plan(self) -> Iterator[str]:
@@ -169,7 +187,9 @@ class _Case:
         yield f"What it believed then: {belief.stage}."
         if (plan := belief.plan) is not None:
             phases = [(plan.main_n, round(plan.main_rounds)), (plan.end_n, plan.end_rounds)]
-            words = ", then ".join(f"{counted(n, 'client')} for {counted(k, 'round')}" for n, k in phases if k)
+            words = ", then ".join(
+                f"{counted(n, 'client')} for {counted(k, 'round')}" for n, k in phases if k
+            )
             yield (
                 f"Its plan: {words}; spending {self._show(plan.spend)} and ending at {100 * plan.accuracy:.1f} % "
                 f"({100 * plan.low:.1f} to {100 * plan.high:.1f})."
@@ -182,7 +202,11 @@ class _Case:
         asked = sorted((price, client) for client, price in (self._details.bids or {}).items())
         shown = [f"{client} {self._show(price)}" for price, client in asked[:12]]
         more = f" and {len(asked) - 12} more" if len(asked) > 12 else ""
-        yield f"{counted(len(asked), 'client')} asked: {', '.join(shown)}{more}." if asked else "Nobody bid."
+        yield (
+            f"{counted(len(asked), 'client')} asked: {', '.join(shown)}{more}."
+            if asked
+            else "Nobody bid."
+        )
         if away := sorted(self._backoff.away(self._details.round)):
             yield f"{', '.join(away[:12])} had failed before and had to sit this round out."
 
@@ -210,7 +234,11 @@ class _Case:
             loser = menu.bids.clients[int(menu.order[n])]
             price = int(menu.bids.prices[int(menu.order[n])])
             alike = {line.promised for line in self._details.winners} == {price}
-            sets = "is what each winner is promised" if alike else "and what each counts for set the winners' payments"
+            sets = (
+                "is what each winner is promised"
+                if alike
+                else "and what each counts for set the winners' payments"
+            )
             yield f"The first who did not win is {loser}; its price, {self._show(price)}, {sets}."
         else:
             yield "Nobody who bid is left over: the price was set before, by a reserve price or a tariff."
@@ -218,10 +246,15 @@ class _Case:
     def _parts(self, quality: Sequence[float] | None, menu: Menu | None) -> Iterator[Part]:
         bids = self._awarded.bids if self.seen else None
         asked = self._details.bids or {}
-        names = [*self._winners, *sorted(asked.keys() - self._winners.keys(), key=lambda one: (asked[one], one))]
+        names = [
+            *self._winners,
+            *sorted(asked.keys() - self._winners.keys(), key=lambda one: (asked[one], one)),
+        ]
         if self._client is not None:
             if self._client not in names:
-                raise LedgerError(f"client {self._client!r} neither bid nor won in round {self._details.round}")
+                raise LedgerError(
+                    f"client {self._client!r} neither bid nor won in round {self._details.round}"
+                )
             names = [self._client]
         worked_out = menu is not None and len(names) <= self._most
         for name in names:
@@ -236,7 +269,9 @@ class _Case:
                 None if line is None else line.paid,
                 None if line is None else line.reason,
                 highest,
-                tuple(self._what_if(name, asked[name], highest)) if worked_out and place is not None else (),
+                tuple(self._what_if(name, asked[name], highest))
+                if worked_out and place is not None
+                else (),
             )
 
     def _promised_at(self, client: str, ask: int) -> int | None:
@@ -249,11 +284,20 @@ class _Case:
     def _highest(self, client: str) -> int | None:
         """The highest price at which it would have won, by bisection over whole units; None where there is none."""
         unit = self._awarded.bids.unit
-        low, high = 0, max(2 * int(self._awarded.bids.prices.max()), self._awarded.purse.left) // unit + 1
-        high = min(high, MAX_MONEY >> (len(self._awarded.bids) + 1).bit_length() + unit.bit_length())
+        low, high = (
+            0,
+            max(2 * int(self._awarded.bids.prices.max()), self._awarded.purse.left) // unit + 1,
+        )
+        high = min(
+            high, MAX_MONEY >> (len(self._awarded.bids) + 1).bit_length() + unit.bit_length()
+        )
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if self._promised_at(client, middle * unit) is not None else (low, middle)
+            low, high = (
+                (middle, high)
+                if self._promised_at(client, middle * unit) is not None
+                else (low, middle)
+            )
         return low * unit or None
 
     def _what_if(self, client: str, asked: int, highest: int | None) -> Iterator[WhatIf]:
@@ -268,7 +312,11 @@ class _Case:
         if self._client is None or not part.what_if:
             return
         if part.promised is None:
-            limit = "no price at all" if part.highest is None else f"a price of at most {self._show(part.highest)}"
+            limit = (
+                "no price at all"
+                if part.highest is None
+                else f"a price of at most {self._show(part.highest)}"
+            )
             yield f"{part.client} asked {self._show(part.asked or 0)} and did not win; {limit} would have won."
         else:
             highest = self._show(part.highest or 0)
@@ -288,8 +336,12 @@ class _Case:
             yield f"{line.client} was paid {self._show(line.paid)}, {where}."
 
     def _failed(self) -> Iterator[str]:
-        unpaid = {line.client: line.reason for line in self._details.winners if line.reason is not None}
-        refused = {reason for reason in unpaid.values() if " by the operator" in reason}  # of all winners, or of none
+        unpaid = {
+            line.client: line.reason for line in self._details.winners if line.reason is not None
+        }
+        refused = {
+            reason for reason in unpaid.values() if " by the operator" in reason
+        }  # of all winners, or of none
         if refused:
             yield f"Nobody was paid: {refused.pop()}."
         else:
@@ -307,7 +359,11 @@ def offer_words(offer: Offer, show: Any, most: int = 6) -> str:
         return f"up to {', '.join(caps)}{', ...' if len(offer.table) > most else ''} clients"
     if offer.budget >= MAX_MONEY:
         return f"to take {counted(offer.limit, 'client')}, whatever they cost"
-    many = "as many clients as that pays" if offer.limit >= MAX_MONEY else f"up to {counted(offer.limit, 'client')}"
+    many = (
+        "as many clients as that pays"
+        if offer.limit >= MAX_MONEY
+        else f"up to {counted(offer.limit, 'client')}"
+    )
     return f"up to {show(offer.budget)} for {many}"
 
 
@@ -316,7 +372,10 @@ def _quality(mechanism: Mechanism, bids: Bids) -> dict[str, Any]:
     inner = mechanism.inner if isinstance(mechanism, ClientCap) else mechanism
     column = getattr(inner, "quality", None)
     if isinstance(column, str):
-        return {"values": bids.column(column).tolist(), "words": f"Quality is the column {column!r} of the bids."}
+        return {
+            "values": bids.column(column).tolist(),
+            "words": f"Quality is the column {column!r} of the bids.",
+        }
     for name, source in _SCORES.items():
         method = getattr(inner, name, None)
         if callable(method):

@@ -6,22 +6,37 @@ from pathlib import Path
 import numpy as np
 
 from bara.allocators import ALLOCATORS
-from bara.errors import ConfigError
-from bara.runs.config import FLOWER_APP, OWN_LOOP, Config
-from bara.runs.sections import KEPT, ClientsSection
 from bara.clients.bidding import Bidders, Strategy
 from bara.clients.costs import Distribution, PrivacyCosts, valuations
-from bara.server.state import Keeping
-from bara.simulator.synthetic import LearningCurve, SyntheticFederation
+from bara.errors import ConfigError
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.client_cap import ClientCap
 from bara.plugins import Registry, check_options
-from bara.protocols import Allocator, Federation, Mechanism, Requirements, check_goal, requirements_of
+from bara.protocols import (
+    Allocator,
+    Federation,
+    Mechanism,
+    Requirements,
+    check_goal,
+    requirements_of,
+)
 from bara.randomness import stream
 from bara.records import FloatArray, IntArray, money
+from bara.runs.config import FLOWER_APP, OWN_LOOP, Config
+from bara.runs.sections import KEPT, ClientsSection
 from bara.runs.session import Session
+from bara.server.state import Keeping
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 
-_OF_DATA = ("partition", "noisy", "label_noise", "free_riders", "free_riding", "poisoners", "late_rate")
+_OF_DATA = (
+    "partition",
+    "noisy",
+    "label_noise",
+    "free_riders",
+    "free_riding",
+    "poisoners",
+    "late_rate",
+)
 
 FEDERATIONS: Registry[Federation] = Registry(
     "federation",
@@ -38,7 +53,9 @@ FEDERATIONS: Registry[Federation] = Registry(
 def assemble(config: Config, folder: Path | None = None) -> Session:
     """What a configuration's run is made of; what the federation keeps (models, checkpoints) goes into the folder."""
     allocator, mechanism = build_allocator(config), build_mechanism(config)
-    return Session(allocator, mechanism, build_federation(config, folder, requirements_of(mechanism)))
+    return Session(
+        allocator, mechanism, build_federation(config, folder, requirements_of(mechanism))
+    )
 
 
 def build_allocator(config: Config) -> Allocator:
@@ -51,7 +68,9 @@ def build_allocator(config: Config) -> Allocator:
 
 def build_mechanism(config: Config) -> Mechanism:
     """The mechanism a configuration names, with the cap a client has."""
-    mechanism = MECHANISMS.build(config.mechanism.name, config.mechanism.options, config.mechanism.part)
+    mechanism = MECHANISMS.build(
+        config.mechanism.name, config.mechanism.options, config.mechanism.part
+    )
     cap = config.ledger.client_cap
     return mechanism if cap is None else ClientCap(mechanism, money(cap))
 
@@ -72,7 +91,9 @@ def build_federation(
     engine, part = config.federation.engine, config.federation.part
     if isinstance(part, Federation) and FEDERATIONS.is_made(part):
         return part  # itself, not a copy: it may hold connections or processes
-    return FEDERATIONS.build(engine, part=part, config=config, folder=folder, requirements=requirements)
+    return FEDERATIONS.build(
+        engine, part=part, config=config, folder=folder, requirements=requirements
+    )
 
 
 def keeping(config: Config, folder: Path | None) -> Keeping:
@@ -95,7 +116,9 @@ def check_engine(config: Config) -> None:
 
 def epsilons(config: Config, requirements: Requirements) -> FloatArray | None:
     """Each client's privacy budget for a round, drawn once; None where nobody trades privacy."""
-    drawn = config.clients.epsilon or (None if requirements.protection is None else "uniform(0.1, 1)")
+    drawn = config.clients.epsilon or (
+        None if requirements.protection is None else "uniform(0.1, 1)"
+    )
     if drawn is None:
         return None
     return Distribution.parse(drawn).draw(stream(config.seed, "epsilon"), config.clients.count)
@@ -110,7 +133,10 @@ def costs(config: Config, requirements: Requirements) -> Distribution | PrivacyC
 
 
 def bidders(
-    config: Config, requirements: Requirements, samples: IntArray | None = None, names: tuple[str, ...] = ()
+    config: Config,
+    requirements: Requirements,
+    samples: IntArray | None = None,
+    names: tuple[str, ...] = (),
 ) -> Bidders:
     """The clients as bidders; their data sizes where they have data, their names where they have some."""
     clients = config.clients
@@ -146,15 +172,25 @@ def synthetic(config: Config, requirements: Requirements | None = None) -> Synth
     _refuse_what_needs_data(config)
     requirements = requirements or requirements_of(build_mechanism(config))
     types = {field.name: field.type for field in fields(LearningCurve)}
-    check_options("the synthetic federation", config.federation.options, types, prefix="federation.")
+    check_options(
+        "the synthetic federation", config.federation.options, types, prefix="federation."
+    )
     curve = LearningCurve(**config.federation.options)
-    return SyntheticFederation(bidders(config, requirements), curve, config.seed, config.clients.failure_rate)
+    return SyntheticFederation(
+        bidders(config, requirements), curve, config.seed, config.clients.failure_rate
+    )
 
 
 def _refuse_what_needs_data(config: Config) -> None:
     """A key that would be ignored is an error, not a surprise."""
-    changed = [f"clients.{key}" for key in _OF_DATA if getattr(config.clients, key) != getattr(ClientsSection(), key)]
-    changed += [name for name in ("data", "training") if getattr(config, name) != getattr(Config(), name)]
+    changed = [
+        f"clients.{key}"
+        for key in _OF_DATA
+        if getattr(config.clients, key) != getattr(ClientsSection(), key)
+    ]
+    changed += [
+        name for name in ("data", "training") if getattr(config, name) != getattr(Config(), name)
+    ]
     if changed:
         raise ConfigError(
             f"{changed[0]} is set, but the synthetic federation has no data; use federation.engine=simulator"

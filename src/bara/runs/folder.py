@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from bara.errors import ConfigError, LedgerError, NoBooksError
-from bara.runs.config import FLOWER_APP, OWN_LOOP, Config, flat
-from bara.reports.result import Result, read_result
-from bara.runs.data import settled
 from bara.faults import point
 from bara.files import SMALL, make_folder, read_whole, write_whole
 from bara.ledger import Books, Store, Terms, read_books, stored_receipt, verify
@@ -24,6 +21,9 @@ from bara.ledger.notifications import check_hook
 from bara.ledger.operators import check_place, continue_run
 from bara.ledger.store import check_host, run_names, whole_url
 from bara.records import money
+from bara.reports.result import Result, read_result
+from bara.runs.config import FLOWER_APP, OWN_LOOP, Config, flat
+from bara.runs.data import settled
 
 
 def command_for(verb: str, place: Path, engine: str) -> str:
@@ -57,9 +57,14 @@ class RunFolder(contextlib.ExitStack):
         """A folder that is not there yet or is empty; None for a new one below `runs/`. Nothing is written yet."""
         config = settled(config)
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
-        path = path or Path("runs") / f"{stamp}-{config.dataset}-{config.allocator.name.rpartition(':')[2]}"
+        path = (
+            path
+            or Path("runs") / f"{stamp}-{config.dataset}-{config.allocator.name.rpartition(':')[2]}"
+        )
         _check_name(path, "the run's folder")
-        if path.exists() and (not path.is_dir() or any(not one.name.startswith(".") for one in path.iterdir())):
+        if path.exists() and (
+            not path.is_dir() or any(not one.name.startswith(".") for one in path.iterdir())
+        ):
             raise ConfigError(f"{str(path)!r} already exists; --out must be a new or empty folder")
         terms(config)
         return cls(path, _with_whole_paths(config), is_new=True)
@@ -89,8 +94,12 @@ class RunFolder(contextlib.ExitStack):
         self.enter_context(only_process(self.path))
         if (self.path / "config.toml").exists():
             raise ConfigError(f"{str(self.path)!r} already holds a run; --out must be a new folder")
-        if self.config.ledger.url is not None:  # before it could be opened: which run of that database is this folder's
-            write_whole(self.path / _OPENED, [f"{self.config.ledger.url}\n\n{self.path.resolve().name}\n"])
+        if (
+            self.config.ledger.url is not None
+        ):  # before it could be opened: which run of that database is this folder's
+            write_whole(
+                self.path / _OPENED, [f"{self.config.ledger.url}\n\n{self.path.resolve().name}\n"]
+            )
         write_whole(self.path / "config.toml", [self.config.to_toml()])
         point("configuration written")
         store = self._locked_store()
@@ -158,7 +167,9 @@ class RunFolder(contextlib.ExitStack):
     def finish(self, result: Result, report: str) -> Result:
         """Write the result and the report; returns the result, which then knows where they are."""
         write_whole(self.path / "report.html", [report])
-        whole = json.JSONEncoder(indent=1).iterencode(result.to_json())  # a long run's need not be in memory at once
+        whole = json.JSONEncoder(indent=1).iterencode(
+            result.to_json()
+        )  # a long run's need not be in memory at once
         write_whole(self.path / "result.json", chain(whole, "\n"))
         point("result written")
         return replace(result, folder=self.path)
@@ -263,13 +274,22 @@ class RunFolder(contextlib.ExitStack):
 
     def _books(self, store: Store, *, needs_key: bool = True) -> Books | None:
         own = self.config.ledger.url is None
-        return Books.find(store, None if own else self.name, terms(self.config, needs_key=needs_key))
+        return Books.find(
+            store, None if own else self.name, terms(self.config, needs_key=needs_key)
+        )
 
 
 _OPENED = ".opened"
 """The file that says that a run's books were opened, and where."""
 
-_MAY_CHANGE = {"ledger.url", "ledger.receipt", "ledger.key", "ledger.notify", "data.path", "federation.workers"}
+_MAY_CHANGE = {
+    "ledger.url",
+    "ledger.receipt",
+    "ledger.key",
+    "ledger.notify",
+    "data.path",
+    "federation.workers",
+}
 """Where things are, and how many processes train: nothing of a run's result depends on them."""
 
 
@@ -309,7 +329,9 @@ def check_books(books: Books, config: Config, whose: str) -> None:
     books.check_key()
     finding = verify(books, stored_receipt(books))
     if not finding.ok:
-        raise LedgerError(f"the ledger of {whose} is not whole: event {finding.wrong}: {finding.problem}")
+        raise LedgerError(
+            f"the ledger of {whose} is not whole: event {finding.wrong}: {finding.problem}"
+        )
     _refuse_changes(config, Config.parse(books.opening["config"]))
     check_place(books)
 
@@ -334,7 +356,9 @@ def _with_whole_paths(config: Config) -> Config:
         path = Path(config.ledger.receipt).absolute()
         _check_name(path, "ledger.receipt")
         if not path.parent.is_dir():
-            raise ConfigError(f"ledger.receipt is {str(path)!r}, but its folder does not exist; create it")
+            raise ConfigError(
+                f"ledger.receipt is {str(path)!r}, but its folder does not exist; create it"
+            )
         if path.exists():
             raise ConfigError(
                 f"ledger.receipt is {str(path)!r}, which already exists and may be another run's; name a new file"
@@ -359,7 +383,9 @@ def terms(config: Config, *, needs_key: bool = True) -> Terms:
     ledger = config.ledger
     key = None if ledger.key is None else os.environ.get(ledger.key, "").encode() or None
     if key is None and ledger.key is not None and needs_key:
-        raise ConfigError(f"ledger.key names the environment variable {ledger.key!r}, which is not set")
+        raise ConfigError(
+            f"ledger.key names the environment variable {ledger.key!r}, which is not set"
+        )
     return Terms(
         ledger.retention,
         None if ledger.approve_above is None else money(ledger.approve_above),
@@ -375,6 +401,8 @@ def _hook(notify: str | None) -> str | None:
         return None
     hook = os.environ.get(notify[1:], "") if notify.startswith("$") else notify
     if not hook:
-        raise ConfigError(f"ledger.notify names the environment variable {notify[1:]!r}, which is not set")
+        raise ConfigError(
+            f"ledger.notify names the environment variable {notify[1:]!r}, which is not set"
+        )
     check_hook(hook)
     return hook

@@ -8,23 +8,24 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any, Protocol, final, runtime_checkable
 
-from bara.errors import ConfigError, InterruptionError, RunStoppedError
-from bara.runs.config import Config
-from bara.runs.factory import assemble
-from bara.runs.privacy_account import PrivacyAccount
-from bara.reports.result import Result, Summary
-from bara.runs.folder import RunFolder
-from bara.runs.data import settled
 from bara.clients.bidding import Bidders
+from bara.errors import ConfigError, InterruptionError, RunStoppedError
 from bara.protocols import Believer, requirements_of
 from bara.records import Evaluation, RoundRecord, json_money
+from bara.reports.result import Result, Summary
+from bara.runs.config import Config
+from bara.runs.data import settled
+from bara.runs.factory import assemble
+from bara.runs.folder import RunFolder
+from bara.runs.privacy_account import PrivacyAccount
 from bara.runs.session import Session, Step
 from bara.text import note
 
 Observer = Callable[[Step], None]
 """Is shown each round as awarded and as settled, after it is in the books.
 
-One that raises stops the run there, with its books whole; what only shows progress should not raise (`bara.text.note`).
+One that raises stops the run there, with its books whole; what only shows progress should not raise
+(`bara.text.note`).
 """
 
 
@@ -38,20 +39,25 @@ class Keeps(Protocol):
 
 
 def run(
-    config: Config, *observers: Observer, folder: RunFolder | None = None, session: Session | None = None
+    config: Config,
+    *observers: Observer,
+    folder: RunFolder | None = None,
+    session: Session | None = None,
 ) -> Result:
     """Play a configuration's federation to its end.
 
     Args:
         config: What to run.
         *observers: Shown each step, after it is in the books.
-        folder: Where books, models and checkpoints go; None to keep none. Rounds that its books hold already are not
-            played again but rebuilt.
+        folder: Where books, models and checkpoints go; None to keep none. Rounds that its books
+            hold already are not played again but rebuilt.
         session: Allocator, mechanism and federation; None for those the configuration names.
     """
     config = settled(config)
     if folder is None and config.budget.target is not None and config.budget.otherwise == "ask":
-        raise ConfigError('budget.otherwise = "ask" needs books in which to wait for an answer: give the run a folder')
+        raise ConfigError(
+            'budget.otherwise = "ask" needs books in which to wait for an answer: give the run a folder'
+        )
     session = session or assemble(config, None if folder is None else folder.path)
     federation, allocator = session.federation, session.allocator
     summary = Summary(_strategic(config, federation))
@@ -63,7 +69,9 @@ def run(
                 for observe in observers:
                     observe(step)
         except RunStoppedError as stopped:
-            stopped.so_far = summary.result(str(stopped), **config.identity()) if summary.has_begun else None
+            stopped.so_far = (
+                summary.result(str(stopped), **config.identity()) if summary.has_begun else None
+            )
             raise
         models = federation.finish() if isinstance(federation, Keeps) else {}
     result = summary.result(
@@ -92,7 +100,9 @@ def _with_lying(config: Config, summary: Summary, result: Result) -> Result:
     """Add what the strategic clients earned, beside what the same clients earn when they ask their cost instead."""
     if summary.bidders is None:
         return result
-    honest = config.model_copy(update={"clients": config.clients.model_copy(update={"strategic": 0})})
+    honest = config.model_copy(
+        update={"clients": config.clients.model_copy(update={"strategic": 0})}
+    )
     twin = Summary(summary.bidders)
     run(honest, lambda step: twin.tell(step) if isinstance(step, RoundRecord) else None)
     told, gain = twin.profit, summary.profit - twin.profit

@@ -27,16 +27,20 @@ class PrivacyAccount:
     def spent(self) -> dict[str, dict[str, float]]:
         """For each client that delivered: its rounds, the sum of their epsilons, and epsilon at `DELTA`.
 
-        One round is eps-differentially private (Laplace noise). Over k rounds the sum k eps holds with certainty; the
-        numerical composition of eps-private rounds (privacy loss distributions) is tighter at a small delta. Without
-        the extra `sim` there is no accountant, and the sum is all that is told.
+        One round is eps-differentially private (Laplace noise). Over k rounds the sum k eps holds
+        with certainty; the numerical composition of eps-private rounds (privacy loss distributions)
+        is tighter at a small delta. Without the extra `sim` there is no accountant, and the sum is
+        all that is told.
         """
         return {client: _composed(epsilons) for client, epsilons in sorted(self._released.items())}
 
 
 def _composed(epsilons: Counter[float]) -> dict[str, float]:
     """Several releases of one client together; `epsilons` says how often there was each."""
-    rounds, total = epsilons.total(), sum(epsilon * times for epsilon, times in sorted(epsilons.items()))
+    rounds, total = (
+        epsilons.total(),
+        sum(epsilon * times for epsilon, times in sorted(epsilons.items())),
+    )
     if find_spec("dp_accounting") is None:
         return {"rounds": rounds, "epsilon_sum": total, "epsilon": total, "delta": 0.0}
     from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415 - the extra `sim` brings it

@@ -46,7 +46,12 @@ class RunScreen:
     """
 
     def __init__(
-        self, title: str, purse: Purse, clock: Callable[[], float] = time.monotonic, *, measure: str = "accuracy"
+        self,
+        title: str,
+        purse: Purse,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        measure: str = "accuracy",
     ) -> None:
         self._title = title
         self._measure = measure
@@ -54,7 +59,9 @@ class RunScreen:
         self._clock = clock
         self._accuracies: list[float] = []
         self._clients: list[float] = []
-        self._settled: deque[tuple[float, int]] = deque(maxlen=RECENT + 1)  # when, and what the round cost
+        self._settled: deque[tuple[float, int]] = deque(
+            maxlen=RECENT + 1
+        )  # when, and what the round cost
         self._now = "the initial model is evaluated"
         self._outlook: MoneyOutlook | None = None
 
@@ -63,7 +70,11 @@ class RunScreen:
         if isinstance(step, AwardedRound):
             award = step.award
             cost = tell_money(decimal_money(award.cost), step.purse.currency)
-            who = f"training {counted(award.n, 'client')} for {cost}" if award.n else "nobody is recruited"
+            who = (
+                f"training {counted(award.n, 'client')} for {cost}"
+                if award.n
+                else "nobody is recruited"
+            )
             self._now = f"round {step.purse.round}: {who}"
             self._outlook = step.belief.outlook if step.belief else None
             return
@@ -81,7 +92,11 @@ class RunScreen:
         (start, _), *rounds = self._settled
         pace = (self._settled[-1][0] - start) / len(rounds)
         cost = sum(paid for _, paid in rounds) / len(rounds)
-        return pace * (min(self._purse.rounds_left, self._purse.left / cost) if cost else self._purse.rounds_left)
+        return pace * (
+            min(self._purse.rounds_left, self._purse.left / cost)
+            if cost
+            else self._purse.rounds_left
+        )
 
     def __rich__(self) -> Panel:
         """The screen now."""
@@ -91,12 +106,16 @@ class RunScreen:
         grid.add_column(no_wrap=True, style="dim")
         grid.add_column(no_wrap=True, justify="right")
         grid.add_column(ratio=1, no_wrap=True)
-        grid.add_row("round", f"{played} of {purse.max_rounds}", ProgressBar(purse.max_rounds, played))
+        grid.add_row(
+            "round", f"{played} of {purse.max_rounds}", ProgressBar(purse.max_rounds, played)
+        )
         money = tell_money(decimal_money(purse.left), purse.currency)
         bar = ProgressBar(purse.total, purse.left, complete_style="yellow", finished_style="yellow")
         grid.add_row("purse left", money, bar)
         accuracy = per_cent(self._accuracies[-1]) if self._accuracies else "–"
-        grid.add_row(self._measure, f"[bold]{accuracy}[/]", Text(spark_line(self._accuracies), style="green"))
+        grid.add_row(
+            self._measure, f"[bold]{accuracy}[/]", Text(spark_line(self._accuracies), style="green")
+        )
         n = f"{self._clients[-1]:.0f}" if self._clients else "–"
         grid.add_row("clients", n, Text(spark_line(self._clients), style="cyan"))
         grid.add_row("time left", duration(self.seconds_left), Text(self._now, style="dim"))
@@ -108,7 +127,13 @@ class RunScreen:
                 if line:
                     grid.add_row(name, "", Text(line))
         hint = "[dim]Ctrl-C ends it after this round; bara resume goes on[/]"
-        return Panel(grid, title=Text(spelled(self._title)), title_align="left", subtitle=hint, subtitle_align="right")
+        return Panel(
+            grid,
+            title=Text(spelled(self._title)),
+            title_align="left",
+            subtitle=hint,
+            subtitle_align="right",
+        )
 
 
 def duration(seconds: float | None) -> str:
@@ -125,7 +150,9 @@ def duration(seconds: float | None) -> str:
 
 
 @contextmanager
-def watching(title: str, purse: Purse, *, progress: Wanted, measure: str = "accuracy") -> Iterator[Show]:
+def watching(
+    title: str, purse: Purse, *, progress: Wanted, measure: str = "accuracy"
+) -> Iterator[Show]:
     """Show a run while it goes on: a live screen on a terminal, a bar in a notebook, a line every tenth of the way.
 
     Args:
@@ -168,10 +195,18 @@ def counting(total: int, *, progress: Wanted) -> Iterator[Callable[[str], None]]
 @contextmanager
 def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
     """A live bar on a terminal; nothing elsewhere."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     console = Console(stderr=True)
     with Progress(
-        *columns, TextColumn("{task.fields[note]}"), console=console, disable=quiet or not console.is_terminal
+        *columns,
+        TextColumn("{task.fields[note]}"),
+        console=console,
+        disable=quiet or not console.is_terminal,
     ) as progress:
         yield progress
 
@@ -237,7 +272,10 @@ def attending(address: str) -> Show:
             for one in watch.needs():
                 if one.key not in told:
                     told.add(one.key)
-                    note(f"bara: round {step.round}: {one.text}" + (f"; {one.answer}" if one.answer else ""))
+                    note(
+                        f"bara: round {step.round}: {one.text}"
+                        + (f"; {one.answer}" if one.answer else "")
+                    )
 
     return show
 

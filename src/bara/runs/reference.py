@@ -8,12 +8,12 @@ from typing import Any, get_type_hints
 
 from bara.allocators import ALLOCATORS
 from bara.errors import BaraError
+from bara.mechanisms import MECHANISMS
+from bara.plugins import Registry, import_path, in_words
 from bara.runs.config import Config
 from bara.runs.factory import FEDERATIONS
 from bara.runs.sections import Table
 from bara.simulator.synthetic import LearningCurve
-from bara.mechanisms import MECHANISMS
-from bara.plugins import Registry, import_path, in_words
 
 GIVEN = {"clients", "seed", "goal", "config", "folder", "requirements"}
 """What a part is given, and nobody sets as its option."""
@@ -96,7 +96,11 @@ def _of_record(record: type, names: list[str]) -> list[Option]:
 
 
 def _kind(annotation: Any) -> str:
-    return "" if annotation is inspect.Parameter.empty else in_words(annotation).replace(" or None", "")
+    return (
+        ""
+        if annotation is inspect.Parameter.empty
+        else in_words(annotation).replace(" or None", "")
+    )
 
 
 def _described(thing: Any) -> dict[str, str]:
@@ -105,7 +109,9 @@ def _described(thing: Any) -> dict[str, str]:
     for one in reversed(thing.__mro__) if isinstance(thing, type) else [thing]:
         text = inspect.cleandoc(one.__doc__ or "")
         found = re.search(r"^(?:Args|Attributes):\n(.*?)(?=^\S|\Z)", text, re.DOTALL | re.MULTILINE)
-        entries = re.findall(r"^    (\w+): (.*?)(?=^    \S|\Z)", found[1] if found else "", re.DOTALL | re.MULTILINE)
+        entries = re.findall(
+            r"^    (\w+): (.*?)(?=^    \S|\Z)", found[1] if found else "", re.DOTALL | re.MULTILINE
+        )
         about |= {name: " ".join(words.split()) for name, words in entries}
     return about
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from bara.allocators import ALLOCATORS
 from bara.errors import ConfigError, LedgerError
-from bara.runs.config import Config
-from bara.runs.factory import build_allocator, build_mechanism
 from bara.ledger import Books
 from bara.ledger.retention import is_dropped
 from bara.market import Backoff
 from bara.mechanisms import MECHANISMS
 from bara.protocols import Allocator, Mechanism, Remembers
 from bara.records import Award, AwardedRound, RoundRecord
+from bara.runs.config import Config
+from bara.runs.factory import build_allocator, build_mechanism
 from bara.text import counted
 
 
@@ -45,14 +45,18 @@ def opened_config(books: Books, *, plugins: bool = False) -> Config:
     """The configuration that a run was opened with; code of others that it names is imported only if that is said."""
     tree = books.opening.get("config") or {}
     if "allocator" not in tree or "mechanism" not in tree:
-        raise LedgerError(f"run {books.name!r} does not say which allocator and mechanism it was opened with")
+        raise LedgerError(
+            f"run {books.name!r} does not say which allocator and mechanism it was opened with"
+        )
     config = Config.parse(tree)
     for kind, registry, section in (
         ("allocator", ALLOCATORS, config.allocator),
         ("mechanism", MECHANISMS, config.mechanism),
     ):
         if section.name not in registry.names() and not plugins:
-            raise ConfigError(f"the {kind} {section.name!r} is code of its own; say --plugins to import it")
+            raise ConfigError(
+                f"the {kind} {section.name!r} is code of its own; say --plugins to import it"
+            )
     return config
 
 
@@ -109,21 +113,25 @@ def _unknown(allocator: Allocator) -> str:
 
 def _other_offer(allocator: Allocator, awarded: AwardedRound) -> str | None:
     offer = allocator.ask(awarded.purse)
-    return None if offer == awarded.offer else f"the offer would be {offer}, the books have {awarded.offer}"
+    return (
+        None
+        if offer == awarded.offer
+        else f"the offer would be {offer}, the books have {awarded.offer}"
+    )
 
 
 def _other_award(mechanism: Mechanism, awarded: AwardedRound, backoff: Backoff) -> str | None:
     if away := backoff.away(awarded.purse.round) & set(awarded.bids.clients):
         return f"{min(away)!r} had failed and was to sit this round out"
     again = AwardedRound.of(awarded.purse, awarded.offer, mechanism.menu(awarded.bids))
-    for n, (now, then) in enumerate(zip(again.costs.tolist(), awarded.costs.tolist(), strict=False), 1):
+    for n, (now, then) in enumerate(
+        zip(again.costs.tolist(), awarded.costs.tolist(), strict=False), 1
+    ):
         if now != then:
             show = awarded.purse.show
             return f"{counted(n, 'client')} would cost {show(now)}, the menu in the books says {show(then)}"
     if len(again.costs) != len(awarded.costs):
-        return (
-            f"the menu would be for n up to {len(again.costs)}, the one in the books is for up to {len(awarded.costs)}"
-        )
+        return f"the menu would be for n up to {len(again.costs)}, the one in the books is for up to {len(awarded.costs)}"
     return _differ(again.award, awarded.award, awarded)
 
 
@@ -133,12 +141,14 @@ def _differ(again: Award, award: Award, awarded: AwardedRound) -> str | None:
         return f"the winners would be {now}, and are {then}"
     for client, pays, paid in zip(award.clients, again.payments, award.payments, strict=True):
         if pays != paid:
-            return (
-                f"{client!r} would be promised {awarded.purse.show(pays)}, and is promised {awarded.purse.show(paid)}"
-            )
+            return f"{client!r} would be promised {awarded.purse.show(pays)}, and is promised {awarded.purse.show(paid)}"
     weights = zip(again.weights or (), award.weights or (), strict=False)
     same = all(math.isclose(now, then, rel_tol=1e-9) for now, then in weights)
-    return None if same and (again.weights is None) == (award.weights is None) else "the weights would be others"
+    return (
+        None
+        if same and (again.weights is None) == (award.weights is None)
+        else "the weights would be others"
+    )
 
 
 def past_of(books: Books, mechanism: Mechanism, until: int) -> tuple[Backoff, RoundRecord | None]:

@@ -19,16 +19,16 @@ from pydantic import (
     model_validator,
 )
 
+from bara.clients.bidding import Strategy
+from bara.clients.costs import MIXED, Distribution, valuations
 from bara.datasets import Columns
 from bara.datasets import parse as parse_partition
 from bara.errors import ConfigError, InvalidMoneyError
-from bara.clients.bidding import Strategy
-from bara.clients.costs import MIXED, Distribution, valuations
-from bara.server.memory import Variant
-from bara.server.metrics import check_name
 from bara.ledger.store import check_url
 from bara.plugins import OBJECT, Handed, describe, parse_spec
 from bara.records import Goal, Otherwise, money
+from bara.server.memory import Variant
+from bara.server.metrics import check_name
 
 
 class Table(BaseModel):
@@ -65,7 +65,9 @@ class Table(BaseModel):
         named = str(getattr(self, self.MAIN or ""))
         given = part if isinstance(part, str) else describe(part)[0]["name"]
         if bare(given).rpartition(":")[2] != bare(named).rpartition(":")[2]:
-            raise ConfigError(f"the run's is {bare(named)!r}, got {bare(given)!r}; hand over the same")
+            raise ConfigError(
+                f"the run's is {bare(named)!r}, got {bare(given)!r}; hand over the same"
+            )
         section = self.model_copy()
         section._part = None if isinstance(part, str) else part  # noqa: SLF001 - as above
         return section
@@ -90,7 +92,10 @@ class Section(Table):
     @classmethod
     def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
         """Pydantic would read true as 1."""
-        if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
+        if (
+            isinstance(value, bool)
+            and cls.model_fields[info.field_name or ""].annotation is not bool
+        ):
             raise ConfigError("true and false are not numbers")
         return value
 
@@ -148,7 +153,10 @@ class Named(Part):
     def label(self) -> str:
         """As one writes it on the command line: `even:carry_over=true`."""
         return self._called or ":".join(
-            [bare(self.name), *(f"{key}={_toml_value(value)}" for key, value in self.options.items())]
+            [
+                bare(self.name),
+                *(f"{key}={_toml_value(value)}" for key, value in self.options.items()),
+            ]
         )
 
 
@@ -158,15 +166,25 @@ class BudgetSection(Section):
     MAIN: ClassVar = "total"
 
     total: float | str = Field(1500.0, description="the whole reward budget, in its own unit")
-    max_rounds: int = Field(200, ge=1, description="the deadline: the last round that may be played")
+    max_rounds: int = Field(
+        200, ge=1, description="the deadline: the last round that may be played"
+    )
     currency: str | None = Field(
         None,
         description="an ISO 4217 code, like EUR: amounts are whole cents; without one, they go down to a millionth",
     )
-    target: float | None = Field(None, description="the accuracy to reach as cheaply as possible, like 0.85")
-    confidence: float = Field(0.9, description="with target: how sure to be that the kept model has reached it")
-    worth: float | str = Field(0.0, description="go on only while a point of accuracy costs less than this; 0: always")
-    otherwise: Otherwise = Field("spend", description="when the target looks out of reach: spend on, stop, or ask")
+    target: float | None = Field(
+        None, description="the accuracy to reach as cheaply as possible, like 0.85"
+    )
+    confidence: float = Field(
+        0.9, description="with target: how sure to be that the kept model has reached it"
+    )
+    worth: float | str = Field(
+        0.0, description="go on only while a point of accuracy costs less than this; 0: always"
+    )
+    otherwise: Otherwise = Field(
+        "spend", description="when the target looks out of reach: spend on, stop, or ask"
+    )
 
     @property
     def goal(self) -> Goal:
@@ -183,35 +201,56 @@ class ClientsSection(Section):
     count: int = Field(20, ge=1, le=10_000_000, description="N, how many clients there are")
     bids: str = Field("uniform(0.5, 1.5)", description="where each round's costs come from")
     epsilon: str | None = Field(
-        None, description="each client's privacy budget per round; uniform(0.1, 1) if the mechanism trades privacy"
+        None,
+        description="each client's privacy budget per round; uniform(0.1, 1) if the mechanism trades privacy",
     )
     valuation: str = Field(
-        MIXED, description="what privacy costs: mixed, square, root, linear, exponential, or an import path"
+        MIXED,
+        description="what privacy costs: mixed, square, root, linear, exponential, or an import path",
     )
     cost_by: Literal["none", "samples", "compute"] = Field(
-        "none", description="scale a client's costs by its data size, or by its own speed, drawn once"
+        "none",
+        description="scale a client's costs by its data size, or by its own speed, drawn once",
     )
     drift: float = Field(0.0, gt=-1, description="the share by which costs grow each round")
-    strategic: int = Field(0, ge=0, description="how many clients bid strategically instead of their cost")
-    strategy: str = Field("overbid(0.2)", description="how they bid: overbid(0.2), learner(0.05) or equilibrium(8)")
-    absence_rate: float = Field(0.0, ge=0, lt=1, description="the share of the time a client is away and does not bid")
-    failure_rate: float = Field(0.0, ge=0, le=1, description="the probability that a winner does not deliver")
-    late_rate: float = Field(0.0, ge=0, le=1, description="the probability that a winner delivers too late")
+    strategic: int = Field(
+        0, ge=0, description="how many clients bid strategically instead of their cost"
+    )
+    strategy: str = Field(
+        "overbid(0.2)", description="how they bid: overbid(0.2), learner(0.05) or equilibrium(8)"
+    )
+    absence_rate: float = Field(
+        0.0, ge=0, lt=1, description="the share of the time a client is away and does not bid"
+    )
+    failure_rate: float = Field(
+        0.0, ge=0, le=1, description="the probability that a winner does not deliver"
+    )
+    late_rate: float = Field(
+        0.0, ge=0, le=1, description="the probability that a winner delivers too late"
+    )
     partition: Reference = Field(
         "shards(2)",
         description="shards(k), iid, dirichlet(alpha), quantity(skew), natural or natural(k) (whose the data are; the "
         "default where that is known), or the import path of a function",
     )
     noisy: int = Field(0, ge=0, description="how many clients hold wrong labels")
-    label_noise: float = Field(0.5, ge=0, le=1, description="the share of their labels that is wrong")
+    label_noise: float = Field(
+        0.5, ge=0, le=1, description="the share of their labels that is wrong"
+    )
     free_riders: int = Field(0, ge=0, description="how many clients deliver without training")
-    free_riding: Literal["unchanged", "random"] = Field("unchanged", description="what free riders deliver")
-    poisoners: int = Field(0, ge=0, description="how many clients deliver the opposite of what they learned")
+    free_riding: Literal["unchanged", "random"] = Field(
+        "unchanged", description="what free riders deliver"
+    )
+    poisoners: int = Field(
+        0, ge=0, description="how many clients deliver the opposite of what they learned"
+    )
 
     def check(self) -> None:
         """Refuse more of a kind than there are clients; for engines of ours, whose clients these are."""
         if self.strategic > self.count:
-            raise ConfigError(f"clients.strategic must be at most clients.count = {self.count}, got {self.strategic}")
+            raise ConfigError(
+                f"clients.strategic must be at most clients.count = {self.count}, got {self.strategic}"
+            )
         roles = self.noisy + self.free_riders + self.poisoners
         if roles > self.count:
             raise ConfigError(
@@ -222,8 +261,14 @@ class ClientsSection(Section):
     @field_validator("bids", "epsilon", "valuation", "partition", "strategy")
     @classmethod
     def _can_be_read(cls, value: str | None, info: ValidationInfo) -> str | None:
-        readers = {"valuation": valuations, "partition": parse_partition, "strategy": Strategy.parse}
-        own = info.field_name == "valuation" and ":" in (value or "")  # imported when it is run, not when it is read
+        readers = {
+            "valuation": valuations,
+            "partition": parse_partition,
+            "strategy": Strategy.parse,
+        }
+        own = info.field_name == "valuation" and ":" in (
+            value or ""
+        )  # imported when it is run, not when it is read
         if value is not None and not own:
             readers.get(info.field_name or "", Distribution.parse)(value)
         return value
@@ -240,24 +285,41 @@ class DataSection(Section):
         description="digits, mnist, fashion-mnist, cifar10, cifar100, rand-hie, heart-disease, a table (patients.csv, "
         ".parquet), or your own",
     )
-    path: str | None = Field(None, description="where the files are; else $BARA_DATA and the user's cache")
-    train_samples: int | None = Field(None, ge=1, description="how many training samples to use; all unless set")
+    path: str | None = Field(
+        None, description="where the files are; else $BARA_DATA and the user's cache"
+    )
+    train_samples: int | None = Field(
+        None, ge=1, description="how many training samples to use; all unless set"
+    )
     evaluation_samples: int | None = Field(
         None, ge=1, description="how many samples to evaluate on, per part; all unless set"
     )
     held_out: Literal["halves", "same"] = Field(
-        "halves", description="decide on one half of the test set and report the other, or the same for both"
+        "halves",
+        description="decide on one half of the test set and report the other, or the same for both",
     )
-    verify: bool = Field(default=True, description="check published datasets against their checksums")
+    verify: bool = Field(
+        default=True, description="check published datasets against their checksums"
+    )
     client: str | None = Field(None, description="of a table, the column that says who owns a row")
-    target: str | None = Field(None, description="of a table, the column to learn, or a question: visits > 0")
-    features: tuple[str, ...] = Field((), description="of a table, the columns to learn from; all others unless set")
-    categorical: tuple[str, ...] = Field((), description="of a table, columns of numbers that stand for names")
+    target: str | None = Field(
+        None, description="of a table, the column to learn, or a question: visits > 0"
+    )
+    features: tuple[str, ...] = Field(
+        (), description="of a table, the columns to learn from; all others unless set"
+    )
+    categorical: tuple[str, ...] = Field(
+        (), description="of a table, columns of numbers that stand for names"
+    )
     task: Literal["auto", "classes", "binary", "regression"] = Field(
         "auto", description="of a table, what is learned; auto decides by the target"
     )
-    test_share: float = Field(0.25, gt=0, lt=1, description="of a table, the share of the rows that is held out")
-    sha256: str | None = Field(None, description="of a table, what its file held when the run began; set by bara")
+    test_share: float = Field(
+        0.25, gt=0, lt=1, description="of a table, the share of the rows that is held out"
+    )
+    sha256: str | None = Field(
+        None, description="of a table, what its file held when the run began; set by bara"
+    )
 
     @property
     def columns(self) -> Columns:
@@ -273,12 +335,18 @@ class TrainingSection(Section):
         "mlp",
         description="linear, mlp, cnn, cifar-cnn, cifar-cnn-private, or the import path of a torch module",
     )
-    algorithm: Literal["fedsgd", "fedavg"] = Field("fedsgd", description="one full-batch gradient, or local epochs")
+    algorithm: Literal["fedsgd", "fedavg"] = Field(
+        "fedsgd", description="one full-batch gradient, or local epochs"
+    )
     learning_rate: float = Field(0.1, gt=0, allow_inf_nan=False, description="the step size of SGD")
     local_epochs: int = Field(1, ge=1, description="fedavg: passes over a client's data")
     batch_size: int = Field(50, ge=1, description="fedavg: samples per step")
-    momentum: float = Field(0.0, ge=0, lt=1, description="fedavg: momentum of SGD, reset each round")
-    weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False, description="fedavg: weight decay of SGD")
+    momentum: float = Field(
+        0.0, ge=0, lt=1, description="fedavg: momentum of SGD, reset each round"
+    )
+    weight_decay: float = Field(
+        0.0, ge=0, allow_inf_nan=False, description="fedavg: weight decay of SGD"
+    )
     proximal: float = Field(0.0, ge=0, allow_inf_nan=False, description="FedProx's mu, with fedavg")
     metric: Reference = Field(
         "accuracy",
@@ -288,8 +356,12 @@ class TrainingSection(Section):
     loss: Reference | None = Field(
         None, description="the import path of a function of (scores, targets); else the task's"
     )
-    aggregation: Literal["samples", "equal"] = Field("samples", description="weights, unless the mechanism has its own")
-    evidence: bool = Field(default=False, description="also measure each client's loss before and after training")
+    aggregation: Literal["samples", "equal"] = Field(
+        "samples", description="weights, unless the mechanism has its own"
+    )
+    evidence: bool = Field(
+        default=False, description="also measure each client's loss before and after training"
+    )
     outliers: float = Field(
         0.0,
         ge=0,
@@ -306,8 +378,12 @@ class TrainingSection(Section):
         description="rounds between measurements of what each client contributes, for reports only; 0 for never; "
         "unless set, every round where clients are silos; needs a memory",
     )
-    forget_after: int = Field(50, ge=1, description="rounds without a bid after which a client's update is forgotten")
-    average_last: int = Field(10, ge=1, description="also keep the average of this many last models")
+    forget_after: int = Field(
+        50, ge=1, description="rounds without a bid after which a client's update is forgotten"
+    )
+    average_last: int = Field(
+        10, ge=1, description="also keep the average of this many last models"
+    )
     checkpoint_every: int = Field(1, ge=0, description="rounds between checkpoints; 0 for none")
 
     def check(self) -> None:
@@ -347,12 +423,21 @@ class AppSection(Section):
     """Whose run it is, where a Flower app's server plays it: written by `bara.flower.start`, not by a person."""
 
     name: str = Field("", description="the app, as publisher/name; empty where Flower does not say")
-    fab_hash: str = Field("", description="what Flower calls the app's code; empty where it does not say")
+    fab_hash: str = Field(
+        "", description="what Flower calls the app's code; empty where it does not say"
+    )
     run_id: str = Field("", description="Flower's own number of the run that began it")
     strategy: str = Field("", description="its class, and those it wraps, outermost first")
-    parameters: dict[str, Any] = Field(default_factory=dict, description="what the strategy was made with")
-    model: str = Field("", description="how many arrays and numbers the model has, and a digest of names and shapes")
-    run_config: dict[str, Any] = Field(default_factory=dict, description="the app's own keys, those of bara left out")
+    parameters: dict[str, Any] = Field(
+        default_factory=dict, description="what the strategy was made with"
+    )
+    model: str = Field(
+        "",
+        description="how many arrays and numbers the model has, and a digest of names and shapes",
+    )
+    run_config: dict[str, Any] = Field(
+        default_factory=dict, description="the app's own keys, those of bara left out"
+    )
 
 
 class MechanismSection(Named):
@@ -381,21 +466,36 @@ class FederationSection(Part):
         description="simulator, synthetic, flower, or an import path; simulator if torch is installed",
     )
     workers: int = Field(
-        0, ge=0, description="worker processes; 0 for as many as help; the result does not depend on it"
+        0,
+        ge=0,
+        description="worker processes; 0 for as many as help; the result does not depend on it",
     )
 
 
 class LedgerSection(Section):
     """How the run's books are kept, where the run has a folder."""
 
-    url: str | None = Field(None, description="a database; ledger.db in the run's folder unless set")
-    receipt: str | None = Field(None, description="a file in a second place, to which a receipt is written each round")
-    key: str | None = Field(None, description="the environment variable that holds a key; it makes the chain an HMAC")
-    retention: Literal["keep", "drop"] = Field("keep", description="what becomes of bids and menus after settlement")
-    client_cap: float | str | None = Field(None, description="the most one client is paid over the whole run")
-    approve_above: float | str | None = Field(None, description="an award that costs more waits for approval")
+    url: str | None = Field(
+        None, description="a database; ledger.db in the run's folder unless set"
+    )
+    receipt: str | None = Field(
+        None, description="a file in a second place, to which a receipt is written each round"
+    )
+    key: str | None = Field(
+        None, description="the environment variable that holds a key; it makes the chain an HMAC"
+    )
+    retention: Literal["keep", "drop"] = Field(
+        "keep", description="what becomes of bids and menus after settlement"
+    )
+    client_cap: float | str | None = Field(
+        None, description="the most one client is paid over the whole run"
+    )
+    approve_above: float | str | None = Field(
+        None, description="an award that costs more waits for approval"
+    )
     notify: str | None = Field(
-        None, description="a command or URL that is told what needs a person; $NAME for one in the environment"
+        None,
+        description="a command or URL that is told what needs a person; $NAME for one in the environment",
     )
 
     @field_validator("url")

@@ -1,7 +1,7 @@
 """A session plays a run, from its beginning or from where its books say it stopped.
 
-`bara run`, `bara resume`, a comparison's cells, a Flower server and your own loop all play a run through one of these.
-Who has a federation (an object that bids and trains) is handed the rounds:
+`bara run`, `bara resume`, a comparison's cells, a Flower server and your own loop all play a run
+through one of these. Who has a federation (an object that bids and trains) is handed the rounds:
 
     session = Session(allocator, mechanism, federation)
     for step in session.rounds(books):
@@ -40,7 +40,17 @@ from bara.protocols import (
     check_fit,
     name_of,
 )
-from bara.records import Award, AwardedRound, Bids, Delivery, Evaluation, Evidence, Offer, Purse, RoundRecord
+from bara.records import (
+    Award,
+    AwardedRound,
+    Bids,
+    Delivery,
+    Evaluation,
+    Evidence,
+    Offer,
+    Purse,
+    RoundRecord,
+)
 
 Step = AwardedRound | RoundRecord
 """A round as awarded, or the same round as settled."""
@@ -72,10 +82,13 @@ class Session:
         federation: Bids and trains; an `OwnLoop` where that is handed in from outside.
 
     Attributes:
-        promised: The round that is promised and not settled, if there is one; it may be an earlier session's.
+        promised: The round that is promised and not settled, if there is one; it may be an earlier
+            session's.
     """
 
-    def __init__(self, allocator: Allocator, mechanism: Mechanism, federation: Federation | OwnLoop) -> None:
+    def __init__(
+        self, allocator: Allocator, mechanism: Mechanism, federation: Federation | OwnLoop
+    ) -> None:
         check_fit(mechanism, federation)
         self.allocator = allocator
         self.mechanism = mechanism
@@ -98,7 +111,9 @@ class Session:
         """
         federation = self.federation
         if isinstance(federation, OwnLoop):
-            raise InvalidRecordError("this session has no federation; ask, award and settle its rounds yourself")
+            raise InvalidRecordError(
+                "this session has no federation; ask, award and settle its rounds yourself"
+            )
         self.start(budget, *learners)
         if (first := self.begin(federation.evaluate()) if not self.round else None) is not None:
             yield first
@@ -107,7 +122,9 @@ class Session:
                 return
             awarded = cast("AwardedRound", self.promised)
             yield awarded
-            yield self.settle(federation.train(self.round, awarded.award) if awarded.award.n else None)
+            yield self.settle(
+                federation.train(self.round, awarded.award) if awarded.award.n else None
+            )
 
     # --- step by step ----------------------------------------------------------------------------
 
@@ -129,13 +146,17 @@ class Session:
         self._books = budget
         if budget.terms.notify is not None:
             self._watch, self._notifier = Watch(budget.address), Notifier(budget)
-        self._market = market = Market(allocator, mechanism, None, budget.purse, budget.before_round)
+        self._market = market = Market(
+            allocator, mechanism, None, budget.purse, budget.before_round
+        )
         market.ended = budget.ended()
         for record in self._replayed(budget):
             market.tell(record)
         self.promised = budget.awarded()
         if self._notifier is not None and market.ended is None:
-            self._notifier.tell(attentions(budget))  # what an earlier process may not have got across
+            self._notifier.tell(
+                attentions(budget)
+            )  # what an earlier process may not have got across
 
     @property
     def ended(self) -> str | None:
@@ -159,7 +180,11 @@ class Session:
 
     def begin(self, evaluation: Evaluation | float) -> RoundRecord | None:
         """Round 0: how good the initial model is. Nothing happens where the books have it already."""
-        return None if self._started.begun else self._settled(self._started.begin(_evaluation(evaluation)))
+        return (
+            None
+            if self._started.begun
+            else self._settled(self._started.begin(_evaluation(evaluation)))
+        )
 
     def ask(self) -> Offer | None:
         """The offer of this round, made before its bids are opened; None where the run has ended (`ended` says why).
@@ -167,7 +192,9 @@ class Session:
         Asked twice, the same answer. Raises `PausedError` where an operator has paused the run.
         """
         if not self._started.begun:
-            raise InvalidRecordError("the initial model is not evaluated yet; say begin(accuracy) first")
+            raise InvalidRecordError(
+                "the initial model is not evaluated yet; say begin(accuracy) first"
+            )
         if self.promised is not None:
             return self.promised.offer
         with self._told_of_stops():
@@ -179,15 +206,18 @@ class Session:
     def award(self, bids: Bids | Mapping[str, float | str | Decimal] | None = None) -> Award | None:
         """Open the bids: who is recruited and what each is promised, stored before this returns.
 
-        A round that is promised already, also by an earlier process, stays as it was promised, whatever is bid now.
-        None where the money left cannot pay what the offer wants and that ends the run. Raises `PausedError` where the
-        award waits for an operator's answer; call it again when there is one.
+        A round that is promised already, also by an earlier process, stays as it was promised,
+        whatever is bid now. None where the money left cannot pay what the offer wants and that ends
+        the run. Raises `PausedError` where the award waits for an operator's answer; call it again
+        when there is one.
 
         Args:
             bids: Everybody's, or prices by client; None only for a round that is promised.
         """
         if self.promised is not None and self._books is not None:
-            self.promised = self._books.awarded() or self.promised  # an operator may have answered since
+            self.promised = (
+                self._books.awarded() or self.promised
+            )  # an operator may have answered since
         if self.promised is None:
             self.promised = self._opened(bids)
         if self.promised is None:
@@ -208,16 +238,20 @@ class Session:
         """Settle the promised round, once: who delivered is paid, in the books, before this returns.
 
         Args:
-            delivery: What came of it; or only how good the model is now, and all winners but those in `void` have
-                delivered. None where nobody was recruited, and the model is as it was.
+            delivery: What came of it; or only how good the model is now, and all winners but those
+                in `void` have delivered. None where nobody was recruited, and the model is as it
+                was.
             void: Who did not deliver, and why: they are not paid.
-            checkpoint: A digest of what you would go on from; `checkpoint` tells it after a restart.
+            checkpoint: A digest of what you would go on from; `checkpoint` tells it after a
+                restart.
         """
         if self.promised is None:
             raise InvalidRecordError("no round is promised; ask and award come before settle")
         award = self.promised.award
         if delivery is None and award.n:
-            raise InvalidRecordError(f"round {self.round} has winners ({award.n}); say how good the model is now")
+            raise InvalidRecordError(
+                f"round {self.round} has winners ({award.n}); say how good the model is now"
+            )
         if delivery is None:
             delivery = self._started.unchanged()
         elif not isinstance(delivery, Delivery):
@@ -238,9 +272,13 @@ class Session:
             raise InvalidRecordError("the session has not started; say start(purse or books) first")
         return self._market
 
-    def _opened(self, bids: Bids | Mapping[str, float | str | Decimal] | None) -> AwardedRound | None:
+    def _opened(
+        self, bids: Bids | Mapping[str, float | str | Decimal] | None
+    ) -> AwardedRound | None:
         if self._offer is None and self.ask() is None:
-            raise InvalidRecordError(f"the run has ended ({self.ended}); nobody is recruited any more")
+            raise InvalidRecordError(
+                f"the run has ended ({self.ended}); nobody is recruited any more"
+            )
         if bids is None:
             raise InvalidRecordError(f"round {self.round} is not promised yet; hand in its bids")
         opened = bids if isinstance(bids, Bids) else Bids.of(bids)
@@ -289,12 +327,16 @@ class Session:
         for part, one in self._remembering.items():
             if (memory := books.memory(part)) is not None:
                 one.restore(memory)
-        return cast("Allocator", Redacted(self.allocator)), cast("Mechanism", Redacted(self.mechanism))
+        return cast("Allocator", Redacted(self.allocator)), cast(
+            "Mechanism", Redacted(self.mechanism)
+        )
 
     def _replayed(self, books: Books) -> Iterator[RoundRecord]:
         """The settled rounds, which everybody is told again; the federation is brought to where the last left it."""
         resumable = _resumable(self.federation)
-        known = resumable.checkpoint(books.last_round(), books.committed_checkpoint) if resumable else 0
+        known = (
+            resumable.checkpoint(books.last_round(), books.committed_checkpoint) if resumable else 0
+        )
         forgotten = [(client, before) for client, before in books.forgotten() if before > known]
         for record in books.history():
             for learner in (*self._learners, *([self._watch.tell] if self._watch else [])):
@@ -307,7 +349,7 @@ class Session:
             yield record
         self._forget(forgotten, books.last_round() + 1)
 
-    def _forget(self, clients: list[tuple[str, int]], round: int) -> list[tuple[str, int]]:  # noqa: A002
+    def _forget(self, clients: list[tuple[str, int]], round: int) -> list[tuple[str, int]]:
         """Let the federation forget whom an operator had forgotten before that round; returns the later ones."""
         if isinstance(self.federation, Forgets):
             for client, before in clients:

@@ -9,21 +9,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bara.clients.bidding import client_names
+from bara.clients.conduct import Conduct, Role, cast_roles
 from bara.datasets import Dataset, flip_labels, held_out
 from bara.errors import ConfigError
-from bara.runs.config import Config
-from bara.runs.factory import bidders, epsilons, keeping
-from bara.runs.data import division, load_data
-from bara.clients.bidding import client_names
-from bara.simulator import Data, Engine, Training
-from bara.clients.conduct import Conduct, Role, cast_roles
-from bara.simulator.federation import ServerOptions, SimulatedFederation
-from bara.simulator.privacy import Privacy
 from bara.protocols import Requirements
 from bara.records import IntArray
+from bara.runs.config import Config
+from bara.runs.data import division, load_data
+from bara.runs.factory import bidders, epsilons, keeping
+from bara.simulator import Data, Engine, Training
+from bara.simulator.federation import ServerOptions, SimulatedFederation
+from bara.simulator.privacy import Privacy
 
 
-def simulator(config: Config, requirements: Requirements, folder: Path | None = None) -> SimulatedFederation:
+def simulator(
+    config: Config, requirements: Requirements, folder: Path | None = None
+) -> SimulatedFederation:
     """The federation that trains on this machine."""
     if config.federation.options:
         raise ConfigError(
@@ -52,9 +54,15 @@ def build_engine(config: Config, requirements: Requirements, workers: int | None
     made = division(config, dataset)
     parts, names = made.parts, made.names or client_names(clients.count)
     roles = cast_roles(
-        names, config.seed, noisy=clients.noisy, free_riders=clients.free_riders, poisoners=clients.poisoners
+        names,
+        config.seed,
+        noisy=clients.noisy,
+        free_riders=clients.free_riders,
+        poisoners=clients.poisoners,
     )
-    labels = _with_noise(config, dataset, parts, [role == "noisy" for role in map(roles.get, names)])
+    labels = _with_noise(
+        config, dataset, parts, [role == "noisy" for role in map(roles.get, names)]
+    )
     engine = Engine(
         config.training.model,
         _training(config, requirements),
@@ -77,7 +85,11 @@ def _workers(config: Config, samples: int) -> int:
 
 
 def _training(config: Config, requirements: Requirements) -> Training:
-    own = {one.name: getattr(config.training, one.name) for one in fields(Training) if one.name != "privacy"}
+    own = {
+        one.name: getattr(config.training, one.name)
+        for one in fields(Training)
+        if one.name != "privacy"
+    }
     return Training(**own, privacy=_privacy(config, requirements))
 
 
@@ -93,19 +105,28 @@ def _privacy(config: Config, requirements: Requirements) -> Privacy | None:
     return Privacy(protection, tuple(budgets.tolist()))
 
 
-def _data(config: Config, dataset: Dataset, labels: NDArray[Any], parts: Sequence[NDArray[np.int64]]) -> Data:
+def _data(
+    config: Config, dataset: Dataset, labels: NDArray[Any], parts: Sequence[NDArray[np.int64]]
+) -> Data:
     """Training data, and the held-out set as the parts that decide and that are reported."""
     held = held_out(dataset, config.data.held_out, config.seed)
     most = config.data.evaluation_samples
-    sets = {"validation": (held.x_validation, held.y_validation), "test": (held.x_test, held.y_test)}
+    sets = {
+        "validation": (held.x_validation, held.y_validation),
+        "test": (held.x_test, held.y_test),
+    }
     if held.same:
         del sets["validation"]
     cut = {name: (x[:most], y[:most]) for name, (x, y) in sets.items()}
     ends = np.cumsum([0, *(len(y) for _, y in cut.values())])
-    index = {name: np.arange(first, last) for name, first, last in zip(cut, ends, ends[1:], strict=False)}
+    index = {
+        name: np.arange(first, last) for name, first, last in zip(cut, ends, ends[1:], strict=False)
+    }
     x_held = np.concatenate([x for x, _ in cut.values()])
     y_held = np.concatenate([y for _, y in cut.values()])
-    return Data(dataset.x_train, labels, x_held, y_held, dataset.classes, index, parts, dataset.task)
+    return Data(
+        dataset.x_train, labels, x_held, y_held, dataset.classes, index, parts, dataset.task
+    )
 
 
 def _with_noise(
@@ -115,9 +136,15 @@ def _with_noise(
     if not chosen:
         return dataset.y_train
     if dataset.task == "regression":
-        raise ConfigError("clients.noisy makes labels wrong, and this target is a number; set clients.noisy = 0")
+        raise ConfigError(
+            "clients.noisy makes labels wrong, and this target is a number; set clients.noisy = 0"
+        )
     return flip_labels(
-        dataset.y_train, np.concatenate(chosen), config.clients.label_noise, dataset.classes, config.seed
+        dataset.y_train,
+        np.concatenate(chosen),
+        config.clients.label_noise,
+        dataset.classes,
+        config.seed,
     )
 
 

@@ -1,7 +1,8 @@
 """Models on disk, from which a run goes on bit for bit: one flat state (the simulator's) or arrays by name (Flower's).
 
-In the simulator momentum starts at zero in every round and the order of batches derives from (seed, round, client), so
-the flat state and the round's number are everything there is to save: no optimiser state, no generator state.
+In the simulator momentum starts at zero in every round and the order of batches derives from (seed,
+round, client), so the flat state and the round's number are everything there is to save: no
+optimiser state, no generator state.
 """
 
 import hashlib
@@ -26,7 +27,15 @@ Arrays = Mapping[str, NDArray[Any]]
 FORMAT = 2
 _ROUND = "round-"
 
-_READ = (zipfile.BadZipFile, zlib.error, OSError, ValueError, KeyError, EOFError, NotImplementedError)
+_READ = (
+    zipfile.BadZipFile,
+    zlib.error,
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    NotImplementedError,
+)
 """What numpy raises for a file that is not what it was."""
 
 
@@ -56,7 +65,7 @@ class Checkpoint:
 def save(
     path: Path,
     state: NDArray[Any] | Arrays,
-    round: int,  # noqa: A002 - a round is a round
+    round: int,
     extra: Mapping[str, Any] | None = None,
     *,
     durable: bool = True,
@@ -68,8 +77,8 @@ def save(
         state: The model, in one flat vector, or as arrays by name.
         round: After which round.
         extra: What else to keep.
-        durable: Wait until the disk has it. One that can be made again need not: a power cut may damage it, which is
-            noticed when it is read.
+        durable: Wait until the disk has it. One that can be made again need not: a power cut may
+            damage it, which is noticed when it is read.
 
     Returns:
         Its digest.
@@ -85,7 +94,10 @@ def save(
 def load(path: Path) -> Checkpoint:
     """Read a checkpoint back; one that is cut short or damaged is a `TrainingError`."""
     try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:  # a damaged one is closed too
+        with (
+            path.open("rb") as raw,
+            np.load(raw, allow_pickle=False) as file,
+        ):  # a damaged one is closed too
             about = json.loads(str(file["about"]))
             arrays = {name: file[name] for name in file.files if name != "about"}
     except FileNotFoundError as error:
@@ -94,8 +106,12 @@ def load(path: Path) -> Checkpoint:
         raise TrainingError(f"checkpoint {path} is cut short or damaged: {error}") from error
     told = about.pop("sum", None)
     if told != (_sum(arrays) if about.get("format") == 1 else _digest(about, arrays)):
-        raise TrainingError(f"checkpoint {path} is damaged, or in a format later than {FORMAT}: its checksum is wrong")
-    return Checkpoint(arrays, about["round"], about["extra"], told if isinstance(told, str) else None)
+        raise TrainingError(
+            f"checkpoint {path} is damaged, or in a format later than {FORMAT}: its checksum is wrong"
+        )
+    return Checkpoint(
+        arrays, about["round"], about["extra"], told if isinstance(told, str) else None
+    )
 
 
 Restored = tuple[Checkpoint, Mapping[str, Checkpoint]]
@@ -105,8 +121,9 @@ Restored = tuple[Checkpoint, Mapping[str, Checkpoint]]
 class CheckpointStore:
     """The checkpoints of one run: a file a round, a file for each piece that several of them need.
 
-    A piece is written once. A checkpoint is saved before its round is settled. If the run is killed between the two,
-    the round is trained again from the checkpoint before it, which is therefore kept until the next one is there.
+    A piece is written once. A checkpoint is saved before its round is settled. If the run is killed
+    between the two, the round is trained again from the checkpoint before it, which is therefore
+    kept until the next one is there.
 
     Args:
         folder: The run's own; None to keep nothing.
@@ -121,7 +138,7 @@ class CheckpointStore:
 
     def put(
         self,
-        round: int,  # noqa: A002
+        round: int,
         own: Arrays,
         pieces: Mapping[str, Callable[[], Arrays]] = MappingProxyType({}),
         extra: Mapping[str, Any] = MappingProxyType({}),
@@ -131,30 +148,43 @@ class CheckpointStore:
             return
         make_folder(self._folder)
         for name in pieces.keys() - self._digests.keys():
-            self._digests[name] = save(self._path(name), pieces[name](), round, durable=self._durable)
+            self._digests[name] = save(
+                self._path(name), pieces[name](), round, durable=self._durable
+            )
         needs = {name: self._digests[name] for name in sorted(pieces)}
         name = round_name(round)
-        self._digests[name] = save(self._path(name), own, round, {**extra, "needs": needs}, durable=self._durable)
+        self._digests[name] = save(
+            self._path(name), own, round, {**extra, "needs": needs}, durable=self._durable
+        )
         kept = {name, *pieces}
         for old in self._names() - kept - self._before:
             self._path(old).unlink()
             self._digests.pop(old, None)
         self._before = kept
 
-    def digest(self, round: int) -> str | None:  # noqa: A002
+    def digest(self, round: int) -> str | None:
         """What the ledger commits to: the digest of a round's checkpoint; None where it has none."""
         return self._digests.get(round_name(round))
 
-    def newest(self, last: int, committed: Callable[[int], str | None] | None = None) -> Restored | None:
+    def newest(
+        self, last: int, committed: Callable[[int], str | None] | None = None
+    ) -> Restored | None:
         """The newest whole checkpoint that is not later than round `last`, and the pieces it needs, by name.
 
         Args:
             last: The round.
-            committed: The digest that the ledger holds of a round's checkpoint; one with another is none, and so is
-                one with a digest of which the ledger holds none: of a round that was taken back, or planted.
+            committed: The digest that the ledger holds of a round's checkpoint; one with another is
+                none, and so is one with a digest of which the ledger holds none: of a round that
+                was taken back, or planted.
         """
-        rounds = {int(name.removeprefix(_ROUND)): name for name in self._names() if name.startswith(_ROUND)}
-        if not self._durable:  # what can be made again: a later one may be of rounds that a restored ledger has not
+        rounds = {
+            int(name.removeprefix(_ROUND)): name
+            for name in self._names()
+            if name.startswith(_ROUND)
+        }
+        if (
+            not self._durable
+        ):  # what can be made again: a later one may be of rounds that a restored ledger has not
             for later in rounds.keys() - range(last + 1):
                 self._path(rounds.pop(later)).unlink()
         for number in sorted(rounds.keys() & range(last + 1), reverse=True):
@@ -162,7 +192,9 @@ class CheckpointStore:
                 own, pieces = self._restored(rounds[number])
                 if committed is not None and committed(number) != own.digest:
                     continue
-                self._digests = {name: one.digest for name, one in {**pieces, rounds[number]: own}.items()}
+                self._digests = {
+                    name: one.digest for name, one in {**pieces, rounds[number]: own}.items()
+                }
                 self._before = set(self._digests)
                 return own, pieces
         return None
@@ -189,11 +221,13 @@ class CheckpointStore:
 
 def by_round(own: Checkpoint, pieces: Mapping[str, Checkpoint]) -> dict[int, Checkpoint]:
     """The checkpoints of rounds among what was restored, its own included."""
-    others = {int(name[len(_ROUND) :]): piece for name, piece in pieces.items() if name.startswith(_ROUND)}
+    others = {
+        int(name[len(_ROUND) :]): piece for name, piece in pieces.items() if name.startswith(_ROUND)
+    }
     return {**others, own.round: own}
 
 
-def round_name(round: int) -> str:  # noqa: A002
+def round_name(round: int) -> str:
     """What a round's checkpoint is called, which later ones may need as a piece."""
     return f"{_ROUND}{round}"
 

@@ -26,7 +26,7 @@ class KeptModels:
         self._best_accuracy = -1.0
         self.best_round = -1
 
-    def tell(self, round: int, model: Arrays, accuracy: float) -> None:  # noqa: A002 - a round is a round
+    def tell(self, round: int, model: Arrays, accuracy: float) -> None:
         """Consider a round's model; of equally good ones the first stays the best."""
         self._recent.append((round, {name: array.copy() for name, array in model.items()}))
         if accuracy > self._best_accuracy:
@@ -47,10 +47,15 @@ class KeptModels:
         if self.best_round < 0:
             return {}
         final = self._recent[-1][1]
-        average = {name: self._mean(name) if array.dtype.kind == "f" else array for name, array in final.items()}
+        average = {
+            name: self._mean(name) if array.dtype.kind == "f" else array
+            for name, array in final.items()
+        }
         return {"final": final, "average": average, "best": self._best}
 
     def _mean(self, name: str) -> NDArray[Any]:
         arrays = [model[name] for _, model in self._recent]
-        mean: NDArray[Any] = np.stack(arrays).mean(axis=0, dtype=np.float64).astype(arrays[-1].dtype)
+        mean: NDArray[Any] = (
+            np.stack(arrays).mean(axis=0, dtype=np.float64).astype(arrays[-1].dtype)
+        )
         return mean

@@ -1,7 +1,7 @@
 """What was paid for keeps working: each client's last accepted update, and the step that the model takes by them all.
 
-Without a memory a round's model is made of this round's winners alone. With one, everybody who was ever paid counts
-(MIFA, Gu et al. 2021):
+Without a memory a round's model is made of this round's winners alone. With one, everybody who was
+ever paid counts (MIFA, Gu et al. 2021):
 
     w' = w + s d,     d = sum_i p_i m_i
 
@@ -12,15 +12,15 @@ Notation:
     s       the size of the step: 1 where memory is `plain`
     c       how far the spread of the updates is trusted, learned from the losses that earlier steps led to
 
-Clients that hold different data pull in different directions. What they agree on is short beside what each of them
-has moved, and a step of size 1 along it is timid: `extrapolated` memory takes
+Clients that hold different data pull in different directions. What they agree on is short beside
+what each of them has moved, and a step of size 1 along it is timid: `extrapolated` memory takes
 
     s = c (sum_i p_i |m_i|^2) / (2 |d|^2),   the fraction at least 1
 
-which with c = 1 is FedExP's step (Jhunjhunwala et al. 2023), here over everybody and not over the winners alone. A
-round whose loss on validation data fell raises c by a fifth, one whose loss rose halves it. A step grows by a fifth per
-round at most, and one that makes the loss more than a fifth worse is taken back: the model stays as it was, and what
-was paid for stays remembered.
+which with c = 1 is FedExP's step (Jhunjhunwala et al. 2023), here over everybody and not over the
+winners alone. A round whose loss on validation data fell raises c by a fifth, one whose loss rose
+halves it. A step grows by a fifth per round at most, and one that makes the loss more than a fifth
+worse is taken back: the model stays as it was, and what was paid for stays remembered.
 """
 
 import math
@@ -50,7 +50,8 @@ LEAST = 1 / 16
 
 TURNS = 10
 """How often everybody else may have had a turn, on average, before an update is too old to count. Where chance decides
-who is recruited, one in 20,000 gets that old; who does is passed over, and its update is of a model long gone."""
+who is recruited, one in 20,000 gets that old; who does is passed over, and its update is of a model
+long gone."""
 
 SHARE_OF_RAM = 0.25
 """Of the machine's memory: what is remembered beyond it lies in unnamed files."""
@@ -116,7 +117,7 @@ class UpdateMemory:
         """Of whom something is remembered."""
         return self._rows.keys()
 
-    def tell(self, round: int, fresh: Mapping[str, Fresh]) -> Vector:  # noqa: A002 - a round is a round
+    def tell(self, round: int, fresh: Mapping[str, Fresh]) -> Vector:
         """Remember these updates in place of what was known of their clients; a copy made before stays as it was.
 
         Returns:
@@ -165,26 +166,28 @@ class UpdateMemory:
         self._loss = loss
         return True
 
-    def remembered(self, round: int) -> Iterator[tuple[str, Fresh]]:  # noqa: A002
+    def remembered(self, round: int) -> Iterator[tuple[str, Fresh]]:
         """Clients without a fresh update this round, each with its last one."""
         for client in sorted(self._rows):
             row = self._rows[client]
             if row.round != round:
                 yield client, Fresh(row.update, row.weight, row.note)
 
-    def ages(self, round: int) -> dict[int, int]:  # noqa: A002
+    def ages(self, round: int) -> dict[int, int]:
         """How many updates are how many rounds old, the fresh ones not among them."""
         ages = Counter(round - row.round for row in self._rows.values())
         return {age: ages[age] for age in sorted(ages) if age}
 
     # --- forgetting ------------------------------------------------------------------------------
 
-    def forget(self, client: str, round: int) -> None:  # noqa: A002
+    def forget(self, client: str, round: int) -> None:
         """Let go of what that client taught up to that round."""
         if self._rows.pop(client, None) is not None:
             self._forgotten[client] = round
 
-    def forget_outdated(self, round: int, absent: Collection[str] | None, after: int) -> tuple[str, ...]:  # noqa: A002
+    def forget_outdated(
+        self, round: int, absent: Collection[str] | None, after: int
+    ) -> tuple[str, ...]:
         """Let go of updates that are too old, and of those who have not bid for so many rounds; whose they were.
 
         Args:
@@ -195,7 +198,9 @@ class UpdateMemory:
         oldest = self._accepted - TURNS * len(self._rows)
         gone = {client for client, row in self._rows.items() if row.accepted < oldest}
         if absent is not None:
-            self._away = {client: self._away.get(client, round) for client in absent if client in self._rows}
+            self._away = {
+                client: self._away.get(client, round) for client in absent if client in self._rows
+            }
             gone |= {client for client, since in self._away.items() if round - since >= after}
         for client in gone:
             self.forget(client, round - 1)
@@ -211,7 +216,9 @@ class UpdateMemory:
     def state(self) -> dict[str, Any]:
         """What else there is to save, as JSON can say it."""
         learned = {"size": self.size, "trust": self._trust, "loss": self._loss}
-        accepted = {str(row.round): row.accepted for row in self._rows.values()} | {"all": self._accepted}
+        accepted = {str(row.round): row.accepted for row in self._rows.values()} | {
+            "all": self._accepted
+        }
         return {**learned, "accepted": accepted, "away": self._away, "forgotten": self._forgotten}
 
     def restore(self, extra: Mapping[str, Any], pieces: Mapping[str, Checkpoint]) -> None:
@@ -220,21 +227,31 @@ class UpdateMemory:
         self._away, self._forgotten = dict(extra["away"]), dict(extra["forgotten"])
         accepted = extra.get("accepted", {})  # a checkpoint of 0.2.0 does not say
         self._accepted = accepted.get("all", 0)
-        updates = {int(name.removeprefix(PREFIX)): one for name, one in pieces.items() if name.startswith(PREFIX)}
+        updates = {
+            int(name.removeprefix(PREFIX)): one
+            for name, one in pieces.items()
+            if name.startswith(PREFIX)
+        }
         for number, piece in sorted(updates.items()):
-            columns = (piece.arrays["updates"], piece.arrays["weights"].tolist(), piece.arrays["notes"].tolist())
+            columns = (
+                piece.arrays["updates"],
+                piece.arrays["weights"].tolist(),
+                piece.arrays["notes"].tolist(),
+            )
             for client, *one in zip(piece.arrays["clients"].tolist(), *columns, strict=True):
                 if number > self._forgotten.get(client, -1):
                     self._put(number, accepted.get(str(number), 0), client, Fresh(*one))
 
     def _piece(self, number: int) -> Arrays:
         rows = {client: row for client, row in sorted(self._rows.items()) if row.round == number}
-        columns = {f"{name}s": [getattr(row, name) for row in rows.values()] for name in Fresh._fields}
+        columns = {
+            f"{name}s": [getattr(row, name) for row in rows.values()] for name in Fresh._fields
+        }
         return {name: np.array(values) for name, values in {"clients": [*rows], **columns}.items()}
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _put(self, round: int, accepted: int, client: str, one: Fresh) -> None:  # noqa: A002
+    def _put(self, round: int, accepted: int, client: str, one: Fresh) -> None:
         self._rows.pop(client, None)
         update = self._vector(len(one.update))
         np.copyto(update, one.update)
@@ -243,7 +260,9 @@ class UpdateMemory:
 
     def _vector(self, size: int) -> Vector:
         """Room for one more update: in RAM, or, beyond its share, in an unnamed file."""
-        if 4 * size * (len(self._rows) + 1) <= SHARE_OF_RAM * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        if 4 * size * (len(self._rows) + 1) <= SHARE_OF_RAM * os.sysconf(
+            "SC_PAGE_SIZE"
+        ) * os.sysconf("SC_PHYS_PAGES"):
             return np.empty(size, np.float32)
         with tempfile.TemporaryFile(dir=self._folder) as file:
             file.truncate(4 * size)

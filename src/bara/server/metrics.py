@@ -1,7 +1,8 @@
 """How good a model is, as one fraction in [0, 1] that rises: what allocators learn from and everything reports.
 
-What may fall below 0 is cut there (R2), and what falls as a model gets better is turned round: RMSE becomes "1 -
-RMSE/SD", 1 less its ratio to the target's standard deviation. A metric's title is what tables, axes and pages call it.
+What may fall below 0 is cut there (R2), and what falls as a model gets better is turned round: RMSE
+becomes "1 - RMSE/SD", 1 less its ratio to the target's standard deviation. A metric's title is what
+tables, axes and pages call it.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,7 +47,9 @@ def _auc(scores: Scores, targets: NDArray[Any]) -> float:
     """The area under the ROC curve; of several labels, the mean over each against the others."""
     labels = np.unique(targets)
     if len(labels) < 2:
-        raise TrainingError("AUC compares labels, and the held-out part has only one; hold out more")
+        raise TrainingError(
+            "AUC compares labels, and the held-out part has only one; hold out more"
+        )
     if scores.shape[1] == 1:
         return _above(scores[:, 0], targets == labels[1])
     return float(np.mean([_above(scores[:, int(label)], targets == label) for label in labels]))
@@ -104,13 +107,17 @@ def metric_of_app(options: Mapping[str, Any]) -> str:
     ('accuracy', 'auc', '1 / (1 + loss)')
     """
     name = str(options.get("accuracy", "accuracy"))
-    return {"lower": f"1 / (1 + {name})", "higher": f"{name} / (1 + {name})"}.get(options.get("better", ""), name)
+    return {"lower": f"1 / (1 + {name})", "higher": f"{name} / (1 + {name})"}.get(
+        options.get("better", ""), name
+    )
 
 
 def check_name(name: str) -> None:
     """Refuse a name that is no metric's; an import path is looked up when it is used."""
     if name not in METRICS and ":" not in name:
-        raise UnknownNameError(f"no metric is named {name!r}; {nearest(name.lower(), list(METRICS))}")
+        raise UnknownNameError(
+            f"no metric is named {name!r}; {nearest(name.lower(), list(METRICS))}"
+        )
 
 
 def check_task(name: str, task: str) -> None:
@@ -118,7 +125,9 @@ def check_task(name: str, task: str) -> None:
     if name in METRICS and task not in METRICS[name].tasks:
         fitting = [one for one, metric in METRICS.items() if task in metric.tasks]
         what = "a number" if task == "regression" else "a label"
-        raise ConfigError(f"training.metric is {name!r}, but the target is {what}; use {' or '.join(fitting)}")
+        raise ConfigError(
+            f"training.metric is {name!r}, but the target is {what}; use {' or '.join(fitting)}"
+        )
 
 
 def measure_of(name: str) -> Measure | None:
@@ -128,12 +137,16 @@ def measure_of(name: str) -> Measure | None:
         return METRICS[name].measure
     own = import_path(name)
     if not callable(own):
-        raise ConfigError(f"training.metric is {name!r}, which is {own!r}; it must be a function of scores and targets")
+        raise ConfigError(
+            f"training.metric is {name!r}, which is {own!r}; it must be a function of scores and targets"
+        )
 
     def checked(scores: Scores, targets: NDArray[Any]) -> float:
         value = float(own(scores, targets))
         if not 0 <= value <= 1:
-            raise TrainingError(f"training.metric {name!r} is {value}; it must be a fraction in [0, 1] that rises")
+            raise TrainingError(
+                f"training.metric {name!r} is {value}; it must be a fraction in [0, 1] that rises"
+            )
         return value
 
     return checked

@@ -11,13 +11,16 @@ FEWEST = 4
 """Updates that a comparison among them needs; with fewer, no majority says what is usual."""
 
 
-def refusals(start: State, states: Sequence[State], outliers: float | None = None) -> dict[int, str]:
+def refusals(
+    start: State, states: Sequence[State], outliers: float | None = None
+) -> dict[int, str]:
     """Which of the clients' states are refused, by position, with the reason; their clients did not deliver.
 
     Args:
         start: The model they were sent.
         states: What each sent back.
-        outliers: Also refuse what lies so many robust deviations farther from the others than is usual; None for not.
+        outliers: Also refuse what lies so many robust deviations farther from the others than is
+            usual; None for not.
     """
     found = {i: _fault(start, state) for i, state in enumerate(states)}
     refused = {i: reason for i, reason in found.items() if reason}
@@ -25,15 +28,19 @@ def refusals(start: State, states: Sequence[State], outliers: float | None = Non
     if outliers is not None and len(sound) >= FEWEST:
         scores = robust_scores(np.stack([states[i] for i in sound]))
         far = {i: float(score) for i, score in zip(sound, scores, strict=True) if score > outliers}
-        refused |= {i: f"its update is not ideal: {score:.3g} robust deviations away" for i, score in far.items()}
+        refused |= {
+            i: f"its update is not ideal: {score:.3g} robust deviations away"
+            for i, score in far.items()
+        }
     return refused
 
 
 def robust_scores(updates: NDArray[np.float32]) -> NDArray[np.float64]:
     """The robust z-score of each update's distance to the coordinate-wise median (our reading of FAIR's filter).
 
-    The deviation is 1.4826 times the median absolute deviation, but at least a quarter of the median distance: where
-    all are nearly equally far, nobody is an outlier for being a little farther.
+    The deviation is 1.4826 times the median absolute deviation, but at least a quarter of the
+    median distance: where all are nearly equally far, nobody is an outlier for being a little
+    farther.
     """
     distances = np.linalg.norm(updates - np.median(updates, axis=0), axis=1).astype(np.float64)
     usual = float(np.median(distances))

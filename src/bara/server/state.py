@@ -10,10 +10,10 @@ from typing import Any, final
 
 from bara.errors import TrainingError
 from bara.faults import point
+from bara.records import Award, Evaluation, RoundRecord, taken_home
 from bara.server.checkpoints import Arrays, Checkpoint, CheckpointStore, by_round, round_name, save
 from bara.server.kept_models import KeptModels
 from bara.server.memory import UpdateMemory, Variant
-from bara.records import Award, Evaluation, RoundRecord, taken_home
 
 
 @final
@@ -22,7 +22,8 @@ class Keeping:
     """What a server is told to keep.
 
     Attributes:
-        memory: What becomes of the updates of clients who are not recruited this round (`bara.server.memory`).
+        memory: What becomes of the updates of clients who are not recruited this round
+            (`bara.server.memory`).
         forget_after: Rounds without a bid after which a client's update is forgotten.
         average_last: How many of the last models are averaged into one that may be taken home.
         folder: Where checkpoints and models go; None to keep none.
@@ -45,7 +46,8 @@ class ServerState:
 
     Attributes:
         memory: What is remembered; None where nothing is.
-        selects: Whether evaluations tell what decides apart from what is reported, so that a model may be selected.
+        selects: Whether evaluations tell what decides apart from what is reported, so that a model
+            may be selected.
     """
 
     def __init__(self, keeping: Keeping, *, durable: bool, prefix: str = "") -> None:
@@ -57,9 +59,11 @@ class ServerState:
         self.selects = False
         self.memory: UpdateMemory | None = None
         if keeping.memory != "off":
-            self.memory = UpdateMemory(extrapolated=keeping.memory == "extrapolated", folder=keeping.folder)
+            self.memory = UpdateMemory(
+                extrapolated=keeping.memory == "extrapolated", folder=keeping.folder
+            )
 
-    def tell(self, round: int, model: Arrays, evaluation: Evaluation) -> None:  # noqa: A002 - a round is a round
+    def tell(self, round: int, model: Arrays, evaluation: Evaluation) -> None:
         """A round's model, and how good it is."""
         self.selects = evaluation.test_accuracy is not None
         self._models.tell(round, model, evaluation.accuracy)
@@ -81,22 +85,28 @@ class ServerState:
             return None
         return dict(zip(award.clients, award.weights, strict=True))
 
-    def ages(self, round: int) -> dict[int, int]:  # noqa: A002
+    def ages(self, round: int) -> dict[int, int]:
         """How many remembered updates of which age that round's model was made of."""
         return {} if self.memory is None else self.memory.ages(round)
 
-    def forget(self, client: str, round: int) -> None:  # noqa: A002
+    def forget(self, client: str, round: int) -> None:
         """Let go of what that client taught before that round."""
         if self.memory is not None:
             self.memory.forget(client, round - 1)
 
-    def forget_outdated(self, round: int, absent: Collection[str] | None) -> tuple[str, ...]:  # noqa: A002
+    def forget_outdated(self, round: int, absent: Collection[str] | None) -> tuple[str, ...]:
         """Let go of those who have not bid for long, and of updates that are too old; whose they were."""
-        return () if self.memory is None else self.memory.forget_outdated(round, absent, self._keeping.forget_after)
+        return (
+            ()
+            if self.memory is None
+            else self.memory.forget_outdated(round, absent, self._keeping.forget_after)
+        )
 
     # --- checkpoints -----------------------------------------------------------------------------
 
-    def save(self, round: int, own: Arrays, words: Mapping[str, Any] = MappingProxyType({})) -> None:  # noqa: A002
+    def save(
+        self, round: int, own: Arrays, words: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         """Save a checkpoint: these arrays and words, and the models and updates that going on needs."""
         pieces: dict[str, Callable[[], Arrays]] = {
             round_name(number): partial(named, self._prefix, model)
@@ -110,7 +120,7 @@ class ServerState:
         self._checkpoints.put(round, own, pieces, extra)
         point("state saved")
 
-    def sealed(self, round: int) -> str | None:  # noqa: A002
+    def sealed(self, round: int) -> str | None:
         """The digest of that round's checkpoint, where it has one."""
         return self._checkpoints.digest(round)
 
@@ -120,7 +130,9 @@ class ServerState:
         if found is None:
             return None
         own, pieces = found
-        self._restored = {number: part(self._prefix, one.arrays) for number, one in by_round(own, pieces).items()}
+        self._restored = {
+            number: part(self._prefix, one.arrays) for number, one in by_round(own, pieces).items()
+        }
         if self.memory is not None:
             self.memory.restore(own.extra["memory"], pieces)
         return own
@@ -132,7 +144,9 @@ class ServerState:
 
     # --- the end ---------------------------------------------------------------------------------
 
-    def finish(self, evaluate: Callable[[Arrays], Evaluation] | None) -> tuple[dict[str, Evaluation], Arrays]:
+    def finish(
+        self, evaluate: Callable[[Arrays], Evaluation] | None
+    ) -> tuple[dict[str, Evaluation], Arrays]:
         """Evaluate the models that may be taken home, save them, and say how good each is and which it is.
 
         Args:
@@ -157,4 +171,8 @@ def named(prefix: str, arrays: Arrays) -> Arrays:
 
 def part(prefix: str, arrays: Arrays) -> Arrays:
     """That part of a checkpoint, by the names it had."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }

@@ -38,7 +38,8 @@ def orders(part: Indices, turn: Turn, epochs: int) -> Iterator[Tensor]:
 class Scratch:
     """A tensor with as many rows as are asked for; what it held before is lost.
 
-    Only the largest ever asked for is kept, so memory is bounded by the largest batch, however the sizes vary.
+    Only the largest ever asked for is kept, so memory is bounded by the largest batch, however the
+    sizes vary.
     """
 
     def __init__(self, *row: int, dtype: torch.dtype = torch.float32) -> None:
@@ -65,8 +66,8 @@ class Samples:
     """Stored samples and labels, and the reused buffers in which batches are made.
 
     A batch is valid until the next one is made. Pictures are stored with the channels last and
-    handed out as torch sees them, (n, channels, height, width), without moving them: torch's `channels_last`, in which
-    convolutions and pooling are several times faster on CPUs.
+    handed out as torch sees them, (n, channels, height, width), without moving them: torch's
+    `channels_last`, in which convolutions and pooling are several times faster on CPUs.
     """
 
     def __init__(self, x: Tensor, y: Tensor) -> None:
@@ -95,7 +96,8 @@ class Samples:
     def batches(self, indices: Indices, size: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Batches of `size` along these indices; the last may be smaller.
 
-        Several batches are made at once: a call costs as much for ten as for one, and ten still fit the caches.
+        Several batches are made at once: a call costs as much for ten as for one, and ten still fit
+        the caches.
         """
         step = size * max(1, BLOCK // size)
         for start in range(0, len(indices), step):

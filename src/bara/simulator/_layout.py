@@ -1,9 +1,10 @@
 """Where everything a model learns lives in one flat float32 vector.
 
-The vector is *parameters, then buffers*: first every parameter in the module's own order, then what the module
-remembers without a gradient (batch-norm means and variances), then its whole-number buffers (`num_batches_tracked`).
-Aggregation averages the whole vector, so batch-norm statistics are averaged like parameters; whole numbers are
-averaged too and rounded to the nearest when a module reads them.
+The vector is *parameters, then buffers*: first every parameter in the module's own order, then what
+the module remembers without a gradient (batch-norm means and variances), then its whole-number
+buffers (`num_batches_tracked`). Aggregation averages the whole vector, so batch-norm statistics are
+averaged like parameters; whole numbers are averaged too and rounded to the nearest when a module
+reads them.
 """
 
 from collections.abc import Iterator

@@ -17,8 +17,9 @@ class Network(Protocol):
     Attributes:
         layout: what is where in the vector.
         state: the vector the model computes with: written before training, moved by it.
-        chunk: how much of a full batch to take at once; None where it cannot be divided, because the samples of a
-            batch may influence each other (batch norm; of a user's own module nothing is known).
+        chunk: how much of a full batch to take at once; None where it cannot be divided, because
+            the samples of a batch may influence each other (batch norm; of a user's own module
+            nothing is known).
     """
 
     layout: Layout

@@ -14,14 +14,16 @@ from bara.simulator.engine import State, Updates
 def aggregate(updates: Updates, weights: Sequence[float]) -> State:
     """The weighted mean of the clients' whole states, summed in the clients' order.
 
-    Batch-norm statistics are part of a state and are averaged with the same weights as the parameters. With FedSGD
-    the mean of the clients' w - rate * gradient is w - rate * (the weighted mean gradient), Algorithm 1's server step.
+    Batch-norm statistics are part of a state and are averaged with the same weights as the
+    parameters. With FedSGD the mean of the clients' w - rate * gradient is w - rate * (the weighted
+    mean gradient), Algorithm 1's server step.
 
     Args:
         updates: of one round.
-        weights: one for each client, in the updates' order: `updates.samples`, all equal, or a mechanism's own; they
-            are divided by their sum. A client of weight 0 is left out, whatever its update holds; one whose numbers are
-            not finite must have it (`bara.server.screening`).
+        weights: one for each client, in the updates' order: `updates.samples`, all equal, or a
+            mechanism's own; they are divided by their sum. A client of weight 0 is left out,
+            whatever its update holds; one whose numbers are not finite must have it
+            (`bara.server.screening`).
     """
     _check_weights(updates, weights)
     total = math.fsum(weights)
@@ -35,6 +37,10 @@ def aggregate(updates: Updates, weights: Sequence[float]) -> State:
 
 def _check_weights(updates: Updates, weights: Sequence[float]) -> None:
     if len(weights) != len(updates.clients):
-        raise ConfigError(f"aggregation needs one weight per client, got {len(weights)} for {len(updates.clients)}")
+        raise ConfigError(
+            f"aggregation needs one weight per client, got {len(weights)} for {len(updates.clients)}"
+        )
     if not np.isfinite(weights).all() or min(weights) < 0 or math.fsum(weights) <= 0:
-        raise ConfigError(f"aggregation weights must be finite and at least 0, and not all 0, got {list(weights)}")
+        raise ConfigError(
+            f"aggregation weights must be finite and at least 0, and not all 0, got {list(weights)}"
+        )

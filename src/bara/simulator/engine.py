@@ -1,7 +1,8 @@
 """The engine: many clients' local training, spread over worker processes, the same bit for bit on any number of them.
 
-What makes it the same: a client's update depends on (seed, round, client) and the state alone, evaluation is counted
-in stretches of a fixed size, and every sum is taken in the clients' or stretches' order.
+What makes it the same: a client's update depends on (seed, round, client) and the state alone,
+evaluation is counted in stretches of a fixed size, and every sum is taken in the clients' or
+stretches' order.
 """
 
 import math
@@ -37,9 +38,10 @@ class Data:
     Nothing is checked here: a `bara.datasets.Dataset` and its partition are.
 
     Attributes:
-        x_train: samples first; pictures as (n, height, width) or (n, height, width, channels), tables as
-            (n, features). Whole numbers of type uint8 are divided by 255 when a batch is made (they are stored as
-            they are, a quarter of the memory); floating-point numbers are taken as they are.
+        x_train: samples first; pictures as (n, height, width) or (n, height, width, channels),
+            tables as (n, features). Whole numbers of type uint8 are divided by 255 when a batch is
+            made (they are stored as they are, a quarter of the memory); floating-point numbers are
+            taken as they are.
         y_train: a whole number from 0 to classes - 1 for each, int64; any number in a regression.
         x_held: the server's held-out samples.
         y_held: their labels.
@@ -74,7 +76,9 @@ class Data:
             case (height, width, channels):
                 return (channels, height, width)
             case shape:
-                raise DatasetError(f"samples must have shape (features) or (height, width[, channels]), got {shape}")
+                raise DatasetError(
+                    f"samples must have shape (features) or (height, width[, channels]), got {shape}"
+                )
 
 
 class Score(NamedTuple):
@@ -93,10 +97,12 @@ class Updates:
     Attributes:
         round: which round it was.
         clients: who trained, in the order asked for; everything below is in that order.
-        states: each one's whole flat state after training, a row each; valid until the next `train`, copy to keep.
+        states: each one's whole flat state after training, a row each; valid until the next
+            `train`, copy to keep.
         samples: how many each one trained on.
-        loss_before: each one's mean loss on its own samples before training: with FedSGD always (the loss whose
-            gradient was taken, so batch norm uses the batch's statistics), with FedAvg when evidence was asked for.
+        loss_before: each one's mean loss on its own samples before training: with FedSGD always
+            (the loss whose gradient was taken, so batch norm uses the batch's statistics), with
+            FedAvg when evidence was asked for.
         loss_after: the same after training, when evidence was asked for.
     """
 
@@ -113,7 +119,14 @@ class Engine(AbstractContextManager["Engine"]):
     """Trains clients and evaluates states; a context manager, because it holds processes."""
 
     def __init__(
-        self, model: str, training: Training, data: Data, *, seed: int, workers: int, metric: str = "accuracy"
+        self,
+        model: str,
+        training: Training,
+        data: Data,
+        *,
+        seed: int,
+        workers: int,
+        metric: str = "accuracy",
     ) -> None:
         """Store the data once, start the workers.
 
@@ -123,7 +136,8 @@ class Engine(AbstractContextManager["Engine"]):
             data: what on, and what the server keeps to evaluate on.
             seed: of the initial state, the order of batches, and whatever a module draws.
             workers: processes to train in; 1 trains in this one.
-            metric: what evaluation tells: a name from `bara.server.metrics`, or `package.module:name`.
+            metric: what evaluation tells: a name from `bara.server.metrics`, or
+                `package.module:name`.
         """
         check_task(metric, data.task)
         self._measure = measure_of(metric)
@@ -150,25 +164,36 @@ class Engine(AbstractContextManager["Engine"]):
         """The initial state: everything the model learns, in one flat vector (see `layout`)."""
         return self._start.copy()
 
-    def train(self, state: State, round: int, clients: Sequence[int], *, evidence: bool = False) -> Updates:  # noqa: A002
+    def train(
+        self, state: State, round: int, clients: Sequence[int], *, evidence: bool = False
+    ) -> Updates:
         """Train these clients from this state, each on its own samples."""
         self._check_clients(clients)
         self._share(state, f"before round {round}")
         tasks = [Train(round, client, row, evidence) for row, client in enumerate(clients)]
-        tasks.sort(key=lambda task: -self._samples[task.client])  # the longest first: nobody waits for it at the end
+        tasks.sort(
+            key=lambda task: -self._samples[task.client]
+        )  # the longest first: nobody waits for it at the end
         told = [one for one in self._pool.run(tasks) if isinstance(one, Trained)]
         return self._updates(round, tuple(clients), sorted(told, key=lambda one: one.row))
 
     def evaluate(self, state: State, part: str = "test") -> Score:
         """The metric and the mean loss on a held-out part."""
         if part not in self._held:
-            raise ConfigError(f"there is no held-out part {part!r}; there are {', '.join(self._held)}")
+            raise ConfigError(
+                f"there is no held-out part {part!r}; there are {', '.join(self._held)}"
+            )
         self._share(state, f"before evaluation on {part!r}")
         length, wanted = len(self._held[part]), self._measure is not None
-        tasks = [Evaluate(part, start, min(start + STRETCH, length), wanted) for start in range(0, length, STRETCH)]
+        tasks = [
+            Evaluate(part, start, min(start + STRETCH, length), wanted)
+            for start in range(0, length, STRETCH)
+        ]
         total = sum((one for one in self._pool.run(tasks) if isinstance(one, Tally)), Tally())
         if not math.isfinite(total.loss):
-            raise TrainingError(f"the loss on {part!r} is {total.loss}; a smaller learning rate may help")
+            raise TrainingError(
+                f"the loss on {part!r} is {total.loss}; a smaller learning rate may help"
+            )
         accuracy = total.right / total.samples
         if self._measure is not None:
             accuracy = self._measure(np.concatenate(total.scores), self._targets[self._held[part]])
@@ -177,18 +202,24 @@ class Engine(AbstractContextManager["Engine"]):
     def _share(self, state: State, when: str) -> None:
         given = np.asarray(state)
         if given.shape != (self.layout.size,):
-            raise ConfigError(f"this model's state must have shape ({self.layout.size},), got {given.shape}")
+            raise ConfigError(
+                f"this model's state must have shape ({self.layout.size},), got {given.shape}"
+            )
         if not np.isfinite(given).all():
-            raise TrainingError(f"the model holds numbers that are not finite {when}; use a smaller learning rate")
+            raise TrainingError(
+                f"the model holds numbers that are not finite {when}; use a smaller learning rate"
+            )
         self._arrays["state"][:] = given
 
     def _check_clients(self, clients: Sequence[int]) -> None:
         known = len(self._samples)
         strange = [client for client in clients if not 0 <= client < known]
         if strange or not clients or len(set(clients)) != len(clients):
-            raise ConfigError(f"clients must be at least one of 0 to {known - 1}, each once, got {list(clients)}")
+            raise ConfigError(
+                f"clients must be at least one of 0 to {known - 1}, each once, got {list(clients)}"
+            )
 
-    def _updates(self, round: int, clients: tuple[int, ...], told: list[Trained]) -> Updates:  # noqa: A002
+    def _updates(self, round: int, clients: tuple[int, ...], told: list[Trained]) -> Updates:
         return Updates(
             round=round,
             clients=clients,
@@ -216,8 +247,12 @@ def _stored(x: Array) -> Array:
 
 
 def _memory(content: Arrays, size: int, clients: int) -> MemoryLayout:
-    kinds: dict[str, tuple[tuple[int, ...], Any]] = {name: (a.shape, a.dtype) for name, a in content.items()}
-    return MemoryLayout.of({**kinds, "state": ((size,), np.float32), "updates": ((clients, size), np.float32)})
+    kinds: dict[str, tuple[tuple[int, ...], Any]] = {
+        name: (a.shape, a.dtype) for name, a in content.items()
+    }
+    return MemoryLayout.of(
+        {**kinds, "state": ((size,), np.float32), "updates": ((clients, size), np.float32)}
+    )
 
 
 def _start_pool(setup: Setup, content: Arrays, workers: int) -> tuple[Arrays, WorkerPool]:
@@ -226,7 +261,9 @@ def _start_pool(setup: Setup, content: Arrays, workers: int) -> tuple[Arrays, Wo
         arrays = setup.memory.attach(file)
         for name, array in content.items():
             arrays[name][...] = array
-        pool: WorkerPool = InProcess(setup, arrays) if workers == 1 else Processes(setup, file, workers)
+        pool: WorkerPool = (
+            InProcess(setup, arrays) if workers == 1 else Processes(setup, file, workers)
+        )
     finally:
         os.close(file)
     return arrays, pool

@@ -8,16 +8,16 @@ from typing import final
 
 import numpy as np
 
-from bara.errors import TrainingError
 from bara.clients.bidding import Bidders
+from bara.clients.conduct import Conduct
+from bara.errors import TrainingError
+from bara.protocols import Capabilities
+from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
 from bara.server.memory import Fresh
 from bara.server.screening import refusals
 from bara.server.state import Keeping, ServerState
 from bara.simulator.aggregation import aggregate
-from bara.clients.conduct import Conduct
 from bara.simulator.engine import Engine, State, Updates
-from bara.protocols import Capabilities
-from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,15 @@ class ServerOptions:
     """How a simulated server goes about its work.
 
     Attributes:
-        weigh_by_samples: Weigh updates by data size, otherwise equally; a mechanism's own weights come first where
-            nothing is remembered.
+        weigh_by_samples: Weigh updates by data size, otherwise equally; a mechanism's own weights
+            come first where nothing is remembered.
         evidence: Measure each client's own loss before and after training, too.
-        outliers: Refuse updates so many robust deviations farther from the others than is usual; None for all.
+        outliers: Refuse updates so many robust deviations farther from the others than is usual;
+            None for all.
         same_held_out: Decide and report on one and the same held-out set, as the paper does.
         keeping: What it keeps from round to round.
-        checkpoint_every: Save a checkpoint every so many rounds; 0 for none. A resumed run trains again what came
-            after the last one.
+        checkpoint_every: Save a checkpoint every so many rounds; 0 for none. A resumed run trains
+            again what came after the last one.
         contributions_every: Measure what each client contributes every so many rounds; 0 for never.
     """
 
@@ -59,7 +60,9 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
     capabilities = Capabilities(protects=True)
     """It trains with local differential privacy where it is told to."""
 
-    def __init__(self, engine: Engine, bidders: Bidders, conduct: Conduct, options: ServerOptions) -> None:
+    def __init__(
+        self, engine: Engine, bidders: Bidders, conduct: Conduct, options: ServerOptions
+    ) -> None:
         self.bidders = bidders
         self._engine = engine
         self._conduct = conduct
@@ -89,7 +92,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         self.restore(found.state)
         return found.round
 
-    def sealed(self, round: int) -> str | None:  # noqa: A002 - a round is a round
+    def sealed(self, round: int) -> str | None:
         """The digest of that round's checkpoint, where it has one."""
         return self._kept.sealed(round)
 
@@ -102,17 +105,20 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         """The model on the validation part, for decisions, and on the test part, for reports."""
         return self._evaluation(self._state)
 
-    def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
+    def bids(self, round: int) -> Bids:
         """What each client that is there asks."""
         return self.bidders.bids(round)
 
-    def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
+    def train(self, round: int, award: Award) -> Delivery:
         """Train the winners, drop what did not arrive or cannot be used, aggregate, evaluate."""
         self.bidders.tell(round, award)
         forgotten = self._kept.forget_outdated(round, self.bidders.away(round))
         void = self._conduct.absent(round, award.clients)
-        # In the order of the clients, not of the auction: the sum is then the same whoever was cheapest.
-        winners = sorted((client for client in award.clients if client not in void), key=self._index.__getitem__)
+        # In the order of the clients, not of the auction: the sum is then the same whoever was
+        # cheapest.
+        winners = sorted(
+            (client for client in award.clients if client not in void), key=self._index.__getitem__
+        )
         delivered: dict[str, Evidence] = {}
         state = self._state
         if winners:
@@ -132,11 +138,17 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
                 )
             void |= {winners[i]: reason for i, reason in refused.items()}
             weights = self._weights(award, winners, updates)
-            state = aggregate(updates, [0.0 if i in refused else weight for i, weight in enumerate(weights)])
+            state = aggregate(
+                updates, [0.0 if i in refused else weight for i, weight in enumerate(weights)]
+            )
             if self._kept.memory is not None:
-                learned = self._engine.layout.learned  # statistics (of batch norm) stay the winners'
+                learned = (
+                    self._engine.layout.learned
+                )  # statistics (of batch norm) stay the winners'
                 start = self._state[:learned]
-                changes = {winners[i]: Fresh(updates.states[i][:learned] - start, weights[i]) for i in kept}
+                changes = {
+                    winners[i]: Fresh(updates.states[i][:learned] - start, weights[i]) for i in kept
+                }
                 state[:learned] = start + self._kept.memory.tell(round, changes)
             delivered = {winners[i]: _evidence(updates, i) for i in kept}
         evaluation = self._kept.judged(partial(self._evaluation, state)) if delivered else None
@@ -151,7 +163,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         ages = self._kept.ages(round) if delivered else {}
         return Delivery(evaluation, delivered, void, ages, forgotten, contributions=contributions)
 
-    def forget(self, client: str, round: int) -> None:  # noqa: A002
+    def forget(self, client: str, round: int) -> None:
         """Let go of what that client taught before that round."""
         self._kept.forget(client, round)
 
@@ -159,7 +171,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         """Evaluate what may be taken home, and save it."""
         return self._kept.finish(lambda model: self._evaluation(model["state"]))[0]
 
-    def _updates(self, round: int, winners: Sequence[str]) -> Updates:  # noqa: A002
+    def _updates(self, round: int, winners: Sequence[str]) -> Updates:
         clients = [self._index[client] for client in winners]
         updates = self._engine.train(self._state, round, clients, evidence=self._options.evidence)
         return self._conduct.tamper(round, winners, self._state, updates)
@@ -172,7 +184,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             return [float(samples) for samples in updates.samples]
         return [1.0] * len(winners)
 
-    def _contributions(self, round: int, state: State, evaluation: Evaluation) -> dict[str, float]:  # noqa: A002
+    def _contributions(self, round: int, state: State, evaluation: Evaluation) -> dict[str, float]:
         """By how much the model is better for each remembered update: evaluated once without each of them."""
         every, memory = self._options.contributions_every, self._kept.memory
         if memory is None or not every or round % every:
@@ -182,8 +194,12 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         for client, step in memory.steps_without():
             without = state.copy()
             without[:learned] = self._state[:learned] + step
-            with suppress(TrainingError):  # a model that is not finite without somebody tells nothing
-                found[client] = evaluation.reported_accuracy - self._engine.evaluate(without, "test").accuracy
+            with suppress(
+                TrainingError
+            ):  # a model that is not finite without somebody tells nothing
+                found[client] = (
+                    evaluation.reported_accuracy - self._engine.evaluate(without, "test").accuracy
+                )
         return found
 
     def _evaluation(self, state: State) -> Evaluation:
@@ -191,7 +207,9 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         if self._options.same_held_out:
             return Evaluation(test.accuracy, test.loss, samples=test.samples)
         validation = self._engine.evaluate(state, "validation")
-        return Evaluation(validation.accuracy, validation.loss, test.accuracy, test.loss, validation.samples)
+        return Evaluation(
+            validation.accuracy, validation.loss, test.accuracy, test.loss, validation.samples
+        )
 
 
 def _evidence(updates: Updates, i: int) -> Evidence:

@@ -1,7 +1,8 @@
 """What training makes small: the loss of a task, or a user's own by import path.
 
-A loss knows its sum over a batch, and the gradient of that sum by the scores, from which the kernels go on. Scores have
-one row per sample: one score per class, or a single one (the logit of the second label, or the number itself).
+A loss knows its sum over a batch, and the gradient of that sum by the scores, from which the
+kernels go on. Scores have one row per sample: one score per class, or a single one (the logit of
+the second label, or the number itself).
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """The paper's models, and a user's own by import path; built from a seed, torch's global generator untouched.
 
-A model is a `torch.nn.Module` that maps a batch of samples to one score per class. `shape` is one sample's shape as
-torch sees it: (channels, height, width) for pictures, (features,) for tables.
+A model is a `torch.nn.Module` that maps a batch of samples to one score per class. `shape` is one
+sample's shape as torch sees it: (channels, height, width) for pictures, (features,) for tables.
 """
 
 import copy
@@ -27,7 +27,12 @@ def mlp(shape: Shape, classes: int) -> nn.Module:
     """Two hidden layers of 200 with ReLU (784-200-200-10 on MNIST); takes samples of any shape."""
     features = int(torch.Size(shape).numel())
     return nn.Sequential(
-        nn.Flatten(), nn.Linear(features, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, classes)
+        nn.Flatten(),
+        nn.Linear(features, 200),
+        nn.ReLU(),
+        nn.Linear(200, 200),
+        nn.ReLU(),
+        nn.Linear(200, classes),
     )
 
 
@@ -56,7 +61,9 @@ def cifar_cnn_private(shape: Shape, classes: int) -> nn.Module:
     return _cifar_cnn("cifar-cnn-private", shape, classes, partial(nn.GroupNorm, 8))
 
 
-def _cifar_cnn(name: str, shape: Shape, classes: int, norm: Callable[[int], nn.Module]) -> nn.Module:
+def _cifar_cnn(
+    name: str, shape: Shape, classes: int, norm: Callable[[int], nn.Module]
+) -> nn.Module:
     channels, height, width = _picture(name, shape, smallest=10)
     flat = 64 * _twice_convolved(height) * _twice_convolved(width)
     return nn.Sequential(
@@ -93,8 +100,8 @@ def build(name: str, shape: Shape, classes: int, seed: int) -> nn.Module:
     """The model of that name, initialised from the seed.
 
     Args:
-        name: one of `MODELS`, or `package.module:Name`, called as `Name(shape, classes)` to get a `torch.nn.Module`.
-            What Python handed over may be such a module itself; a copy is taken.
+        name: one of `MODELS`, or `package.module:Name`, called as `Name(shape, classes)` to get a
+            `torch.nn.Module`. What Python handed over may be such a module itself; a copy is taken.
         shape: one sample's shape as torch sees it, (channels, height, width) for pictures.
         classes: how many scores a sample gets.
         seed: of the initial weights.
@@ -103,7 +110,9 @@ def build(name: str, shape: Shape, classes: int, seed: int) -> nn.Module:
     if isinstance(factory, nn.Module):
         factory = partial(_copied, factory)
     if not callable(factory):
-        raise ConfigError(f"model {name!r} must be a class or function that builds a torch.nn.Module, got {factory!r}")
+        raise ConfigError(
+            f"model {name!r} must be a class or function that builds a torch.nn.Module, got {factory!r}"
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         module = _built(name, factory, shape, classes)
@@ -120,9 +129,13 @@ def _built(name: str, factory: Factory, shape: Shape, classes: int) -> nn.Module
     try:
         module = factory(shape, classes)
     except (TypeError, RuntimeError) as error:
-        raise ConfigError(f"model {name!r} cannot be built as Name({shape}, {classes}): {error}") from error
+        raise ConfigError(
+            f"model {name!r} cannot be built as Name({shape}, {classes}): {error}"
+        ) from error
     if not isinstance(module, nn.Module):
-        raise ConfigError(f"model {name!r} must build a torch.nn.Module, got a {type(module).__name__}")
+        raise ConfigError(
+            f"model {name!r} must build a torch.nn.Module, got a {type(module).__name__}"
+        )
     return module.float()
 
 
@@ -140,7 +153,9 @@ def _shape_of_scores(name: str, module: nn.Module, samples: Tensor) -> Shape:
             return tuple(module(samples).shape)
     except (TypeError, RuntimeError, ValueError, AttributeError) as error:
         shape = tuple(samples.shape[1:])
-        raise ConfigError(f"model {name!r} does not take samples of shape {shape}: {error}") from error
+        raise ConfigError(
+            f"model {name!r} does not take samples of shape {shape}: {error}"
+        ) from error
 
 
 def _picture(name: str, shape: Shape, smallest: int) -> tuple[int, int, int]:

@@ -5,10 +5,11 @@ Notation:
     d       the client's samples
     eps     its privacy budget for one round
 
-`client` level: the mean gradient over all samples, clipped to L, changes by at most 2 L in L1 norm when the client's
-data are replaced: Laplace(2 L / eps) on every coordinate makes one round eps-differentially private for the whole
-client. `record` level: every sample's own gradient is clipped to L, so that their mean changes by at most 2 L / d when
-one sample is replaced: Laplace(2 L / (d eps)) protects each sample. (Zheng et al. 2022; the record level is ours.)
+`client` level: the mean gradient over all samples, clipped to L, changes by at most 2 L in L1 norm
+when the client's data are replaced: Laplace(2 L / eps) on every coordinate makes one round
+eps-differentially private for the whole client. `record` level: every sample's own gradient is
+clipped to L, so that their mean changes by at most 2 L / d when one sample is replaced: Laplace(2 L
+/ (d eps)) protects each sample. (Zheng et al. 2022; the record level is ours.)
 """
 
 from collections.abc import Callable, Iterable
@@ -22,12 +23,12 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import linear
 
 from bara.errors import ConfigError
+from bara.protocols import Protection
+from bara.randomness import stream
 from bara.simulator._batches import CHUNK, Indices, Samples, Turn
 from bara.simulator._fused.sequential import is_fusable
 from bara.simulator._layout import Layout
 from bara.simulator.losses import Loss, Own
-from bara.protocols import Protection
-from bara.randomness import stream
 
 MEMORY = 2**23
 """Numbers that the gradients of one chunk of samples may hold."""
@@ -69,15 +70,21 @@ class PrivateGradient:
         self._layout = Layout.of(module)
         self._privacy = privacy
         self._gradients = grad(_loss_of(module, loss))
-        by_layer = is_dense(module) and not isinstance(loss, Own)  # a loss of one's own might mix the samples
+        by_layer = is_dense(module) and not isinstance(
+            loss, Own
+        )  # a loss of one's own might mix the samples
         self._clipped_sum = _by_layer(module, loss) if by_layer else _by_sample(module, loss)
-        self._at_once = 4 * CHUNK if by_layer else max(1, min(CHUNK, MEMORY // max(self._layout.learned, 1)))
+        self._at_once = (
+            4 * CHUNK if by_layer else max(1, min(CHUNK, MEMORY // max(self._layout.learned, 1)))
+        )
 
     def __call__(self, state: Tensor, samples: Samples, part: Indices, turn: Turn) -> Tensor:
         """The gradient that leaves the client; the noise depends on the turn alone."""
         gradient = self.clipped(state, samples, part)
         scale = self._privacy.scale(turn.client, len(part))
-        noise = stream(turn.seed, "privacy", turn.round, turn.client).laplace(0.0, scale, len(gradient))
+        noise = stream(turn.seed, "privacy", turn.round, turn.client).laplace(
+            0.0, scale, len(gradient)
+        )
         return gradient + torch.from_numpy(noise.astype(np.float32))
 
     def clipped(self, state: Tensor, samples: Samples, part: Indices) -> Tensor:
@@ -90,7 +97,9 @@ class PrivateGradient:
                 total += self._clipped_sum(weights, x, y, bound)
             return total / len(part)
         for x, y in samples.batches(part, CHUNK):
-            total += torch.cat([gradient.reshape(-1) for gradient in self._gradients(weights, x, y).values()])
+            total += torch.cat(
+                [gradient.reshape(-1) for gradient in self._gradients(weights, x, y).values()]
+            )
         return bounded_sum([total[None] / len(part)], bound)
 
 
@@ -137,13 +146,17 @@ def _by_layer(module: nn.Module, loss: Loss) -> ClippedSum:
         for name, layer in module.named_children():
             if isinstance(layer, nn.Linear):
                 inputs.append(x.detach())
-                outputs.append(linear(x, weights[f"{name}.weight"], weights[f"{name}.bias"]).requires_grad_())
+                outputs.append(
+                    linear(x, weights[f"{name}.weight"], weights[f"{name}.bias"]).requires_grad_()
+                )
                 x = outputs[-1]
             else:
                 x = x.relu() if isinstance(layer, nn.ReLU) else x.flatten(1)
         slopes = torch.autograd.grad(loss.total(x, y), outputs)
         pairs = list(zip(slopes, inputs, strict=True))
-        factors = _factors(torch.stack([_norms(d) * (_norms(x) + 1) for d, x in pairs]).sum(0), bound)
+        factors = _factors(
+            torch.stack([_norms(d) * (_norms(x) + 1) for d, x in pairs]).sum(0), bound
+        )
         if not factors.all():
             pairs = [(_finite(d), _finite(x)) for d, x in pairs]
         scaled = [(d.t() * factors, x) for d, x in pairs]
@@ -159,7 +172,9 @@ def _norms(rows: Tensor) -> Tensor:
 
 def _factors(norms: Tensor, bound: float) -> Tensor:
     """What to multiply each row by; nothing where its norm is not finite."""
-    return torch.where(torch.isfinite(norms), bound / norms.clamp(min=bound), torch.zeros_like(norms))
+    return torch.where(
+        torch.isfinite(norms), bound / norms.clamp(min=bound), torch.zeros_like(norms)
+    )
 
 
 def _finite(rows: Tensor) -> Tensor:

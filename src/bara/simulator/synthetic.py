@@ -5,16 +5,16 @@ Notation:
     E       recent selection noise: an exponential average, with memory phi, of 1/n - 1/N
     curve   a_max - (a_max - a_0) (1 + S / s)^(-p)
 
-accuracy = curve(S) - delta E + noise, the noise's variance being v_0 + v_1 (1/n - 1/N), clipped to [0, 1].
-The loss is that of a classifier of this accuracy: -log of it.
+accuracy = curve(S) - delta E + noise, the noise's variance being v_0 + v_1 (1/n - 1/N), clipped to
+[0, 1]. The loss is that of a classifier of this accuracy: -log of it.
 """
 
 import math
 from dataclasses import dataclass
 from typing import Annotated, Protocol, final
 
-from bara.errors import ConfigError
 from bara.clients.bidding import Bidders
+from bara.errors import ConfigError
 from bara.plugins import Within, check_fields
 from bara.protocols import Capabilities
 from bara.randomness import stream
@@ -52,7 +52,9 @@ class LearningCurve:
         """Refuse a curve that leaves [0, 1] or does not rise."""
         check_fields("the synthetic federation", self)
         if self.a_0 > self.a_max:
-            raise ConfigError(f"the curve must rise: a_0 must be at most a_max, got {self.a_0} and {self.a_max}")
+            raise ConfigError(
+                f"the curve must rise: a_0 must be at most a_max, got {self.a_0} and {self.a_max}"
+            )
 
     @property
     def start(self) -> float:
@@ -104,8 +106,8 @@ class SyntheticFederation:
         seed: Noise and failures depend on nothing but (seed, round).
         failure_rate: The probability that a winner does not deliver.
         purpose: What its random numbers are for; another one's are others.
-        samples: How many samples the server measures accuracies on, all of them on the same; None where it measures
-            exactly.
+        samples: How many samples the server measures accuracies on, all of them on the same; None
+            where it measures exactly.
     """
 
     capabilities = Capabilities(protects=True)
@@ -137,19 +139,23 @@ class SyntheticFederation:
             return Evaluation(self._accuracy, loss=_loss(self._accuracy))
         error = self._off * math.sqrt(self._accuracy * (1 - self._accuracy) / self._samples)
         measured = min(max(self._accuracy + error, 0.0), 1.0)
-        return Evaluation(measured, _loss(measured), self._accuracy, _loss(self._accuracy), self._samples)
+        return Evaluation(
+            measured, _loss(measured), self._accuracy, _loss(self._accuracy), self._samples
+        )
 
-    def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
+    def bids(self, round: int) -> Bids:
         """What each client asks."""
         return self.bidders.bids(round)
 
-    def train(self, round: int, award: Award) -> Delivery:  # noqa: A002
+    def train(self, round: int, award: Award) -> Delivery:
         """Move along the curve by what those who deliver are worth."""
         rng = stream(self._seed, self._purpose, round)
         failed = rng.random(award.n) < self._failure_rate
         noise = rng.standard_normal()
         self.bidders.tell(round, award)
-        delivered = {client: Evidence() for client, out in zip(award.clients, failed, strict=True) if not out}
+        delivered = {
+            client: Evidence() for client, out in zip(award.clients, failed, strict=True) if not out
+        }
         if delivered:
             self._learn(len(delivered), noise)
         void = {client: "it did not answer" for client in award.clients if client not in delivered}

@@ -19,11 +19,12 @@ class Training:
     """Local training, the same for every client and round.
 
     Attributes:
-        algorithm: `fedsgd`, one full-batch gradient step (Yang et al. 2023, Algorithm 1, ClientUpdate), or `fedavg`,
-            `local_epochs` of minibatch SGD.
+        algorithm: `fedsgd`, one full-batch gradient step (Yang et al. 2023, Algorithm 1,
+            ClientUpdate), or `fedavg`, `local_epochs` of minibatch SGD.
         learning_rate: of every step.
         local_epochs: FedAvg's passes over a client's own data.
-        batch_size: FedAvg's; the last batch of an epoch may be smaller. FedSGD always takes all a client has.
+        batch_size: FedAvg's; the last batch of an epoch may be smaller. FedSGD always takes all a
+            client has.
         momentum: FedAvg's; starts at zero in every round, so nothing of it outlives a round.
         weight_decay: FedAvg's L2 term, on every parameter, as `torch.optim.SGD` has it.
         proximal: FedProx's mu: adds mu/2 ||w - w_round||^2 to FedAvg's local loss.
@@ -44,7 +45,9 @@ class Training:
     def __post_init__(self) -> None:
         """Refuse a private update that is more than one gradient."""
         if self.privacy is not None and self.algorithm != "fedsgd":
-            raise ConfigError(f"training.algorithm must be 'fedsgd' with privacy, got {self.algorithm!r}")
+            raise ConfigError(
+                f"training.algorithm must be 'fedsgd' with privacy, got {self.algorithm!r}"
+            )
 
 
 @final

@@ -25,7 +25,9 @@ def connected(where: str | None) -> Iterator[str | None]:
         return
     engine, _, address = where.partition(":")
     if engine not in _CLUSTERS or not address:
-        raise ConfigError(f"--cluster {where!r} must be ENGINE:ADDRESS; {nearest(engine, list(_CLUSTERS))}")
+        raise ConfigError(
+            f"--cluster {where!r} must be ENGINE:ADDRESS; {nearest(engine, list(_CLUSTERS))}"
+        )
     package = _import(engine)
     try:
         client = package.Client(address, timeout=10) if engine == "dask" else _ray(package, address)
@@ -44,4 +46,6 @@ def _import(engine: str) -> Any:
     try:
         return importlib.import_module(_CLUSTERS[engine])
     except ModuleNotFoundError:
-        raise MissingExtraError(f"{engine} is not installed: pip install '{_CLUSTERS[engine]}'") from None
+        raise MissingExtraError(
+            f"{engine} is not installed: pip install '{_CLUSTERS[engine]}'"
+        ) from None

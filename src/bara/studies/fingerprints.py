@@ -9,7 +9,15 @@ from typing import Any
 from bara.errors import ConfigError
 from bara.plugins import leads_to
 
-_NOT_CODE = {"__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "__annotate__", "__slotnames__"}
+_NOT_CODE = {
+    "__dict__",
+    "__weakref__",
+    "__module__",
+    "__doc__",
+    "__annotations__",
+    "__annotate__",
+    "__slotnames__",
+}
 _NOT_CODE |= {"__firstlineno__", "__static_attributes__", "_abc_impl"}
 
 
@@ -53,7 +61,9 @@ class _Content(pickle.Pickler):
         for kind, attributes in _PLAIN.items():
             if isinstance(obj, kind):
                 return tuple, ((kind.__name__, *(getattr(obj, name) for name in attributes)),)
-        if not isinstance(obj, FunctionType | type) or leads_to(f"{obj.__module__}:{obj.__qualname__}", obj):
+        if not isinstance(obj, FunctionType | type) or leads_to(
+            f"{obj.__module__}:{obj.__qualname__}", obj
+        ):
             return NotImplemented
         if id(obj) in self._seen:  # it refers to itself
             return str, (obj.__qualname__,)
@@ -62,7 +72,11 @@ class _Content(pickle.Pickler):
 
 
 def _of_function(function: FunctionType) -> tuple[Any, ...]:
-    known = {name: function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__}
+    known = {
+        name: function.__globals__[name]
+        for name in function.__code__.co_names
+        if name in function.__globals__
+    }
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     return function.__code__, function.__defaults__, function.__kwdefaults__, cells, known
 
@@ -70,6 +84,8 @@ def _of_function(function: FunctionType) -> tuple[Any, ...]:
 def _of_class(kind: type) -> tuple[Any, ...]:
     own = {name: value for name, value in vars(kind).items() if name not in _NOT_CODE}
     slots = {
-        name: None for name, value in own.items() if type(value).__name__ in {"member_descriptor", "getset_descriptor"}
+        name: None
+        for name, value in own.items()
+        if type(value).__name__ in {"member_descriptor", "getset_descriptor"}
     }
     return kind.__qualname__, kind.__bases__, {**own, **slots}

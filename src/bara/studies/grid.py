@@ -15,14 +15,14 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
 from bara import __version__
 from bara.errors import ConfigError
-from bara.runs.config import Config
-from bara.runs.factory import build_allocator, build_mechanism, check_engine
-from bara.studies.fingerprints import fingerprint
-from bara.reports.result import Result, read_result, told
-from bara.runs.play import run
-from bara.runs.sections import AllocatorSection
 from bara.files import replacing
 from bara.plugins import explain
+from bara.reports.result import Result, read_result, told
+from bara.runs.config import Config
+from bara.runs.factory import build_allocator, build_mechanism, check_engine
+from bara.runs.play import run
+from bara.runs.sections import AllocatorSection
+from bara.studies.fingerprints import fingerprint
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,9 @@ class Cell:
     def key(self) -> str:
         """The same configuration has the same key, in any session; so have parts of it that are the same objects."""
         content = f"{__version__} {self.config.model_dump_json()}"
-        content += "".join(f" {name} {fingerprint(part, name)}" for name, part in self.config.parts().items())
+        content += "".join(
+            f" {name} {fingerprint(part, name)}" for name, part in self.config.parts().items()
+        )
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
@@ -88,8 +90,11 @@ def cells(
         raise ConfigError(f"seeds must be a whole number of at least 1, got {seeds}")
     if not allocators:
         raise ConfigError("there is no allocator to compare; name at least one")
-    # The cells share the cores; a federation that trained on all of them would only wait for the others.
-    alone = config.model_copy(update={"federation": config.federation.model_copy(update={"workers": 1})})
+    # The cells share the cores; a federation that trained on all of them would only wait for the
+    # others.
+    alone = config.model_copy(
+        update={"federation": config.federation.model_copy(update={"workers": 1})}
+    )
     budgets = {share: alone.with_budget(share) for share in shares} if shares else {None: alone}
     grid = [
         Cell(one.with_allocator(allocator, seed), setting, dict(varied), share)
@@ -110,7 +115,9 @@ def _each_once(allocators: Sequence[Any]) -> list[Any]:
     for one in allocators:
         section = AllocatorSection.model_validate(one)
         if found.setdefault(section.label, section) != section:
-            raise ConfigError(f"two allocators are called {section.label!r}; name them: {{'one': ..., 'other': ...}}")
+            raise ConfigError(
+                f"two allocators are called {section.label!r}; name them: {{'one': ..., 'other': ...}}"
+            )
     return list(found.values())
 
 
@@ -133,7 +140,8 @@ def outcomes(
         grid: What to run.
         folder: Where each result is kept as soon as it is there; None to keep nothing.
         jobs: How many processes; -1 for all cores.
-        backend: A joblib backend (`loky`, `ray`, `dask`, ...) that the caller has set up; None for joblib's own.
+        backend: A joblib backend (`loky`, `ray`, `dask`, ...) that the caller has set up; None for
+            joblib's own.
         play: What runs a configuration.
     """
     check_jobs(jobs)
@@ -165,7 +173,9 @@ def label(outcome: Result | Failure) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def in_order(grid: Sequence[Cell], done: Sequence[Result | Failure]) -> tuple[list[Result], list[Failure]]:
+def in_order(
+    grid: Sequence[Cell], done: Sequence[Result | Failure]
+) -> tuple[list[Result], list[Failure]]:
     """Results and failures in the grid's order, seed by seed within each place."""
     places = [(*_place(cell), cell.config.allocator.label) for cell in grid]
     rank = {place: i for i, place in reversed(list(enumerate(places)))}
@@ -203,7 +213,9 @@ def unfinished(grid: Sequence[Cell], folder: Path) -> list[Cell]:
     return [cell for cell in grid if _stored(folder, cell) is None]
 
 
-def _play(play: Callable[[Config], Result], number: int, config: Config) -> tuple[int, Result | Failure]:
+def _play(
+    play: Callable[[Config], Result], number: int, config: Config
+) -> tuple[int, Result | Failure]:
     try:
         return number, play(_with_own_federation(config))
     except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; the others go on

@@ -8,11 +8,11 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from bara.errors import UnknownNameError
-from bara.runs.config import Config, change_key, read_toml, shipped
+from bara.plugins import nearest
 from bara.reports.result import Result
 from bara.reports.statistics import Estimate, stratified
+from bara.runs.config import Config, change_key, read_toml, shipped
 from bara.runs.data import settled
-from bara.plugins import nearest
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,11 @@ class Setting:
 
 
 def settings(
-    suite: str, changes: Mapping[str, Any] = MappingProxyType({}), *, only: Sequence[str] = (), full: bool = False
+    suite: str,
+    changes: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    only: Sequence[str] = (),
+    full: bool = False,
 ) -> list[Setting]:
     """A suite's settings.
 
@@ -51,7 +55,9 @@ def settings(
     known = tree["settings"]
     for name in only:
         if name not in known:
-            raise UnknownNameError(f"suite {suite!r} has no setting {name!r}; {nearest(name, list(known))}")
+            raise UnknownNameError(
+                f"suite {suite!r} has no setting {name!r}; {nearest(name, list(known))}"
+            )
     made = {name: _merged(tree["base"], known[name]) for name in known if not only or name in only}
     if full:
         for setting in made.values():
@@ -86,9 +92,10 @@ class Standing:
         final: Its mean final accuracy, every setting counting alike.
         last10: Likewise over the last ten rounds.
         gain: Final accuracy less the baseline's, paired by seed.
-        error_removed: Which part of the baseline's remaining error it removed, mean over the settings that are not
-            IID; None where there is none.
-        over_rivals: Final accuracy less that of the best other allocator of each setting, chosen in hindsight.
+        error_removed: Which part of the baseline's remaining error it removed, mean over the
+            settings that are not IID; None where there is none.
+        over_rivals: Final accuracy less that of the best other allocator of each setting, chosen in
+            hindsight.
         worst: The setting in which it is farthest behind that rival, and by how much.
     """
 
@@ -111,8 +118,10 @@ class Standings:
 
     Args:
         settings: The suite.
-        results: Its runs; a setting counts once there is a seed with which every allocator has run it.
-        measure: Which of their accuracies counts: that of the model one takes home, unless said otherwise.
+        results: Its runs; a setting counts once there is a seed with which every allocator has run
+            it.
+        measure: Which of their accuracies counts: that of the model one takes home, unless said
+            otherwise.
 
     Attributes:
         allocators: All that were run, each with what else was varied.
@@ -121,17 +130,27 @@ class Standings:
         settings: Those that count.
     """
 
-    def __init__(self, settings: Sequence[Setting], results: Sequence[Result], measure: str = "accuracy_kept") -> None:
+    def __init__(
+        self, settings: Sequence[Setting], results: Sequence[Result], measure: str = "accuracy_kept"
+    ) -> None:
         self.allocators = list(dict.fromkeys(result.name for result in results))
         self.baseline = baseline_of(results)
-        self.measure = ", ".join(dict.fromkeys(getattr(result, "measure", "accuracy") for result in results))
+        self.measure = ", ".join(
+            dict.fromkeys(getattr(result, "measure", "accuracy") for result in results)
+        )
         self._final: dict[str, dict[str, Runs]] = {}
         self._last10: dict[str, dict[str, Runs]] = {}
         for result in results:
             setting = result.setting or ""
-            self._final.setdefault(setting, {}).setdefault(result.name, {})[result.seed] = getattr(result, measure)
-            self._last10.setdefault(setting, {}).setdefault(result.name, {})[result.seed] = result.accuracy_last10
-        self.settings = [one for one in settings if self._is_complete(self._final.get(one.name, {}))]
+            self._final.setdefault(setting, {}).setdefault(result.name, {})[result.seed] = getattr(
+                result, measure
+            )
+            self._last10.setdefault(setting, {}).setdefault(result.name, {})[result.seed] = (
+                result.accuracy_last10
+            )
+        self.settings = [
+            one for one in settings if self._is_complete(self._final.get(one.name, {}))
+        ]
 
     @classmethod
     def of_suite(cls, settings: Sequence[Setting], results: Sequence[Result]) -> Self | None:
@@ -155,7 +174,9 @@ class Standings:
         """Where this allocator stands."""
         names = [setting.name for setting in self.settings]
         against = [
-            (name, self._over(name, allocator, rival)) for name in names if (rival := self._rival(name, allocator))
+            (name, self._over(name, allocator, rival))
+            for name in names
+            if (rival := self._rival(name, allocator))
         ]
         margins = [(name, stratified([differences])) for name, differences in against]
         return Standing(
@@ -164,7 +185,9 @@ class Standings:
             last10=fmean(fmean(self.last10(name, allocator).values()) for name in names),
             gain=stratified([self._over(name, allocator, self.baseline) for name in names]),
             error_removed=self._error_removed(allocator),
-            over_rivals=stratified([differences for _, differences in against]) if against else None,
+            over_rivals=stratified([differences for _, differences in against])
+            if against
+            else None,
             worst=min(margins, key=lambda pair: pair[1].mean, default=None),
         )
 
@@ -175,7 +198,9 @@ class Standings:
     def _rival(self, setting: str, allocator: str) -> str | None:
         """The best of the others in this setting."""
         others = [other for other in self.allocators if other != allocator]
-        return max(others, key=lambda other: fmean(self.final(setting, other).values()), default=None)
+        return max(
+            others, key=lambda other: fmean(self.final(setting, other).values()), default=None
+        )
 
     def _error_removed(self, allocator: str) -> float | None:
         parts = []

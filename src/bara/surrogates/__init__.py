@@ -1,6 +1,14 @@
 """Models of an unknown function from few, noisy values: numpy and scipy, knows no federated learning."""
 
-from bara.surrogates.learning_curve import LearningCurveBelief, Shapes, gap_left, interval, log_odds, progress, spread
+from bara.surrogates.learning_curve import (
+    LearningCurveBelief,
+    Shapes,
+    gap_left,
+    interval,
+    log_odds,
+    progress,
+    spread,
+)
 from bara.surrogates.low_order import MeanLine, PiecewiseLine
 from bara.surrogates.newton import NewtonPolynomial
 from bara.surrogates.time_varying_gp import KalmanGP, squared_exponential

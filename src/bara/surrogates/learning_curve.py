@@ -13,15 +13,17 @@ Notation:
             of a grid over the five is a conjugate regression
     c       recency: at round t, round k weighs (k / t)^c, but the last twenty or so always count
 
-What selection costs cannot be learned before n has varied. But it makes the accuracy swing from round to round, and
-over real tasks (label shards, Dirichlet, IID; 10 to 100 clients) the two are about as large: delta's prior mean is such
-that delta E is the swing seen so far.
+What selection costs cannot be learned before n has varied. But it makes the accuracy swing from
+round to round, and over real tasks (label shards, Dirichlet, IID; 10 to 100 clients) the two are
+about as large: delta's prior mean is such that delta E is the swing seen so far.
 
-Real curves start slowly, or jump, and no curve with few parameters fits all of one; what is to come looks like what was
-last. The weights forget in proportion to how long a run has lasted, so nothing about them depends on the task.
+Real curves start slowly, or jump, and no curve with few parameters fits all of one; what is to come
+looks like what was last. The weights forget in proportion to how long a run has lasted, so nothing
+about them depends on the task.
 
-What a cell needs of the past are a few sums, so a round costs the same whether it is the tenth or the ten-thousandth,
-nothing is iterated to convergence and there is no local optimum to fall into. Draws from the posterior are exact.
+What a cell needs of the past are a few sums, so a round costs the same whether it is the tenth or
+the ten-thousandth, nothing is iterated to convergence and there is no local optimum to fall into.
+Draws from the posterior are exact.
 """
 
 import math
@@ -125,24 +127,35 @@ class Shapes:
 
     def after(self, n: Numbers, rounds: Numbers, end_n: Numbers, end_rounds: Numbers) -> FloatArray:
         """The accuracy after some rounds with n clients and some more with another number; [plans, draws]."""
-        n, rounds, end_n, end_rounds = (np.asarray(x, dtype=float)[:, None] for x in (n, rounds, end_n, end_rounds))
+        n, rounds, end_n, end_rounds = (
+            np.asarray(x, dtype=float)[:, None] for x in (n, rounds, end_n, end_rounds)
+        )
         S = self.progress + rounds * progress(n, self.clients, self.kappa)
         S = S + end_rounds * progress(end_n, self.clients, self.kappa)
         kept, kept_at_end = self.phi**rounds, self.phi**end_rounds
         E = kept * self.selection + (1 - kept) * spread(n, self.clients)
         E = kept_at_end * E + (1 - kept_at_end) * spread(end_n, self.clients)
         risen = gap_left(self.progress, self.s, self.p) - gap_left(S, self.s, self.p)
-        return np.asarray(scipy.special.expit(self.level + self.gap * risen - self.delta * (E - self.selection)))
+        return np.asarray(
+            scipy.special.expit(self.level + self.gap * risen - self.delta * (E - self.selection))
+        )
 
-    def rounds_to(self, accuracy: Numbers, n: Numbers, end_n: Numbers, end_rounds: Numbers) -> FloatArray:
+    def rounds_to(
+        self, accuracy: Numbers, n: Numbers, end_n: Numbers, end_rounds: Numbers
+    ) -> FloatArray:
         """How many rounds with n clients, before some more with another number, bring the curve there; [plans, draws].
 
-        Infinitely many where the curve ends below it. What was selected before is taken as forgotten by then.
+        Infinitely many where the curve ends below it. What was selected before is taken as
+        forgotten by then.
         """
         n, end_n, end_rounds = (np.asarray(x, dtype=float)[:, None] for x in (n, end_n, end_rounds))
         kept_at_end = self.phi**end_rounds
         E = kept_at_end * spread(n, self.clients) + (1 - kept_at_end) * spread(end_n, self.clients)
-        rise = log_odds(np.asarray(accuracy, dtype=float)[:, None]) - self.level + self.delta * (E - self.selection)
+        rise = (
+            log_odds(np.asarray(accuracy, dtype=float)[:, None])
+            - self.level
+            + self.delta * (E - self.selection)
+        )
         gap = gap_left(self.progress, self.s, self.p) - rise / np.maximum(self.gap, 1e-9)
         with np.errstate(over="ignore"):
             S = self.s * np.expm1(-np.log(np.clip(gap, 1e-300, 1.0)) / self.p)
@@ -161,7 +174,9 @@ class Shapes:
         """The standard deviation of the accuracy in a round with n clients at this level; one for each n."""
         apart = np.atleast_1d(spread(np.asarray(n, dtype=float), self.clients))[:, None]
         slope = (self.accuracy * (1 - self.accuracy)) ** 2
-        return np.asarray(np.sqrt((slope * self.noise * (1 + self.noise_ratio * apart)).mean(axis=1)))
+        return np.asarray(
+            np.sqrt((slope * self.noise * (1 + self.noise_ratio * apart)).mean(axis=1))
+        )
 
     @property
     def accuracy(self) -> FloatArray:
@@ -194,7 +209,11 @@ class LearningCurveBelief:
         self._s, self._p, self._kappa, self._phi, self._ratio = (axis.ravel() for axis in grid)
         cells = len(self._s)
         self._progress, self._selection = np.zeros(cells), np.zeros(cells)
-        self._xx, self._xy, self._yy = np.zeros((cells, 3, 3)), np.zeros((cells, 3)), np.zeros(cells)
+        self._xx, self._xy, self._yy = (
+            np.zeros((cells, 3, 3)),
+            np.zeros((cells, 3)),
+            np.zeros(cells),
+        )
         self._log_weight, self._count = np.zeros(cells), 0.0
         self._start = float(log_odds(initial))
         self._last = self._start
@@ -220,7 +239,10 @@ class LearningCurveBelief:
         self._count = kept * self._count + 1
         self._spread = kept * self._spread + apart
         if self.rounds > 1:
-            self._swing, self._swings = kept * self._swing + (y - self._last) ** 2 / 2, kept * self._swings + 1
+            self._swing, self._swings = (
+                kept * self._swing + (y - self._last) ** 2 / 2,
+                kept * self._swings + 1,
+            )
         self._last = y
 
     def expected(self, n: int, rounds: int, *, fresh: bool = False) -> float:
@@ -231,7 +253,9 @@ class LearningCurveBelief:
             rounds: How many rounds.
             fresh: From the initial model instead of from here.
         """
-        return float(self._posterior().weights @ scipy.special.expit(self._after(n, rounds, fresh=fresh)))
+        return float(
+            self._posterior().weights @ scipy.special.expit(self._after(n, rounds, fresh=fresh))
+        )
 
     def surprise(self, n: int, accuracy: float) -> float:
         """How many standard deviations a next round with n clients and this accuracy would be off."""
@@ -251,7 +275,9 @@ class LearningCurveBelief:
         here = gap_left(S, self._s[cells], self._p[cells])
         return Shapes(
             clients=self._clients,
-            level=y_max - gap * here - delta * E,  # of all three draws, the one thing the data pin down
+            level=y_max
+            - gap * here
+            - delta * E,  # of all three draws, the one thing the data pin down
             gap=np.maximum(gap, 0.0),
             delta=np.maximum(delta, 0.0),
             s=self._s[cells],
@@ -307,11 +333,17 @@ class LearningCurveBelief:
         if self._known is None:
             xx, xy, yy = self._prior()
             precision, right = self._xx + xx, self._xy + xy
-            mean = np.asarray(np.linalg.solve(precision, right[:, :, None])[:, :, 0], dtype=np.float64)
+            mean = np.asarray(
+                np.linalg.solve(precision, right[:, :, None])[:, :, 0], dtype=np.float64
+            )
             rest = np.maximum(self._yy + yy - (mean * right).sum(axis=1), 0)
             shape = PRIOR_SHAPE + self._count / 2
             scale = PRIOR_SHAPE * self._swing / self._swings + rest / 2
-            evidence = self._log_weight - 0.5 * np.linalg.slogdet(precision)[1] - shape * np.log(scale)
+            evidence = (
+                self._log_weight - 0.5 * np.linalg.slogdet(precision)[1] - shape * np.log(scale)
+            )
             weights = np.exp(evidence - evidence.max())
-            self._known = _Posterior(weights / math.fsum(weights), mean, precision, scale / shape, shape)
+            self._known = _Posterior(
+                weights / math.fsum(weights), mean, precision, scale / shape, shape
+            )
         return self._known

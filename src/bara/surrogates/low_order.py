@@ -1,8 +1,8 @@
 """Lines of low order through the values of a column, beside Newton's polynomial through all of them.
 
-Newton's polynomial of J nodes has order J - 1; the paper itself calls its prediction "vulnerable to overfitting" (Yang
-et al. 2023, Training Records Synthesis). The two here have order 0 and 1. The arithmetic is that of the values, as in
-`bara.surrogates.newton`.
+Newton's polynomial of J nodes has order J - 1; the paper itself calls its prediction "vulnerable to
+overfitting" (Yang et al. 2023, Training Records Synthesis). The two here have order 0 and 1. The
+arithmetic is that of the values, as in `bara.surrogates.newton`.
 """
 
 from bisect import insort

@@ -5,8 +5,9 @@ Notation:
     y[t_1, ..., t_j]    divided differences; the polynomial's coefficients
     p(tau)              y[t_1] + y[t_1, t_2] (tau - t_1) + ... + y[t_1, ..., t_J] prod_{j<J} (tau - t_j)
 
-The arithmetic is that of the values: hand in `Fraction` and everything is exact; hand in floats and it holds to 1e-9
-relative up to a dozen nodes, beyond which a polynomial through whole-numbered nodes loses its digits fast.
+The arithmetic is that of the values: hand in `Fraction` and everything is exact; hand in floats and
+it holds to 1e-9 relative up to a dozen nodes, beyond which a polynomial through whole-numbered
+nodes loses its digits fast.
 """
 
 from fractions import Fraction
@@ -62,7 +63,9 @@ class NewtonPolynomial(Generic[Number]):
             self._products, self._counted, self._summed = [1] * last, 1, self.coefficients[0] * last
         while self._counted < len(self):
             node = self._nodes[self._counted - 1]
-            self._products = [product * (tau - node) for tau, product in enumerate(self._products, 1)]
+            self._products = [
+                product * (tau - node) for tau, product in enumerate(self._products, 1)
+            ]
             self._summed += self.coefficients[self._counted] * sum(self._products)
             self._counted += 1
         return self._summed

@@ -1,8 +1,9 @@
 """The time-varying Gaussian process over finitely many arms (Yang et al. 2023, Eqs. 9 to 12).
 
-The kernel is (1 - forgetting)^(|t - t'| / 2) * K[a, a']: any covariance K over the arms, Ornstein-Uhlenbeck in time.
-That factor is Markov and the arms are finite, so the posterior is an exact Kalman filter over the arms, whose cost does
-not depend on how many rounds there were. `tests/reference` compares it with the formulas as printed.
+The kernel is (1 - forgetting)^(|t - t'| / 2) * K[a, a']: any covariance K over the arms,
+Ornstein-Uhlenbeck in time. That factor is Markov and the arms are finite, so the posterior is an
+exact Kalman filter over the arms, whose cost does not depend on how many rounds there were.
+`tests/reference` compares it with the formulas as printed.
 
 Notation:
     K       covariance over arms                        [A, A]
@@ -29,11 +30,14 @@ class KalmanGP:
         covariance: K, over the arms.
         forgetting: How fast the past loses weight, in [0, 1] (the paper's lambda).
         noise: The variance of an observation (the paper's sigma^2).
-        columns: Every arm n reads its own vector of values, y_1(n) .. y_t(n), in place of one that all share: the
-            text's words after Eq. 12. Where it was looked, and so the covariance, is the same for all.
+        columns: Every arm n reads its own vector of values, y_1(n) .. y_t(n), in place of one that
+            all share: the text's words after Eq. 12. Where it was looked, and so the covariance, is
+            the same for all.
     """
 
-    def __init__(self, covariance: FloatArray, forgetting: float, noise: float, *, columns: bool = False) -> None:
+    def __init__(
+        self, covariance: FloatArray, forgetting: float, noise: float, *, columns: bool = False
+    ) -> None:
         self._prior = covariance
         self._forgetting = forgetting
         self._noise = noise

@@ -19,17 +19,24 @@ def create(template: str, name: str, place: Path) -> Path:
 
     Args:
         template: One of `TEMPLATES`.
-        name: What takes the place of the template's own name, in texts and file names: `my-app`, `my_app`, `MyApp`.
+        name: What takes the place of the template's own name, in texts and file names: `my-app`,
+            `my_app`, `MyApp`.
         place: Where the folder is made.
     """
     if template not in TEMPLATES:
-        raise ConfigError(f"there is no template {template!r}; choose one of {', '.join(TEMPLATES)}")
+        raise ConfigError(
+            f"there is no template {template!r}; choose one of {', '.join(TEMPLATES)}"
+        )
     if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
-        raise ConfigError(f"the name {name!r} must be lower-case words joined by hyphens, like my-{template}")
+        raise ConfigError(
+            f"the name {name!r} must be lower-case words joined by hyphens, like my-{template}"
+        )
     if iskeyword(name):
         raise ConfigError(f"the name {name!r} is a word of Python's own; choose another")
     if find_spec(name.replace("-", "_")) is not None:
-        raise ConfigError(f"the name {name!r} is taken by an installed Python package; choose another")
+        raise ConfigError(
+            f"the name {name!r} is taken by an installed Python package; choose another"
+        )
     try:
         (folder := place / name).mkdir()
     except OSError as error:

@@ -9,12 +9,12 @@ import numpy as np
 
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
-from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.ledger.retention import strip
 from bara.market import Market
 from bara.mechanisms import bid_price_first
 from bara.protocols import Allocator, Believer, Federation, Remembers
 from bara.records import Award, Bids, Delivery, Offer, Purse, RoundRecord
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.testing._selection import needs
 
 MakeAllocator = Callable[[int], Allocator]
@@ -36,7 +36,7 @@ class _FailingAtFirst:
         self._inner, self._rounds = inner, rounds
         self.evaluate, self.bids = inner.evaluate, inner.bids
 
-    def train(self, round: int, award: Award) -> Delivery:  # noqa: A002 - a round is a round
+    def train(self, round: int, award: Award) -> Delivery:
         if round > self._rounds:
             return self._inner.train(round, award)
         return Delivery(self.evaluate(), void=dict.fromkeys(award.clients, "it did not answer"))
@@ -64,7 +64,9 @@ def check_ask_is_pure(make: MakeAllocator) -> None:
         def tell(self, record: RoundRecord) -> None:
             nosy.tell(record)
 
-    assert trace(play(AskedTwice(), _federation(3))) == trace(quiet), "asking changed a later decision"
+    assert trace(play(AskedTwice(), _federation(3))) == trace(quiet), (
+        "asking changed a later decision"
+    )
 
 
 def check_replay_rebuilds_it(make: MakeAllocator) -> None:
@@ -76,12 +78,16 @@ def _assert_rebuilt(rebuilt: Allocator, records: list[RoundRecord]) -> None:
     for record, following in pairwise(records):
         rebuilt.tell(record)
         answer = rebuilt.ask(record.purse_after)
-        assert answer == following.awarded.offer, f"rebuilt, it answers otherwise in round {following.round}"
+        assert answer == following.awarded.offer, (
+            f"rebuilt, it answers otherwise in round {following.round}"
+        )
 
 
 def check_same_seed_same_run(make: MakeAllocator) -> None:
     """Two runs from one seed are the same."""
-    assert trace(play(make(7), _federation(7))) == trace(play(make(7), _federation(7))), "two runs differ"
+    assert trace(play(make(7), _federation(7))) == trace(play(make(7), _federation(7))), (
+        "two runs differ"
+    )
 
 
 def check_budget_and_deadline_hold(make: MakeAllocator) -> None:
@@ -93,17 +99,23 @@ def check_budget_and_deadline_hold(make: MakeAllocator) -> None:
         assert sum(promised) <= purse.total, "the budget is exceeded"  # where everybody delivers
         assert len(records) <= 1 + rounds, "the deadline is exceeded"
         answer = allocator.ask(replace(purse, spent=purse.total, round=rounds))
-        assert isinstance(answer, Offer), f"with the money gone, it answers {answer!r}; expected an Offer"
+        assert isinstance(answer, Offer), (
+            f"with the money gone, it answers {answer!r}; expected an Offer"
+        )
 
 
 def check_failing_clients_are_survived(make: MakeAllocator) -> None:
     """Where winners do not deliver it goes on, can be rebuilt, and later spends the money that nobody got."""
     for rate in (0.3, 1.0):
         records = play(make(2), _federation(2, failure_rate=rate))
-        assert any(record.delivery.void for record in records), "it recruited nobody who could have failed"
+        assert any(record.delivery.void for record in records), (
+            "it recruited nobody who could have failed"
+        )
         _assert_rebuilt(make(2), records)
     records = play(make(2), _FailingAtFirst(_federation(2), 8))
-    assert records[-1].purse_after.spent, "after rounds in which nobody delivered, it pays nobody any more"
+    assert records[-1].purse_after.spent, (
+        "after rounds in which nobody delivered, it pays nobody any more"
+    )
 
 
 @needs(Believer, "belief()")
@@ -115,7 +127,9 @@ def check_failing_clients_do_not_end_learning(make: MakeAllocator) -> None:
         play(allocator, _FailingAtFirst(_federation(9, a_max=a_max), 3))
         assert isinstance(allocator, Believer)
         beliefs.append(allocator.belief())
-    assert beliefs[0] != beliefs[1], "a task that is easy and one that is hard leave the same belief"
+    assert beliefs[0] != beliefs[1], (
+        "a task that is easy and one that is hard leave the same belief"
+    )
 
 
 def check_clients_may_come_and_go(make: MakeAllocator) -> None:
@@ -126,12 +140,14 @@ def check_clients_may_come_and_go(make: MakeAllocator) -> None:
             self._inner = _federation(4)
             self.evaluate, self.train = self._inner.evaluate, self._inner.train
 
-        def bids(self, round: int) -> Bids:  # noqa: A002 - a round is a round
+        def bids(self, round: int) -> Bids:
             present = (CLIENTS, 3, 1, 0, 2)[round % 5]
             return self._inner.bids(round).without(self._inner.bidders.clients[present:])
 
     records = play(make(4), Changing())
-    assert any(record.n for record in records[4:]), "after the round to which nobody came, it recruits nobody"
+    assert any(record.n for record in records[4:]), (
+        "after the round to which nobody came, it recruits nobody"
+    )
 
 
 @needs(Believer, "belief()")
@@ -141,7 +157,9 @@ def check_beliefs_are_plain(make: MakeAllocator) -> None:
     play(allocator, _federation(6))
     assert isinstance(allocator, Believer)
     belief = allocator.belief()
-    assert len(belief.arms) == len(belief.mean) == len(belief.deviation), "columns of different lengths"
+    assert len(belief.arms) == len(belief.mean) == len(belief.deviation), (
+        "columns of different lengths"
+    )
     assert np.isfinite(belief.mean).all(), "a mean that is no number"
     assert all(deviation >= 0 for deviation in belief.deviation), "a negative deviation"
 
@@ -159,10 +177,14 @@ def check_memory_stands_in_for_menus(make: MakeAllocator) -> None:
             rebuilt.tell(strip(record))
         last = records[-1].purse_after
         if last.rounds_left:
-            assert rebuilt.ask(last) == lived.ask(last), "rebuilt from its memory, it answers otherwise"
+            assert rebuilt.ask(last) == lived.ask(last), (
+                "rebuilt from its memory, it answers otherwise"
+            )
         assert rebuilt.memory() == lived.memory(), "rebuilt from its memory, it remembers otherwise"
         if isinstance(lived, Believer) and isinstance(rebuilt, Believer):
-            assert rebuilt.belief() == lived.belief(), "rebuilt from its memory, it believes otherwise"
+            assert rebuilt.belief() == lived.belief(), (
+                "rebuilt from its memory, it believes otherwise"
+            )
 
 
 ALLOCATOR_CHECKS: tuple[Callable[[MakeAllocator], None], ...] = (

@@ -34,7 +34,9 @@ def _measures_loss(federation: Federation) -> bool:
     return federation.evaluate().loss is not None
 
 
-_REPEATABLE = needs(_repeatable, "training that comes to the same again (`Capabilities.repeatable`)")
+_REPEATABLE = needs(
+    _repeatable, "training that comes to the same again (`Capabilities.repeatable`)"
+)
 
 
 @_REPEATABLE
@@ -43,17 +45,26 @@ def check_same_seed_same_history(make: MakeFederation) -> None:
     one, two = _evaluations(make(1)), _evaluations(make(1))
     assert one == two, "two runs differ"
     if make(1).bids(1).prices.tolist() == make(2).bids(1).prices.tolist():
-        warnings.warn(ContractHint("another seed bids the same, which is right where the bids are real"), stacklevel=2)
+        warnings.warn(
+            ContractHint("another seed bids the same, which is right where the bids are real"),
+            stacklevel=2,
+        )
 
 
 @_REPEATABLE
 def check_training_again_comes_to_the_same(make: MakeFederation) -> None:
     """A fresh federation, trained with stored awards, delivers what is stored: a run without checkpoints resumes."""
-    trained = [record for record in play(_THREE_AT_A_TIME, make(4), Purse.of(60, 6)) if record.awarded.award.n]
+    trained = [
+        record
+        for record in play(_THREE_AT_A_TIME, make(4), Purse.of(60, 6))
+        if record.awarded.award.n
+    ]
     assert trained, "nobody was recruited"
     again = make(4)
     for record in trained:
-        assert again.train(record.round, record.awarded.award) == record.delivery, f"round {record.round} differs"
+        assert again.train(record.round, record.awarded.award) == record.delivery, (
+            f"round {record.round} differs"
+        )
 
 
 def check_deliveries_account_for_winners(make: MakeFederation) -> None:
@@ -64,13 +75,17 @@ def check_deliveries_account_for_winners(make: MakeFederation) -> None:
         award = _three_winners(federation.bids(round_))
         delivery = federation.train(round_, award)
         named = [*delivery.delivered, *delivery.void]
-        assert sorted(named) == sorted(award.clients), f"the winners are {award.clients}, the delivery names {named}"
+        assert sorted(named) == sorted(award.clients), (
+            f"the winners are {award.clients}, the delivery names {named}"
+        )
 
 
 def check_training_is_evaluated(make: MakeFederation) -> None:
     """Rounds of training leave another evaluation than that of the initial model."""
     first, *others = _evaluations(make(3))
-    assert any(evaluation != first for evaluation in others), "after six rounds the evaluation is the initial model's"
+    assert any(evaluation != first for evaluation in others), (
+        "after six rounds the evaluation is the initial model's"
+    )
 
 
 @_REPEATABLE
@@ -92,7 +107,9 @@ def _first_round(federation: Federation, absent: str = "") -> tuple[Award, Deliv
     award = _three_winners(federation.bids(1))
     kept = [i for i, client in enumerate(award.clients) if client != absent]
     fewer = replace(
-        award, clients=tuple(award.clients[i] for i in kept), payments=tuple(award.payments[i] for i in kept)
+        award,
+        clients=tuple(award.clients[i] for i in kept),
+        payments=tuple(award.payments[i] for i in kept),
     )
     return award, federation.train(1, fewer)
 

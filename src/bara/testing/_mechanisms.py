@@ -48,7 +48,9 @@ def check_menu_is_pure(make: MakeMechanism) -> None:
         assert one.costs.tolist() == two.costs.tolist(), "the order of arrival changed a cost"
         for n in range(1, len(one) + 1):
             offer = Offer.caps([0] * (n - 1) + [one.cost(n)])
-            assert one.award(offer, rich(one.cost(n))) == two.award(offer, rich(one.cost(n))), "or an award"
+            assert one.award(offer, rich(one.cost(n))) == two.award(offer, rich(one.cost(n))), (
+                "or an award"
+            )
 
 
 def check_small_rounds_are_served(make: MakeMechanism) -> None:
@@ -58,17 +60,26 @@ def check_small_rounds_are_served(make: MakeMechanism) -> None:
         columns = {name: dict.fromkeys(prices, 10.0) for name in columns_of(mechanism)}
         menu = mechanism.menu(Bids.of(prices, **columns))
         assert 0 <= len(menu) <= len(prices), "a menu longer than there are clients"
-        assert menu.award(Offer.spend(10**9), rich(10**9)).n <= len(prices), "more winners than clients"
+        assert menu.award(Offer.spend(10**9), rich(10**9)).n <= len(prices), (
+            "more winners than clients"
+        )
 
 
 def check_tell_takes_any_round(make: MakeMechanism) -> None:
     """It can be told of the initial evaluation, an empty round and a round of voids."""
     mechanism = make()
     mechanism.tell(RoundRecord.initial(_PURSE, Evaluation(0.1)))
-    bids = Bids.of({"a": 1, "b": 2, "c": 3}, **{name: dict.fromkeys("abc", 10.0) for name in columns_of(mechanism)})
+    bids = Bids.of(
+        {"a": 1, "b": 2, "c": 3},
+        **{name: dict.fromkeys("abc", 10.0) for name in columns_of(mechanism)},
+    )
     for offer in (Offer.skip(), Offer.recruit(2)):
         awarded = AwardedRound.of(_PURSE, offer, mechanism.menu(bids))
-        mechanism.tell(awarded.settle(Delivery(Evaluation(0.2), void=dict.fromkeys(awarded.award.clients, "gone"))))
+        mechanism.tell(
+            awarded.settle(
+                Delivery(Evaluation(0.2), void=dict.fromkeys(awarded.award.clients, "gone"))
+            )
+        )
 
 
 def rich(at_least: int) -> Purse:

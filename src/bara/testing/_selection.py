@@ -23,7 +23,8 @@ def needs(capability: type | Callable[[Any], bool], what: str) -> Callable[[Chec
     """Mark a check as one for parts that have a capability; for others it raises SkipTest.
 
     Args:
-        capability: A protocol that the part must be an instance of, or a function that says whether it can.
+        capability: A protocol that the part must be an instance of, or a function that says whether
+            it can.
         what: What the part must have, in words.
     """
 
@@ -58,4 +59,7 @@ def select_checks(checks: Iterable[Check], part: object) -> Selection:
     """
     lacking = {check: [what for has, what in _needs(check) if not has(part)] for check in checks}
     applying = tuple(check for check, what in lacking.items() if not what)
-    return Selection(applying, {c.__name__: f"it needs {' and '.join(what)}" for c, what in lacking.items() if what})
+    return Selection(
+        applying,
+        {c.__name__: f"it needs {' and '.join(what)}" for c, what in lacking.items() if what},
+    )

@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from bara.errors import BaraError, ConfigError, InterruptionError
-from bara.reports.comparison import Comparison, Kept, in_one_table
-from bara.runs.config import Config, Source
-from bara.studies.grid import Cell, Failure, cells, label
-from bara.reports.result import Result
-from bara.runs.sections import AllocatorSection, MechanismSection, Named
-from bara.studies.suites import settings
 from bara.files import write_whole
 from bara.records import decimal_money
+from bara.reports.comparison import Comparison, Kept, in_one_table
 from bara.reports.data_files import write_runs
 from bara.reports.html import comparison_report
+from bara.reports.result import Result
+from bara.runs.config import Config, Source
 from bara.runs.progress import Wanted
+from bara.runs.sections import AllocatorSection, MechanismSection, Named
+from bara.studies.grid import Cell, Failure, cells, label
+from bara.studies.suites import settings
 from bara.verbs._grid import run_grid
 
 USUAL = ("even", "even:carry_over=true", "increasing", "finale", "bara", "planner")
@@ -49,20 +49,24 @@ def compare(
 
     Args:
         source: The experiment, as for `run`; None for the defaults, or for a suite.
-        allocators: Names (`even:carry_over=true`), classes or objects, also such as a notebook defines; a mapping calls
-            them otherwise (`{"mine": MyAllocator()}`). Unless given, the experiment's own, if any, and the usual.
+        allocators: Names (`even:carry_over=true`), classes or objects, also such as a notebook
+            defines; a mapping calls them otherwise (`{"mine": MyAllocator()}`). Unless given, the
+            experiment's own, if any, and the usual.
         mechanisms: Likewise; the experiment's own unless given.
-        grid: What else to vary: any keys, each with its values (`{"training.memory": ["off", "plain"]}`).
-        budgets: Parts of the budget to try each with (0.25, 0.5, 1), or amounts where one is above 10.
+        grid: What else to vary: any keys, each with its values (`{"training.memory": ["off",
+            "plain"]}`).
+        budgets: Parts of the budget to try each with (0.25, 0.5, 1), or amounts where one is above
+            10.
         seeds: How many, from the experiment's own upwards.
         suite: Every setting of a suite instead of one experiment: `development`, `report`.
         only: These settings of the suite.
         full: All samples of the suite's datasets, for larger machines.
-        out: A folder for the results, a table and a report; what an earlier call finished there is not run again, and
-            what else it compared stays in the table.
+        out: A folder for the results, a table and a report; what an earlier call finished there is
+            not run again, and what else it compared stays in the table.
         jobs: Processes; -1 for all cores.
         cluster: Run on a cluster instead: `dask:tcp://HOST:8786` or `ray:HOST:6379`.
-        progress: Whether to show how far it is; None for where somebody watches, a terminal or a notebook.
+        progress: Whether to show how far it is; None for where somebody watches, a terminal or a
+            notebook.
         command: What repeats it, for reports.
         **keys: Changes to the experiment, as for `run`.
 
@@ -78,7 +82,11 @@ def compare(
     first = played[0][2]
     wanted = _named(allocators, AllocatorSection) if allocators is not None else _usual(first)
     shares = _shares(budgets, first, suite)
-    every = [cell for name, varied, one in played for cell in cells(one, wanted, seeds, name, varied, shares)]
+    every = [
+        cell
+        for name, varied, one in played
+        for cell in cells(one, wanted, seeds, name, varied, shares)
+    ]
     folder = None if out is None else Path(out)
     kept = _kept(folder, every, command, bases)
     try:
@@ -89,7 +97,9 @@ def compare(
         raise
     found = _comparison(results, failures, kept, folder)
     if not found.results:
-        raise BaraError(f"all runs ({len(every)}) failed; the first was {label(failures[0])}: {failures[0].error}")
+        raise BaraError(
+            f"all runs ({len(every)}) failed; the first was {label(failures[0])}: {failures[0].error}"
+        )
     if folder is not None:
         write_runs(found, folder)
         write_whole(folder / "report.html", [comparison_report(found)])
@@ -109,7 +119,9 @@ def _taken(grid: dict[str, Sequence[Any]], part: str, given: Parts | None) -> Pa
 def _named(parts: Parts, kind: type[Named]) -> list[Named]:
     """Each as a configuration has it; of a mapping, under its name there."""
     if isinstance(parts, str):
-        raise ConfigError(f"what is compared must be a list of names, classes or objects, got the text {parts!r}")
+        raise ConfigError(
+            f"what is compared must be a list of names, classes or objects, got the text {parts!r}"
+        )
     if not isinstance(parts, Mapping):
         return [kind.model_validate(one) for one in parts]
     return [kind.model_validate(part).renamed(name) for name, part in parts.items()]
@@ -147,7 +159,10 @@ def _experiments(
         varied = dict(zip(grid, values, strict=True))
         shown = {key: _shown(value) for key, value in varied.items()}
         if suite:
-            made = {one.name: one.config for one in settings(suite, {**keys, **varied}, only=only, full=full)}
+            made = {
+                one.name: one.config
+                for one in settings(suite, {**keys, **varied}, only=only, full=full)
+            }
             played += [(name, shown, config) for name, config in made.items()]
         else:
             made = {"": Config.load(source, **{**keys, **varied})}
@@ -171,7 +186,9 @@ def _shares(budgets: Sequence[float], experiment: Config, suite: str | None) -> 
     """The parts of the configured budget that are asked for."""
     found = sorted(set(map(float, budgets)))
     if not all(0 < one < float("inf") for one in found):
-        raise ConfigError(f"budgets must be positive numbers, got {', '.join(f'{one:g}' for one in found)}")
+        raise ConfigError(
+            f"budgets must be positive numbers, got {', '.join(f'{one:g}' for one in found)}"
+        )
     if not found or found[-1] <= MOST_SHARE:
         return found
     if suite:
@@ -182,7 +199,9 @@ def _shares(budgets: Sequence[float], experiment: Config, suite: str | None) -> 
     return [one / total for one in found]
 
 
-def _kept(folder: Path | None, grid: Sequence[Cell], command: str, bases: Mapping[str, Config]) -> Kept:
+def _kept(
+    folder: Path | None, grid: Sequence[Cell], command: str, bases: Mapping[str, Config]
+) -> Kept:
     """How the comparison is made, also in the folder, joined to what that holds already."""
     config = bases[""].to_toml() if "" in bases else ""
     trees = {name: one.model_dump(mode="json") for name, one in bases.items()}
@@ -199,7 +218,13 @@ def _kept(folder: Path | None, grid: Sequence[Cell], command: str, bases: Mappin
     return kept
 
 
-def _comparison(results: Sequence[Result], failures: Sequence[Failure], kept: Kept, folder: Path | None) -> Comparison:
-    if folder is not None and len(kept.cells) > len(results) + len(failures):  # others were there before
+def _comparison(
+    results: Sequence[Result], failures: Sequence[Failure], kept: Kept, folder: Path | None
+) -> Comparison:
+    if folder is not None and len(kept.cells) > len(results) + len(
+        failures
+    ):  # others were there before
         results = kept.results(folder)
-    return Comparison(in_one_table(results, kept.bases), list(failures), kept.command, kept.config, kept.bases)
+    return Comparison(
+        in_one_table(results, kept.bases), list(failures), kept.command, kept.config, kept.bases
+    )

@@ -4,17 +4,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from bara.errors import ConfigError
-from bara.reports.comparison import Comparison, Kept
-from bara.runs.database import DatabaseRun, find_run
-from bara.reports.result import Result
 from bara.experiments.stored_results import result_of
+from bara.reports.comparison import Comparison, Kept
+from bara.reports.result import Result
+from bara.runs.database import DatabaseRun, find_run
 
 
 def open(place: str | Path, *, run: str | None = None) -> Result | Comparison:  # noqa: A001 - bara.open
     """A run or a comparison, from its folder or from the database that holds its books; nothing is changed there.
 
-    A run that has not ended is opened as far as it is. Of a database, accuracies are those of the final model: models
-    that were kept beside it are in the folder.
+    A run that has not ended is opened as far as it is. Of a database, accuracies are those of the
+    final model: models that were kept beside it are in the folder.
 
     Args:
         place: A run's folder, the folder of a comparison, a ledger's file, or a database's URL.

@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import Any, final
 
 from bara.errors import ConfigError
+from bara.records import MoneyOutlook, decimal_money, tell_money
+from bara.reports.frames import frame
+from bara.reports.html import short_table
+from bara.reports.terminal import outlook_rows
 from bara.runs.config import Config, Source
+from bara.runs.progress import Wanted
+from bara.server.metrics import metric_title
 from bara.studies.forecast import (
     BUDGETS,
     Outlook,
@@ -19,12 +25,6 @@ from bara.studies.forecast import (
     past_results,
     stated_curves,
 )
-from bara.reports.frames import frame
-from bara.server.metrics import metric_title
-from bara.records import MoneyOutlook, decimal_money, tell_money
-from bara.reports.html import short_table
-from bara.runs.progress import Wanted
-from bara.reports.terminal import outlook_rows
 from bara.text import counted
 from bara.verbs._grid import run_grid
 
@@ -108,7 +108,9 @@ class Forecast:
 
     def _repr_html_(self) -> str:
         head, *rows = self.rows
-        return f"<div>{short_table(head, rows)}<p>{self!r}</p></div>".replace("<Forecast", "&lt;Forecast")
+        return f"<div>{short_table(head, rows)}<p>{self!r}</p></div>".replace(
+            "<Forecast", "&lt;Forecast"
+        )
 
 
 def plan(
@@ -131,11 +133,12 @@ def plan(
 
     Args:
         experiment: As for `run`.
-        past: Runs to learn from: a run's folder, a folder of runs, a database's URL, or several of these.
+        past: Runs to learn from: a run's folder, a folder of runs, a database's URL, or several of
+            these.
         start: Without past runs: how good the initial model is.
         goal: Without past runs: how good it can get at best.
-        allocators: Names, classes or objects; even, even:carry_over=true and planner unless given, or, with a target
-            or a worth in the experiment, planner.
+        allocators: Names, classes or objects; even, even:carry_over=true and planner unless given,
+            or, with a target or a worth in the experiment, planner.
         budgets: How much money; half, all and twice the configured unless given.
         reach: Look for the budget that reaches this accuracy with the first allocator.
         confidence: How sure to be of it.
@@ -153,7 +156,10 @@ def plan(
     elif runs or start is None or goal is None:
         raise ConfigError("--start and --goal belong together, and stand in for --past")
     else:
-        drawn, source = stated_curves(config, start, goal, draws), f"from {start:g} to {goal:g}, as stated"
+        drawn, source = (
+            stated_curves(config, start, goal, draws),
+            f"from {start:g} to {goal:g}, as stated",
+        )
     total = decimal_money(config.purse().total)
     allocators = allocators or allocators_for(config)
     if reach is None:
@@ -161,14 +167,28 @@ def plan(
     else:
         _check_goal(reach, confidence, budgets)
         tried, wanted = [total * part for part in BUDGETS], list(allocators[:1])
-    results, failures = run_grid(forecast_cells(config, wanted, tried, drawn), None, jobs, progress=progress)
+    results, failures = run_grid(
+        forecast_cells(config, wanted, tried, drawn), None, jobs, progress=progress
+    )
     if failures:
         raise ConfigError(f"the forecast with {failures[0].allocator} failed: {failures[0].error}")
     needed = None if reach is None else budget_for(reach, confidence, results)
     measure = metric_title(config.metric)
     found = list(outlooks(results, config))
     money, currency = past_outlook(config, runs), config.budget.currency
-    return Forecast(found, len(runs), draws, source, measure, reach, confidence, needed, max(tried), money, currency)
+    return Forecast(
+        found,
+        len(runs),
+        draws,
+        source,
+        measure,
+        reach,
+        confidence,
+        needed,
+        max(tried),
+        money,
+        currency,
+    )
 
 
 def _check_goal(reach: float, confidence: float, budgets: Sequence[float]) -> None:

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from bara.errors import BaraError, ConfigError, RunStoppedError, TrainingError, WaitingError
+from bara.loggers import Loggers
+from bara.reports.html import run_report
+from bara.reports.result import Result
 from bara.runs import play as runs
 from bara.runs.config import Config, Source
 from bara.runs.factory import assemble, check_engine
-from bara.reports.result import Result
 from bara.runs.folder import RunFolder
 from bara.runs.play import Interruption, Observer
-from bara.server.metrics import metric_title
-from bara.loggers import Loggers
-from bara.reports.html import run_report
 from bara.runs.progress import Wanted, attending, watching
+from bara.server.metrics import metric_title
 from bara.text import counted
 
 
@@ -32,17 +32,20 @@ def run(
     """Train one federation under a budget.
 
     Args:
-        source: The experiment: a TOML file, a preset by its name, a mapping, a `Config`, or None for the defaults.
-        out: The folder to leave books, models, result and report in, from which it can be resumed; True for a new one
-            below `runs/`, None to keep nothing.
+        source: The experiment: a TOML file, a preset by its name, a mapping, a `Config`, or None
+            for the defaults.
+        out: The folder to leave books, models, result and report in, from which it can be resumed;
+            True for a new one below `runs/`, None to keep nothing.
         log: Loggers, as in `tensorboard:DIR` or `mlflow:URI`; they need a folder.
         observe: Shown each round as awarded and as settled, after it is in the books.
-        progress: Whether to show how far it is; None for where somebody watches, a terminal or a notebook.
-        **keys: Changes to the experiment: a table (`budget={"max_rounds": 50}`) or the main key of one (`budget=600`,
-            `allocator=MyAllocator`, `data="mnist"`).
+        progress: Whether to show how far it is; None for where somebody watches, a terminal or a
+            notebook.
+        **keys: Changes to the experiment: a table (`budget={"max_rounds": 50}`) or the main key of
+            one (`budget=600`, `allocator=MyAllocator`, `data="mnist"`).
 
     Raises:
-        InterruptionError: After Ctrl-C; the round is finished first, and `so_far` holds what was played.
+        InterruptionError: After Ctrl-C; the round is finished first, and `so_far` holds what was
+            played.
     """
     config = Config.load(source, **keys)
     if out is None or out is False:
@@ -68,8 +71,9 @@ def resume(
         log: As for `run`.
         observe: As for `run`.
         progress: As for `run`.
-        **parts: What was an object when the run began, which its books only name: `allocator=MyAllocator()`; likewise
-            `mechanism`, `federation`, `data`, and by key `training={"model": MyModel}`.
+        **parts: What was an object when the run began, which its books only name:
+            `allocator=MyAllocator()`; likewise `mechanism`, `federation`, `data`, and by key
+            `training={"model": MyModel}`.
     """
     with RunFolder.find(Path(folder)) as found:
         found.config = found.config.with_parts(**parts)
@@ -80,17 +84,27 @@ def resume(
 
 
 def _play(
-    config: Config, folder: RunFolder | None, log: Sequence[str], observe: Observer | None, progress: Wanted
+    config: Config,
+    folder: RunFolder | None,
+    log: Sequence[str],
+    observe: Observer | None,
+    progress: Wanted,
 ) -> Result:
     """Play a run to its end, or until it is stopped between rounds."""
     size = counted(config.clients.count, "client")
     title = f"{config.dataset}, {size}, {config.allocator.label} on {config.mechanism.label}"
     place = None if folder is None else folder.path
-    watched = watching(title, config.purse(), progress=progress, measure=metric_title(config.metric))
+    watched = watching(
+        title, config.purse(), progress=progress, measure=metric_title(config.metric)
+    )
     with Interruption() as interruption, watched as watch:
         observers = [watch, *([observe] if observe else []), interruption.observe]
         session = assemble(config, place)  # what cannot be run leaves nothing behind
-        with contextlib.nullcontext() if place is None else Loggers(log, place, config.model_dump(mode="json")) as to:
+        with (
+            contextlib.nullcontext()
+            if place is None
+            else Loggers(log, place, config.model_dump(mode="json")) as to
+        ):
             observers += [to.observe] if to else []
             observers += [attending(folder.address)] if folder else []
             result = runs.run(config, *observers, folder=folder, session=session)
@@ -111,6 +125,8 @@ def _hinted(folder: RunFolder) -> Iterator[None]:
         raise told from None
     except (Exception, KeyboardInterrupt) as error:
         passes = not isinstance(error, BaraError) or isinstance(error, TrainingError)
-        if (passes or isinstance(error.__cause__, OSError)) and (folder.path / "config.toml").exists():
+        if (passes or isinstance(error.__cause__, OSError)) and (
+            folder.path / "config.toml"
+        ).exists():
             error.add_note(f"the books are whole; go on with: {folder.resume_command}")
         raise

@@ -18,7 +18,9 @@ from bara.errors import DatasetError
 @pytest.mark.parametrize(("name", "classes"), [("cifar10", 10), ("cifar100", 100)])
 @pytest.mark.parametrize("inside", ["", "own"])
 @pytest.mark.parametrize("form", ["cifar_folder", "cifar_archive"])
-def test_both_forms_of_both_datasets_are_found_and_read(fabricate, data_path, name, classes, inside, form):
+def test_both_forms_of_both_datasets_are_found_and_read(
+    fabricate, data_path, name, classes, inside, form
+):
     arrays = fabricate.arrays((32, 32, 3), classes, train=15, test=5)
     path = getattr(fabricate, form)(data_path / (name if inside else ""), name, arrays)
     (source,) = find(data_path, name)
@@ -34,7 +36,9 @@ def test_no_other_dataset_is_looked_for(fabricate, data_path):
 
 
 def test_a_lacking_batch_is_named(fabricate, data_path):
-    folder = fabricate.cifar_folder(data_path, "cifar10", fabricate.arrays((32, 32, 3), train=5, test=1))
+    folder = fabricate.cifar_folder(
+        data_path, "cifar10", fabricate.arrays((32, 32, 3), train=5, test=1)
+    )
     (folder / "data_batch_3").unlink()
     (source,) = find(data_path, "cifar10")
     with pytest.raises(DatasetError, match=r"cifar-10-batches-py lacks data_batch_3"):
@@ -43,7 +47,9 @@ def test_a_lacking_batch_is_named(fabricate, data_path):
 
 @pytest.mark.parametrize("kept", [0, 30, 0.5, 0.99])
 def test_a_truncated_archive_is_named(fabricate, data_path, kept):
-    path = fabricate.cifar_archive(data_path, "cifar10", fabricate.arrays((32, 32, 3), train=10, test=1))
+    path = fabricate.cifar_archive(
+        data_path, "cifar10", fabricate.arrays((32, 32, 3), train=10, test=1)
+    )
     raw = path.read_bytes()
     path.write_bytes(raw[: int(kept * len(raw)) if kept < 1 else kept])
     (source,) = find(data_path, "cifar10")
@@ -60,7 +66,9 @@ def test_a_truncated_archive_is_named(fabricate, data_path, kept):
     ],
 )
 def test_a_batch_without_images_or_labels_is_named(fabricate, data_path, content, message):
-    folder = fabricate.cifar_folder(data_path, "cifar10", fabricate.arrays((32, 32, 3), train=5, test=1))
+    folder = fabricate.cifar_folder(
+        data_path, "cifar10", fabricate.arrays((32, 32, 3), train=5, test=1)
+    )
     (folder / "data_batch_2").write_bytes(fabricate.python2_pickle(content))
     (source,) = find(data_path, "cifar10")
     with pytest.raises(DatasetError, match=f"data_batch_2: {message}"):
@@ -117,8 +125,13 @@ class Hostile:
 @pytest.mark.parametrize("protocol", range(6))
 def test_a_hostile_pickle_runs_nothing(tmp_path, protocol):
     marker = tmp_path / "marker"
-    for asked in (Hostile(os.system, f"touch {marker}"), Hostile(eval, f"open({str(marker)!r}, 'w')")):
-        with pytest.raises(DatasetError, match="file is not a batch of CIFAR that can be read safely: it asks for"):
+    for asked in (
+        Hostile(os.system, f"touch {marker}"),
+        Hostile(eval, f"open({str(marker)!r}, 'w')"),
+    ):
+        with pytest.raises(
+            DatasetError, match="file is not a batch of CIFAR that can be read safely: it asks for"
+        ):
             read_pickle(pickle.dumps({b"data": asked}, protocol=protocol), "file")
     assert not marker.exists()
 
@@ -140,7 +153,9 @@ def test_whatever_else_a_pickle_asks_for_is_refused(raw):
 
 @pytest.mark.parametrize("array", [np.array([len], object), np.arange(4.0), np.array(["a"])])
 def test_only_arrays_of_bytes_are_admitted(fabricate, array):
-    with pytest.raises(DatasetError, match=r"only unsigned bytes are admitted|does not hold|asks for"):
+    with pytest.raises(
+        DatasetError, match=r"only unsigned bytes are admitted|does not hold|asks for"
+    ):
         read_pickle(fabricate.pickle3({b"data": array}), "file")
 
 

@@ -42,7 +42,10 @@ def test_bare_files_of_one_dataset_are_not_taken_for_the_other(fabricate, data_p
     [
         (b"", "not an IDX file of unsigned bytes: it starts with nothing"),
         (b"\x00\x00\x0d\x01\x00\x00\x00\x00", "it starts with 00000d01"),
-        (b"\x00\x00\x08\x01\x00\x00\x00\x05abc", r"holds 11 bytes; its header announces 13 for shape \(5,\)"),
+        (
+            b"\x00\x00\x08\x01\x00\x00\x00\x05abc",
+            r"holds 11 bytes; its header announces 13 for shape \(5,\)",
+        ),
         (b"\x00\x00\x08\x01\x00\x00\x00\x02abc", r"holds 11 bytes; its header announces 10"),
         (b"\x00\x00\x08\x03\x00", "header announces"),
     ],

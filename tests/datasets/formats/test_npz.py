@@ -22,8 +22,12 @@ def test_a_lacking_part_is_named(data_path):
 
 
 def test_a_pickle_inside_is_refused(fabricate, data_path):
-    path = fabricate.npz(data_path, "mine", fabricate.arrays((4, 4)), y_test=np.array([len], object))
-    with pytest.raises(DatasetError, match=r"mine\.npz is not a numpy archive .* it holds no plain arrays"):
+    path = fabricate.npz(
+        data_path, "mine", fabricate.arrays((4, 4)), y_test=np.array([len], object)
+    )
+    with pytest.raises(
+        DatasetError, match=r"mine\.npz is not a numpy archive .* it holds no plain arrays"
+    ):
         read_npz(path)
 
 

@@ -19,7 +19,10 @@ SCREENSHOTS = Path(os.environ.get("BARA_TEST_SCREENSHOTS", "screenshots"))
 
 
 def environment():
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(FEDERATIONS), os.environ.get("PYTHONPATH", "")])}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(FEDERATIONS), os.environ.get("PYTHONPATH", "")]),
+    }
 
 
 @pytest.fixture
@@ -37,7 +40,12 @@ def start(tmp_path):
 
 
 def _start(folder, *changes):
-    settings = ["federation.engine=hostile:Hostile", "clients.count=8", "budget.total=300", *changes]
+    settings = [
+        "federation.engine=hostile:Hostile",
+        "clients.count=8",
+        "budget.total=300",
+        *changes,
+    ]
     options = [part for setting in settings for part in ("--set", setting)]
     return subprocess.Popen(
         [BIN / "bara", "run", "--out", folder, *options],
@@ -104,12 +112,18 @@ def browse(chromium):
 
         def new(width=1440, scheme="light", **options):
             context = chromium.new_context(
-                viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True, **options
+                viewport={"width": width, "height": 900},
+                color_scheme=scheme,
+                accept_downloads=True,
+                **options,
             )
             stack.callback(context.close)
             page = context.new_page()
             page.set_default_timeout(PATIENCE)
-            page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+            page.on(
+                "console",
+                lambda message: problems.append(message.text) if message.type == "error" else None,
+            )
             page.on("pageerror", lambda error: problems.append(str(error)))
             page.on(
                 "request",

@@ -17,7 +17,10 @@ import bara
 from bara.errors import WaitingError
 from bara.reports.html import comparison_report
 
-pytestmark = [pytest.mark.debian, pytest.mark.xdist_group("postgres")]  # one of them uses the server, too
+pytestmark = [
+    pytest.mark.debian,
+    pytest.mark.xdist_group("postgres"),
+]  # one of them uses the server, too
 
 
 def ready(page, address):
@@ -33,9 +36,16 @@ def chosen(page, round_number):
     expect(page.locator("#choice")).to_have_text(re.compile(f"^Round {round_number}: "))
 
 
-def test_the_page_follows_a_running_run_round_by_round_to_its_end(start, dashboard, browse, shoot, tmp_path):
+def test_the_page_follows_a_running_run_round_by_round_to_its_end(
+    start, dashboard, browse, shoot, tmp_path
+):
     gate = tmp_path / "gate"
-    slow = ["federation.delay=0.25", f"federation.gate={gate}", "budget.max_rounds=40", "allocator.name=planner"]
+    slow = [
+        "federation.delay=0.25",
+        f"federation.gate={gate}",
+        "budget.max_rounds=40",
+        "allocator.name=planner",
+    ]
     run = start("live", *slow)
     page = browse()
     page.goto(f"{dashboard()}/")
@@ -68,24 +78,37 @@ def test_a_page_that_is_opened_before_the_run_waits_for_it(play, dashboard, brow
     assert page.locator("#runs a").all_inner_texts()[0] == "late"
 
 
-def test_the_award_that_waits_stands_on_the_page_with_the_command_that_answers_it(tmp_path, dashboard, browse, shoot):
+def test_the_award_that_waits_stands_on_the_page_with_the_command_that_answers_it(
+    tmp_path, dashboard, browse, shoot
+):
     books = {"url": f"sqlite:///{tmp_path}/books.db", "approve_above": 1000}
     money = {"total": 8000, "max_rounds": 9, "currency": "EUR"}
-    config = {"budget": money, "clients": {"count": 3}, "allocator": {"name": "fixed", "n": 2}, "ledger": books}
+    config = {
+        "budget": money,
+        "clients": {"count": 3},
+        "allocator": {"name": "fixed", "n": 2},
+        "ledger": books,
+    }
     with bara.open_session("autumn", config) as session:
         session.begin(0.1)
         with pytest.raises(WaitingError):
             session.award({"north": "300.00", "south": "310.00", "east": "600.00"})
     page = browse()
     ready(page, f"{dashboard(books['url'])}/runs/autumn")
-    expect(page.locator("body")).to_contain_text("round 1 promises 1,200.00 EUR and waits for your answer")
+    expect(page.locator("body")).to_contain_text(
+        "round 1 promises 1,200.00 EUR and waits for your answer"
+    )
     expect(page.locator("body")).to_contain_text("--run autumn approve 1, or decline 1")
     shoot(page, "waiting-1440-light")
 
 
 def test_one_failed_delivery_is_counted_in_the_singular(tmp_path, dashboard, browse):
     url = f"sqlite:///{tmp_path}/books.db"
-    config = {"budget": {"total": 80, "max_rounds": 9}, "clients": {"count": 3}, "ledger": {"url": url}}
+    config = {
+        "budget": {"total": 80, "max_rounds": 9},
+        "clients": {"count": 3},
+        "ledger": {"url": url},
+    }
     with bara.open_session("autumn", {**config, "allocator": {"name": "fixed", "n": 2}}) as session:
         session.begin(0.1)
         session.award({"north": 3, "south": 4, "east": 6})
@@ -116,11 +139,16 @@ def test_the_slider_goes_back_through_the_rounds(play, dashboard, browse):
     assert page.locator("#belief .plot .band").count() == 1
 
 
-def test_dragging_the_slider_asks_for_where_it_stops_and_not_for_every_round_on_the_way(play, dashboard, browse):
+def test_dragging_the_slider_asks_for_where_it_stops_and_not_for_every_round_on_the_way(
+    play, dashboard, browse
+):
     play("one", "budget.max_rounds=10")
     page, asked = browse(), []
     ready(page, f"{dashboard()}/runs/one")
-    page.route("**/rounds/*.json", lambda route: asked.append(route) or (len(asked) > 1 and route.continue_()))
+    page.route(
+        "**/rounds/*.json",
+        lambda route: asked.append(route) or (len(asked) > 1 and route.continue_()),
+    )
     page.focus("#round")
     with page.expect_request("**/rounds/9.json"):
         page.keyboard.press("ArrowLeft")
@@ -191,14 +219,21 @@ def test_everybody_can_use_it(play, dashboard, browse, shoot, width, scheme):
     play("two", "budget.max_rounds=25", "allocator.name=even", "ledger.retention=drop")
     address = dashboard()
     page = browse(width, scheme)
-    pages = {"index": "/", "run": "/runs/one/rounds/12", "dropped": "/runs/two", "compare": "/compare?run=one&run=two"}
+    pages = {
+        "index": "/",
+        "run": "/runs/one/rounds/12",
+        "dropped": "/runs/two",
+        "compare": "/compare?run=one&run=two",
+    }
     for name, path in pages.items():
         ready(page, address + path)
         if name == "run":
             page.click("#accuracy >> text=Table")
             page.click("#bids summary")
         page.wait_for_timeout(300)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than the screen"
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
+            f"{name} is wider than the screen"
+        )
         shoot(page, f"{name}-{width}-{scheme}")
         found = Axe().run(page).response["violations"]
         assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == [], name
@@ -239,7 +274,9 @@ def test_a_database_server_is_read_the_same_way(play, dashboard, browse):
 def test_the_table_of_a_comparison_is_whole_on_a_phone(browse):
     common = {"federation": "synthetic", "budget": {"total": 40, "max_rounds": 8}, "clients": 6}
     mechanisms = ["bid-price-first", "proportional-share"]
-    found = bara.compare(common, allocators=["even", "fixed:n=2"], mechanisms=mechanisms, seeds=2, jobs=1)
+    found = bara.compare(
+        common, allocators=["even", "fixed:n=2"], mechanisms=mechanisms, seeds=2, jobs=1
+    )
     page = browse(width=390)
     page.set_content(comparison_report(found))
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -13,7 +13,8 @@ def training(privacy=None, **changes):
     """How clients train by a configuration's defaults, but for these changes."""
     given = vars(TrainingSection(**changes))
     return Training(
-        **{field.name: given[field.name] for field in fields(Training) if field.name in given}, privacy=privacy
+        **{field.name: given[field.name] for field in fields(Training) if field.name in given},
+        privacy=privacy,
     )
 
 
@@ -26,7 +27,9 @@ def tiny_data(shape=(8, 8), samples=120, classes=4, seed=0, parts=None):
         x[i, label * shape[0] // classes : (label + 1) * shape[0] // classes] += 150
     x = x.astype(np.uint8)
     held = {"validation": np.arange(20), "test": np.arange(20, 60)}
-    return Data(x[:samples], y[:samples], x[samples:], y[samples:], classes, held, parts or tiny_parts())
+    return Data(
+        x[:samples], y[:samples], x[samples:], y[samples:], classes, held, parts or tiny_parts()
+    )
 
 
 def tiny_parts(samples=120, sizes=(50, 33, 30, 7)):
@@ -40,7 +43,9 @@ def make_engine():
 
     def make(model="mlp", *, shape=(8, 8), seed=3, workers=1, parts=None, data=None, **changes):
         how = training(**{"algorithm": "fedavg", "batch_size": 10, **changes})
-        engine = Engine(model, how, data or tiny_data(shape, parts=parts), seed=seed, workers=workers)
+        engine = Engine(
+            model, how, data or tiny_data(shape, parts=parts), seed=seed, workers=workers
+        )
         engines.append(engine)
         return engine
 

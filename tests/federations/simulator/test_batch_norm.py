@@ -24,7 +24,9 @@ def test_statistics_are_averaged_with_the_parameters_weights(make_engine, algori
     updates = engine.train(engine.start(), 1, [0, 2])  # 50 and 30 samples in batches of 10
     state = aggregate(updates, [3, 1])
     mean, count = slot(engine, MEAN), slot(engine, COUNT)
-    assert np.allclose(state[mean], 0.75 * updates.states[0][mean] + 0.25 * updates.states[1][mean], atol=1e-7)
+    assert np.allclose(
+        state[mean], 0.75 * updates.states[0][mean] + 0.25 * updates.states[1][mean], atol=1e-7
+    )
     assert not np.allclose(updates.states[0][mean], updates.states[1][mean])
     assert not np.allclose(updates.states[0][mean], engine.start()[mean])
     assert updates.states[:, count].ravel().tolist() == list(batches)

@@ -76,7 +76,9 @@ def test_a_save_that_fails_leaves_the_old_checkpoint(tmp_path, monkeypatch):
 
 
 def put(store, own, *others):
-    pieces = {f"round-{number}": lambda number=number: {"state": STATE + number} for number in others}
+    pieces = {
+        f"round-{number}": lambda number=number: {"state": STATE + number} for number in others
+    }
     store.put(own, {"state": STATE + own}, pieces)
 
 
@@ -140,14 +142,20 @@ def test_nor_is_one_of_a_round_that_was_taken_back_after_it_was_saved(tmp_path):
     store = CheckpointStore(tmp_path, durable=True)
     put(store, 3)
     committed = {3: store.digest(3)}
-    put(store, 4)  # then the process died, an operator said that the round is void, and nobody was paid
+    put(
+        store, 4
+    )  # then the process died, an operator said that the round is void, and nobody was paid
     assert rounds(CheckpointStore(tmp_path, durable=True).newest(4, committed.get)) == [3]
 
 
-@pytest.mark.parametrize(("run", "last", "needs"), [("simulator", 4, [1, 2, 3, 4]), ("flower", 3, [3])])
+@pytest.mark.parametrize(
+    ("run", "last", "needs"), [("simulator", 4, [1, 2, 3, 4]), ("flower", 3, [3])]
+)
 def test_checkpoints_of_an_earlier_version_are_found(run, last, needs):
     """The simulator's say what they need; Flower's did not, and stand alone."""
-    own, pieces = CheckpointStore(OLD / run, durable=True).newest(last, {}.get)  # their ledgers commit to none
+    own, pieces = CheckpointStore(OLD / run, durable=True).newest(
+        last, {}.get
+    )  # their ledgers commit to none
     assert [*sorted(int(name[6:]) for name in pieces), own.round] == needs
 
 

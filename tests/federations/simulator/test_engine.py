@@ -36,9 +36,13 @@ def test_a_run_is_the_same_twice_and_another_with_another_seed(make_engine):
     assert not np.array_equal(first[0], other[0])
 
 
-@pytest.mark.parametrize(("model", "algorithm"), [("mlp", "fedavg"), ("cifar-cnn", "fedsgd"), ("cnn", "fedavg")])
+@pytest.mark.parametrize(
+    ("model", "algorithm"), [("mlp", "fedavg"), ("cifar-cnn", "fedsgd"), ("cnn", "fedavg")]
+)
 def test_one_worker_and_two_give_the_same_bits(make_engine, model, algorithm):
-    one, two = (run(make_engine(model, shape=(12, 12, 3), algorithm=algorithm, workers=n)) for n in (1, 2))
+    one, two = (
+        run(make_engine(model, shape=(12, 12, 3), algorithm=algorithm, workers=n)) for n in (1, 2)
+    )
     assert np.array_equal(one[0], two[0])
     assert one[1:] == two[1:]
 
@@ -61,7 +65,10 @@ def test_evidence_is_the_loss_on_ones_own_samples(make_engine):
     updates = engine.train(engine.start(), 1, [1, 0], evidence=True)
     assert updates.clients == (1, 0)
     assert updates.samples == (60, 60)
-    assert all(after < before for before, after in zip(updates.loss_before, updates.loss_after, strict=True))
+    assert all(
+        after < before
+        for before, after in zip(updates.loss_before, updates.loss_after, strict=True)
+    )
     bare = engine.train(engine.start(), 1, [1, 0])
     assert bare.loss_before == bare.loss_after == (None, None)
 
@@ -72,7 +79,9 @@ def test_fedsgd_knows_the_loss_before_without_being_asked(make_engine):
     asked = engine.train(engine.start(), 1, [0, 1], evidence=True)
     assert bare.loss_before == asked.loss_before
     assert bare.loss_after == (None, None)
-    assert all(after < before for before, after in zip(asked.loss_before, asked.loss_after, strict=True))
+    assert all(
+        after < before for before, after in zip(asked.loss_before, asked.loss_after, strict=True)
+    )
 
 
 def test_uint8_is_divided_by_255_and_floats_are_taken_as_they_are(make_engine):
@@ -124,7 +133,9 @@ def test_a_state_of_another_model_and_a_part_there_is_not_are_refused(make_engin
         engine.evaluate(engine.start(), "train")
 
 
-@pytest.mark.parametrize(("shape", "seen"), [((8, 9), (1, 8, 9)), ((8, 9, 3), (3, 8, 9)), ((11,), (11,))])
+@pytest.mark.parametrize(
+    ("shape", "seen"), [((8, 9), (1, 8, 9)), ((8, 9, 3), (3, 8, 9)), ((11,), (11,))]
+)
 def test_a_samples_shape_is_as_torch_sees_it(shape, seen):
     assert replace(tiny_data(), x_train=np.zeros((6, *shape))).shape == seen
 
@@ -137,9 +148,13 @@ def test_samples_that_are_neither_tables_nor_pictures_are_refused():
 @pytest.mark.parametrize("algorithm", ["fedsgd", "fedavg"])
 def test_bytes_and_the_same_samples_as_fractions_teach_the_same(make_engine, algorithm):
     stored = tiny_data()
-    fractions = {name: getattr(stored, name).astype(np.float32) * np.float32(1 / 255) for name in ("x_train", "x_held")}
+    fractions = {
+        name: getattr(stored, name).astype(np.float32) * np.float32(1 / 255)
+        for name in ("x_train", "x_held")
+    }
     bytes_, floats = (
-        run(make_engine(algorithm=algorithm, data=data)) for data in (stored, replace(stored, **fractions))
+        run(make_engine(algorithm=algorithm, data=data))
+        for data in (stored, replace(stored, **fractions))
     )
     assert np.array_equal(bytes_[0], floats[0])
     assert bytes_[1:] == floats[1:]
@@ -150,4 +165,6 @@ def test_a_sample_that_two_clients_hold_is_both_of_theirs(make_engine):
     engine = make_engine(parts=shared, algorithm="fedsgd")
     alone = make_engine(parts=[shared[1]], algorithm="fedsgd")
     start = engine.start()
-    assert np.array_equal(engine.train(start, 1, [1]).states[0], alone.train(start, 1, [0]).states[0])
+    assert np.array_equal(
+        engine.train(start, 1, [1]).states[0], alone.train(start, 1, [0]).states[0]
+    )

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from bara import Award
+from bara.clients.conduct import Conduct, cast_roles
 from bara.errors import ConfigError, DatasetError, TrainingError
 from bara.runs.config import Config
-from bara.runs.play import run
 from bara.runs.factory import assemble, build_federation
+from bara.runs.play import run
 from bara.server.checkpoints import load
 from bara.simulator.aggregation import aggregate
-from bara.clients.conduct import Conduct, cast_roles
 
 SMALL = [
     "federation.engine=simulator",
@@ -100,7 +100,9 @@ def test_updates_are_weighed_by_data_size_or_equally():
 
 def test_failing_and_late_clients_are_void_with_their_reason():
     with federation("clients.failure_rate=0.3", "clients.late_rate=0.3") as f:
-        reasons = {r for t in range(1, 9) for r in f.train(t, award(names(0, 1, 2, 3, 4, 5))).void.values()}
+        reasons = {
+            r for t in range(1, 9) for r in f.train(t, award(names(0, 1, 2, 3, 4, 5))).void.values()
+        }
     assert reasons == {"it did not answer", "its update came too late"}
 
 
@@ -145,11 +147,16 @@ def test_free_riders_deliver_no_work_and_poisoners_the_opposite():
         np.testing.assert_allclose(seen.states[2] - state, state - updates.states[2], atol=1e-6)
         assert seen.loss_after[1] == seen.loss_before[1]
         assert seen.loss_after[2] > seen.loss_before[2]
-        random = cheating({"client-1": "free rider"}, "random").tamper(1, names(0, 1), state, updates)
+        random = cheating({"client-1": "free rider"}, "random").tamper(
+            1, names(0, 1), state, updates
+        )
         assert 0 < np.abs(random.states[1] - state).max() < 0.1
         alone = f._engine.train(state, 1, [1], evidence=False)
         riders = cheating({"client-0": "free rider", "client-1": "free rider"}, "random")
-        both, one = riders.tamper(1, names(0, 1), state, updates), riders.tamper(1, names(1), state, alone)
+        both, one = (
+            riders.tamper(1, names(0, 1), state, updates),
+            riders.tamper(1, names(1), state, alone),
+        )
         assert np.array_equal(both.states[1], one.states[0])  # whoever else is there
         assert not np.array_equal(both.states[0], both.states[1])
 
@@ -164,14 +171,25 @@ def test_wrong_labels_and_poison_hurt():
     for harm in ("clients.poisoners=3", "clients.noisy=6"):
         assert (
             run(
-                Config.load(None, [*SMALL, "budget.total=200", "budget.max_rounds=25", harm, "clients.label_noise=1"])
+                Config.load(
+                    None,
+                    [
+                        *SMALL,
+                        "budget.total=200",
+                        "budget.max_rounds=25",
+                        harm,
+                        "clients.label_noise=1",
+                    ],
+                )
             ).accuracy_final
             < honest.accuracy_final
         )
 
 
 def test_costs_follow_data_size_speed_and_time():
-    with federation("clients.cost_by=samples", "clients.partition=quantity(1)", "clients.bids=constant(1)") as f:
+    with federation(
+        "clients.cost_by=samples", "clients.partition=quantity(1)", "clients.bids=constant(1)"
+    ) as f:
         bids = f.bids(1)
         assert bids.prices / bids.column("samples") == pytest.approx([1e6 / 50] * 6, rel=1e-3)
     with federation("clients.cost_by=compute", "clients.bids=constant(1)") as f:
@@ -202,7 +220,9 @@ def test_checkpoints_and_models_are_saved_and_read_back(tmp_path):
     assert set(result.models) == {"final", "best", "average"}
     assert result.accuracy_kept == result.models[result.kept]["accuracy"]
     assert load(tmp_path / "model.npz").extra == {"model": result.kept}
-    assert load(tmp_path / "model-final.npz").round == load(tmp_path / "model-average.npz").round == 5
+    assert (
+        load(tmp_path / "model-final.npz").round == load(tmp_path / "model-average.npz").round == 5
+    )
 
 
 def test_a_restored_checkpoint_goes_on_bit_for_bit():

@@ -4,15 +4,17 @@ import pytest
 
 from bara import Market, Purse, RoundRecord
 from bara.allocators import ALLOCATORS
+from bara.mechanisms import MECHANISMS
 from bara.runs.config import Config
 from bara.runs.factory import build_federation
-from bara.mechanisms import MECHANISMS
 
 
 def play(mechanism, *changes, budget=375, rounds=50):
     """A run on digits; returns the mechanism, the settled rounds and everybody's role."""
     names = ["federation.engine=simulator", "federation.workers=1", f"mechanism.name={mechanism}"]
-    config = Config.load(None, [*names, "training.learning_rate=0.2", "training.memory=off", *changes])
+    config = Config.load(
+        None, [*names, "training.learning_rate=0.2", "training.memory=off", *changes]
+    )
     made = MECHANISMS.build(mechanism)
     with build_federation(config) as federation:
         market = Market(ALLOCATORS.build("even"), made, federation, Purse.of(budget, rounds))
@@ -48,7 +50,9 @@ def test_with_a_memory_what_fair_keeps_out_does_less_harm_than_without(harm):
 
 @pytest.mark.parametrize("riding", ["unchanged", "random"])
 def test_free_riders_score_nothing_and_stop_winning(riding):
-    fair, records, roles, bids = play("fair", "clients.free_riders=5", f"clients.free_riding={riding}", rounds=25)
+    fair, records, roles, bids = play(
+        "fair", "clients.free_riders=5", f"clients.free_riding={riding}", rounds=25
+    )
     learned = dict(zip(bids.clients, fair.quality(bids), strict=True))
     wins = {client: sum(client in record.payments for record in records) for client in roles}
     assert max(wins.values()) == 1
@@ -59,4 +63,6 @@ def test_rrafl_thinks_least_of_those_who_do_nothing():
     rrafl, records, roles, bids = play("rrafl", "clients.free_riders=5", rounds=30)
     reputation = dict(zip(bids.clients, rrafl.reputation(bids), strict=True))
     seen = {client for record in records[:15] for client in record.payments}
-    assert max(reputation[c] for c in seen & set(roles)) < min(reputation[c] for c in seen - set(roles))
+    assert max(reputation[c] for c in seen & set(roles)) < min(
+        reputation[c] for c in seen - set(roles)
+    )

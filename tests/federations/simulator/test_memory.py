@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from torch import nn
 
-from bara.runs.config import Config
-from bara.runs.factory import assemble
 from bara.clients.bidding import client_names
 from bara.records import Award
+from bara.runs.config import Config
+from bara.runs.factory import assemble
 
 SMALL = [
     "federation.engine=simulator",
@@ -39,7 +39,10 @@ def award(*clients, weights=None):
 
 @pytest.mark.parametrize("algorithm", ["fedsgd", "fedavg"])
 def test_where_everybody_is_recruited_there_is_nothing_to_remember(make, algorithm):
-    ways = [make(f"training.memory={way}", f"training.algorithm={algorithm}") for way in ("off", "plain")]
+    ways = [
+        make(f"training.memory={way}", f"training.algorithm={algorithm}")
+        for way in ("off", "plain")
+    ]
     for number in (1, 2, 3):
         deliveries = [one.train(number, award(*EVERYBODY)) for one in ways]
         assert not deliveries[1].ages
@@ -62,7 +65,11 @@ def test_the_next_model_is_made_of_everybodys_last_update_by_data_size(make, wei
     plain.train(2, award(EVERYBODY[2]))
     moved[EVERYBODY[2]] = plain.state - middle
     delivery = remembering.train(2, award(EVERYBODY[2]))
-    samples = dict(zip(remembering.bidders.clients, remembering.bidders.bids(1).columns["samples"], strict=True))
+    samples = dict(
+        zip(
+            remembering.bidders.clients, remembering.bidders.bids(1).columns["samples"], strict=True
+        )
+    )
     sizes = [samples[client] for client in moved]
     expected = middle + np.average(list(moved.values()), axis=0, weights=sizes)
     assert np.allclose(remembering.state, expected, atol=1e-6)
@@ -91,7 +98,9 @@ def test_a_step_is_as_many_times_the_mean_as_the_memory_says(make):
 
 
 @pytest.mark.parametrize("spoilt", [1e3, np.nan])
-def test_a_step_that_spoils_the_model_is_taken_back_and_what_was_paid_for_is_remembered(make, monkeypatch, spoilt):
+def test_a_step_that_spoils_the_model_is_taken_back_and_what_was_paid_for_is_remembered(
+    make, monkeypatch, spoilt
+):
     federation = make("training.memory=extrapolated", "clients.count=6")
     before = federation.train(1, award(EVERYBODY[0])).evaluation
     state, memory = federation.state, federation._kept.memory

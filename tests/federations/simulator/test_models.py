@@ -19,10 +19,17 @@ def test_the_cnn_has_two_convolutions_and_one_linear_layer():
 
 
 def test_the_cifar_cnn_is_the_papers_2304_512_classes():
-    assert sizes("cifar-cnn", (3, 32, 32), 100) == [(32, 3, 3, 3), (64, 32, 3, 3), (512, 2304), (100, 512)]
+    assert sizes("cifar-cnn", (3, 32, 32), 100) == [
+        (32, 3, 3, 3),
+        (64, 32, 3, 3),
+        (512, 2304),
+        (100, 512),
+    ]
 
 
-@pytest.mark.parametrize(("name", "shape"), [("mlp", (1, 8, 8)), ("cnn", (1, 8, 8)), ("mlp", (13,))])
+@pytest.mark.parametrize(
+    ("name", "shape"), [("mlp", (1, 8, 8)), ("cnn", (1, 8, 8)), ("mlp", (13,))]
+)
 def test_a_model_fits_small_pictures_and_tables(name, shape):
     assert build(name, shape, 3, 0)(torch.zeros(5, *shape)).shape == (5, 3)
 
@@ -47,7 +54,8 @@ def test_an_unknown_model_is_refused_with_the_nearest_name():
 
 
 @pytest.mark.parametrize(
-    ("name", "shape"), [("cnn", (13,)), ("cnn", (1, 3, 8)), ("cifar-cnn", (3, 8, 8)), ("cifar-cnn", (3, 9, 32))]
+    ("name", "shape"),
+    [("cnn", (13,)), ("cnn", (1, 3, 8)), ("cifar-cnn", (3, 8, 8)), ("cifar-cnn", (3, 9, 32))],
 )
 def test_a_picture_model_refuses_what_is_no_large_enough_picture(name, shape):
     with pytest.raises(ConfigError, match="at least"):

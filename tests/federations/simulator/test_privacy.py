@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from bara.errors import ConfigError
+from bara.protocols import Protection
 from bara.runs.config import Config
 from bara.runs.play import run
 from bara.simulator._batches import Samples, Turn
@@ -15,7 +16,6 @@ from bara.simulator._layout import Layout
 from bara.simulator.losses import CrossEntropy, Own
 from bara.simulator.models import build
 from bara.simulator.privacy import Privacy, PrivateGradient, bounded_sum
-from bara.protocols import Protection
 
 from .conftest import training
 
@@ -57,9 +57,13 @@ def test_per_sample_clipping_equals_the_plain_loop(model, clip):
     torch.testing.assert_close(fast, plain, rtol=1e-3, atol=1e-6)
 
 
-@pytest.mark.parametrize("relus", [[nn.ReLU(inplace=True)] * 2, [nn.ReLU(inplace=True), nn.ReLU(inplace=True)]])
+@pytest.mark.parametrize(
+    "relus", [[nn.ReLU(inplace=True)] * 2, [nn.ReLU(inplace=True), nn.ReLU(inplace=True)]]
+)
 def test_a_chain_of_ones_own_may_use_a_layer_twice_and_write_in_place(relus):
-    module = nn.Sequential(nn.Flatten(), nn.Linear(16, 6), relus[0], nn.Linear(6, 6), relus[1], nn.Linear(6, CLASSES))
+    module = nn.Sequential(
+        nn.Flatten(), nn.Linear(16, 6), relus[0], nn.Linear(6, 6), relus[1], nn.Linear(6, CLASSES)
+    )
     gradient = PrivateGradient(module, Privacy(Protection("record", 0.5), (1.0,)), CrossEntropy())
     held, part = samples(), torch.arange(40)
     fast = gradient.clipped(Layout.of(module).read(module), held, part)
@@ -71,22 +75,30 @@ def test_a_loss_of_ones_own_that_mixes_the_samples_does_not_pass_the_bound():
         return (scores.sum(1) * scores.abs().mean()) ** 2
 
     module = build("linear", SHAPE, CLASSES, 0)
-    gradient = PrivateGradient(module, Privacy(Protection("record", 1.0), (1.0,)), Own(mixed, CrossEntropy()))
+    gradient = PrivateGradient(
+        module, Privacy(Protection("record", 1.0), (1.0,)), Own(mixed, CrossEntropy())
+    )
     state, before, after = Layout.of(module).read(module), samples(), samples()
     after._x[7] = 1e3
-    moved = gradient.clipped(state, before, torch.arange(40)) - gradient.clipped(state, after, torch.arange(40))
+    moved = gradient.clipped(state, before, torch.arange(40)) - gradient.clipped(
+        state, after, torch.arange(40)
+    )
     assert 0 < float(moved.abs().sum()) <= 2 / 40 * (1 + 1e-4)
 
 
 def test_the_papers_cifar_network_has_per_sample_gradients_with_group_norm():
     """And with batch norm it is refused, naming the one to use."""
     rng = np.random.default_rng(0)
-    held = Samples(torch.from_numpy(rng.random((6, 12, 12, 3), np.float32)), torch.arange(6) % CLASSES)
+    held = Samples(
+        torch.from_numpy(rng.random((6, 12, 12, 3), np.float32)), torch.arange(6) % CLASSES
+    )
     module = build("cifar-cnn-private", (3, 12, 12), CLASSES, 0)
     privacy = Privacy(Protection("record", 0.5), (1.0,))
     gradient = PrivateGradient(module, privacy, CrossEntropy())
     fast = gradient.clipped(Layout.of(module).read(module), held, torch.arange(6))
-    torch.testing.assert_close(fast, one_by_one(module, held, torch.arange(6), 0.5), rtol=1e-3, atol=1e-6)
+    torch.testing.assert_close(
+        fast, one_by_one(module, held, torch.arange(6), 0.5), rtol=1e-3, atol=1e-6
+    )
     with pytest.raises(ConfigError, match="use one without \\(cifar-cnn-private\\)"):
         PrivateGradient(build("cifar-cnn", (3, 12, 12), CLASSES, 0), privacy, CrossEntropy())
 
@@ -96,9 +108,14 @@ def test_at_client_level_the_mean_gradient_is_clipped_once():
     held, part = samples(), torch.arange(40)
     x, y = held.batch(part)
     flat = torch.cat(
-        [g.reshape(-1) for g in torch.autograd.grad(cross_entropy(module(x), y), list(module.parameters()))]
+        [
+            g.reshape(-1)
+            for g in torch.autograd.grad(cross_entropy(module(x), y), list(module.parameters()))
+        ]
     )
-    torch.testing.assert_close(gradient.clipped(state, held, part), flat * 0.5 / flat.abs().sum(), rtol=1e-3, atol=1e-6)
+    torch.testing.assert_close(
+        gradient.clipped(state, held, part), flat * 0.5 / flat.abs().sum(), rtol=1e-3, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("level", ["record", "client"])
@@ -125,11 +142,15 @@ def test_a_gradient_that_is_not_finite_counts_as_nothing():
     assert bounded_sum([rows], 2.0).tolist() == [0.5, 1.5]
 
 
-@pytest.mark.parametrize(("level", "scale"), [("record", 2 * 0.7 / (40 * 0.5)), ("client", 2 * 0.7 / 0.5)])
+@pytest.mark.parametrize(
+    ("level", "scale"), [("record", 2 * 0.7 / (40 * 0.5)), ("client", 2 * 0.7 / 0.5)]
+)
 def test_the_noise_is_laplace_of_the_stated_scale(level, scale):
     gradient, state, _ = private(level, clip=0.7)
     held, part = samples(), torch.arange(40)
-    noise = (gradient(state, held, part, Turn(0, 1, 0)) - gradient.clipped(state, held, part)).numpy()
+    noise = (
+        gradient(state, held, part, Turn(0, 1, 0)) - gradient.clipped(state, held, part)
+    ).numpy()
     assert len(noise) > 40_000
     assert stats.kstest(noise, stats.laplace(scale=scale).cdf).pvalue > 0.01
     assert stats.kstest(noise, stats.laplace(scale=1.1 * scale).cdf).pvalue < 0.01
@@ -141,21 +162,29 @@ def test_noise_depends_on_seed_round_and_client_and_on_nothing_else():
     turns = [Turn(0, 1, 0), Turn(0, 1, 1), Turn(0, 2, 0), Turn(1, 1, 0)]
     drawn = [gradient(state, held, part, turn) for turn in turns]
     assert all(not torch.equal(drawn[0], other) for other in drawn[1:])
-    assert all(torch.equal(one, gradient(state, held, part, turn)) for one, turn in zip(drawn, turns, strict=True))
+    assert all(
+        torch.equal(one, gradient(state, held, part, turn))
+        for one, turn in zip(drawn, turns, strict=True)
+    )
 
 
 def test_more_epsilon_means_less_noise():
     gradient, state, _ = private(epsilons=(0.5, 5.0))
     held, part = samples(), torch.arange(40)
     clipped = gradient.clipped(state, held, part)
-    noise = [float((gradient(state, held, part, Turn(0, 1, client)) - clipped).abs().mean()) for client in (0, 1)]
+    noise = [
+        float((gradient(state, held, part, Turn(0, 1, client)) - clipped).abs().mean())
+        for client in (0, 1)
+    ]
     assert noise[0] == pytest.approx(10 * noise[1], rel=0.05)
 
 
 def test_what_cannot_be_private_is_refused():
     privacy = Privacy(Protection(), (1.0,))
     with pytest.raises(ConfigError, match="batch norm"):
-        PrivateGradient(nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2)), privacy, CrossEntropy())
+        PrivateGradient(
+            nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2)), privacy, CrossEntropy()
+        )
     with pytest.raises(ConfigError, match="must be 'fedsgd' with privacy"):
         training(algorithm="fedavg", privacy=privacy)
 
@@ -177,13 +206,17 @@ PRIVATE = [
 def test_a_private_run_is_the_same_again_on_any_number_of_workers(level):
     alone = run(Config.load(None, [*PRIVATE, f"mechanism.level={level}", "federation.workers=1"]))
     again = run(Config.load(None, [*PRIVATE, f"mechanism.level={level}", "federation.workers=2"]))
-    other = run(Config.load(None, [*PRIVATE, f"mechanism.level={level}", "federation.workers=1", "seed=1"]))
+    other = run(
+        Config.load(None, [*PRIVATE, f"mechanism.level={level}", "federation.workers=1", "seed=1"])
+    )
     assert alone == again
     assert alone.history != other.history
 
 
 def test_losses_on_private_data_are_not_told():
-    with pytest.raises(ConfigError, match=r"training\.evidence must be false .*: it tells losses on private data"):
+    with pytest.raises(
+        ConfigError, match=r"training\.evidence must be false .*: it tells losses on private data"
+    ):
         run(Config.load(None, [*PRIVATE, "training.evidence=true"]))
 
 
@@ -193,4 +226,6 @@ def test_a_run_tells_the_privacy_each_client_has_spent_beside_what_it_was_paid()
     for spent in result.privacy.values():
         assert 0 < spent["epsilon"] <= spent["epsilon_sum"]
         assert 1 <= spent["rounds"] <= 5
-    assert sum(spent["rounds"] for spent in result.privacy.values()) == sum(e["n"] for e in result.history)
+    assert sum(spent["rounds"] for spent in result.privacy.values()) == sum(
+        e["n"] for e in result.history
+    )

@@ -96,7 +96,9 @@ def test_what_a_users_module_raises_is_told_with_the_task(make_engine, workers):
 @pytest.mark.usefixtures("models")
 def test_a_module_that_draws_numbers_draws_the_same_in_any_worker(make_engine):
     one, two = (make_engine("slow_models:Random", workers=workers) for workers in (1, 2))
-    first, second = (engine.train(engine.start(), 1, [0, 1, 2]).states.copy() for engine in (one, two))
+    first, second = (
+        engine.train(engine.start(), 1, [0, 1, 2]).states.copy() for engine in (one, two)
+    )
     assert np.array_equal(first, second)
     assert not np.array_equal(first, one.train(one.start(), 2, [0, 1, 2]).states)
 
@@ -110,7 +112,8 @@ def test_workers_end_with_their_parent_even_in_the_middle_of_a_task(tmp_path, mo
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        # A shell that starts these tests in the background has them ignore Ctrl-C; their children must not.
+        # A shell that starts these tests in the background has them ignore Ctrl-C; their children
+        # must not.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
     )
     try:

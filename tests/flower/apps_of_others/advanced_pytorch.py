@@ -67,7 +67,9 @@ def train(msg: Message, context: Context):
         optimizer.step()
     context.state["head"] = ArrayRecord(net[2].state_dict())
     metrics = MetricRecord({"train_loss": loss.item(), "num-examples": len(y)})
-    return Message(RecordDict({"arrays": ArrayRecord(net.state_dict()), "metrics": metrics}), reply_to=msg)
+    return Message(
+        RecordDict({"arrays": ArrayRecord(net.state_dict()), "metrics": metrics}), reply_to=msg
+    )
 
 
 @client.evaluate()
@@ -83,7 +85,9 @@ def score(arrays, part):
     x, y = load_data(part)
     with torch.no_grad():
         scores = net(x)
-    return torch.nn.functional.cross_entropy(scores, y).item(), (scores.argmax(1) == y).float().mean().item()
+    return torch.nn.functional.cross_entropy(scores, y).item(), (
+        scores.argmax(1) == y
+    ).float().mean().item()
 
 
 def global_evaluate(server_round: int, arrays: ArrayRecord) -> MetricRecord:

@@ -38,7 +38,9 @@ class Running(ClientApp):
             for name in list(context.state):
                 del context.state[name]
             context.state["whose"] = whose
-        own = Context(context.run_id, context.node_id, context.node_config, context.state, app.run_config)
+        own = Context(
+            context.run_id, context.node_id, context.node_config, context.state, app.run_config
+        )
         return app.client(message, own)
 
 

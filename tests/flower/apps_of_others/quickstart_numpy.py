@@ -24,14 +24,19 @@ def get_dummy_model():
 @client.train()
 def train(msg: Message, context: Context):
     part = context.node_config["partition-id"]
-    arrays = [one + np.random.default_rng(part).random(one.shape) for one in msg.content["arrays"].to_numpy_ndarrays()]
+    arrays = [
+        one + np.random.default_rng(part).random(one.shape)
+        for one in msg.content["arrays"].to_numpy_ndarrays()
+    ]
     metrics = MetricRecord({"random_metric": 0.1 * part, "num-examples": 1 + part})
     return Message(RecordDict({"arrays": ArrayRecord(arrays), "metrics": metrics}), reply_to=msg)
 
 
 @client.evaluate()
 def evaluate(msg: Message, context: Context):
-    metrics = MetricRecord({"random_metric": 0.1 * context.node_config["partition-id"], "num-examples": 1})
+    metrics = MetricRecord(
+        {"random_metric": 0.1 * context.node_config["partition-id"], "num-examples": 1}
+    )
     return Message(RecordDict({"metrics": metrics}), reply_to=msg)
 
 

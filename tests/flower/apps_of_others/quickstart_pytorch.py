@@ -44,7 +44,9 @@ def test_fn(net, data):
     net.eval()
     with torch.no_grad():
         scores = net(x)
-    return torch.nn.functional.cross_entropy(scores, y).item(), (scores.argmax(1) == y).float().mean().item()
+    return torch.nn.functional.cross_entropy(scores, y).item(), (
+        scores.argmax(1) == y
+    ).float().mean().item()
 
 
 @client.train()
@@ -61,7 +63,9 @@ def train(msg: Message, context: Context):
             loss.backward()
             optimizer.step()
     metrics = MetricRecord({"train_loss": loss.item(), "num-examples": len(y)})
-    return Message(RecordDict({"arrays": ArrayRecord(net.state_dict()), "metrics": metrics}), reply_to=msg)
+    return Message(
+        RecordDict({"arrays": ArrayRecord(net.state_dict()), "metrics": metrics}), reply_to=msg
+    )
 
 
 @client.evaluate()

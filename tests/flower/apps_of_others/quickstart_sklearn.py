@@ -59,7 +59,9 @@ def evaluate(msg: Message, context: Context):
     model = set_params(create_model(1), msg.content["arrays"].to_numpy_ndarrays())
     x, y = load_data(100 + context.node_config["partition-id"])
     found = {"test_logloss": log_loss(y, model.predict_proba(x)), "accuracy": model.score(x, y)}
-    return Message(RecordDict({"metrics": MetricRecord({"num-examples": len(x), **found})}), reply_to=msg)
+    return Message(
+        RecordDict({"metrics": MetricRecord({"num-examples": len(x), **found})}), reply_to=msg
+    )
 
 
 @server.main()

@@ -34,7 +34,11 @@ def load_data(part):
 
 
 def params_of(context):
-    found = {key.removeprefix("params."): one for key, one in context.run_config.items() if key.startswith("params.")}
+    found = {
+        key.removeprefix("params."): one
+        for key, one in context.run_config.items()
+        if key.startswith("params.")
+    }
     return {key.replace("-", "_"): value for key, value in found.items()}
 
 
@@ -66,7 +70,10 @@ def evaluate(msg: Message, context: Context):
     booster = load_model(params_of(context), msg.content["arrays"])
     data = load_data(100 + context.node_config["partition-id"])
     auc = float(booster.eval_set([(data, "valid")]).split("\t")[1].split(":")[1])
-    return Message(RecordDict({"metrics": MetricRecord({"auc": auc, "num-examples": data.num_row()})}), reply_to=msg)
+    return Message(
+        RecordDict({"metrics": MetricRecord({"auc": auc, "num-examples": data.num_row()})}),
+        reply_to=msg,
+    )
 
 
 @server.main()

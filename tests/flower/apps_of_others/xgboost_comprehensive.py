@@ -34,7 +34,11 @@ def load_data(part):
 
 
 def params_of(context):
-    found = {key.removeprefix("params."): one for key, one in context.run_config.items() if key.startswith("params.")}
+    found = {
+        key.removeprefix("params."): one
+        for key, one in context.run_config.items()
+        if key.startswith("params.")
+    }
     return {key.replace("-", "_"): value for key, value in found.items()}
 
 
@@ -67,7 +71,9 @@ def get_evaluate_fn(context):
         if server_round == 0:
             return MetricRecord()
         booster, data = load_model(params_of(context), arrays), load_data(99)
-        return MetricRecord({"auc": float(booster.eval_set([(data, "valid")]).split("\t")[1].split(":")[1])})
+        return MetricRecord(
+            {"auc": float(booster.eval_set([(data, "valid")]).split("\t")[1].split(":")[1])}
+        )
 
     return evaluate
 

@@ -1,7 +1,8 @@
 """CIFAR-10 and CIFAR-100 as published for Python: a tar archive of pickled batches, or the folder unpacked from it.
 
-A pickle is a program. The reader here knows containers, numbers, strings and flat arrays of bytes, and builds even
-those from stand-ins of its own: no function, class or numpy routine named in the file is ever called.
+A pickle is a program. The reader here knows containers, numbers, strings and flat arrays of bytes,
+and builds even those from stand-ins of its own: no function, class or numpy routine named in the
+file is ever called.
 """
 
 import io
@@ -43,7 +44,9 @@ LAYOUTS: Mapping[str, Layout] = {
         ("test_batch",),
         b"labels",
     ),
-    "cifar100": Layout("cifar-100-python.tar.gz", "cifar-100-python", ("train",), ("test",), b"fine_labels"),
+    "cifar100": Layout(
+        "cifar-100-python.tar.gz", "cifar-100-python", ("train",), ("test",), b"fine_labels"
+    ),
 }
 
 
@@ -52,7 +55,9 @@ def _archived(path: Path, layout: Layout) -> Iterator[tuple[str, bytes]]:
     wanted = {f"{layout.folder}/{batch}": batch for batch in layout.train + layout.test}
     with tarfile.open(path, "r:*") as archive:
         for member in archive:
-            content = archive.extractfile(member) if member.name in wanted and member.isfile() else None
+            content = (
+                archive.extractfile(member) if member.name in wanted and member.isfile() else None
+            )
             if content is not None and member.size <= LARGEST_BATCH:
                 yield wanted[member.name], content.read()
 
@@ -64,7 +69,9 @@ def _unpacked(path: Path, layout: Layout) -> Iterator[tuple[str, bytes]]:
             yield batch, (path / batch).read_bytes()
 
 
-def _read(batches: Callable[[Path, Layout], Iterator[tuple[str, bytes]]], path: Path, layout: Layout) -> Arrays:
+def _read(
+    batches: Callable[[Path, Layout], Iterator[tuple[str, bytes]]], path: Path, layout: Layout
+) -> Arrays:
     try:
         return _assemble(dict(batches(path, layout)), layout, path)
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
@@ -89,7 +96,9 @@ def _assemble(batches: Mapping[str, bytes], layout: Layout, path: Path) -> Array
     lacking = [batch for batch in layout.train + layout.test if batch not in batches]
     if lacking:
         raise DatasetError(f"{path} lacks {', '.join(lacking)}")
-    decoded = {batch: _decode(raw, layout.labels, f"{path}: {batch}") for batch, raw in batches.items()}
+    decoded = {
+        batch: _decode(raw, layout.labels, f"{path}: {batch}") for batch, raw in batches.items()
+    }
     train, test = ([decoded[batch] for batch in side] for side in (layout.train, layout.test))
     return Arrays(
         np.concatenate([x for x, _ in train]),
@@ -105,7 +114,9 @@ def _decode(raw: bytes, key: bytes, source: str) -> tuple[NDArray[Any], NDArray[
     pixels, labels = batch.get(b"data"), batch.get(key)
     if not isinstance(pixels, np.ndarray) or pixels.ndim != 2 or pixels.shape[1] != 3072:
         raise DatasetError(f"{source}: 'data' must be an array of rows of 3072 bytes")
-    if not isinstance(labels, list) or not all(isinstance(label, int) and 0 <= label < 256 for label in labels):
+    if not isinstance(labels, list) or not all(
+        isinstance(label, int) and 0 <= label < 256 for label in labels
+    ):
         raise DatasetError(f"{source}: {key.decode()!r} must be a list of labels in 0 .. 255")
     images = pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     return np.ascontiguousarray(images), np.array(labels, np.uint8)
@@ -131,7 +142,9 @@ class UnsignedByte:
     def __init__(self, kind: object, *_: object) -> None:
         """Refuses every other type."""
         if kind not in ("u1", b"u1"):
-            raise pickle.UnpicklingError(f"an array of type {kind!r}; only unsigned bytes are admitted")
+            raise pickle.UnpicklingError(
+                f"an array of type {kind!r}; only unsigned bytes are admitted"
+            )
 
     def __setstate__(self, _: object) -> None:
         """Ignores byte order and the like, which bytes do not have."""
@@ -175,14 +188,24 @@ def read_pickle(raw: bytes, source: str) -> dict[bytes, Any]:
     try:
         content = _Reader(io.BytesIO(raw), encoding="bytes").load()
     except Exception as error:  # a damaged pickle may raise almost anything
-        raise DatasetError(f"{source} is not a batch of CIFAR that can be read safely: {error}") from error
+        raise DatasetError(
+            f"{source} is not a batch of CIFAR that can be read safely: {error}"
+        ) from error
     if not isinstance(content, dict):
-        raise DatasetError(f"{source} is not a batch of CIFAR: it holds a {type(content).__name__}, not a dictionary")
+        raise DatasetError(
+            f"{source} is not a batch of CIFAR: it holds a {type(content).__name__}, not a dictionary"
+        )
     return {_key(key): _plain(value) for key, value in content.items()}
 
 
 def _key(key: object) -> bytes:
-    return key.encode() if isinstance(key, str) else key if isinstance(key, bytes) else repr(key).encode()
+    return (
+        key.encode()
+        if isinstance(key, str)
+        else key
+        if isinstance(key, bytes)
+        else repr(key).encode()
+    )
 
 
 def _plain(value: object) -> object:

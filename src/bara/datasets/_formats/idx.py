@@ -31,7 +31,9 @@ def read_idx(path: Path) -> NDArray[Any]:
     """The array in an IDX file of unsigned bytes."""
     raw = _content(path)
     if len(raw) < 4 or raw[:3] != UNSIGNED_BYTES:
-        raise DatasetError(f"{path} is not an IDX file of unsigned bytes: it starts with {raw[:4].hex() or 'nothing'}")
+        raise DatasetError(
+            f"{path} is not an IDX file of unsigned bytes: it starts with {raw[:4].hex() or 'nothing'}"
+        )
     start = 4 + 4 * raw[3]
     shape = tuple(int.from_bytes(raw[at : at + 4], "big") for at in range(4, start, 4))
     if len(raw) != start + math.prod(shape):
@@ -44,14 +46,16 @@ def read_idx(path: Path) -> NDArray[Any]:
 def find(folder: Path, name: str) -> Iterator[Source]:
     """The files in a subfolder of that name, in torchvision's layout, or directly in the folder.
 
-    Both datasets use the same file names. Files directly in the folder are therefore passed over when their
-    test labels show that they are the other dataset's.
+    Both datasets use the same file names. Files directly in the folder are therefore passed over
+    when their test labels show that they are the other dataset's.
     """
     if name not in CATALOGUE or not CATALOGUE[name].torchvision:
         return
     for place in (folder / name, folder / CATALOGUE[name].torchvision / "raw", folder):
         files = present(place)
-        if len(files) == len(PARTS) and not (place == folder and _is_another(files["y_test"], name)):
+        if len(files) == len(PARTS) and not (
+            place == folder and _is_another(files["y_test"], name)
+        ):
             yield Source("idx", place, partial(_read, files), files)
 
 
@@ -62,10 +66,18 @@ def _read(files: Mapping[str, Path]) -> Arrays:
 def present(folder: Path) -> dict[str, Path]:
     """Which parts' files are in a folder."""
     spellings = {
-        part: [stem, f"{stem}.gz", stem.replace("-idx", ".idx"), f"{stem.replace('-idx', '.idx')}.gz"]
+        part: [
+            stem,
+            f"{stem}.gz",
+            stem.replace("-idx", ".idx"),
+            f"{stem.replace('-idx', '.idx')}.gz",
+        ]
         for part, stem in STEMS.items()
     }
-    found = {part: [folder / file for file in tried if (folder / file).is_file()] for part, tried in spellings.items()}
+    found = {
+        part: [folder / file for file in tried if (folder / file).is_file()]
+        for part, tried in spellings.items()
+    }
     return {part: paths[0] for part, paths in found.items() if paths}
 
 
@@ -82,5 +94,7 @@ def _is_another(labels: Path, name: str) -> bool:
         digest = hashlib.sha256(read_idx(labels).tobytes()).hexdigest()
     except DatasetError:
         return False
-    others = [version for other in CATALOGUE.values() if other.name != name for version in other.versions]
+    others = [
+        version for other in CATALOGUE.values() if other.name != name for version in other.versions
+    ]
     return any(version.sha256.get("y_test") == digest for version in others)

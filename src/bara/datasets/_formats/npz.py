@@ -34,7 +34,9 @@ def read_npz(path: Path) -> Arrays:
 def _read(path: Path, file: BinaryIO) -> Arrays:
     archive = np.load(file, allow_pickle=False)
     if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise DatasetError(f"{path} holds a single array; it must be an archive of {', '.join(PARTS)}")
+        raise DatasetError(
+            f"{path} holds a single array; it must be an archive of {', '.join(PARTS)}"
+        )
     with archive:
         lacking = [part for part in PARTS if part not in archive.files]
         if lacking:

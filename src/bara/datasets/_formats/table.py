@@ -27,7 +27,9 @@ def arrow() -> Any:
     try:
         import pyarrow  # noqa: PLC0415, ICN001  (heavy, and an extra)
     except ImportError as error:
-        raise MissingExtraError("tables are read by pyarrow: pip install 'bara-fl[tables]'") from error
+        raise MissingExtraError(
+            "tables are read by pyarrow: pip install 'bara-fl[tables]'"
+        ) from error
     return pyarrow
 
 

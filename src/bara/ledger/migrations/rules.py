@@ -11,7 +11,9 @@ def refuse_insert(name: str, table: str, when: str, message: str) -> None:
         )
         return
     _function(name, f"IF {when} THEN RAISE EXCEPTION '{message}'; END IF; RETURN NEW;")
-    op.execute(f"CREATE TRIGGER {name} BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()")
+    op.execute(
+        f"CREATE TRIGGER {name} BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()"
+    )
 
 
 def append_only(*tables: str) -> None:
@@ -28,4 +30,6 @@ def append_only(*tables: str) -> None:
 
 
 def _function(name: str, body: str) -> None:
-    op.execute(f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger AS $$ BEGIN {body} END $$ LANGUAGE plpgsql")
+    op.execute(
+        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger AS $$ BEGIN {body} END $$ LANGUAGE plpgsql"
+    )

@@ -4,9 +4,10 @@ A kernel's `aim` names the tensors its gradients go to; `backward` then does, fo
 
     target = beta * target + alpha * gradient
 
-inside the matrix product itself (BLAS's own alpha and beta). Aimed at its own weights with alpha = -rate / batch
-that *is* the SGD step: no gradient is ever stored, no pass over the weights is made. So that a layer's old weights
-are still there when they are needed, the gradient for the layer below is computed first.
+inside the matrix product itself (BLAS's own alpha and beta). Aimed at its own weights with alpha =
+-rate / batch that *is* the SGD step: no gradient is ever stored, no pass over the weights is made.
+So that a layer's old weights are still there when they are needed, the gradient for the layer below
+is computed first.
 """
 
 from typing import Protocol, Self, final
@@ -81,8 +82,16 @@ class Convolution:
     def __init__(self, layer: nn.Conv2d, held: Tensors) -> None:
         """Compute with the held weights and the layer's stride and padding."""
         self._weight, self._bias = held["weight"], held["bias"]
-        self._how = (list(layer.stride), list(layer.padding), list(layer.dilation), False, [0, 0], layer.groups)
-        # measured: large windows over many channels are faster channels first, converting there and back included
+        self._how = (
+            list(layer.stride),
+            list(layer.padding),
+            list(layer.dilation),
+            False,
+            [0, 0],
+            layer.groups,
+        )
+        # measured: large windows over many channels are faster channels first, converting there and
+        # back included
         self._inside = torch.contiguous_format if _is_wide(layer) else torch.channels_last
         self._unfolding = Unfolding.where_faster(layer)
 
@@ -121,8 +130,8 @@ class Convolution:
 class Unfolding:
     """The weight gradient of a convolution as matrix products over the unfolded windows of its input.
 
-    For 3x3 windows over many channels the library's own kernel takes a third longer, measured at batches of 50.
-    Elsewhere it is as fast, and is used. Each position of the output is a row.
+    For 3x3 windows over many channels the library's own kernel takes a third longer, measured at
+    batches of 50. Elsewhere it is as fast, and is used. Each position of the output is a row.
     """
 
     def __init__(self, layer: nn.Conv2d) -> None:
@@ -225,7 +234,9 @@ class BatchNorm:
     def __init__(self, layer: nn.BatchNorm2d, held: Tensors) -> None:
         """Compute with the held scale, shift and statistics."""
         self._weight, self._bias = held["weight"], held["bias"]
-        self._mean, self._var, self._count = (held[n] for n in ("running_mean", "running_var", "num_batches_tracked"))
+        self._mean, self._var, self._count = (
+            held[n] for n in ("running_mean", "running_var", "num_batches_tracked")
+        )
         self._momentum, self._eps = float(layer.momentum or 0), float(layer.eps)
         self._how_back = (True, self._eps, [True, True, True])
 

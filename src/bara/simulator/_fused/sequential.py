@@ -1,7 +1,7 @@
 """The fast network: a plain sequence of known layers, computed by hand-written kernels.
 
-Two things make it fast beside the kernels: no gradient is stored (see `kernels`), and the first layer never computes
-the gradient of the samples themselves.
+Two things make it fast beside the kernels: no gradient is stored (see `kernels`), and the first
+layer never computes the gradient of the samples themselves.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,11 @@ def is_fusable(module: nn.Module) -> bool:
 
     Each layer stands once: a module names its children once, however often it calls them.
     """
-    return type(module) is nn.Sequential and 0 < len(module) == len(set(module)) and all(map(_usual, module))
+    return (
+        type(module) is nn.Sequential
+        and 0 < len(module) == len(set(module))
+        and all(map(_usual, module))
+    )
 
 
 def chunk_of(module: nn.Module) -> int | None:
@@ -64,8 +68,11 @@ class FusedSequential:
         self._kernels, self._names = self._compile(_pool_first(list(module.named_children())))
         first = next((i for i, slots in enumerate(self._names) if slots), 0)
         self._forwards = [kernel.forward for kernel in self._kernels]
-        # From the top down to the first layer that learns; each of them but that one owes the one below its gradient.
-        self._backwards = [(kernel.backward, i > 0) for i, kernel in enumerate(self._kernels[first:])][::-1]
+        # From the top down to the first layer that learns; each of them but that one owes the one
+        # below its gradient.
+        self._backwards = [
+            (kernel.backward, i > 0) for i, kernel in enumerate(self._kernels[first:])
+        ][::-1]
 
     def context(self) -> AbstractContextManager[Any]:
         """No autograd at all."""
@@ -74,7 +81,13 @@ class FusedSequential:
     def aim(self, target: Tensor) -> None:
         """Each kernel writes to its own place in the target."""
         for kernel, slots in zip(self._kernels, self._names, strict=True):
-            kernel.aim({name: slot.view(target) for name, slot in slots.items() if slot in self.layout.parameters})
+            kernel.aim(
+                {
+                    name: slot.view(target)
+                    for name, slot in slots.items()
+                    if slot in self.layout.parameters
+                }
+            )
 
     def accumulate(self, x: Tensor, y: Tensor, beta: float, alpha: float) -> Tensor:
         """Forward, the gradient of the loss by the scores, backward."""
@@ -93,13 +106,21 @@ class FusedSequential:
             x = forward(x, training=training)
         return x
 
-    def _compile(self, layers: list[tuple[str, nn.Module]]) -> tuple[list[Kernel], list[dict[str, Slot]]]:
+    def _compile(
+        self, layers: list[tuple[str, nn.Module]]
+    ) -> tuple[list[Kernel], list[dict[str, Slot]]]:
         names = [
-            {s.name.removeprefix(f"{name}."): s for s in self.layout if s.name.startswith(f"{name}.")}
+            {
+                s.name.removeprefix(f"{name}."): s
+                for s in self.layout
+                if s.name.startswith(f"{name}.")
+            }
             for name, _ in layers
         ]
         kernels = [
-            KERNELS[type(layer)](layer, {name: slot.view(self.state) for name, slot in slots.items()})
+            KERNELS[type(layer)](
+                layer, {name: slot.view(self.state) for name, slot in slots.items()}
+            )
             for (_, layer), slots in zip(layers, names, strict=True)
         ]
         return kernels, names

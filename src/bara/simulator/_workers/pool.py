@@ -20,7 +20,8 @@ from bara.simulator._workers.trainer import Trainer, one_thread
 SURROUNDINGS = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    # glibc: keep what is freed. Giving pages back and faulting them in again costs convolutions a tenth of their time
+    # glibc: keep what is freed. Giving pages back and faulting them in again costs convolutions a
+    # tenth of their time
     "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
     "MALLOC_TRIM_THRESHOLD_": str(2**30),
 }
@@ -82,7 +83,10 @@ class Worker:
         ]
         with theirs:
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                command, stdin=subprocess.PIPE, pass_fds=(theirs.fileno(), memory), env=_surroundings()
+                command,
+                stdin=subprocess.PIPE,
+                pass_fds=(theirs.fileno(), memory),
+                env=_surroundings(),
             )
         return cls(process, ours)
 
@@ -103,7 +107,11 @@ class Worker:
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=5)
         code = self.process.returncode
-        how = f"was ended by {signal.Signals(-code).name}" if code and code < 0 else f"ended with code {code}"
+        how = (
+            f"was ended by {signal.Signals(-code).name}"
+            if code and code < 0
+            else f"ended with code {code}"
+        )
         return f"worker process {self.process.pid} {how}"
 
 
@@ -167,14 +175,20 @@ def _hear(worker: Worker, doing: str) -> Any:
     try:
         answer = worker.line.recv()
     except (EOFError, ConnectionError) as error:
-        raise TrainingError(f"{worker.fate()} during {doing}; the round is lost, run it again") from error
+        raise TrainingError(
+            f"{worker.fate()} during {doing}; the round is lost, run it again"
+        ) from error
     if isinstance(answer, TaskFailure):
-        raise TrainingError(f"a worker failed during {doing}: {answer.reason}") from RuntimeError(answer.traceback)
+        raise TrainingError(f"a worker failed during {doing}: {answer.reason}") from RuntimeError(
+            answer.traceback
+        )
     return answer
 
 
 def _stop(workers: list[Worker]) -> None:
-    for worker in workers:  # all lifelines first, so that nobody is waited for while others still compute
+    for (
+        worker
+    ) in workers:  # all lifelines first, so that nobody is waited for while others still compute
         if worker.process.stdin:
             with suppress(BrokenPipeError):
                 worker.process.stdin.close()

@@ -1,7 +1,8 @@
 """Memory that worker processes see too.
 
-It has no name: it is an open file that only the parent and its workers hold, so the kernel frees it with the last of
-them, however they end. Nothing can be left behind and nothing has to be cleaned up.
+It has no name: it is an open file that only the parent and its workers hold, so the kernel frees it
+with the last of them, however they end. Nothing can be left behind and nothing has to be cleaned
+up.
 """
 
 import mmap

@@ -32,7 +32,9 @@ class Trainer:
         self._seed = setup.seed
         self._arrays = held
         self._loss = loss_of(setup.task, setup.training.loss)
-        self._network = network_of(build(setup.model, setup.shape, setup.outputs, setup.seed), self._loss)
+        self._network = network_of(
+            build(setup.model, setup.shape, setup.outputs, setup.seed), self._loss
+        )
         self._train = Samples(held["x_train"], held["y_train"])
         self._held = Samples(held["x_held"], held["y_held"])
         privacy = setup.training.privacy
@@ -69,7 +71,9 @@ class Trainer:
         return counted.loss / counted.samples
 
 
-def tally(network: Network, loss: Loss, samples: Samples, indices: Indices, *, scores: bool = False) -> Tally:
+def tally(
+    network: Network, loss: Loss, samples: Samples, indices: Indices, *, scores: bool = False
+) -> Tally:
     """Count in chunks of a fixed size: the sum is the same whoever computes which part."""
     total = Tally()
     with network.context():
@@ -95,7 +99,8 @@ def one_thread() -> Iterator[None]:
 def _own_randomness(turn: Turn) -> Iterator[None]:
     """Let a module that draws numbers (dropout, say) draw the same ones whoever trains this client."""
     with torch.random.fork_rng(devices=[]):
-        # Not torch.manual_seed: it would also keep a stack trace for every kind of accelerator that might come yet.
+        # Not torch.manual_seed: it would also keep a stack trace for every kind of accelerator that
+        # might come yet.
         seed = np.random.SeedSequence(turn).generate_state(1)[0]
         torch.default_generator.manual_seed(int(seed))
         yield

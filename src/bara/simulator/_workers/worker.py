@@ -1,8 +1,8 @@
 """A worker process: `python -m bara.simulator._workers.worker CONNECTION MEMORY`, started by `pool` alone.
 
-It answers one message with one message until its parent is gone. Its standard input is its lifeline: the parent never
-writes there, and when the parent ends, in whatever way, the worker reads the end of the file and is gone too, also
-from the middle of a long task.
+It answers one message with one message until its parent is gone. Its standard input is its
+lifeline: the parent never writes there, and when the parent ends, in whatever way, the worker reads
+the end of the file and is gone too, also from the middle of a long task.
 """
 
 import os
@@ -15,9 +15,9 @@ from multiprocessing.connection import Connection
 
 import torch
 
+from bara.plugins import explain
 from bara.simulator._workers.tasks import Setup, Task, TaskFailure, TaskResult
 from bara.simulator._workers.trainer import Trainer
-from bara.plugins import explain
 
 
 def serve(connection: Connection, memory: int) -> None:
@@ -51,9 +51,13 @@ def _end_with_the_parent() -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it ends us by letting go of the lifeline
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is the parent's: it ends us by letting go of the lifeline
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     torch.set_num_threads(1)
     with suppress(EOFError, ConnectionError):  # the parent has let go
         serve(Connection(int(sys.argv[1])), int(sys.argv[2]))
-    os._exit(0)  # nothing here has to be put away, and the reader of the lifeline would hold up a slow exit
+    os._exit(
+        0
+    )  # nothing here has to be put away, and the reader of the lifeline would hold up a slow exit

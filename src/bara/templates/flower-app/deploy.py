@@ -2,8 +2,8 @@
 
     python deploy.py [--folder FOLDER] [--rounds 5] [--budget 30]
 
-Everything listens on loopback only and is ended, by process id, when the app is through. `docs/flower.md` leads an
-operator through the same steps on machines of their own.
+Everything listens on loopback only and is ended, by process id, when the app is through.
+`docs/flower.md` leads an operator through the same steps on machines of their own.
 """
 
 import argparse
@@ -20,8 +20,15 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent
-APART = tuple(map(int, version("flwr").split(".")[:2])) < (1, 40)  # silos connect to a port of their own there
-QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+APART = tuple(map(int, version("flwr").split(".")[:2])) < (
+    1,
+    40,
+)  # silos connect to a port of their own there
+QUIET = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
 
 
 class Deployment(contextlib.ExitStack):
@@ -38,7 +45,9 @@ class Deployment(contextlib.ExitStack):
         self.app = app
         self.port = free_port()
         self.fleet_port = free_port() if APART else self.port
-        path = os.pathsep.join([str(BIN), os.environ.get("PATH", "")])  # Flower starts programs of its own by name
+        path = os.pathsep.join(
+            [str(BIN), os.environ.get("PATH", "")]
+        )  # Flower starts programs of its own by name
         self.environment = {**os.environ, **QUIET, "FLWR_HOME": str(home / "flwr"), "PATH": path}
         self.superlink: subprocess.Popen | None = None
         self.nodes: dict[int, subprocess.Popen] = {}
@@ -46,11 +55,19 @@ class Deployment(contextlib.ExitStack):
     def start_superlink(self) -> None:
         """Certificates, the SuperLink, and the connection by which `flwr` finds it.
 
-        What it knows, registered keys included, is in a database: started again, it goes on as the same SuperLink.
+        What it knows, registered keys included, is in a database: started again, it goes on as the
+        same SuperLink.
         """
         if not (self.home / "ca.crt").exists():
             make_certificates(self.home)
-        certificates = ["--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "server.pem", "--ssl-keyfile", "server.key"]
+        certificates = [
+            "--ssl-ca-certfile",
+            "ca.crt",
+            "--ssl-certfile",
+            "server.pem",
+            "--ssl-keyfile",
+            "server.key",
+        ]
         self.superlink = self.begin(
             "superlink",
             ["flower-superlink", *certificates, "--enable-supernode-auth", "--host", "127.0.0.1"]
@@ -71,7 +88,12 @@ class Deployment(contextlib.ExitStack):
 
     def connect(self, security: str) -> None:
         """Write down where the SuperLink is, and wait until it listens."""
-        words = ["[superlink]", 'default = "loopback"', "[superlink.loopback]", f'address = "127.0.0.1:{self.port}"']
+        words = [
+            "[superlink]",
+            'default = "loopback"',
+            "[superlink.loopback]",
+            f'address = "127.0.0.1:{self.port}"',
+        ]
         (self.home / "flwr").mkdir(exist_ok=True)
         (self.home / "flwr" / "config.toml").write_text("\n".join([*words, security, ""]))
         self.wait_until_it_listens()
@@ -79,21 +101,51 @@ class Deployment(contextlib.ExitStack):
     def make_key(self, name: str) -> None:
         """A key pair, by which a node is known for good."""
         path = self.home / name
-        command = ["ssh-keygen", "-t", "ecdsa", "-b", "384", "-N", "", "-q", "-f", str(path), "-C", name]
+        command = [
+            "ssh-keygen",
+            "-t",
+            "ecdsa",
+            "-b",
+            "384",
+            "-N",
+            "",
+            "-q",
+            "-f",
+            str(path),
+            "-C",
+            name,
+        ]
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
 
     def register(self, name: str) -> None:
         """Tell the SuperLink whose key it may trust."""
         self.flwr("supernode", "register", f"{name}.pub", "loopback")
 
-    def start_supernode(self, number: int, of: int, name: str, **config: object) -> subprocess.Popen:
+    def start_supernode(
+        self, number: int, of: int, name: str, **config: object
+    ) -> subprocess.Popen:
         """A silo's node; its configuration stays on its machine."""
         words = {"partition-id": number, "num-partitions": of, "name": name, **config}
-        node_config = " ".join(f'{key}="{v}"' if isinstance(v, str) else f"{key}={v}" for key, v in words.items())
+        node_config = " ".join(
+            f'{key}="{v}"' if isinstance(v, str) else f"{key}={v}" for key, v in words.items()
+        )
         node = self.begin(
             f"supernode-{name}",
-            ["flower-supernode", "--root-certificates", "ca.crt", "--superlink", f"127.0.0.1:{self.fleet_port}"]
-            + ["--auth-supernode-private-key", name, "--host", "127.0.0.1", "--port", str(free_port())]
+            [
+                "flower-supernode",
+                "--root-certificates",
+                "ca.crt",
+                "--superlink",
+                f"127.0.0.1:{self.fleet_port}",
+            ]
+            + [
+                "--auth-supernode-private-key",
+                name,
+                "--host",
+                "127.0.0.1",
+                "--port",
+                str(free_port()),
+            ]
             + ["--node-config", node_config],
         )
         self.nodes[number] = node
@@ -113,7 +165,9 @@ class Deployment(contextlib.ExitStack):
             check=False,
         )
         if check and done.returncode:
-            raise SystemExit(f"flwr {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}\n{self.logs()}")
+            raise SystemExit(
+                f"flwr {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}\n{self.logs()}"
+            )
         return done.stdout
 
     def run(self, run_config: str, timeout: float = 300) -> str:
@@ -139,14 +193,20 @@ class Deployment(contextlib.ExitStack):
         """Until the SuperLink can be reached."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self.superlink.poll() is None:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", self.port), timeout=1),
+            ):
                 return
             time.sleep(0.1)
         raise SystemExit(f"the SuperLink does not listen:\n{self.logs()}")
 
     def logs(self) -> str:
         """The end of every log."""
-        return "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in sorted(self.home.glob("*.log")))
+        return "\n".join(
+            f"--- {path.name}\n{path.read_text()[-3000:]}"
+            for path in sorted(self.home.glob("*.log"))
+        )
 
 
 def end(process: subprocess.Popen, how: signal.Signals = signal.SIGTERM) -> None:
@@ -176,13 +236,37 @@ def make_certificates(home: Path) -> None:
     """A certificate authority, and the SuperLink's certificate for loopback."""
 
     def openssl(*words: str) -> None:
-        subprocess.run(["openssl", *words], cwd=home, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+        subprocess.run(
+            ["openssl", *words], cwd=home, check=True, stdin=subprocess.DEVNULL, capture_output=True
+        )
 
     new = ["req", "-newkey", "rsa:2048", "-nodes"]
-    openssl(*new, "-x509", "-days", "365", "-keyout", "ca.key", "-out", "ca.crt", "-subj", "/CN=bara example CA")
+    openssl(
+        *new,
+        "-x509",
+        "-days",
+        "365",
+        "-keyout",
+        "ca.key",
+        "-out",
+        "ca.crt",
+        "-subj",
+        "/CN=bara example CA",
+    )
     openssl(*new, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=localhost")
     (home / "server.ext").write_text("subjectAltName = DNS:localhost, IP:127.0.0.1, IP:::1\n")
-    signing = ["x509", "-req", "-days", "365", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key"]
+    signing = [
+        "x509",
+        "-req",
+        "-days",
+        "365",
+        "-in",
+        "server.csr",
+        "-CA",
+        "ca.crt",
+        "-CAkey",
+        "ca.key",
+    ]
     openssl(*signing, "-CAcreateserial", "-out", "server.pem", "-extfile", "server.ext")
 
 
@@ -195,8 +279,12 @@ def free_port() -> int:
 
 def main() -> None:
     """Run the example."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=Path("runs/deployed"), help="the run's folder")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=Path("runs/deployed"), help="the run's folder"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--budget", type=float, default=30.0)
     chosen = parser.parse_args()

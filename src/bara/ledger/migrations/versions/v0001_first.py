@@ -78,7 +78,9 @@ def _money() -> None:
         sa.Column("client", sa.Text, primary_key=True),
         sa.Column("paid", sa.BigInteger, nullable=False),
         sa.Column("reason", sa.Text),
-        sa.ForeignKeyConstraint(["run", "round", "client"], ["promises.run", "promises.round", "promises.client"]),
+        sa.ForeignKeyConstraint(
+            ["run", "round", "client"], ["promises.run", "promises.round", "promises.client"]
+        ),
         sa.CheckConstraint("(paid > 0) = (reason IS NULL)"),
         sa.CheckConstraint("paid >= 0"),
         sqlite_with_rowid=False,
