@@ -11,7 +11,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from bara import Market, Purse, RoundRecord
+from bara import Purse, RoundRecord, Session
 from bara.allocators import Even
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
@@ -42,10 +42,10 @@ def timed(action, *arguments):
     return time.perf_counter() - begun
 
 
-def market_of(clients, books):
+def steps_of(clients, books):
     bidders = Bidders(clients, Distribution.parse("uniform(0.5, 1.5)"), 0)
     federation = SyntheticFederation(bidders, LearningCurve(), 0, failure_rate=0.1)
-    return Market(Even(), bid_price_first(), federation, books.purse, books.before_round)
+    return Session(Even(), bid_price_first(), federation).rounds(books.purse)
 
 
 def commits(home, clients, rounds):
@@ -56,7 +56,7 @@ def commits(home, clients, rounds):
         closing(bare_database(home / "bare.db")) as other,
     ):
         books = Books.open(store, "bench", {}, Purse.of(clients * rounds / 4, rounds))
-        for step in market_of(clients, books).rounds():
+        for step in steps_of(clients, books):
             settled = isinstance(step, RoundRecord)
             (settlements if settled else promises).append(timed(books.record, step))
             bare.append(timed(bare_commit, other))

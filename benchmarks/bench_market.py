@@ -5,7 +5,7 @@ import time
 import numpy as np
 from workload import training
 
-from bara import ALLOCATORS, MECHANISMS, Delivery, Evaluation, Market, Purse
+from bara import ALLOCATORS, MECHANISMS, Delivery, Evaluation, Purse, Session
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
 from bara.simulator import Data, Engine, aggregate
@@ -30,14 +30,13 @@ class Instant:
 
 
 def market_seconds(allocator, options):
-    market = Market(
+    session = Session(
         ALLOCATORS.build(allocator, options, clients=CLIENTS, seed=0),
         MECHANISMS.build("bid-price-first"),
         Instant(),
-        Purse.of(1500, ROUNDS),
     )
     start = time.perf_counter()
-    rounds = sum(1 for _ in market.rounds()) / 2
+    rounds = sum(1 for _ in session.rounds(Purse.of(1500, ROUNDS))) / 2
     return (time.perf_counter() - start) / rounds
 
 

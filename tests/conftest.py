@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 
 import bara
-from bara import Market, Purse, RoundRecord
+from bara import Purse, RoundRecord, Session
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
 from bara.mechanisms import bid_price_first
@@ -85,14 +85,12 @@ def play(make_federation):
     """Plays an allocator on a synthetic federation; returns the settled rounds and why it ended."""
 
     def play(allocator, purse=None, federation=None, mechanism=None):
-        market = Market(
-            allocator,
-            mechanism or bid_price_first(),
-            federation or make_federation(),
-            purse or Purse.of(60, 30),
+        session = Session(
+            allocator, mechanism or bid_price_first(), federation or make_federation()
         )
-        records = [step for step in market.rounds() if isinstance(step, RoundRecord)]
-        return records, market.ended
+        steps = session.rounds(purse or Purse.of(60, 30))
+        records = [step for step in steps if isinstance(step, RoundRecord)]
+        return records, session.ended
 
     return play
 

@@ -1,8 +1,9 @@
-"""bara: how much of a federation's money to spend on which participants, round by round.
+"""bara decides, round by round, how much of a federation's money to spend on which participants.
 
 The library in one breath: an `Allocator` makes an `Offer` before the bids are opened, a `Mechanism`
 turns the `Bids` into a `Menu` and the offer into an `Award`, the federation trains, and both are
-told the `RoundRecord`. `Market` is that loop; a `Session` keeps its books.
+told the `RoundRecord`. A `Session` plays that loop and keeps its books; a `Market` is one round's
+steps, without books or a federation.
 """
 
 from typing import TYPE_CHECKING

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from bara import Award, Delivery, Evaluation, Market, Purse, RoundRecord
+from bara import Award, Delivery, Evaluation, Purse, RoundRecord, Session
 from bara.allocators import ALLOCATORS
 from bara.allocators._kept import KeptModel
 from bara.allocators.planner import Planner
@@ -27,13 +27,12 @@ def with_goal(seed=0, **goal):
 
 
 def played(make_federation, purse=PURSE, curve=None, seed=0, **goal):
-    market = Market(
+    session = Session(
         with_goal(seed, **goal),
         bid_price_first(),
         make_federation(clients=20, seed=seed, **(curve or EASY)),
-        purse,
     )
-    return [step for step in market.rounds() if isinstance(step, RoundRecord)], market
+    return [step for step in session.rounds(purse) if isinstance(step, RoundRecord)], session
 
 
 # --- what can be asked for ----------------------------------------------------------------------
@@ -89,8 +88,8 @@ def test_a_target_that_the_initial_model_has_reached_is_refused_before_money_mov
 
 
 def test_worth_nothing_in_particular_with_all_the_money_is_the_papers_question(make_federation):
-    plain = Market(Planner(clients=20), bid_price_first(), make_federation(clients=20), PURSE)
-    offers = [step.awarded.offer for step in plain.rounds() if isinstance(step, RoundRecord)]
+    plain = Session(Planner(clients=20), bid_price_first(), make_federation(clients=20))
+    offers = [step.awarded.offer for step in plain.rounds(PURSE) if isinstance(step, RoundRecord)]
     records, _ = played(make_federation, curve={"delta": 0.3}, worth=0)
     assert [record.awarded.offer for record in records] == offers
 
@@ -181,13 +180,12 @@ def test_a_target_out_of_reach_is_said_with_what_is_expected_and_what_would_help
 def test_nothing_is_given_up_before_what_an_even_share_pays_was_tried(make_federation):
     """One client per round teaches nothing here, and that is all that was seen when the target looked out of reach."""
     planner = Planner(clients=8, seed=5, goal=Goal(target=0.2))
-    market = Market(
-        planner, bid_price_first(), make_federation(clients=8, seed=5), Purse.of(300, 15)
-    )
-    records = [step for step in market.rounds() if isinstance(step, RoundRecord)]
+    session = Session(planner, bid_price_first(), make_federation(clients=8, seed=5))
+    steps = session.rounds(Purse.of(300, 15))
+    records = [step for step in steps if isinstance(step, RoundRecord)]
     assert records[5].n == 1
     assert records[5].evaluation.accuracy == 0
-    assert market.ended.startswith("the target of 20 % is reached")
+    assert session.ended.startswith("the target of 20 % is reached")
 
 
 def test_a_target_out_of_reach_may_stop_the_run(make_federation):
@@ -262,8 +260,8 @@ def test_a_goal_never_exceeds_budget_or_deadline(
     allocator = Planner(clients=8, seed=seed, goal=goal)
     purse = Purse.of(budget, max_rounds)
     federation = make_federation(clients=8, seed=seed, failure_rate=failure_rate)
-    market = Market(allocator, bid_price_first(), federation, purse)
-    records = [step for step in market.rounds() if isinstance(step, RoundRecord)]
+    steps = Session(allocator, bid_price_first(), federation).rounds(purse)
+    records = [step for step in steps if isinstance(step, RoundRecord)]
     assert records[-1].purse_after.spent <= purse.total
     assert records[-1].round <= max_rounds
 

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from bara import Market
+from bara import Session
 from bara.allocators import Even
 from bara.dashboard import _run_view as views
 from bara.dashboard._event_stream import EventStream
@@ -21,12 +21,12 @@ def going(tmp_path, make_federation):
     store = Store.in_file(tmp_path / "ledger.db")
     purse = Purse.of(500, 400)
     books = Books.open(store, "run", {"clients": {"count": 8}}, purse)
-    steps = Market(Even(), bid_price_first(), make_federation(failure_rate=0.3), purse).rounds()
+    federation = make_federation(failure_rate=0.3)
+    steps = Session(Even(), bid_price_first(), federation).rounds(books)
 
     def play(rounds):
         while rounds:
             step = next(steps)
-            books.record(step)
             rounds -= isinstance(step, RoundRecord)
 
     yield tmp_path / "ledger.db", play

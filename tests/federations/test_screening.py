@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bara import Market, Purse, RoundRecord
+from bara import Purse, RoundRecord, Session
 from bara.allocators import ALLOCATORS
 from bara.mechanisms import MECHANISMS
 from bara.runs.config import Config
@@ -80,13 +80,11 @@ def play(mechanism, spoil, *more, rounds=6):
             return updates
 
         federation._engine.train = spoiled
-        market = Market(
-            ALLOCATORS.build("fixed", {"n": 7}),
-            MECHANISMS.build(mechanism),
-            federation,
-            Purse.of(500, rounds),
+        session = Session(
+            ALLOCATORS.build("fixed", {"n": 7}), MECHANISMS.build(mechanism), federation
         )
-        return [step for step in market.rounds() if isinstance(step, RoundRecord)]
+        steps = session.rounds(Purse.of(500, rounds))
+        return [step for step in steps if isinstance(step, RoundRecord)]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from flwr.app import ArrayRecord, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedMedian, FedProx, Krum
 
-from bara import ALLOCATORS, MECHANISMS, Award, Evaluation, Market, Offer, Purse, RoundRecord
+from bara import ALLOCATORS, MECHANISMS, Award, Evaluation, Offer, Purse, RoundRecord, Session
 from bara.errors import ConfigError, RunStoppedError, TrainingError
 from bara.flower.identity import Directory, client_of_key
 from bara.server.state import Keeping
@@ -401,13 +401,13 @@ def test_the_server_measures_evidence_on_its_own_data(federate):
 
 def test_a_client_that_keeps_failing_backs_off_and_is_never_paid(federate, grid):
     grid.mishaps["train", 0] = raising  # the cheapest: it would win every round
-    market = Market(
+    session = Session(
         ALLOCATORS.build("fixed", {"n": 2}),
         MECHANISMS.build("bid-price-first"),
         federate(),
-        Purse.of(100, 8),
     )
-    records = [step for step in market.rounds() if isinstance(step, RoundRecord)]
+    steps = session.rounds(Purse.of(100, 8))
+    records = [step for step in steps if isinstance(step, RoundRecord)]
     tried = [record.round for record in records if "client-0" in record.awarded.award.clients]
     assert tried == [1, 3, 6]
     assert all("client-0" not in record.payments for record in records)
@@ -422,10 +422,11 @@ def test_the_number_of_winners_changes_from_round_to_round_and_the_run_can_stop_
         def tell(self, record):
             pass
 
-    market = Market(Shrinking(), MECHANISMS.build("bid-price-first"), federate(), Purse.of(100, 50))
-    records = [step for step in market.rounds() if isinstance(step, RoundRecord)]
+    session = Session(Shrinking(), MECHANISMS.build("bid-price-first"), federate())
+    steps = session.rounds(Purse.of(100, 50))
+    records = [step for step in steps if isinstance(step, RoundRecord)]
     assert [record.n for record in records] == [0, 4, 3, 2]
-    assert market.ended == "the allocator stopped"
+    assert session.ended == "the allocator stopped"
 
 
 def test_what_is_returned_is_what_flowers_own_loop_returns(federate):

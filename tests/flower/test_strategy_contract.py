@@ -20,7 +20,7 @@ from flwr.serverapp import (
 from flwr.serverapp import strategy as flower
 from flwr.serverapp.strategy import Bulyan, FedAvg, FedXgbBagging, FedXgbCyclic, Krum, MultiKrum
 
-from bara import ALLOCATORS, MECHANISMS, Market, Purse, RoundRecord
+from bara import ALLOCATORS, MECHANISMS, Purse, RoundRecord, Session
 from bara.errors import ConfigError, TrainingError
 from bara.flower import _state as state
 from bara.flower import answer_bids, fixed, start
@@ -159,13 +159,13 @@ def test_winners_that_are_not_asked_win_again_in_the_next_round(federate):
         def configure_train(self, server_round, arrays, config, grid):
             return list(super().configure_train(server_round, arrays, config, grid))[:1]
 
-    market = Market(
+    session = Session(
         ALLOCATORS.build("fixed", {"n": 3}),
         MECHANISMS.build("bid-price-first"),
         federate(First()),
-        Purse.of(100, 3),
     )
-    records = [step for step in market.rounds() if isinstance(step, RoundRecord)][1:]
+    steps = session.rounds(Purse.of(100, 3))
+    records = [step for step in steps if isinstance(step, RoundRecord)][1:]
     assert {record.awarded.award.clients for record in records} == {
         ("client-0", "client-1", "client-2")
     }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bara import Market, Purse
+from bara import Purse, Session
 from bara.allocators import Even
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
@@ -34,20 +34,15 @@ def play_into():
     def play(books, steps=None, allocator=None, memories=None):
         bidders = Bidders(6, Distribution.parse("uniform(0.5, 1.5)"), 0)
         federation = SyntheticFederation(bidders, LearningCurve(), 0, failure_rate=0.3)
-        market = Market(
-            allocator or Even(carry_over=True),
-            bid_price_first(),
-            federation,
-            PURSE,
-            books.before_round,
-        )
+        session = Session(allocator or Even(carry_over=True), bid_price_first(), federation)
+        if memories is not None:  # stands for what a part says that it has learned
+            record = books.record
+            books.record = lambda step, _learned=(), _saved=None: record(step, memories)
         seen = []
-        for step in market.rounds():
-            books.record(step, memories or {})
+        for step in session.rounds(books):
             seen.append(step)
             if len(seen) == steps:
-                return seen
-        books.close(market.ended)
+                break
         return seen
 
     return play

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from bara import AwardedRound, Delivery, Evaluation, Market, Purse, RoundRecord
+from bara import AwardedRound, Delivery, Evaluation, Purse, RoundRecord, Session
 from bara.allocators import Bara, Even, planner
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
@@ -172,9 +172,8 @@ def test_a_round_takes_no_more_work_the_longer_a_run_is_and_no_more_room_than_st
     store, steps, work = Store.in_file(tmp_path / "long.db"), Counter(), {}
     books = Books.open(store, "long", {}, Purse.of(1500, 300))
     bidders = Bidders(20, Distribution.parse("uniform(0.5, 1.5)"), 0)
-    market = Market(
-        Even(), bid_price_first(), SyntheticFederation(bidders, LearningCurve(), 0), books.purse
-    )
+    federation = SyntheticFederation(bidders, LearningCurve(), 0)
+    session = Session(Even(), bid_price_first(), federation)
 
     def count():
         steps["all"] += 1
@@ -183,9 +182,7 @@ def test_a_round_takes_no_more_work_the_longer_a_run_is_and_no_more_room_than_st
     def _listen(connection):
         connection.connection.driver_connection.set_progress_handler(count, 1)
 
-    for step in market.rounds():
-        books.before_round(market.purse)
-        books.record(step)
+    for step in session.rounds(books):
         if isinstance(step, RoundRecord) and step.round in (10, 290):
             with books.store.read() as connection:
                 stored_page(connection, 1, step.round, step.round)

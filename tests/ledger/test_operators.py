@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from bara import Award, Bids, Delivery, Evaluation, Market, Offer, Purse, RoundRecord
+from bara import Award, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord
 from bara.allocators import Fixed
 from bara.errors import ConfigError, LedgerError, RunStoppedError
 from bara.ledger import Books, Receipt, Terms, operators, verify
@@ -633,9 +633,7 @@ def test_privacy_spent_is_counted_where_bids_carry_it(open_books, make_federatio
     federation.bids = lambda t: Bids(
         original(t).clients, original(t).prices, {"epsilon": [0.5, 0.25, 0.125, 1.0]}
     )
-    market = Market(Fixed(2), bid_price_first(), federation, books.purse)
-    for step in market.rounds():
-        books.record(step)
+    list(Session(Fixed(2), bid_price_first(), federation).rounds(books))
     spent = {total.client: total.privacy for total in statement(books).clients}
     won = {total.client: total.won for total in statement(books).clients}
     assert spent["client-1"] == 0.25 * won["client-1"]

@@ -138,7 +138,7 @@ class Session:
         self._learners, self.promised, self._offer = learners, None, None
         self._books, self._remembering, self._watch, self._notifier = None, {}, None, None
         if isinstance(budget, Purse):
-            self._market = Market(self.allocator, self.mechanism, None, budget)
+            self._market = Market(self.allocator, self.mechanism, budget)
             return
         budget.check_key()
         check_place(budget)
@@ -146,9 +146,7 @@ class Session:
         self._books = budget
         if budget.terms.notify is not None:
             self._watch, self._notifier = Watch(budget.address), Notifier(budget)
-        self._market = market = Market(
-            allocator, mechanism, None, budget.purse, budget.before_round
-        )
+        self._market = market = Market(allocator, mechanism, budget.purse, budget.before_round)
         market.ended = budget.ended()
         for record in self._replayed(budget):
             market.tell(record)

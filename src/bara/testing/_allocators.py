@@ -10,10 +10,10 @@ import numpy as np
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
 from bara.ledger.retention import strip
-from bara.market import Market
 from bara.mechanisms import bid_price_first
 from bara.protocols import Allocator, Believer, Federation, Remembers
 from bara.records import Award, Bids, Delivery, Offer, Purse, RoundRecord
+from bara.runs.session import Session
 from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.testing._selection import needs
 
@@ -43,7 +43,7 @@ class _FailingAtFirst:
 
 
 def play(allocator: Allocator, federation: Federation, purse: Purse = PURSE) -> list[RoundRecord]:
-    steps = Market(allocator, bid_price_first(), federation, purse).rounds()
+    steps = Session(allocator, bid_price_first(), federation).rounds(purse)
     return [step for step in steps if isinstance(step, RoundRecord)]
 
 

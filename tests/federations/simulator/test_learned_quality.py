@@ -2,7 +2,7 @@
 
 import pytest
 
-from bara import Market, Purse, RoundRecord
+from bara import Purse, RoundRecord, Session
 from bara.allocators import ALLOCATORS
 from bara.mechanisms import MECHANISMS
 from bara.runs.config import Config
@@ -17,8 +17,8 @@ def play(mechanism, *changes, budget=375, rounds=50):
     )
     made = MECHANISMS.build(mechanism)
     with build_federation(config) as federation:
-        market = Market(ALLOCATORS.build("even"), made, federation, Purse.of(budget, rounds))
-        records = [step for step in market.rounds() if isinstance(step, RoundRecord)]
+        steps = Session(ALLOCATORS.build("even"), made, federation).rounds(Purse.of(budget, rounds))
+        records = [step for step in steps if isinstance(step, RoundRecord)]
         return made, records, federation._conduct.roles, federation.bids(1)
 
 

@@ -1,3 +1,5 @@
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -13,9 +15,11 @@ from bara import (
     Offer,
     Purse,
     RoundRecord,
+    Session,
 )
 from bara.allocators import Bara, Even, Fixed
 from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
+from bara.ledger import Books, Store
 from bara.market import Backoff
 from bara.mechanisms import bid_price_first
 from bara.testing._allocators import trace
@@ -35,12 +39,22 @@ class Script:
         self.told.append(record)
 
 
-def market(federation, *offers, purse=None):
-    return Market(Script(*offers), bid_price_first(), federation, purse or Purse.of(100, 5))
+def session_of(federation, *offers):
+    return Session(Script(*offers), bid_price_first(), federation)
+
+
+def played(federation, *offers, purse=None):
+    """The steps of a run by a script, and its session."""
+    session = session_of(federation, *offers)
+    return list(session.rounds(purse or Purse.of(100, 5))), session
+
+
+def settled(steps):
+    return [step for step in steps if isinstance(step, RoundRecord)]
 
 
 def test_each_round_comes_first_as_awarded_and_then_as_settled(make_federation):
-    steps = list(market(make_federation(), Offer.recruit(3), purse=Purse.of(100, 2)).rounds())
+    steps, _ = played(make_federation(), Offer.recruit(3), purse=Purse.of(100, 2))
     assert [type(step) for step in steps] == [
         RoundRecord,
         AwardedRound,
@@ -60,7 +74,7 @@ def test_nobody_trains_before_the_promise_was_handed_out(make_federation):
     federation.train = lambda round_number, award: (
         trained.append(round_number) or original(round_number, award)
     )
-    steps = market(federation, Offer.recruit(3)).rounds()
+    steps = session_of(federation, Offer.recruit(3)).rounds(Purse.of(100, 5))
     next(steps)
     assert isinstance(next(steps), AwardedRound)
     assert trained == []
@@ -76,75 +90,89 @@ def test_the_offer_is_asked_for_before_the_bids(make_federation):
     allocator = Script(Offer.recruit(2))
     ask = allocator.ask
     allocator.ask = lambda purse: order.append("ask") or ask(purse)
-    list(Market(allocator, bid_price_first(), federation, Purse.of(10, 2)).rounds())
+    list(Session(allocator, bid_price_first(), federation).rounds(Purse.of(10, 2)))
     assert order == ["ask", "bids", "ask", "bids"]
 
 
 def test_it_ends_at_the_deadline(make_federation):
-    m = market(make_federation(), Offer.recruit(2))
-    assert sum(isinstance(step, RoundRecord) for step in m.rounds()) == 6
-    assert m.ended == "the deadline is reached"
-    assert m.purse.rounds_left == 0
+    steps, session = played(make_federation(), Offer.recruit(2))
+    assert len(settled(steps)) == 6
+    assert session.ended == "the deadline is reached"
+    assert session.purse.rounds_left == 0
 
 
 def test_it_ends_when_the_allocator_stops(make_federation):
-    m = market(make_federation(), Offer.recruit(2), Offer.stop())
-    assert sum(isinstance(step, RoundRecord) for step in m.rounds()) == 2
-    assert m.ended == "the allocator stopped"
+    steps, session = played(make_federation(), Offer.recruit(2), Offer.stop())
+    assert len(settled(steps)) == 2
+    assert session.ended == "the allocator stopped"
 
 
 def test_it_ends_when_a_wish_cannot_be_paid_and_the_offer_says_so(make_federation):
-    m = market(make_federation(), Offer.recruit(7, shortfall="stop"), purse=Purse.of(1, 5))
-    assert len(list(m.rounds())) == 1
-    assert m.ended == "the money left cannot pay what the allocator wants"
-    assert m.purse.left == 1_000_000
+    offer = Offer.recruit(7, shortfall="stop")
+    steps, session = played(make_federation(), offer, purse=Purse.of(1, 5))
+    assert len(steps) == 1
+    assert session.ended == "the money left cannot pay what the allocator wants"
+    assert session.purse.left == 1_000_000
 
 
 def test_a_round_where_nobody_can_be_paid_passes_without_training_and_cost(make_federation):
     federation = make_federation()
     federation.train = None  # would raise if called
-    records = [
-        s
-        for s in market(federation, Offer.skip(), Offer.spend(1)).rounds()
-        if isinstance(s, RoundRecord)
-    ]
+    steps, _ = played(federation, Offer.skip(), Offer.spend(1))
+    records = settled(steps)
     assert len(records) == 6
     assert {record.paid for record in records} == {0}
     assert {record.evaluation for record in records} == {federation.evaluate()}
 
 
 def test_a_lone_client_without_a_reserve_price_is_never_recruited(make_federation):
-    m = market(make_federation(clients=1), Offer.recruit(1))
-    assert all(step.award.n == 0 for step in m.rounds() if isinstance(step, AwardedRound))
+    steps, _ = played(make_federation(clients=1), Offer.recruit(1))
+    assert all(step.award.n == 0 for step in steps if isinstance(step, AwardedRound))
 
 
 def test_allocator_and_mechanism_are_told_every_round(make_federation):
-    m = market(make_federation(), Offer.recruit(2))
-    list(m.rounds())
-    assert [record.round for record in m._allocator.told] == [0, 1, 2, 3, 4, 5]
+    _, session = played(make_federation(), Offer.recruit(2))
+    assert [record.round for record in session.allocator.told] == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("stop_after", range(1, 12))
 @pytest.mark.parametrize(
     "make", [lambda: Even(carry_over=True), lambda: Bara(clients=8, exploration_rounds=3)]
 )
-def test_a_market_goes_on_from_stored_records_and_a_stored_award(make_federation, make, stop_after):
-    """Interrupted after any step, the second sitting ends as the undisturbed run; the federation keeps its model."""
+def test_a_run_goes_on_from_its_books_and_a_stored_promise(
+    make_federation, make, stop_after, tmp_path
+):
+    """Interrupted after any step, the second session ends as the undisturbed run."""
+    purse = Purse.of(30, 6)
 
-    def sitting(federation, **stored):
-        return Market(make(), bid_price_first(), federation, Purse.of(30, 6)).rounds(**stored)
+    def steps(budget):
+        session = Session(make(), bid_price_first(), make_federation(failure_rate=0.2))
+        return session.rounds(budget)
 
-    undisturbed = [
-        s for s in sitting(make_federation(failure_rate=0.2)) if isinstance(s, RoundRecord)
-    ]
-    federation = make_federation(failure_rate=0.2)
-    seen = [step for _, step in zip(range(stop_after), sitting(federation), strict=False)]
-    history = [step for step in seen if isinstance(step, RoundRecord)]
-    awarded = seen[-1] if isinstance(seen[-1], AwardedRound) else None
-    rest = list(sitting(federation, history=history, awarded=awarded))
-    if awarded is not None:
-        assert rest[0] is awarded
-    assert trace(history + [s for s in rest if isinstance(s, RoundRecord)]) == trace(undisturbed)
+    undisturbed = settled(steps(purse))
+    with contextlib.closing(Store.in_file(tmp_path / "ledger.db")) as store:
+        books = Books.open(store, "run", {}, purse)
+        first = [step for _, step in zip(range(stop_after), steps(books), strict=False)]
+        rest = list(steps(books))
+    if isinstance(first[-1], AwardedRound):
+        assert rest[0].award == first[-1].award
+    assert trace(settled(first) + settled(rest)) == trace(undisturbed)
+
+
+def test_a_promise_is_in_the_books_before_anybody_trains(make_federation, tmp_path):
+    federation = make_federation()
+    train = federation.train
+    with contextlib.closing(Store.in_file(tmp_path / "ledger.db")) as store:
+        books = Books.open(store, "run", {}, Purse.of(30, 3))
+        promised = []
+
+        def trained(round_number, award):
+            promised.append(books.awarded().award == award)
+            return train(round_number, award)
+
+        federation.train = trained
+        list(Session(Fixed(2), bid_price_first(), federation).rounds(books))
+    assert promised == [True, True, True]
 
 
 def test_a_client_that_failed_backs_off_longer_each_time_until_it_delivers():
@@ -175,15 +203,14 @@ def test_a_client_that_failed_backs_off_longer_each_time_until_it_delivers():
 
 def test_a_cheap_client_that_never_delivers_does_not_win_for_ever(make_federation):
     federation = make_federation(failure_rate=1.0)
-    steps = market(federation, Offer.recruit(3), purse=Purse.of(100, 40)).rounds()
+    steps, _ = played(federation, Offer.recruit(3), purse=Purse.of(100, 40))
     promised = [step.award.clients for step in steps if isinstance(step, AwardedRound)]
     assert max(sum(name in award for award in promised) for name in federation.bidders.clients) < 10
 
 
 def test_void_winners_are_not_paid_and_the_money_stays(make_federation):
-    m = market(make_federation(failure_rate=1.0), Offer.recruit(3))
-    list(m.rounds())
-    assert m.purse.left == 100_000_000
+    _, session = played(make_federation(failure_rate=1.0), Offer.recruit(3))
+    assert session.purse.left == 100_000_000
 
 
 def test_across_rounds_nothing_is_claimed_and_carry_over_can_be_gamed():
@@ -205,10 +232,9 @@ def test_across_rounds_nothing_is_claimed_and_carry_over_can_be_gamed():
             return Delivery.complete(award, Evaluation(0.2))
 
     def profit(first_ask):
-        steps = Market(
-            Even(carry_over=True), bid_price_first(), Two(first_ask), Purse.of(16, 2)
-        ).rounds()
-        won = [s.payments["c"] for s in steps if isinstance(s, RoundRecord) and "c" in s.payments]
+        session = Session(Even(carry_over=True), bid_price_first(), Two(first_ask))
+        records = settled(session.rounds(Purse.of(16, 2)))
+        won = [record.payments["c"] for record in records if "c" in record.payments]
         return sum(won) - 3_000_000 * len(won)
 
     assert profit(3) == 0
@@ -223,7 +249,7 @@ def _award(clients):
     return Award(tuple(clients), (1,) * len(clients))
 
 
-def test_a_market_of_fixed_size_spends_what_it_recruits(play):
+def test_an_allocator_of_fixed_size_spends_what_it_recruits(play):
     records, _ = play(Fixed(2))
     assert [record.purse_after.spent - record.awarded.purse.spent for record in records] == [
         record.awarded.award.cost for record in records
@@ -231,14 +257,14 @@ def test_a_market_of_fixed_size_spends_what_it_recruits(play):
     assert all(record.n == 2 for record in records[1:])
 
 
-def test_a_market_opens_with_round_one(make_federation):
-    with pytest.raises(InvalidRecordError, match="must open with round 1, got round 4"):
-        market(make_federation(), Offer.skip(), purse=Purse(20, 10, spent=5, round=4))
+def test_a_market_opens_with_round_one():
+    with pytest.raises(InvalidRecordError, match="round 4"):
+        Market(Script(Offer.skip()), bid_price_first(), Purse(20, 10, spent=5, round=4))
 
 
 def test_an_allocator_that_answers_something_else_is_named(make_federation):
-    with pytest.raises(InvalidOfferError, match=r"Script.ask must return an Offer, got 3"):
-        list(market(make_federation(), 3).rounds())
+    with pytest.raises(InvalidOfferError, match=r"Script.ask .* 3"):
+        played(make_federation(), 3)
 
 
 class Careless:
@@ -291,9 +317,8 @@ def test_an_award_that_nobody_may_promise_is_refused_before_it_is_handed_out(
     mechanism, error, complaint, make_federation
 ):
     federation = make_federation()
-    steps = Market(
-        Script(Offer.caps([4_000_000, 4_000_000])), mechanism, federation, Purse.of(100, 5)
-    ).rounds()
+    allocator = Script(Offer.caps([4_000_000, 4_000_000]))
+    steps = Session(allocator, mechanism, federation).rounds(Purse.of(100, 5))
     next(steps)
     with pytest.raises(error, match=complaint):
         next(steps)
@@ -306,7 +331,8 @@ def test_winners_are_among_the_opened_bids(make_federation):
 
     federation = make_federation()
     stranger = Stranger([0], [2_000_000], [2_000_000])
-    steps = Market(Script(Offer.recruit(1)), stranger, federation, Purse.of(100, 5)).rounds()
+    session = Session(Script(Offer.recruit(1)), stranger, federation)
+    steps = session.rounds(Purse.of(100, 5))
     next(steps)
     with pytest.raises(InvalidRecordError, match="Stranger recruits 'ann', which did not bid"):
         next(steps)
