@@ -32,11 +32,15 @@ if TYPE_CHECKING:
         show_money,
     )
     from bara.reports.comparison import Comparison
+    from bara.reports.forecast import Forecast
     from bara.reports.result import Result
     from bara.runs.config import Config
     from bara.runs.database import open_session
+    from bara.runs.play import resume, run
     from bara.runs.session import Session
-    from bara.verbs import Forecast, compare, open, plan, resume, run  # noqa: A004 - bara.open
+    from bara.studies.compare import compare
+    from bara.studies.forecast import plan
+    from bara.studies.stored import open  # noqa: A004 - bara.open
 
 __version__ = "0.2.0"
 
@@ -78,7 +82,11 @@ __all__ = [
 
 _PLACES = {
     **dict.fromkeys(__all__, "records"),
-    **dict.fromkeys(("Forecast", "compare", "open", "plan", "resume", "run"), "verbs"),
+    **dict.fromkeys(("resume", "run"), "runs.play"),
+    "compare": "studies.compare",
+    "plan": "studies.forecast",
+    "open": "studies.stored",
+    "Forecast": "reports.forecast",
     "Comparison": "reports.comparison",
     "Config": "runs.config",
     "Result": "reports.result",

@@ -6,7 +6,7 @@ import io
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -72,3 +72,18 @@ def _inert(value: Any) -> Any:
     if not isinstance(value, str) or _NUMBER.fullmatch(value):
         return value
     return spelled(_FORMULA.sub(r"\g<0>'", value))
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Flatten a tree of keys to whole names, as one writes them after `--set`.
+
+    >>> flat({"budget": {"total": 600}, "seed": 1})
+    {'budget.total': 600, 'seed': 1}
+    """
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found

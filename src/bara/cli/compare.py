@@ -80,7 +80,7 @@ def compare_command(
     """Compare allocators on the same federation, or on a suite of them, seed by seed."""
     with errors(debug):
         from bara.reports.terminal import table_of
-        from bara.verbs import compare
+        from bara.studies.compare import compare
 
         if latex + markdown + as_json > 1:
             raise ConfigError("give one of --latex, --markdown and --json")

@@ -17,8 +17,7 @@ from bara.text import counted, note
 if TYPE_CHECKING:
     from bara.ledger import Books
     from bara.ledger.statements import ClientTotal, Line, Period
-    from bara.runs.database import DatabaseRun
-    from bara.runs.folder import RunFolder
+    from bara.runs.place import Place as RunPlace
     from bara.runs.replay import Replay
 
 
@@ -75,7 +74,7 @@ def _books(context: typer.Context, debug: bool) -> Iterator["Books"]:
 
 
 @contextlib.contextmanager
-def _folder(context: typer.Context, debug: bool) -> Iterator["RunFolder | DatabaseRun"]:
+def _folder(context: typer.Context, debug: bool) -> Iterator["RunPlace"]:
     with errors(debug):
         from bara.runs.database import find_run
 
@@ -117,7 +116,7 @@ def statement_command(
             statement_json,
             table_csv,
         )
-        from bara.server.metrics import stored_title
+        from bara.runs.engines import metric_of
 
         if client is None and (since or until or as_html):
             raise ConfigError(
@@ -152,7 +151,7 @@ def statement_command(
         elif as_csv:
             say(table_csv(account.rounds if rounds else account.clients), nl=False)
         else:
-            show(statement_tables(account, stored_title(books.opening.get("config") or {})))
+            show(statement_tables(account, metric_of(books.opening.get("config") or {})))
             for one in needs:
                 say(f"needs you: {one.text}" + (f"; {one.answer}" if one.answer else ""))
 

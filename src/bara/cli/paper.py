@@ -57,8 +57,8 @@ def paper_command(
         from bara.paper.runtime_estimate import expected_seconds
         from bara.paper.tables import publish
         from bara.reports.terminal import exhibit_table
-        from bara.studies.grid import label, unfinished
-        from bara.verbs import run_grid
+        from bara.reports.comparison import label
+        from bara.studies.grid import run_grid, unfinished
 
         wanted = exhibits(names)
         size = Scale(Scale.factor(scale), seeds, searched, unlimited, tuple(changes))

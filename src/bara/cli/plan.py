@@ -50,9 +50,8 @@ def plan_command(
 ) -> None:
     """Forecast rounds, cost and accuracy for allocators and budgets, or find the budget that reaches a goal."""
     with errors(debug):
-        from bara.reports.money_curves import outlook_line
         from bara.reports.terminal import outlook_table
-        from bara.verbs import plan
+        from bara.studies.forecast import plan
 
         keys, grid = varied(changes)
         if grid:
@@ -77,8 +76,5 @@ def plan_command(
             print_json(found.to_json())
             return
         show(outlook_table(found.rows, found.told))
-        if found.money is not None:
-            line = outlook_line(found.money, found.currency)
-            say(f"What money buys if it is planned well, by the curve of the past run: {line}")
         if answer := found.answer():
             say(answer)

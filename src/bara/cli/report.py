@@ -32,16 +32,24 @@ def report_command(
 ) -> None:
     """Write a self-contained HTML page, its figures (PNG, SVG, PDF), tables and data."""
     with errors(debug):
-        from bara.reports.comparison import Comparison, Kept
         from bara.reports.publication import publish, publish_run
-        from bara.runs.database import DatabaseRun, find_run
+        from bara.runs.database import find_run
+        from bara.runs.folder import RunFolder
+        from bara.runs.summary import result_of
+        from bara.studies.stored import Description, open_comparison
 
         folder = Path(place)
-        if "://" not in place and Kept.is_in(folder):
-            publish(Comparison.open(folder), folder, columns=columns)
+        if "://" not in place and Description.is_in(folder):
+            publish(open_comparison(folder), folder, columns=columns)
         else:
             with find_run(place, run) as found:
-                if isinstance(found, DatabaseRun):
+                if isinstance(found, RunFolder):
+                    result = found.result()
+                    command = found.command
+                else:
                     folder = out or Path(re.sub(r"[^\w-]+", "-", found.name))
-                publish_run(found, folder, columns=columns)
+                    result = result_of(found.read_books())
+                    command = found.resume_command
+                config = found.config.to_toml()
+                publish_run(result, folder, command=command, config=config, columns=columns)
         say(f"open {folder / 'report.html'}; figures and data are in {folder / 'figures'}")

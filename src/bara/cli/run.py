@@ -39,7 +39,7 @@ def run_command(
     """Train one federation under a budget, and write its books, models and report to a folder."""
     with errors(debug):
         from bara.runs.config import Config
-        from bara.verbs import run
+        from bara.runs.play import run
 
         experiment = Config.load(config, changes)
         if show_config:
@@ -62,7 +62,7 @@ def resume_command(
 ) -> None:
     """Continue a stopped run, to the same result as without the stop."""
     with errors(debug):
-        from bara.verbs import resume
+        from bara.runs.play import resume
 
         if "://" in folder:
             raise ConfigError(

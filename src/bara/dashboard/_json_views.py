@@ -17,9 +17,8 @@ from bara.ledger.progress import ClosedRound
 from bara.ledger.statements import ClientTotal, line_json
 from bara.records import json_money
 from bara.reports.contributions import Contributions, caution
-from bara.runs.config import WITH_DATA
-from bara.runs.folder import command_for
-from bara.server.metrics import stored_title
+from bara.runs.engines import kind_of, metric_of
+from bara.runs.place import command_for
 from bara.text import counted
 
 LISTED = 200
@@ -106,7 +105,7 @@ def run_json(view: RunView, after: int = -1) -> Json:
 def _summary(view: RunView) -> Json:
     """What was run and how it stands."""
     config, engine = view.config, view.engine
-    dataset = config.get("data", {}).get("name") if engine in WITH_DATA else engine
+    dataset = config.get("data", {}).get("name") if kind_of(engine).has_data else engine
     return {
         "run": shown(view.name),
         "allocator": shown(_label(config.get("allocator", {}))),
@@ -114,7 +113,7 @@ def _summary(view: RunView) -> Json:
         "dataset": shown(str(dataset)),
         "seed": config.get("seed"),
         "currency": view.books.purse.currency,
-        "metric": shown(stored_title(config)),
+        "metric": shown(metric_of(config)),
         "retention": "keep" if view.books.keeps_bids else "drop",
         "state": state_json(view),
         "glance": _glance(view),

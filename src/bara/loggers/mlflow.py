@@ -11,7 +11,7 @@ from mlflow.entities import Metric, Param
 
 from bara.loggers import metrics
 from bara.records import RoundRecord
-from bara.runs.config import flat
+from bara.text import flat
 
 EXPERIMENT = "bara"
 """The experiment that all runs are filed under."""

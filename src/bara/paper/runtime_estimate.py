@@ -15,7 +15,7 @@ from joblib import Parallel, cpu_count, delayed
 
 from bara.records import AwardedRound, RoundRecord
 from bara.runs.config import Config
-from bara.runs.play import run
+from bara.runs.play import play_run
 from bara.studies.grid import Cell, check_jobs
 
 _TRIED = 3
@@ -59,7 +59,7 @@ def _seconds_a_round(config: Config, n: int) -> float:
         if isinstance(step, RoundRecord):
             settled.append(time.perf_counter())
 
-    run(short.model_copy(update={"budget": budget}), watch)
+    play_run(short.model_copy(update={"budget": budget}), watch)
     return min((end - start for start, end in pairwise(settled[1:])), default=0.0)
 
 
@@ -70,7 +70,7 @@ def rehearse(config: Config) -> Rehearsal:
         {"clients": clients, "federation": {"engine": "synthetic"}, "seed": config.seed}
     )
     started = time.perf_counter()
-    played = run(empty.model_copy(update={"budget": config.budget, "allocator": config.allocator}))
+    played = play_run(empty.model_copy(update={"budget": config.budget, "allocator": config.allocator}))
     turns = sum(entry["n"] for entry in played.history)
     return Rehearsal(played.rounds, turns, time.perf_counter() - started)
 

@@ -10,7 +10,7 @@ from bara.reports.comparison import Comparison
 from bara.reports.frontier import Frontier
 from bara.reports.result import Result, measure_of, short_key
 from bara.reports.statistics import FEWEST, Estimate, estimate, holm, paired, significance
-from bara.studies.suites import Standings
+from bara.reports.standings import Standings
 
 _INTERVALS = "mean ± half of the 95 % interval ([low, high] where that leaves the scale)"
 """What accuracies in tables are."""

@@ -10,7 +10,7 @@ from bara.randomness import stream
 from bara.records import FloatArray
 from bara.reports.result import Result, measure_of
 from bara.reports.statistics import Estimate, stratified
-from bara.studies.suites import baseline_of
+from bara.reports.standings import baseline_of
 
 RESAMPLES = 2000
 """Draws of seeds that an interval is made of."""

@@ -2,8 +2,6 @@
 
 from bara.allocators.prospects import PARTS
 from bara.records import MoneyOutlook, decimal_money, tell_money
-from bara.reports.hindsight import hindsight
-from bara.reports.result import Result
 
 HALF, ALL, TWICE = (PARTS.index(part) for part in (0.5, 1.0, 2.0))
 
@@ -26,16 +24,6 @@ def goal_line(outlook: MoneyOutlook) -> str:
     if outlook.out_of_reach:
         return "looks out of reach"
     return f"{100 * outlook.sure:.0f} % sure that it is reached; {100 * outlook.chance:.0f} % that it can be"
-
-
-def half_the_money(result: Result) -> str:
-    """What half of what a run spent would have reached, in words; empty where too few rounds tell."""
-    found = hindsight(result)
-    if not found:
-        return ""
-    half = found[HALF]
-    money = _about(half.spend, result.currency)
-    return f"about {_percent(half.accuracy)} ({_percent(half.low)} to {_percent(half.high)}) for {money}"
 
 
 def _about(micros: int, currency: str | None) -> str:

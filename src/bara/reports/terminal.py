@@ -12,7 +12,7 @@ from bara.cli.tables import Fitted, plain
 from bara.paper.analysis import ExhibitResult
 from bara.paper.tables import table_rows, tabled, told
 from bara.records import tell_money
-from bara.reports.comparison import Comparison
+from bara.reports.comparison import Comparison, Failure, label
 from bara.reports.comparison_table import (
     Best,
     comparison_note,
@@ -26,10 +26,9 @@ from bara.reports.comparison_table import (
 from bara.reports.contributions import show_points
 from bara.reports.frontier import Frontier
 from bara.reports.money_curves import half_the_money
+from bara.reports.forecast import Outlook
 from bara.reports.result import Result
-from bara.studies.forecast import Outlook
-from bara.studies.grid import Failure, label
-from bara.studies.suites import Standings
+from bara.reports.standings import Standings
 from bara.text import counted
 
 _BARS = "▁▂▃▄▅▆▇█"

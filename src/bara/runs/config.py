@@ -20,7 +20,8 @@ from bara.errors import BaraError, ConfigError, InvalidMoneyError, InvalidRecord
 from bara.files import read_whole
 from bara.plugins import OBJECT, Handed, nearest, toml_value
 from bara.records import MICRO, Purse, decimal_money, money
-from bara.runs.data import settled
+from bara.runs.data import with_what_data_say
+from bara.runs.engines import FLOWER_APP, EngineKind, kind_of
 from bara.runs.sections import (
     KEPT,
     AllocatorSection,
@@ -37,23 +38,10 @@ from bara.runs.sections import (
     bare,
 )
 from bara.server.metrics import metric_of_app
-from bara.text import UNSTORABLE
+from bara.text import UNSTORABLE, flat
 
 Source = Union["Config", Mapping[str, Any], str, Path, None]
 """What an experiment can be read from."""
-
-FLOWER_APP = "flower-app"
-"""What the configuration of a Flower app's run has for an engine: its nodes are reached from its own server alone."""
-
-
-OWN_LOOP = "own-loop"
-"""What the configuration of a run has for an engine that a program of the user's own plays (`bara.open_session`)."""
-
-WITH_DATA = {"simulator", "flower"}
-"""The engines whose training and whose data the configuration describes."""
-
-OURS = {*WITH_DATA, "synthetic"}
-"""The engines whose clients the configuration describes."""
 
 
 class Config(Section):
@@ -72,21 +60,21 @@ class Config(Section):
 
     @model_serializer(mode="wrap")
     def _what_counts(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Who trains elsewhere decides data, clients and training there: our defaults say nothing of them."""
+        """Leave out what is decided elsewhere: our defaults say nothing of it."""
         tree: dict[str, Any] = dump(self)
         if self.app is None:
             tree.pop("app", None)
-        if self.federation.engine in (FLOWER_APP, OWN_LOOP):
+        if self.engine.player in ("flower-app", "own-program"):
             tree.pop("data", None)
             tree["clients"] = {"count": self.clients.count}
             tree["training"] = {key: getattr(self.training, key) for key in KEPT}
-        if self.federation.engine == OWN_LOOP:
+        if self.engine.player == "own-program":
             tree.pop("training")
             tree["federation"].pop("workers", None)
         return tree
 
     def __init__(self, /, **keys: Any) -> None:
-        """Every section as a table, or its main key as a lone value (`budget=300`, `allocator=MyAllocator()`)."""
+        """Take every section as a table, or its main key as a lone value (`budget=300`)."""
         try:
             super().__init__(**keys)
         except ValidationError as error:
@@ -94,10 +82,7 @@ class Config(Section):
 
     @classmethod
     def load(cls, source: Source = None, changes: Sequence[str] = (), **keys: Any) -> Self:
-        """Read an experiment and change some of its keys.
-
-        What is new has a memory, unless it is turned off: extrapolated, where our engines train and
-        validation data are apart from those that are reported.
+        """Read an experiment, change some of its keys, and complete it.
 
         Args:
             source: A TOML file, a preset by its name, a mapping, another configuration, or None for
@@ -114,16 +99,27 @@ class Config(Section):
             set_key(tree, change)
         for key, value in keys.items():
             change_key(tree, key, value)
-        config = settled(cls.parse(tree))
-        fits = config.federation.engine in WITH_DATA and config.data.held_out == "halves"
-        if not fits or "memory" in config.training.model_fields_set:
+        return cls.complete(tree)
+
+    @classmethod
+    def complete(cls, tree: Mapping[str, Any]) -> Self:
+        """Validate the keys of a new run, and set those that depend on others or on its data.
+
+        Clients are counted where the data say whose they are. The server remembers updates,
+        extrapolated, where the engine trains on data of ours and validation data are apart from
+        those that are reported.
+        """
+        config = with_what_data_say(cls.parse(tree))
+        if config.training.memory is not None:
             return config
-        remembering = config.training.model_copy(update={"memory": "extrapolated"})
-        return config.model_copy(update={"training": remembering})
+        extrapolates = config.engine.has_data and config.data.held_out == "halves"
+        memory = "extrapolated" if extrapolates else "off"
+        training = config.training.model_copy(update={"memory": memory})
+        return config.model_copy(update={"training": training})
 
     @classmethod
     def parse(cls, tree: Mapping[str, Any]) -> Self:
-        """Validate a tree of keys; an unknown one is an error that suggests the nearest."""
+        """Validate a tree of keys as it stands; an unknown one is an error with a suggestion."""
         for key, value in flat(tree).items():
             if isinstance(value, str) and UNSTORABLE.search(value):
                 raise ConfigError(
@@ -131,49 +127,63 @@ class Config(Section):
                 )
         try:
             config = cls(**tree)
-            config.check_cap()
-            if config.federation.engine in OURS:
-                config.clients.check()
-                config.training.check()
-            if config.app is not None and config.federation.engine != FLOWER_APP:
-                raise ConfigError("app is set; only the server of a Flower app may set it")
-            config.budget.goal  # noqa: B018 - refused here, before anything is built
-            if config.training.memory == "extrapolated" and config.data.held_out == "same":
-                raise ConfigError(
-                    'training.memory = "extrapolated" learns from the validation data, and data.held_out = "same" '
-                    'leaves no other data to report on; use data.held_out = "halves", or training.memory = "plain"'
-                )
+            config.check()
         except (InvalidMoneyError, InvalidRecordError) as error:
             raise ConfigError(str(error)) from None
         return config
 
+    def check(self) -> None:
+        """Refuse keys that contradict each other."""
+        self.check_budget()
+        if self.engine.has_clients:
+            self.clients.check()
+            self.training.check()
+        if self.app is not None and self.federation.engine != FLOWER_APP:
+            raise ConfigError("app is set; only the server of a Flower app may set it")
+        self.budget.check_goal()
+        if self.training.memory == "extrapolated" and self.data.held_out == "same":
+            raise ConfigError(
+                'training.memory = "extrapolated" learns from the validation data, and '
+                'data.held_out = "same" leaves no other data to report on; use data.held_out = '
+                '"halves", or training.memory = "plain"'
+            )
+
+    @property
+    def engine(self) -> EngineKind:
+        """What is known of the engine by its name."""
+        return kind_of(self.federation.engine)
+
     @property
     def dataset(self) -> str:
-        """What is learned, by name."""
-        app = self.app.name.rpartition("/")[2] if self.app else ""
-        name = (
-            Path(self.data.name).name.partition(".")[0]
-            if is_table(self.data.name)
-            else self.data.name
-        )
-        return bare(name if self.federation.engine in WITH_DATA else app or self.federation.engine)
+        """The name of what is learned: the data, the Flower app, or the engine."""
+        if self.engine.has_data:
+            name = self.data.name
+            if is_table(name):
+                name = Path(name).name.partition(".")[0]
+            return bare(name)
+        if self.app is not None and self.app.name:
+            return bare(self.app.name.rpartition("/")[2])
+        return bare(self.federation.engine)
 
     @property
     def metric(self) -> str:
-        """What evaluations tell; `bara.server.metrics.metric_title` is what people read."""
-        ours = self.federation.engine in WITH_DATA
-        return str(self.training.metric) if ours else metric_of_app(self.federation.options)
+        """The metric of evaluations; `bara.server.metrics.metric_title` is its title."""
+        if self.engine.has_data:
+            return str(self.training.metric)
+        return metric_of_app(self.federation.options)
 
-    def check_cap(self) -> None:
+    def check_budget(self) -> None:
         """Refuse a budget that cannot be, and a cap that nobody can be paid."""
-        unit, cap = self.purse().unit, self.ledger.client_cap
+        unit = self.purse().unit
+        cap = self.ledger.client_cap
         if cap is not None and money(cap) % unit:
             raise ConfigError(
-                f"ledger.client_cap must be whole in the smallest unit of budget.currency, got {cap}"
+                "ledger.client_cap must be whole in the smallest unit of budget.currency, got "
+                f"{cap}"
             )
 
     def identity(self) -> dict[str, Any]:
-        """What a result says of what was run."""
+        """Return the fields of a result that say what was run."""
         return {
             "allocator": self.allocator.label,
             "mechanism": self.mechanism.label,
@@ -185,83 +195,90 @@ class Config(Section):
         }
 
     def purse(self) -> Purse:
-        """The full purse."""
+        """Return the full purse."""
         return Purse.of(self.budget.total, self.budget.max_rounds, self.budget.currency)
 
     def with_allocator(self, spec: Any, seed: int) -> Self:
-        """The same experiment under another allocator (`even:carry_over=true`, a class, an object) and seed."""
-        return self.model_copy(
-            update={"allocator": AllocatorSection.model_validate(spec), "seed": seed}
-        )
+        """Return the same experiment under another allocator and seed.
+
+        Args:
+            spec: A name with options (`even:carry_over=true`), a class or an object.
+            seed: The other seed.
+        """
+        allocator = AllocatorSection.model_validate(spec)
+        return self.model_copy(update={"allocator": allocator, "seed": seed})
 
     def with_budget(self, share: float) -> Self:
-        """The same experiment with a part of its budget, or a multiple of it."""
+        """Return the same experiment with a share of its budget, or a multiple of it."""
         return self.with_total(decimal_money(self.purse().total) * share)
 
     def with_total(self, total: float) -> Self:
-        """The same experiment with another budget, rounded to what can be paid."""
+        """Return the same experiment with another budget, rounded to what can be paid."""
         unit = self.purse().unit / MICRO
         total = round(round(total / unit) * unit, 6)
-        config = self.model_copy(update={"budget": self.budget.model_copy(update={"total": total})})
-        config.purse()
+        budget = self.budget.model_copy(update={"total": total})
+        config = self.model_copy(update={"budget": budget})
+        config.check_budget()
         return config
 
     def parts(self) -> dict[str, Any]:
-        """The classes and objects that were handed over where a name would stand, by section, or by key."""
-        sections = [
-            (key, one)
-            for key in type(self).model_fields
-            if isinstance(one := getattr(self, key), Table)
-        ]
-        inner = (
-            (f"{key}.{name}", value)
-            for key, one in sections
-            for name, value in one
-            if isinstance(value, Handed)
-        )
-        parts = {key: one.part for key, one in sections if one.part is not None}
-        return parts | {key: value.part for key, value in inner}
+        """Return the classes and objects that Python handed over, by section or by key."""
+        parts: dict[str, Any] = {}
+        inner: dict[str, Any] = {}
+        for section in type(self).model_fields:
+            table = getattr(self, section)
+            if not isinstance(table, Table):
+                continue
+            if table.part is not None:
+                parts[section] = table.part
+            for key, value in table:
+                if isinstance(value, Handed):
+                    inner[f"{section}.{key}"] = value.part
+        return parts | inner
 
     def handed_over(self) -> list[str]:
-        """The sections that name a part which only Python can hand over, not a file."""
-        named = flat(self.model_dump(mode="json"))
-        found = [
-            key.partition(".")[0] for key, value in named.items() if str(value).startswith(OBJECT)
-        ]
-        return list(dict.fromkeys(found))
+        """List the sections that name a part which only Python can hand over, not a file."""
+        sections: dict[str, None] = {}
+        for key, value in flat(self.model_dump(mode="json")).items():
+            if str(value).startswith(OBJECT):
+                sections[key.partition(".")[0]] = None
+        return list(sections)
 
     def with_parts(self, **parts: Any) -> Self:
-        """The same experiment with what it only names; refused where it names another.
+        """Hand over the parts that a configuration only names; refuse others than it names.
 
-        Args: **parts: By section (`allocator=MyAllocator()`), or by key there (`training={"model":
-            MyModel}`).
+        Args:
+            **parts: By section (`allocator=MyAllocator()`), or by key there (`training={"model":
+                MyModel}`).
         """
         changes: dict[str, Any] = {}
         for key, part in parts.items():
             section = getattr(self, key, None)
             if isinstance(part, Mapping) and isinstance(section, Section):
-                changes[key] = section.model_copy(
-                    update={name: _same(section, name, one) for name, one in part.items()}
-                )
+                same = {name: _same(section, name, one) for name, one in part.items()}
+                changes[key] = section.model_copy(update=same)
                 continue
             if not isinstance(section, Table) or not section.OF_PART:
                 raise ConfigError(
-                    f"{key!r} is not a part of a run; the parts are allocator, mechanism, federation, data"
+                    f"{key!r} is not a part of a run; the parts are allocator, mechanism, "
+                    "federation, data"
                 )
             changes[key] = section.handed(part)
         return self.model_copy(update=changes)
 
     def to_toml(self) -> str:
-        """The whole configuration, every default included."""
+        """Return the whole configuration as TOML, every default included."""
         return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
 
 
 def _same(section: Section, name: str, part: Any) -> Any:
-    """A part of a section by what it is called there; refused where that is another."""
-    given, known = Handed.name_of(part), getattr(section, name, None)
+    """Return a part that is handed over for a key; refuse another than the run's."""
+    given = Handed.name_of(part)
+    known = getattr(section, name, None)
     if str(given) != str(known):
         raise ConfigError(
-            f"the run's {name} is {bare(str(known))!r}, got {bare(str(given))!r}; hand over the same"
+            f"the run's {name} is {bare(str(known))!r}, got {bare(str(given))!r}; hand over the "
+            "same"
         )
     return given
 
@@ -271,7 +288,7 @@ _SHIPPED = {"presets": "paper/presets", "suites": "studies/suites"}
 
 
 def shipped(kind: str) -> dict[str, Path]:
-    """The TOML files that come with bara, `presets` (the paper's experiments) or `suites`, by name.
+    """Find the TOML files that come with bara, by name: `presets` (the paper's) or `suites`.
 
     >>> shipped("presets")["figures-digits"].name
     'figures-digits.toml'
@@ -281,7 +298,7 @@ def shipped(kind: str) -> dict[str, Path]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The tree a TOML file holds."""
+    """Read the tree of a TOML file."""
     try:
         return tomllib.loads(read_whole(path, plain=False))
     except FileNotFoundError:
@@ -313,10 +330,12 @@ _WHOLE = {"allocator", "mechanism"}
 
 
 def change_key(tree: dict[str, Any], key: str, value: Any) -> None:
-    """Change a key, some keys of a table, or the main key of one."""
-    section = Config.model_fields[key].annotation if key in Config.model_fields else None
-    main = getattr(section, "MAIN", None)
-    if isinstance(value, Mapping) and (key not in _WHOLE or value.keys().isdisjoint({"name"})):
+    """Change a key, some keys of a table, or the main key of a table."""
+    main = None
+    if key in Config.model_fields:
+        main = getattr(Config.model_fields[key].annotation, "MAIN", None)
+    names_another = key in _WHOLE and isinstance(value, Mapping) and "name" in value
+    if isinstance(value, Mapping) and not names_another:
         for name, inner in value.items():
             _put(tree, f"{key}.{name}", inner, f"{key}={dict(value)!r}")
     elif main is None or key in _WHOLE:
@@ -326,7 +345,7 @@ def change_key(tree: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _tree(source: Source) -> dict[str, Any]:
-    """The keys of a source, free to be changed."""
+    """Read the keys of a source into a tree that may be changed."""
     if source is None:
         return {}
     if isinstance(source, Config):
@@ -341,23 +360,13 @@ def _tree(source: Source) -> dict[str, Any]:
             change_key(tree, key, value)
         return tree
     path = Path(source)
-    return read_toml(path if path.exists() else shipped("presets").get(str(path), path))
-
-
-def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Keys as one writes them after --set."""
-    found: dict[str, Any] = {}
-    for key, value in tree.items():
-        found |= (
-            flat(value, f"{prefix}{key}.")
-            if isinstance(value, Mapping)
-            else {f"{prefix}{key}": value}
-        )
-    return found
+    if path.exists():
+        return read_toml(path)
+    return read_toml(shipped("presets").get(str(path), path))
 
 
 def _without_none(tree: Any) -> Any:
-    """TOML has no null: a key that is not set is not written."""
+    """Drop keys that are not set: TOML has no null."""
     if isinstance(tree, dict):
         return {key: _without_none(value) for key, value in tree.items() if value is not None}
     return tree
@@ -378,7 +387,7 @@ _PYDANTIC = {
 
 
 def _explain(model: type[BaseModel], error: ValidationError) -> str:
-    """The first of pydantic's findings, as one line that names the key."""
+    """Say the first of pydantic's findings in one line that names the key."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
@@ -394,6 +403,7 @@ def _explain(model: type[BaseModel], error: ValidationError) -> str:
 
 
 def _keys(model: type[BaseModel], prefix: str = "") -> list[str]:
+    """List the whole names of all keys of a table and of the tables in it."""
     found = []
     for name, field in model.model_fields.items():
         section = field.annotation

@@ -1,4 +1,4 @@
-"""A run in a database, by its URL and without a folder: for a program of one's own, and for who only looks."""
+"""A run in a database, played by a program of the user's own (`bara.open_session`)."""
 
 import contextlib
 import shlex
@@ -7,68 +7,80 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from bara.errors import ConfigError, LedgerError, PausedError, WaitingError
-from bara.ledger import Books, Store, Terms, read_books
+from bara.ledger import Books, Store, read_books
 from bara.ledger.locks import only_player
 from bara.ledger.store import run_names, whole_url
-from bara.runs.config import OWN_LOOP, Config, flat, read_toml
+from bara.runs.config import Config, read_toml
+from bara.runs.engines import OWN_LOOP
 from bara.runs.factory import build_allocator, build_mechanism
-from bara.runs.folder import RunFolder, check_books, command_for, terms
+from bara.runs.folder import RunFolder
+from bara.runs.place import Place, check_books, command_for, terms_of
 from bara.runs.session import OwnLoop, Session
+from bara.text import flat
 
-_OWN = ("seed", "budget", "clients.count", "mechanism", "allocator", "ledger", "federation.engine")
-"""What the configuration of a program of one's own may say; the rest is that program's business."""
+_OWN_KEYS = (
+    "seed",
+    "budget",
+    "clients.count",
+    "mechanism",
+    "allocator",
+    "ledger",
+    "federation.engine",
+)
+"""The keys that the configuration of an own program may set; the program decides the rest."""
+
+Given = Config | Mapping[str, Any] | Path | str
+"""The configuration of an own program: a mapping, a TOML file, or a `Config`."""
 
 
 @contextlib.contextmanager
-def open_session(
-    run: str, config: Config | Mapping[str, Any] | Path | str, *, protects: bool = False
-) -> Iterator[Session]:
+def open_session(run: str, config: Given, *, protects: bool = False) -> Iterator[Session]:
     """Open the books of a run that your own program plays, or go on where they say it stopped.
 
     The run is in the database that `ledger.url` names and nobody else can play it meanwhile. A
     wrong or missing key, a record that is not whole, a copy, and a configuration other than the one
-    it was opened with are refused.
+    the run was opened with are refused.
 
     Args:
         run: The run's name in its database.
-        config: Budget, allocator, mechanism, `clients.count` and how the books are kept; a mapping
-            or a TOML file.
+        config: Budget, allocator, mechanism, `clients.count` and how the books are kept.
         protects: Your clients train with local differential privacy where the mechanism asks for
             it.
     """
     with DatabaseRun.of(run, config) as place:
-        session = Session(
-            build_allocator(place.config), build_mechanism(place.config), OwnLoop(protects=protects)
-        )
+        allocator = build_allocator(place.config)
+        mechanism = build_mechanism(place.config)
+        session = Session(allocator, mechanism, OwnLoop(protects=protects))
         session.start(place.claim_books())
         try:
             yield session
             session.leave()
         except PausedError as paused:
             if not isinstance(paused, WaitingError):
-                paused.add_note(f"`bara ledger {place.address} continue` lets it go on")
+                paused.add_note(f"`{place.continue_command}` lets it go on")
             raise
 
 
 @final
-class DatabaseRun(contextlib.ExitStack):
-    """One run of a database; a context manager, because it holds connections and perhaps a lock.
+class DatabaseRun(Place):
+    """One run of a database.
 
-    Attributes:
-        url: Where it is.
-        name: Which run it is.
+    Args:
+        url: The database.
+        name: The name of the run in it.
+        config: The configuration of the run; None to read it from the books when it is needed.
     """
 
     def __init__(self, url: str, name: str, config: Config | None = None) -> None:
         super().__init__()
         self.url = whole_url(url)
-        self.name = name
+        self._name = name
         self._config = config
 
     @classmethod
-    def of(cls, name: str, config: Config | Mapping[str, Any] | Path | str) -> Self:
-        """A run of one's own, new or not, as a configuration has it."""
-        config = _own(config)
+    def of(cls, name: str, given: Given) -> Self:
+        """Describe a run of an own program, new or not."""
+        config = _own(given)
         if config.ledger.url is None:
             raise ConfigError(
                 "ledger.url is not set; say where the books are, like sqlite:///spring.db"
@@ -79,7 +91,7 @@ class DatabaseRun(contextlib.ExitStack):
 
     @classmethod
     def find(cls, url: str, name: str | None = None) -> Self:
-        """A run that is there; the only one, unless it is named."""
+        """Find a run that is there; the only one, unless it is named."""
         names = run_names(url)
         if name is None and len(names) > 1:
             raise ConfigError(
@@ -87,22 +99,26 @@ class DatabaseRun(contextlib.ExitStack):
             )
         if name is None and names:
             name = names[0]
+        if name is None:
+            raise ConfigError(f"{url!r} holds no run; it holds: {_list(names)}")
         if name not in names:
-            raise ConfigError(
-                f"{url!r} holds no run{f' {name!r}' if name else ''}; it holds: {_list(names)}"
-            )
-        return cls(url, str(name))
+            raise ConfigError(f"{url!r} holds no run {name!r}; it holds: {_list(names)}")
+        return cls(url, name)
 
     @property
-    def config(self) -> Config:
-        """What is run, as the books were opened with it."""
+    def config(self) -> Config:  # type: ignore[override] # it is read from the books when needed
+        """The configuration, as the books were opened with it."""
         if self._config is None:
             with contextlib.closing(read_books(self.url, self.name).store) as store:
                 books = Books.find(store, self.name)
-                self._config = Config.parse(
-                    {} if books is None else books.opening.get("config", {})
-                )
+                tree = {} if books is None else books.opening.get("config", {})
+                self._config = Config.parse(tree)
         return self._config
+
+    @property
+    def name(self) -> str:
+        """The name of the run in its database."""
+        return self._name
 
     @property
     def address(self) -> str:
@@ -111,68 +127,61 @@ class DatabaseRun(contextlib.ExitStack):
 
     @property
     def resume_command(self) -> str:
-        """What makes the run go on."""
+        """How to make the run go on, once it was stopped; right for whoever plays it."""
         return command_for("resume", Path("ITS-FOLDER"), self.config.federation.engine)
 
     @property
     def continue_command(self) -> str:
-        """What lets the run go on, once it was paused."""
+        """How to let the run go on, once it was paused."""
         return f"bara ledger {self.address} continue"
 
     def read_books(self) -> Books:
-        """The books, for reading only."""
-        books = read_books(self.url, self.name, self._terms())
-        self.callback(books.store.close)
+        """Open the books for reading only."""
+        books = read_books(self.url, self.name, terms_of(self.config, needs_key=False))
+        self._closing(books.store)
         return self._addressed(books)
 
     def open_books(self) -> Books:
-        """The books, for what an operator may do while the run goes on."""
-        books = Books.find(self._store(), self.name, self._terms())
+        """Open the books for what an operator may do while the run goes on."""
+        terms = terms_of(self.config, needs_key=False)
+        books = Books.find(self._store(), self.name, terms)
         if books is None:
             raise LedgerError(f"{self.url!r} holds no run {self.name!r}")
         return self._addressed(books)
 
     def hold_books(self) -> Books:
-        """The books, for what an operator may do only while nobody plays the run: its lock is taken."""
+        """Take the run's lock, for what an operator may do only while nobody plays the run."""
         books = self.open_books()
         self.enter_context(only_player(books.store, self.name))
-        check_books(books, Config.parse(books.opening.get("config", {})), f"run {self.name!r}")
+        opened = Config.parse(books.opening.get("config", {}))
+        check_books(books, opened, f"run {self.name!r}")
         return books
 
     def claim_books(self) -> Books:
-        """Take the run's lock and open its books, or go on with those that are there; to play it."""
+        """Take the run's lock and open its books, new or not, to play the run."""
         config = self.config
-        store, kept = self._store(), terms(config)
+        store = self._store()
+        terms = terms_of(config)
         self.enter_context(only_player(store, self.name))
-        books = Books.find(store, self.name, kept)
+        books = Books.find(store, self.name, terms)
         if books is None:
-            return self._addressed(
-                Books.open(store, self.name, config.model_dump(mode="json"), config.purse(), kept)
-            )
+            tree = config.model_dump(mode="json")
+            return self._addressed(Books.open(store, self.name, tree, config.purse(), terms))
         engine = books.opening.get("config", {}).get("federation", {}).get("engine")
         if engine != OWN_LOOP:
             raise ConfigError(
-                f"run {self.name!r} in {store.place} was opened with the engine {engine!r}, not by a program of your "
-                "own; choose another name"
+                f"run {self.name!r} in {store.place} was opened with the engine {engine!r}, not by "
+                "a program of your own; choose another name"
             )
         check_books(books, config, f"run {self.name!r}")
         return self._addressed(books)
 
-    def _terms(self) -> Terms:
-        return terms(self.config, needs_key=False)
-
     def _store(self) -> Store:
-        store = Store.open(self.url)
-        self.callback(store.close)
-        return store
-
-    def _addressed(self, books: Books) -> Books:
-        books.address = self.address
-        return books
+        return self._closing(Store.open(self.url))
 
 
-def find_run(place: str, run: str | None = None) -> RunFolder | DatabaseRun:
-    """A run by its folder, or by the URL of its database and its name there."""
+def find_run(place: str, run: str | None = None) -> Place:
+    """Find a run by its folder, or by the URL of its database and its name there."""
     if "://" in place:
         return DatabaseRun.find(place, run)
     if run is not None:
@@ -182,18 +191,25 @@ def find_run(place: str, run: str | None = None) -> RunFolder | DatabaseRun:
     return RunFolder.find(Path(place))
 
 
-def _own(given: Config | Mapping[str, Any] | Path | str) -> Config:
-    """The configuration of a program of one's own; what that program decides itself is refused, not ignored."""
+def _own(given: Given) -> Config:
+    """Read the configuration of an own program; refuse keys that the program itself decides."""
+    federation = {"engine": OWN_LOOP}
     if isinstance(given, Config):
-        return given.model_copy(
-            update={"federation": Config.parse({"federation": {"engine": OWN_LOOP}}).federation}
-        )
+        own = Config.parse({"federation": federation}).federation
+        return given.model_copy(update={"federation": own})
     tree = dict(given) if isinstance(given, Mapping) else read_toml(Path(given))
     for key in flat(tree):
-        if not any(key == own or key.startswith(f"{own}.") for own in _OWN):
+        if not _is_own(key):
             raise ConfigError(f"{key} is set, which your own program decides; leave it out")
-    return Config.parse({**tree, "federation": {"engine": OWN_LOOP}})
+    return Config.parse({**tree, "federation": federation})
+
+
+def _is_own(key: str) -> bool:
+    return any(key == own or key.startswith(f"{own}.") for own in _OWN_KEYS)
 
 
 def _list(names: list[str], most: int = 10) -> str:
-    return ", ".join([*map(repr, names[:most]), *["..."] * (len(names) > most)]) or "none"
+    if not names:
+        return "none"
+    shown = ", ".join(map(repr, names[:most]))
+    return f"{shown}, ..." if len(names) > most else shown

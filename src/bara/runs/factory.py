@@ -22,8 +22,10 @@ from bara.protocols import (
 )
 from bara.randomness import stream
 from bara.records import FloatArray, IntArray, money
-from bara.runs.config import FLOWER_APP, OWN_LOOP, Config
-from bara.runs.sections import KEPT, ClientsSection
+from bara.runs.config import Config
+from bara.runs.engines import SIMULATOR, SYNTHETIC
+from bara.runs.place import check_player
+from bara.runs.sections import ClientsSection, DataSection, TrainingSection
 from bara.runs.session import Session
 from bara.server.state import Keeping
 from bara.simulator.synthetic import LearningCurve, SyntheticFederation
@@ -41,9 +43,8 @@ _OF_DATA = (
 FEDERATIONS: Registry[Federation] = Registry(
     "federation",
     {
-        "simulator": "bara.runs.simulation:simulator",
-        "synthetic": "bara.runs.factory:synthetic",
-        "flower": "bara.flower.engine:simulated",
+        SIMULATOR: "bara.runs.simulation:simulator",
+        SYNTHETIC: "bara.runs.factory:synthetic",
     },
     Federation,
 )
@@ -97,19 +98,19 @@ def build_federation(
 
 
 def keeping(config: Config, folder: Path | None) -> Keeping:
-    """What a configuration has a server keep, and where."""
-    return Keeping(**{name: getattr(config.training, name) for name in KEPT}, folder=folder)
+    """Return what a configuration has a server keep from round to round, and where."""
+    training = config.training
+    return Keeping(
+        memory=training.memory or "off",
+        forget_after=training.forget_after,
+        average_last=training.average_last,
+        folder=folder,
+    )
 
 
 def check_engine(config: Config) -> None:
-    """Refuse an engine that is not there, or that bara cannot start."""
-    if config.federation.engine == OWN_LOOP:
-        raise ConfigError(
-            "this run is played by a program of its own (bara.open_session); start that again, and it goes on where it "
-            "stopped"
-        )
-    if config.federation.engine == FLOWER_APP:
-        raise ConfigError("this run belongs to a Flower app; start or resume it with `flwr run`")
+    """Refuse an engine that does not exist, or whose runs bara does not play."""
+    check_player(config.federation.engine)
     if config.federation.part is None:
         FEDERATIONS.factory(config.federation.engine)
 
@@ -182,16 +183,19 @@ def synthetic(config: Config, requirements: Requirements | None = None) -> Synth
 
 
 def _refuse_what_needs_data(config: Config) -> None:
-    """A key that would be ignored is an error, not a surprise."""
-    changed = [
-        f"clients.{key}"
-        for key in _OF_DATA
-        if getattr(config.clients, key) != getattr(ClientsSection(), key)
-    ]
-    changed += [
-        name for name in ("data", "training") if getattr(config, name) != getattr(Config(), name)
-    ]
+    """Refuse a key that the synthetic federation would ignore."""
+    changed = []
+    for key in _OF_DATA:
+        if getattr(config.clients, key) != getattr(ClientsSection(), key):
+            changed.append(f"clients.{key}")
+    if config.data != DataSection():
+        changed.append("data")
+    if config.training != TrainingSection(memory=config.training.memory):
+        changed.append("training")
+    if config.training.memory not in (None, "off"):
+        changed.append("training.memory")
     if changed:
         raise ConfigError(
-            f"{changed[0]} is set, but the synthetic federation has no data; use federation.engine=simulator"
+            f"{changed[0]} is set, but the synthetic federation has no data; use "
+            "federation.engine=simulator"
         )

@@ -1,4 +1,4 @@
-"""The folder a run leaves behind: configuration, ledger, checkpoints and models, result, report."""
+"""The folder of a run: configuration, ledger, checkpoints and models, result, report."""
 
 import contextlib
 import errno
@@ -8,41 +8,36 @@ import shlex
 import tomllib
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self, final
 
 from bara.errors import ConfigError, LedgerError, NoBooksError
 from bara.faults import point
 from bara.files import SMALL, make_folder, read_whole, write_whole
-from bara.ledger import Books, Store, Terms, read_books, stored_receipt, verify
+from bara.ledger import Books, Store, Terms, read_books
 from bara.ledger.locks import only_process, only_session
-from bara.ledger.notifications import check_hook
-from bara.ledger.operators import check_place, continue_run
+from bara.ledger.operators import continue_run
 from bara.ledger.store import check_host, run_names, whole_url
-from bara.records import money
 from bara.reports.result import Result, read_result
-from bara.runs.config import FLOWER_APP, OWN_LOOP, Config, flat
-from bara.runs.data import settled
+from bara.runs.config import Config
+from bara.runs.place import Place, check_books, command_for, terms_of
 
+_CONFIG = "config.toml"
+_LEDGER = "ledger.db"
+_RESULT = "result.json"
 
-def command_for(verb: str, place: Path, engine: str) -> str:
-    """The command, whole and exact, that runs or resumes what is there: bara's own, or a Flower app's."""
-    others = {FLOWER_APP: "flwr run", OWN_LOOP: OWN_PROGRAM}
-    return others.get(engine) or f"bara {verb} {shlex.quote(str(place))}"
-
-
-OWN_PROGRAM = "your own program, which goes on where it stopped"
-"""What makes a run go on that `bara.open_session` opened."""
+_OPENED = ".opened"
+"""The file that says that a run's books were opened, and where."""
 
 
 @final
-class RunFolder(contextlib.ExitStack):
-    """A run on disk; a context manager, because it holds a lock and a database. Use `new` or `find`.
+class RunFolder(Place):
+    """A run on disk. Use `new` or `find`.
 
     Attributes:
-        path: Where it is.
-        config: What is run.
+        path: The folder.
+        config: The configuration of the run.
     """
 
     def __init__(self, path: Path, config: Config, *, is_new: bool) -> None:
@@ -54,35 +49,65 @@ class RunFolder(contextlib.ExitStack):
 
     @classmethod
     def new(cls, path: Path | None, config: Config) -> Self:
-        """A folder that is not there yet or is empty; None for a new one below `runs/`. Nothing is written yet."""
-        config = settled(config)
-        stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
-        path = (
-            path
-            or Path("runs") / f"{stamp}-{config.dataset}-{config.allocator.name.rpartition(':')[2]}"
-        )
+        """Choose a folder that is not there yet or is empty; nothing is written yet.
+
+        Args:
+            path: The folder; None for a new one below `runs/`.
+            config: The configuration of the run.
+        """
+        if path is None:
+            stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
+            allocator = config.allocator.name.rpartition(":")[2]
+            path = Path("runs") / f"{stamp}-{config.dataset}-{allocator}"
         _check_name(path, "the run's folder")
-        if path.exists() and (
-            not path.is_dir() or any(not one.name.startswith(".") for one in path.iterdir())
-        ):
+        if path.exists() and not _is_empty(path):
             raise ConfigError(f"{str(path)!r} already exists; --out must be a new or empty folder")
-        terms(config)
+        terms_of(config)  # a key or a notification that is not set is refused before anything runs
         return cls(path, _with_whole_paths(config), is_new=True)
 
     @classmethod
     def find(cls, path: Path) -> Self:
-        """The folder of a run that was started."""
+        """Find the folder of a run that was started."""
         _check_name(path, "the run's folder")
-        if not (path / "config.toml").exists():
+        if not (path / _CONFIG).exists():
             raise ConfigError(f"there is no run in {str(path)!r}: it has no config.toml")
         return cls(path, Config.parse(stored_config(path)), is_new=False)
 
+    # --- the books -------------------------------------------------------------------------------
+
     def claim_books(self) -> Books:
-        """Take the run's lock and open its books, or go on with those of a run that was started; to play it."""
+        """Take the run's lock and open its books, new or not, to play the run."""
         if self._claimed is None:
-            self._claimed = self._addressed(self._start() if self._is_new else self._hold())
+            books = self._start() if self._is_new else self._hold()
+            self._claimed = self._addressed(books)
             continue_run(self._claimed)
         return self._claimed
+
+    def read_books(self) -> Books:
+        """Open the books for reading only; a server is asked only if the operator has named it."""
+        url = self.config.ledger.url
+        try:
+            books = read_stored(self.path, url, terms_of(self.config, needs_key=False))
+        except NoBooksError:
+            self._refuse_lost_books(url or str(self.path / _LEDGER))
+            raise LedgerError(
+                f"the run in {self.path} was stopped before its books were opened; "
+                f"`{self.resume_command}` opens them"
+            ) from None
+        self._closing(books.store)
+        return self._addressed(books)
+
+    def open_books(self) -> Books:
+        """Open the books for what an operator may do while the run goes on."""
+        self.read_books()  # they are there, and where the operator says
+        books = self._books(self._store(), needs_key=False)
+        assert books is not None  # noqa: S101 - they were read a moment ago
+        return self._addressed(books)
+
+    def hold_books(self) -> Books:
+        """Take the run's lock, for what an operator may do only while nobody plays the run."""
+        self.read_books()
+        return self._addressed(self._hold())
 
     def _start(self) -> Books:
         """Make the folder, take its lock, open its books."""
@@ -92,22 +117,20 @@ class RunFolder(contextlib.ExitStack):
             raise ConfigError(f"cannot write to the folder {str(self.path)!r}: {error}") from None
         point("folder made")
         self.enter_context(only_process(self.path))
-        if (self.path / "config.toml").exists():
+        if (self.path / _CONFIG).exists():
             raise ConfigError(f"{str(self.path)!r} already holds a run; --out must be a new folder")
-        if (
-            self.config.ledger.url is not None
-        ):  # before it could be opened: which run of that database is this folder's
-            write_whole(
-                self.path / _OPENED, [f"{self.config.ledger.url}\n\n{self.path.resolve().name}\n"]
-            )
-        write_whole(self.path / "config.toml", [self.config.to_toml()])
+        url = self.config.ledger.url
+        if url is not None:  # before it could be opened: the run of that database which is ours
+            write_whole(self.path / _OPENED, [f"{url}\n\n{self.path.resolve().name}\n"])
+        write_whole(self.path / _CONFIG, [self.config.to_toml()])
         point("configuration written")
         store = self._locked_store()
         if self._books(store) is not None:
-            (self.path / "config.toml").unlink()
+            (self.path / _CONFIG).unlink()
             (self.path / _OPENED).unlink(missing_ok=True)
             raise ConfigError(
-                f"{store.place} already holds a run {self.name!r}; --out must be a folder with another name"
+                f"{store.place} already holds a run {self.name!r}; --out must be a folder with "
+                "another name"
             )
         return self._open(store)
 
@@ -124,138 +147,16 @@ class RunFolder(contextlib.ExitStack):
         self._mark_opened(books)
         return books
 
-    def read_books(self) -> Books:
-        """The books, for reading only: nothing is made, changed or held, and no server asked that nobody has named."""
-        url = self.config.ledger.url
-        try:
-            books = read_stored(self.path, url, terms(self.config, needs_key=False))
-        except NoBooksError:
-            self._refuse_lost_books(url or str(self.path / "ledger.db"))
-            raise LedgerError(
-                f"the run in {self.path} was stopped before its books were opened; `{self.resume_command}` opens them"
-            ) from None
-        self.callback(books.store.close)
-        return self._addressed(books)
-
-    def open_books(self) -> Books:
-        """The books, for what an operator may do while the run goes on."""
-        self.read_books()  # they are there, and where the operator says
-        books = self._books(self._store(), needs_key=False)
-        assert books is not None  # noqa: S101 - it was read a moment ago
-        return self._addressed(books)
-
-    def hold_books(self) -> Books:
-        """The books, for what an operator may do only while nobody plays the run: its lock is taken."""
-        self.read_books()
-        return self._addressed(self._hold())
-
-    def put_aside(self) -> Path | None:
-        """Make room for a new run: one that has promised nothing moves beside its place; None where it has, and stays.
-
-        Its books stay whole. Those on a server cannot move: their run goes on as it was opened.
-        """
-        if self.config.ledger.url is not None:
-            return None
-        with only_process(self.path):
-            if not self._is_untouched():
-                return None
-            free = (self.path.with_name(f"{self.path.name}.{number}") for number in count(1))
-            place = next(path for path in free if not path.exists())
-            self.path.rename(place)
-        return place
-
-    def finish(self, result: Result, report: str) -> Result:
-        """Write the result and the report; returns the result, which then knows where they are."""
-        write_whole(self.path / "report.html", [report])
-        whole = json.JSONEncoder(indent=1).iterencode(
-            result.to_json()
-        )  # a long run's need not be in memory at once
-        write_whole(self.path / "result.json", chain(whole, "\n"))
-        point("result written")
-        return replace(result, folder=self.path)
-
-    def result(self) -> Result:
-        """What the run came to."""
-        path = self.path / "result.json"
-        if not path.is_file():
-            raise ConfigError(
-                f"the run in {str(self.path)!r} has not ended; `bara dashboard` shows it as it is, "
-                f"`{self.resume_command}` finishes it"
-            )
-        return replace(read_result(path), folder=self.path)
-
-    @property
-    def command(self) -> str:
-        """What repeats the run."""
-        return command_for("run", self.path / "config.toml", self.config.federation.engine)
-
-    @property
-    def resume_command(self) -> str:
-        """What makes the run go on, once it was stopped."""
-        if handed := self.config.handed_over():
-            return f"bara.resume({str(self.path)!r}, {', '.join(f'{part}=...' for part in handed)})"
-        return command_for("resume", self.path, self.config.federation.engine)
-
-    @property
-    def continue_command(self) -> str:
-        """What lets the run go on, once it was paused."""
-        return self.resume_command
-
-    @property
-    def address(self) -> str:
-        """The run as one writes it after `bara ledger`."""
-        return shlex.quote(str(self.path))
-
-    @property
-    def name(self) -> str:
-        """What the run is called in a database that it shares; a folder that was renamed since still says it."""
-        return run_name(self.path)
-
     def _open(self, store: Store) -> Books:
         tree = self.config.model_dump(mode="json")
-        books = Books.open(store, self.name, tree, self.config.purse(), terms(self.config))
+        terms = terms_of(self.config)
+        books = Books.open(store, self.name, tree, self.config.purse(), terms)
         self._mark_opened(books)
         return books
 
-    def _mark_opened(self, books: Books) -> None:
-        """Note, before anybody is promised anything, where the books are and how they begin."""
-        path, first = self.path / _OPENED, books.first_hash()
-        if self._opened_line(1) not in ("", first):
-            raise LedgerError(
-                f"the books in {books.store.place} are not those that the run in {self.path} was opened with; restore "
-                "those, or set ledger.url in config.toml to where they are"
-            )
-        name = [] if self.config.ledger.url is None else [books.name]
-        write_whole(path, ["".join(f"{line}\n" for line in (books.store.place, first, *name))])
-
-    def _is_untouched(self) -> bool:
-        try:
-            books = read_books(self.path / "ledger.db")
-        except NoBooksError:
-            return not self._opened_line(1)
-        with contextlib.closing(books.store):
-            return books.is_untouched()
-
-    def _opened_line(self, number: int) -> str:
-        return _opened(self.path)[number]
-
-    def _refuse_another_run(self, store: Store) -> None:
-        """In a database that others use, open no new run because of a folder that `bara run` has not made itself."""
-        if self.config.ledger.url is not None and not self._opened_line(2):
-            names = ", ".join(map(repr, run_names(self.config.ledger.url)[:10])) or "none"
-            raise ConfigError(
-                f"{store.place} holds no run {self.name!r} (it holds: {names}), and this folder was not made by `bara "
-                "run`; look at one of them with `bara ledger URL --run NAME`, or start a new run with `bara run "
-                f"{shlex.quote(str(self.path / 'config.toml'))}`"
-            )
-
-    def _refuse_lost_books(self, place: str | None) -> None:
-        """Without its books a run that was opened would begin anew, and pay everybody again."""
-        if self._opened_line(1):
-            raise LedgerError(
-                f"the books of the run in {self.path} were opened in {self._opened_line(0)} and are not in "
-                f"{place}; restore them, or set ledger.url in config.toml to where they are"
-            )
+    def _books(self, store: Store, *, needs_key: bool = True) -> Books | None:
+        name = None if self.config.ledger.url is None else self.name
+        return Books.find(store, name, terms_of(self.config, needs_key=needs_key))
 
     def _locked_store(self) -> Store:
         store = self._store()
@@ -264,37 +165,150 @@ class RunFolder(contextlib.ExitStack):
 
     def _store(self) -> Store:
         url = self.config.ledger.url
-        store = Store.in_file(self.path / "ledger.db") if url is None else Store.open(url)
-        self.callback(store.close)
-        return store
+        if url is None:
+            return self._closing(Store.in_file(self.path / _LEDGER))
+        return self._closing(Store.open(url))
 
-    def _addressed(self, books: Books) -> Books:
-        books.address = self.address
-        return books
+    # --- the mark that books were opened ---------------------------------------------------------
 
-    def _books(self, store: Store, *, needs_key: bool = True) -> Books | None:
-        own = self.config.ledger.url is None
-        return Books.find(
-            store, None if own else self.name, terms(self.config, needs_key=needs_key)
+    def _mark_opened(self, books: Books) -> None:
+        """Note, before anybody is promised anything, where the books are and how they begin."""
+        first = books.first_hash()
+        if self._opened_line(1) not in ("", first):
+            raise LedgerError(
+                f"the books in {books.store.place} are not those that the run in {self.path} was "
+                "opened with; restore those, or set ledger.url in config.toml to where they are"
+            )
+        lines = [books.store.place, first]
+        if self.config.ledger.url is not None:
+            lines.append(books.name)
+        write_whole(self.path / _OPENED, ["".join(f"{line}\n" for line in lines)])
+
+    def _opened_line(self, number: int) -> str:
+        return _opened(self.path)[number]
+
+    def _refuse_another_run(self, store: Store) -> None:
+        """Refuse to open a run in a shared database for a folder that `bara run` has not made."""
+        url = self.config.ledger.url
+        if url is None or self._opened_line(2):
+            return
+        names = ", ".join(map(repr, run_names(url)[:10])) or "none"
+        command = f"bara run {shlex.quote(str(self.path / _CONFIG))}"
+        raise ConfigError(
+            f"{store.place} holds no run {self.name!r} (it holds: {names}), and this folder was "
+            "not made by `bara run`; look at one of them with `bara ledger URL --run NAME`, or "
+            f"start a new run with `{command}`"
         )
 
+    def _refuse_lost_books(self, place: str | None) -> None:
+        """Refuse to begin a run anew whose books are gone: everybody would be paid again."""
+        if self._opened_line(1):
+            raise LedgerError(
+                f"the books of the run in {self.path} were opened in {self._opened_line(0)} and "
+                f"are not in {place}; restore them, or set ledger.url in config.toml to where they "
+                "are"
+            )
 
-_OPENED = ".opened"
-"""The file that says that a run's books were opened, and where."""
+    @property
+    def is_made(self) -> bool:
+        """True once the folder holds a run that can be resumed."""
+        return (self.path / _CONFIG).exists()
 
-_MAY_CHANGE = {
-    "ledger.url",
-    "ledger.receipt",
-    "ledger.key",
-    "ledger.notify",
-    "data.path",
-    "federation.workers",
-}
-"""Where things are, and how many processes train: nothing of a run's result depends on them."""
+    # --- the result ------------------------------------------------------------------------------
+
+    def finish(self, result: Result, report: str) -> Result:
+        """Write the result and the report; return the result, which then knows its folder."""
+        write_whole(self.path / "report.html", [report])
+        tree = result.to_json()
+        pieces = json.JSONEncoder(indent=1).iterencode(tree)  # a long run's text is large
+        write_whole(self.path / _RESULT, chain(pieces, "\n"))
+        point("result written")
+        return replace(result, folder=self.path)
+
+    @property
+    def has_result(self) -> bool:
+        """True once the run has ended."""
+        return (self.path / _RESULT).is_file()
+
+    def result(self) -> Result:
+        """Read the result of a run that has ended."""
+        if not self.has_result:
+            raise ConfigError(
+                f"the run in {str(self.path)!r} has not ended; `bara dashboard` shows it as it is, "
+                f"`{self.resume_command}` finishes it"
+            )
+        return replace(read_result(self.path / _RESULT), folder=self.path)
+
+    def put_aside(self) -> Path | None:
+        """Move a run that has promised nothing beside its place, and return where it is now.
+
+        The books stay whole. None where the run stays: it has promised something, or its books are
+        on a server and cannot move.
+        """
+        if self.config.ledger.url is not None:
+            return None
+        with only_process(self.path):
+            if not self._is_untouched():
+                return None
+            free = _free_name(self.path)
+            self.path.rename(free)
+        return free
+
+    def _is_untouched(self) -> bool:
+        try:
+            books = read_books(self.path / _LEDGER)
+        except NoBooksError:
+            return not self._opened_line(1)
+        with contextlib.closing(books.store):
+            return books.is_untouched()
+
+    # --- what one types --------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name of the run in its database; a folder that was renamed since still says it."""
+        return run_name(self.path)
+
+    @property
+    def address(self) -> str:
+        """The run as one writes it after `bara ledger`."""
+        return shlex.quote(str(self.path))
+
+    @property
+    def command(self) -> str:
+        """The command that repeats the run."""
+        return command_for("run", self.path / _CONFIG, self.config.federation.engine)
+
+    @property
+    def resume_command(self) -> str:
+        """How to make the run go on, once it was stopped; right for whoever plays it."""
+        handed = self.config.handed_over()
+        if handed:
+            arguments = ", ".join(f"{part}=..." for part in handed)
+            return f"bara.resume({str(self.path)!r}, {arguments})"
+        return command_for("resume", self.path, self.config.federation.engine)
+
+    @property
+    def continue_command(self) -> str:
+        """How to let the run go on, once it was paused: resuming ends the pause."""
+        return self.resume_command
+
+
+def _is_empty(path: Path) -> bool:
+    """True for a folder that holds nothing but hidden files."""
+    return path.is_dir() and all(file.name.startswith(".") for file in path.iterdir())
+
+
+def _free_name(path: Path) -> Path:
+    """Find a name beside a folder that nothing has yet: `spring.1`, `spring.2`, ..."""
+    number = 1
+    while path.with_name(f"{path.name}.{number}").exists():
+        number += 1
+    return path.with_name(f"{path.name}.{number}")
 
 
 def _opened(folder: Path) -> list[str]:
-    """Where a folder's books were opened, how they begin, what the run is called there; "" for what it does not say."""
+    """Read where a folder's books were opened, how they begin, and the run's name; "" if unknown."""
     try:
         return [*read_whole(folder / _OPENED, SMALL).split("\n"), "", ""]
     except FileNotFoundError:
@@ -304,51 +318,28 @@ def _opened(folder: Path) -> list[str]:
 
 
 def run_name(folder: Path) -> str:
-    """What a folder's run is called in a database that it shares; one that was renamed since still says it."""
+    """Return the name of a folder's run in a database that it shares with others."""
     return _opened(folder)[2] or folder.resolve().name
 
 
 def stored_config(folder: Path) -> dict[str, Any]:
-    """What a run's folder says of itself, as keys that nobody has looked into yet."""
+    """Read the configuration in a run's folder, as keys that nobody has checked yet."""
     try:
-        return tomllib.loads(read_whole(folder / "config.toml", SMALL))
+        return tomllib.loads(read_whole(folder / _CONFIG, SMALL))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"cannot read the configuration of {folder.name!r}: {error}") from None
 
 
 def read_stored(folder: Path, url: str | None, terms: Terms | None = None) -> Books:
-    """The books of the run in a folder, for reading only, unless they are on a server that only the folder names."""
+    """Open a folder's books for reading; a server that only the folder names is not asked."""
     if url is None:
-        return read_books(folder / "ledger.db", terms=terms)
+        return read_books(folder / _LEDGER, terms=terms)
     check_host(url)
     return read_books(url, run_name(folder), terms)
 
 
-def check_books(books: Books, config: Config, whose: str) -> None:
-    """Refuse to go on with books that are not whole, not at their place, or were opened with another configuration."""
-    books.check_key()
-    finding = verify(books, stored_receipt(books))
-    if not finding.ok:
-        raise LedgerError(
-            f"the ledger of {whose} is not whole: event {finding.wrong}: {finding.problem}"
-        )
-    _refuse_changes(config, Config.parse(books.opening["config"]))
-    check_place(books)
-
-
-def _refuse_changes(now: Config, opened: Config) -> None:
-    """Refuse to go on with a configuration other than the one a run was opened with."""
-    one, two = flat(now.model_dump(mode="json")), flat(opened.model_dump(mode="json"))
-    for key in sorted(one.keys() | two.keys()):
-        if key not in _MAY_CHANGE and one.get(key) != two.get(key):
-            raise ConfigError(
-                f"{key} must be the {two.get(key)!r} the run was opened with, got {one.get(key)!r} in its configuration"
-                + (" (`bara ledger DIR topup` adds to a budget)" if key == "budget.total" else "")
-            )
-
-
 def _with_whole_paths(config: Config) -> Config:
-    """The same database and receipt wherever the run is resumed; a receipt that cannot be written is refused."""
+    """Make paths absolute, so that the run finds database and receipt wherever it is resumed."""
     changes: dict[str, str] = {}
     if config.ledger.url is not None:
         changes["url"] = whole_url(config.ledger.url)
@@ -361,7 +352,8 @@ def _with_whole_paths(config: Config) -> Config:
             )
         if path.exists():
             raise ConfigError(
-                f"ledger.receipt is {str(path)!r}, which already exists and may be another run's; name a new file"
+                f"ledger.receipt is {str(path)!r}, which already exists and may be another run's; "
+                "name a new file"
             )
         changes["receipt"] = str(path)
     return config.model_copy(update={"ledger": config.ledger.model_copy(update=changes)})
@@ -376,33 +368,3 @@ def _check_name(path: Path, what: str) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENOTDIR):
             raise ConfigError(f"{what} is {str(path)!r}: {error.strerror}") from None
-
-
-def terms(config: Config, *, needs_key: bool = True) -> Terms:
-    """How a configuration wants its books kept; who only reads needs no key."""
-    ledger = config.ledger
-    key = None if ledger.key is None else os.environ.get(ledger.key, "").encode() or None
-    if key is None and ledger.key is not None and needs_key:
-        raise ConfigError(
-            f"ledger.key names the environment variable {ledger.key!r}, which is not set"
-        )
-    return Terms(
-        ledger.retention,
-        None if ledger.approve_above is None else money(ledger.approve_above),
-        None if ledger.receipt is None else Path(ledger.receipt),
-        key,
-        _hook(ledger.notify) if needs_key else None,
-    )
-
-
-def _hook(notify: str | None) -> str | None:
-    """Who is told what needs a person; a URL that is a secret stands in the environment."""
-    if notify is None:
-        return None
-    hook = os.environ.get(notify[1:], "") if notify.startswith("$") else notify
-    if not hook:
-        raise ConfigError(
-            f"ledger.notify names the environment variable {notify[1:]!r}, which is not set"
-        )
-    check_hook(hook)
-    return hook

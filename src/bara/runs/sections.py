@@ -27,6 +27,7 @@ from bara.errors import ConfigError, InvalidMoneyError
 from bara.ledger.store import check_url
 from bara.plugins import OBJECT, Handed, describe, parse_spec
 from bara.records import Goal, Otherwise, money
+from bara.runs.engines import SIMULATOR, SYNTHETIC
 from bara.server.memory import Variant
 from bara.server.metrics import check_name
 
@@ -188,9 +189,13 @@ class BudgetSection(Section):
 
     @property
     def goal(self) -> Goal:
-        """What the money is for."""
+        """The goal that the money is for."""
         worth = money(self.worth, what="budget.worth")
         return Goal(self.target, self.confidence, worth, self.otherwise)
+
+    def check_goal(self) -> Goal:
+        """Refuse a goal that cannot be, before anything is built."""
+        return self.goal
 
 
 class ClientsSection(Section):
@@ -369,8 +374,9 @@ class TrainingSection(Section):
     )
     memory: Variant = Field(
         "off",
-        description="updates of clients not recruited: off (forgotten), plain (kept), extrapolated (kept, and the step "
-        "learned); `bara run` and `compare` on the simulator: extrapolated",
+        description="updates of clients not recruited: off (forgotten), plain (kept), extrapolated "
+        "(kept, and the step learned); unless set, extrapolated on the simulator with "
+        'data.held_out = "halves", else off',
     )
     contributions_every: int | None = Field(
         None,
@@ -453,7 +459,8 @@ class AllocatorSection(Named):
 
 
 def _default_engine() -> str:
-    return "simulator" if all(map(find_spec, ("torch", "sklearn"))) else "synthetic"
+    can_train = find_spec("torch") is not None and find_spec("sklearn") is not None
+    return SIMULATOR if can_train else SYNTHETIC
 
 
 class FederationSection(Part):
@@ -463,7 +470,7 @@ class FederationSection(Part):
 
     engine: str = Field(
         default_factory=_default_engine,
-        description="simulator, synthetic, flower, or an import path; simulator if torch is installed",
+        description="simulator, synthetic, or an import path; simulator if torch is installed",
     )
     workers: int = Field(
         0,

@@ -1,13 +1,14 @@
-"""A session plays a run, from its beginning or from where its books say it stopped.
+"""The session: the one loop that plays a run, from its beginning or from where it stopped.
 
 `bara run`, `bara resume`, a comparison's cells, a Flower server and your own loop all play a run
-through one of these. Who has a federation (an object that bids and trains) is handed the rounds:
+through a session. If you have a federation, an object that bids and trains, iterate over its
+rounds:
 
     session = Session(allocator, mechanism, federation)
     for step in session.rounds(books):
         ...  # a round as awarded, promised in the books; then the same round, settled in the books
 
-Who trains elsewhere hands in bids and deliveries (`bara.open_session` opens the books, too):
+If you train elsewhere, hand in bids and deliveries (`bara.open_session` opens the books, too):
 
     session.begin(0.1)  # the initial model's accuracy
     while session.ask() and (award := session.award(bids)):  # promised in the books before you train
@@ -57,12 +58,12 @@ Step = AwardedRound | RoundRecord
 
 
 Learner = Callable[[RoundRecord], None]
-"""Is told settled rounds: a summary's or an account's `tell`."""
+"""Called with every settled round: a summary's or an account's `tell`."""
 
 
 @final
 class OwnLoop:
-    """Stands where a federation would: a training system that hands in bids and deliveries itself.
+    """A training system that hands in bids and deliveries itself, in the place of a federation.
 
     Args:
         protects: Its clients train with local differential privacy where the mechanism asks for it.
@@ -82,8 +83,8 @@ class Session:
         federation: Bids and trains; an `OwnLoop` where that is handed in from outside.
 
     Attributes:
-        promised: The round that is promised and not settled, if there is one; it may be an earlier
-            session's.
+        promised: The round that is promised and not settled, if there is one; an earlier session
+            may have promised it.
     """
 
     def __init__(
@@ -103,11 +104,13 @@ class Session:
         self._notifier: Notifier | None = None
 
     def rounds(self, budget: Purse | Books, *learners: Learner) -> Iterator[Step]:
-        """Play the run to its end; with books, replay their past first and record each step before it is handed on.
+        """Play the run to its end; yield each round as awarded and then as settled.
+
+        With books, their past is replayed first, and each step is in them before it is yielded.
 
         Args:
             budget: The purse to spend; or the books of a run, which hold one.
-            *learners: Told every settled round of the run, those of earlier sessions included.
+            *learners: Called with every settled round, those of earlier sessions included.
         """
         federation = self.federation
         if isinstance(federation, OwnLoop):
@@ -115,16 +118,21 @@ class Session:
                 "this session has no federation; ask, award and settle its rounds yourself"
             )
         self.start(budget, *learners)
-        if (first := self.begin(federation.evaluate()) if not self.round else None) is not None:
-            yield first
+        if not self._started.begun:
+            yield self._begin(federation.evaluate())
         while self.ask() is not None:
-            if self.award(None if self.promised else federation.bids(self.round)) is None:
+            if self.promised is None:
+                self.award(federation.bids(self.round))
+            else:
+                self.award()
+            awarded = self.promised
+            if awarded is None:
                 return
-            awarded = cast("AwardedRound", self.promised)
             yield awarded
-            yield self.settle(
-                federation.train(self.round, awarded.award) if awarded.award.n else None
-            )
+            delivery = None
+            if awarded.award.n:
+                delivery = federation.train(self.round, awarded.award)
+            yield self.settle(delivery)
 
     # --- step by step ----------------------------------------------------------------------------
 
@@ -135,26 +143,35 @@ class Session:
             budget: The purse to spend; or the books of a run, which hold one.
             *learners: Told every settled round of the run, those of earlier sessions included.
         """
-        self._learners, self.promised, self._offer = learners, None, None
-        self._books, self._remembering, self._watch, self._notifier = None, {}, None, None
+        self.promised = None
+        self._offer = None
+        self._books = None
+        self._learners = learners
+        self._remembering = {}
+        self._watch = None
+        self._notifier = None
         if isinstance(budget, Purse):
             self._market = Market(self.allocator, self.mechanism, budget)
-            return
-        budget.check_key()
-        check_place(budget)
-        allocator, mechanism = self._redacted(budget)
-        self._books = budget
-        if budget.terms.notify is not None:
-            self._watch, self._notifier = Watch(budget.address), Notifier(budget)
-        self._market = market = Market(allocator, mechanism, budget.purse, budget.before_round)
-        market.ended = budget.ended()
-        for record in self._replayed(budget):
+        else:
+            self._resume(budget)
+
+    def _resume(self, books: Books) -> None:
+        """Bring everybody to where the books say that the run stopped."""
+        books.check_key()
+        check_place(books)
+        allocator, mechanism = self._redacted(books)
+        self._books = books
+        if books.terms.notify is not None:
+            self._watch = Watch(books.address)
+            self._notifier = Notifier(books)
+        market = Market(allocator, mechanism, books.purse, books.before_round)
+        market.ended = books.ended()
+        self._market = market
+        for record in self._replayed(books):
             market.tell(record)
-        self.promised = budget.awarded()
+        self.promised = books.awarded()
         if self._notifier is not None and market.ended is None:
-            self._notifier.tell(
-                attentions(budget)
-            )  # what an earlier process may not have got across
+            self._notifier.tell(attentions(books))  # an earlier process may not have got it across
 
     @property
     def ended(self) -> str | None:
@@ -177,12 +194,13 @@ class Session:
         return None if self._books is None else self._books.committed_checkpoint(self.round - 1)
 
     def begin(self, evaluation: Evaluation | float) -> RoundRecord | None:
-        """Round 0: how good the initial model is. Nothing happens where the books have it already."""
-        return (
-            None
-            if self._started.begun
-            else self._settled(self._started.begin(_evaluation(evaluation)))
-        )
+        """Settle round 0: how good the initial model is. None where the books have it already."""
+        if self._started.begun:
+            return None
+        return self._begin(_evaluation(evaluation))
+
+    def _begin(self, evaluation: Evaluation) -> RoundRecord:
+        return self._settled(self._started.begin(evaluation))
 
     def ask(self) -> Offer | None:
         """The offer of this round, made before its bids are opened; None where the run has ended (`ended` says why).
@@ -330,30 +348,33 @@ class Session:
         )
 
     def _replayed(self, books: Books) -> Iterator[RoundRecord]:
-        """The settled rounds, which everybody is told again; the federation is brought to where the last left it."""
+        """Yield the settled rounds again, and bring the federation to where the last left it."""
         resumable = _resumable(self.federation)
-        known = (
-            resumable.checkpoint(books.last_round(), books.committed_checkpoint) if resumable else 0
-        )
+        known = 0
+        if resumable is not None:
+            known = resumable.checkpoint(books.last_round(), books.committed_checkpoint)
         forgotten = [(client, before) for client, before in books.forgotten() if before > known]
         for record in books.history():
-            for learner in (*self._learners, *([self._watch.tell] if self._watch else [])):
+            for learner in self._learners:
                 learner(record)
-            if resumable and record.awarded.award.n and record.round <= known:
+            if self._watch is not None:
+                self._watch.tell(record)
+            has_winners = bool(record.awarded.award.n)
+            if resumable is not None and has_winners and record.round <= known:
                 resumable.replay(record)
-            elif record.awarded.award.n and not isinstance(self.federation, OwnLoop):
+            elif has_winners and not isinstance(self.federation, OwnLoop):
                 forgotten = self._forget(forgotten, record.round)
                 self._train_again(record, self.federation)
             yield record
         self._forget(forgotten, books.last_round() + 1)
 
     def _forget(self, clients: list[tuple[str, int]], round: int) -> list[tuple[str, int]]:
-        """Let the federation forget whom an operator had forgotten before that round; returns the later ones."""
+        """Forget the clients that an operator had forgotten before that round; return the others."""
         if isinstance(self.federation, Forgets):
             for client, before in clients:
                 if before <= round:
                     self.federation.forget(client, before)
-        return [one for one in clients if one[1] > round]
+        return [(client, before) for client, before in clients if before > round]
 
     def _train_again(self, record: RoundRecord, federation: Federation) -> None:
         if not capabilities_of(federation).repeatable:

@@ -92,14 +92,6 @@ def metric_title(name: str) -> str:
     return METRICS[name].title if name in METRICS else name.rpartition(":")[2].replace("_", " ")
 
 
-def stored_title(config: Mapping[str, Any]) -> str:
-    """What people read of the metric of a run, by its configuration as stored."""
-    federation = config.get("federation", {})
-    if federation.get("engine") in {"simulator", "flower"}:
-        return metric_title(str(config.get("training", {}).get("metric", "accuracy")))
-    return metric_title(metric_of_app(federation))
-
-
 def metric_of_app(options: Mapping[str, Any]) -> str:
     """What a Flower app's decisions are made on; a metric of any size is mapped to a fraction that rises.
 

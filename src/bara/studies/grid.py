@@ -1,9 +1,11 @@
-"""A grid of runs: allocators, seeds and whatever else is varied, side by side on all cores, resumable."""
+"""A grid of runs: allocators, seeds and whatever else is varied, on all cores, resumable."""
 
 import copy
 import hashlib
 import json
 import pickle
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,16 +15,28 @@ from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
-from bara import __version__
-from bara.errors import ConfigError
+from bara import __version__, datasets
+from bara.errors import ConfigError, DatasetError, InterruptionError
 from bara.files import replacing
 from bara.plugins import explain
-from bara.reports.result import Result, read_result, told
+from bara.reports.comparison import Failure, label
+from bara.reports.result import Result, read_result
+from bara.reports.terminal import per_cent
 from bara.runs.config import Config
+from bara.runs.engines import SIMULATOR
 from bara.runs.factory import build_allocator, build_mechanism, check_engine
-from bara.runs.play import run
+from bara.runs.play import play_run
+from bara.runs.progress import Wanted, counting
 from bara.runs.sections import AllocatorSection
+from bara.studies.cluster import connected
 from bara.studies.fingerprints import fingerprint
+from bara.text import counted
+
+Play = Callable[[Config], Result]
+"""Plays the run of a configuration."""
+
+_CLEARED_UP = "ignore:resource_tracker"
+"""A warning after Ctrl-C: what clears up behind the workers may find that done already."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +44,10 @@ class Cell:
     """One run of a comparison.
 
     Attributes:
-        config: What is run.
-        setting: Which setting of a suite it is, if it is one.
-        varied: What is varied beside the allocator, by key (`training.memory`), if anything is.
-        share: Which part of the configured budget it has, where several are tried.
+        config: The configuration of the run.
+        setting: The setting of a suite, if it is one.
+        varied: The keys that are varied beside the allocator, with their values here.
+        share: The share of the configured budget, where several are tried.
     """
 
     config: Config
@@ -43,38 +57,16 @@ class Cell:
 
     @property
     def place(self) -> dict[str, Any]:
-        """Where its outcome belongs in the comparison."""
+        """The fields of a result that say where it belongs in the comparison."""
         return {"setting": self.setting, "varied": dict(self.varied), "share": self.share}
 
     @cached_property
     def key(self) -> str:
-        """The same configuration has the same key, in any session; so have parts of it that are the same objects."""
+        """A digest: the same for the same configuration and the same parts, in any session."""
         content = f"{__version__} {self.config.model_dump_json()}"
-        content += "".join(
-            f" {name} {fingerprint(part, name)}" for name, part in self.config.parts().items()
-        )
+        for name, part in self.config.parts().items():
+            content += f" {name} {fingerprint(part, name)}"
         return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A run that did not end, and why; the others go on."""
-
-    allocator: str
-    seed: int
-    error: str
-    setting: str | None = None
-    varied: dict[str, Any] = field(default_factory=dict)
-    share: float | None = None
-
-    @property
-    def variant(self) -> str | None:
-        """What was varied beside the allocator, in short."""
-        return told(self.varied)
-
-    def to_json(self) -> dict[str, Any]:
-        """What there is to say of it."""
-        return {key: value for key, value in vars(self).items() if value not in (None, {})}
 
 
 def cells(
@@ -85,38 +77,49 @@ def cells(
     varied: Mapping[str, Any] = MappingProxyType({}),
     shares: Sequence[float] = (),
 ) -> list[Cell]:
-    """Every allocator with every part of the budget and every seed, seed by seed, each checked before anything runs."""
+    """Make a cell for every seed, share of the budget and allocator; refuse what cannot be run.
+
+    Args:
+        config: The experiment; its seed is the first one.
+        allocators: Names, classes or objects.
+        seeds: How many seeds.
+        setting: The setting of a suite, if it is one.
+        varied: The keys that are varied beside the allocator, with their values here.
+        shares: The shares of the configured budget; all of it unless given.
+    """
     if not isinstance(seeds, int) or seeds < 1:
         raise ConfigError(f"seeds must be a whole number of at least 1, got {seeds}")
     if not allocators:
         raise ConfigError("there is no allocator to compare; name at least one")
-    # The cells share the cores; a federation that trained on all of them would only wait for the
-    # others.
-    alone = config.model_copy(
-        update={"federation": config.federation.model_copy(update={"workers": 1})}
-    )
-    budgets = {share: alone.with_budget(share) for share in shares} if shares else {None: alone}
-    grid = [
-        Cell(one.with_allocator(allocator, seed), setting, dict(varied), share)
-        for seed in range(config.seed, config.seed + seeds)
-        for share, one in budgets.items()
-        for allocator in _each_once(allocators)
-    ]
-    for cell in grid[: len(grid) // seeds]:
+    # The cells share the cores; a federation that trained on all of them would wait for the others.
+    federation = config.federation.model_copy(update={"workers": 1})
+    alone = config.model_copy(update={"federation": federation})
+    budgets: dict[float | None, Config] = {None: alone}
+    if shares:
+        budgets = {share: alone.with_budget(share) for share in shares}
+    sections = _each_once(allocators)
+    grid = []
+    for seed in range(config.seed, config.seed + seeds):
+        for share, experiment in budgets.items():
+            for section in sections:
+                made = experiment.with_allocator(section, seed)
+                grid.append(Cell(made, setting, dict(varied), share))
+    for cell in grid[: len(grid) // seeds]:  # other seeds differ in nothing that could be refused
         build_allocator(cell.config)
         build_mechanism(cell.config)
         check_engine(cell.config)
     return grid
 
 
-def _each_once(allocators: Sequence[Any]) -> list[Any]:
-    """Every allocator once; two that a table could not tell apart are refused."""
-    found: dict[str, Any] = {}
-    for one in allocators:
-        section = AllocatorSection.model_validate(one)
+def _each_once(allocators: Sequence[Any]) -> list[AllocatorSection]:
+    """Take every allocator once; refuse two that a table could not tell apart."""
+    found: dict[str, AllocatorSection] = {}
+    for allocator in allocators:
+        section = AllocatorSection.model_validate(allocator)
         if found.setdefault(section.label, section) != section:
             raise ConfigError(
-                f"two allocators are called {section.label!r}; name them: {{'one': ..., 'other': ...}}"
+                f"two allocators are called {section.label!r}; name them: {{'one': ..., 'other': "
+                "...}"
             )
     return list(found.values())
 
@@ -127,22 +130,88 @@ def check_jobs(jobs: int) -> None:
         raise ConfigError("jobs must be at least 1, or -1 for all cores, got 0")
 
 
+def run_grid(
+    grid: Sequence[Cell],
+    folder: Path | None = None,
+    jobs: int = -1,
+    cluster: str | None = None,
+    *,
+    progress: Wanted = None,
+) -> tuple[list[Result], list[Failure]]:
+    """Run a grid behind a progress bar; return results and failures in the grid's order.
+
+    Args:
+        grid: The runs.
+        folder: The folder to store each result in as soon as it is there; None for none.
+        jobs: How many processes; -1 for all cores.
+        cluster: The cluster to run on instead of this machine.
+        progress: Whether to show how far it is; None for where somebody watches.
+
+    Raises:
+        DatasetError: If data is missing on this machine, where the runs would look for it.
+        InterruptionError: After Ctrl-C; `so_far` holds what would have been returned.
+    """
+    # joblib restarts a worker whose memory has grown, as it does with another dataset, and warns.
+    warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
+    if _CLEARED_UP not in sys.warnoptions:
+        sys.warnoptions.append(_CLEARED_UP)
+    if cluster is None:
+        _require_data(grid if folder is None else unfinished(grid, folder))
+    done: list[Result | Failure] = []
+    try:
+        with connected(cluster) as backend, counting(len(grid), progress=progress) as tell:
+            for outcome in outcomes(grid, folder=folder, jobs=jobs, backend=backend):
+                done.append(outcome)
+                if isinstance(outcome, Failure):
+                    tell(f"{label(outcome)}: {outcome.error}")
+                else:
+                    tell(f"{label(outcome)}: {per_cent(outcome.accuracy_final)}")
+    except KeyboardInterrupt:
+        stored = "nothing is kept without a folder"
+        if folder is not None:
+            stored = f"kept in {folder}; run the same again to go on"
+        runs = counted(len(grid), "run")
+        stopped = InterruptionError(f"stopped after {len(done)} of {runs}: {stored}")
+        stopped.so_far = in_order(grid, done)
+        raise stopped from None
+    return in_order(grid, done)
+
+
+def _require_data(grid: Sequence[Cell]) -> None:
+    """Say once what is missing, before the first run: each run would say it again."""
+    wanted: dict[tuple[str, str | None], None] = {}
+    for cell in grid:
+        data = cell.config.data
+        if cell.config.federation.engine == SIMULATOR and data.part is None:
+            wanted[data.name, data.path] = None
+    missing: list[DatasetError] = []
+    for name, path in wanted:
+        try:
+            datasets.require(name, path)
+        except DatasetError as error:
+            missing.append(error)
+    if len(missing) == 1:
+        raise missing[0]
+    if missing:
+        raise DatasetError("; ".join(map(str, missing)))
+
+
 def outcomes(
     grid: Sequence[Cell],
     folder: Path | None = None,
     jobs: int = -1,
     backend: str | None = None,
-    play: Callable[[Config], Result] = run,
+    play: Play = play_run,
 ) -> Iterator[Result | Failure]:
-    """Yield the result of every cell: first those that an earlier session finished, then the others as they come.
+    """Yield the outcome of every cell: those that an earlier session stored first.
 
     Args:
-        grid: What to run.
-        folder: Where each result is kept as soon as it is there; None to keep nothing.
+        grid: The runs.
+        folder: The folder to store each result in as soon as it is there; None for none.
         jobs: How many processes; -1 for all cores.
         backend: A joblib backend (`loky`, `ray`, `dask`, ...) that the caller has set up; None for
             joblib's own.
-        play: What runs a configuration.
+        play: Plays the run of a configuration.
     """
     check_jobs(jobs)
     if folder is not None:
@@ -152,53 +221,32 @@ def outcomes(
             raise ConfigError(f"cannot keep results in {str(folder)!r}: {error.strerror}") from None
     todo = []
     for cell in grid:
-        stored = _stored(folder, cell)
+        stored = None if folder is None else stored_result(folder, cell.key)
         if stored is None:
             todo.append(cell)
         else:
             yield replace(stored, allocator=cell.config.allocator.label, **cell.place)
     with parallel_config(backend=backend) if backend else parallel_config():
-        for number, outcome in _outcomes(play, todo, jobs):
+        for number, outcome in _played(play, todo, jobs):
             cell = todo[number]
-            named = replace(outcome, **cell.place)
-            if folder is not None and isinstance(named, Result):
-                _store(folder, cell, named)
-            yield named
+            placed = replace(outcome, **cell.place)
+            if folder is not None and isinstance(placed, Result):
+                _store(folder, cell, placed)
+            yield placed
 
 
-def label(outcome: Result | Failure) -> str:
-    """Which cell an outcome is of."""
-    budget = None if outcome.share is None else f"{100 * outcome.share:.4g} % of the budget"
-    parts = (outcome.setting, outcome.allocator, outcome.variant, budget, f"seed {outcome.seed}")
-    return ", ".join(part for part in parts if part)
+def _played(play: Play, todo: Sequence[Cell], jobs: int) -> Iterator[tuple[int, Result | Failure]]:
+    """Play runs side by side; yield the number of each and its outcome as they come.
 
-
-def in_order(
-    grid: Sequence[Cell], done: Sequence[Result | Failure]
-) -> tuple[list[Result], list[Failure]]:
-    """Results and failures in the grid's order, seed by seed within each place."""
-    places = [(*_place(cell), cell.config.allocator.label) for cell in grid]
-    rank = {place: i for i, place in reversed(list(enumerate(places)))}
-    ranked = sorted(done, key=lambda one: (rank[*_place(one), one.allocator], one.seed))
-    results = [one for one in ranked if isinstance(one, Result)]
-    return results, [one for one in ranked if isinstance(one, Failure)]
-
-
-def _place(one: Cell | Result | Failure) -> tuple[Any, ...]:
-    return one.setting, json.dumps(dict(one.varied)), one.share
-
-
-def _outcomes(
-    play: Callable[[Config], Result], todo: Sequence[Cell], jobs: int
-) -> Iterator[tuple[int, Result | Failure]]:
-    """As they come; from a backend that gives only lists (Ray's), as many at a time as it has processors."""
-    calls = [delayed(_play)(play, number, cell.config) for number, cell in enumerate(todo)]
+    A backend that returns only lists (Ray's) is given as many runs at a time as it has processors.
+    """
+    calls = [delayed(_play_cell)(play, number, cell.config) for number, cell in enumerate(todo)]
     try:
         yield from Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(calls)
     except pickle.PicklingError as error:
         raise ConfigError(
-            f"what is compared cannot be sent to other processes ({error.__cause__ or error}); give classes, or "
-            "functions that make it, or run on one process (jobs=1)"
+            f"what is compared cannot be sent to other processes ({error.__cause__ or error}); "
+            "give classes, or functions that make it, or run on one process (jobs=1)"
         ) from error
     except ValueError as error:
         if "return_as" not in str(error):
@@ -208,14 +256,7 @@ def _outcomes(
             yield from Parallel(n_jobs=jobs, batch_size=1)(calls[first : first + size])
 
 
-def unfinished(grid: Sequence[Cell], folder: Path) -> list[Cell]:
-    """The cells that no earlier session finished."""
-    return [cell for cell in grid if _stored(folder, cell) is None]
-
-
-def _play(
-    play: Callable[[Config], Result], number: int, config: Config
-) -> tuple[int, Result | Failure]:
+def _play_cell(play: Play, number: int, config: Config) -> tuple[int, Result | Failure]:
     try:
         return number, play(_with_own_federation(config))
     except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; the others go on
@@ -223,23 +264,41 @@ def _play(
 
 
 def _with_own_federation(config: Config) -> Config:
-    """A run of many has a federation of its own: where an object was handed over, a copy of it."""
+    """Give each run a copy of a federation that was handed over as an object."""
     if config.federation.part is None:
         return config
     own = copy.deepcopy(config.federation)
     return config.model_copy(update={"federation": own})
 
 
-def _stored(folder: Path | None, cell: Cell) -> Result | None:
-    return None if folder is None else read_stored(folder / f"{cell.key}.json")
+def in_order(
+    grid: Sequence[Cell], done: Sequence[Result | Failure]
+) -> tuple[list[Result], list[Failure]]:
+    """Sort outcomes into the grid's order, seed by seed within each place."""
+    rank: dict[tuple[Any, ...], int] = {}
+    for cell in grid:
+        rank.setdefault((*_place(cell), cell.config.allocator.label), len(rank))
+    ranked = sorted(done, key=lambda one: (rank[*_place(one), one.allocator], one.seed))
+    results = [one for one in ranked if isinstance(one, Result)]
+    failures = [one for one in ranked if isinstance(one, Failure)]
+    return results, failures
 
 
-def read_stored(path: Path) -> Result | None:
-    """A run's result, if there is one."""
+def _place(one: Cell | Result | Failure) -> tuple[Any, ...]:
+    return one.setting, json.dumps(dict(one.varied)), one.share
+
+
+def unfinished(grid: Sequence[Cell], folder: Path) -> list[Cell]:
+    """List the cells that no earlier session has stored."""
+    return [cell for cell in grid if stored_result(folder, cell.key) is None]
+
+
+def stored_result(folder: Path, key: str) -> Result | None:
+    """Read a stored result by its cell's key; None where it must be run again."""
     try:
-        return read_result(path)
-    except ConfigError:
-        return None  # not there, damaged, or of another version: it is run again
+        return read_result(folder / f"{key}.json")
+    except ConfigError:  # not there, damaged, or of another version
+        return None
 
 
 def _store(folder: Path, cell: Cell, result: Result) -> None:

@@ -1,29 +1,40 @@
-"""Allocators, mechanisms and whatever else side by side, over one federation or a suite of them."""
+"""Allocators, mechanisms and whatever else side by side, over one federation or a suite."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bara.errors import BaraError, ConfigError, InterruptionError
 from bara.files import write_whole
 from bara.records import decimal_money
-from bara.reports.comparison import Comparison, Kept, in_one_table
+from bara.reports.comparison import Comparison, Failure, label
 from bara.reports.data_files import write_runs
 from bara.reports.html import comparison_report
 from bara.reports.result import Result
 from bara.runs.config import Config, Source
 from bara.runs.progress import Wanted
 from bara.runs.sections import AllocatorSection, MechanismSection, Named
-from bara.studies.grid import Cell, Failure, cells, label
+from bara.studies.grid import Cell, cells, run_grid
+from bara.studies.stored import Description, in_one_table
 from bara.studies.suites import settings
-from bara.verbs._grid import run_grid
 
 USUAL = ("even", "even:carry_over=true", "increasing", "finale", "bara", "planner")
 """The allocators that are compared unless others are asked for."""
 
+MOST_SHARE = 10.0
+"""The largest number that is taken for a share of the configured budget, not for an amount."""
+
 Parts = Sequence[Any] | Mapping[str, Any]
-"""Names, classes or objects; or, to call them otherwise, a mapping from what they are called to them."""
+"""Names, classes or objects; or, to call them otherwise, a mapping from names to them."""
+
+
+class _Experiment(NamedTuple):
+    """An experiment of the grid: its setting, what is varied in it, and its configuration."""
+
+    setting: str | None
+    varied: dict[str, Any]
+    config: Config
 
 
 def compare(
@@ -45,7 +56,7 @@ def compare(
     command: str = "",
     **keys: Any,
 ) -> Comparison:
-    """Run the same federation, or a suite of them, under several allocators and seeds, side by side on all cores.
+    """Run one federation, or a suite, under several allocators and seeds, side by side.
 
     Args:
         source: The experiment, as for `run`; None for the defaults, or for a suite.
@@ -53,52 +64,54 @@ def compare(
             defines; a mapping calls them otherwise (`{"mine": MyAllocator()}`). Unless given, the
             experiment's own, if any, and the usual.
         mechanisms: Likewise; the experiment's own unless given.
-        grid: What else to vary: any keys, each with its values (`{"training.memory": ["off",
-            "plain"]}`).
-        budgets: Parts of the budget to try each with (0.25, 0.5, 1), or amounts where one is above
+        grid: What else to vary: any keys, each with its values
+            (`{"training.memory": ["off", "plain"]}`).
+        budgets: Shares of the budget to try each with (0.25, 0.5, 1), or amounts where one is above
             10.
-        seeds: How many, from the experiment's own upwards.
+        seeds: How many seeds, from the experiment's own upwards.
         suite: Every setting of a suite instead of one experiment: `development`, `report`.
-        only: These settings of the suite.
-        full: All samples of the suite's datasets, for larger machines.
+        only: The names of the settings of the suite to run; all unless given.
+        full: Use all samples of the suite's datasets, for larger machines.
         out: A folder for the results, a table and a report; what an earlier call finished there is
             not run again, and what else it compared stays in the table.
         jobs: Processes; -1 for all cores.
         cluster: Run on a cluster instead: `dask:tcp://HOST:8786` or `ray:HOST:6379`.
         progress: Whether to show how far it is; None for where somebody watches, a terminal or a
             notebook.
-        command: What repeats it, for reports.
+        command: The command that repeats it, for reports.
         **keys: Changes to the experiment, as for `run`.
 
     Raises:
         InterruptionError: After Ctrl-C; `so_far` holds the runs that had ended.
     """
-    chosen = dict(grid or {})
-    allocators = _taken(chosen, "allocator", allocators)
-    mechanisms = _taken(chosen, "mechanism", mechanisms)
+    varied = dict(grid or {})
+    allocators = _taken(varied, "allocator", allocators)
+    mechanisms = _taken(varied, "mechanism", mechanisms)
     if mechanisms is not None:
-        chosen = {"mechanism": _named(mechanisms, MechanismSection), **chosen}
-    bases, played = _experiments(source, suite, keys, chosen, only=only, full=full)
-    first = played[0][2]
-    wanted = _named(allocators, AllocatorSection) if allocators is not None else _usual(first)
+        varied = {"mechanism": _named(mechanisms, MechanismSection), **varied}
+    bases, experiments = _experiments(source, suite, keys, varied, only=only, full=full)
+    first = experiments[0].config
+    if allocators is None:
+        wanted = _usual(first)
+    else:
+        wanted = _named(allocators, AllocatorSection)
     shares = _shares(budgets, first, suite)
-    every = [
-        cell
-        for name, varied, one in played
-        for cell in cells(one, wanted, seeds, name, varied, shares)
-    ]
+    every: list[Cell] = []
+    for one in experiments:
+        every += cells(one.config, wanted, seeds, one.setting, one.varied, shares)
     folder = None if out is None else Path(out)
-    kept = _kept(folder, every, command, bases)
+    description = _described(folder, every, command, bases)
     try:
         results, failures = run_grid(every, folder, jobs, cluster, progress=progress)
     except InterruptionError as stopped:
         results, failures = stopped.so_far
-        stopped.so_far = _comparison(results, failures, kept, None)
+        stopped.so_far = _comparison(results, failures, description, None)
         raise
-    found = _comparison(results, failures, kept, folder)
+    found = _comparison(results, failures, description, folder)
     if not found.results:
         raise BaraError(
-            f"all runs ({len(every)}) failed; the first was {label(failures[0])}: {failures[0].error}"
+            f"all runs ({len(every)}) failed; the first was {label(failures[0])}: "
+            f"{failures[0].error}"
         )
     if folder is not None:
         write_runs(found, folder)
@@ -107,7 +120,7 @@ def compare(
 
 
 def _taken(grid: dict[str, Sequence[Any]], part: str, given: Parts | None) -> Parts | None:
-    """Allocators and mechanisms may be varied as any key; there they are what is compared."""
+    """Take allocators or mechanisms out of the grid, where they may be varied as any key."""
     for key in (part, f"{part}.name"):
         if key in grid:
             if given is not None:
@@ -117,19 +130,21 @@ def _taken(grid: dict[str, Sequence[Any]], part: str, given: Parts | None) -> Pa
 
 
 def _named(parts: Parts, kind: type[Named]) -> list[Named]:
-    """Each as a configuration has it; of a mapping, under its name there."""
+    """Read each part as a configuration has it; of a mapping, under its name there."""
     if isinstance(parts, str):
         raise ConfigError(
             f"what is compared must be a list of names, classes or objects, got the text {parts!r}"
         )
-    if not isinstance(parts, Mapping):
-        return [kind.model_validate(one) for one in parts]
-    return [kind.model_validate(part).renamed(name) for name, part in parts.items()]
+    if isinstance(parts, Mapping):
+        return [kind.model_validate(part).renamed(name) for name, part in parts.items()]
+    return [kind.model_validate(part) for part in parts]
 
 
 def _usual(experiment: Config) -> list[Named]:
-    own = [experiment.allocator] if "allocator" in experiment.model_fields_set else []
-    return [*own, *_named(USUAL, AllocatorSection)]
+    usual = _named(USUAL, AllocatorSection)
+    if "allocator" in experiment.model_fields_set:
+        return [experiment.allocator, *usual]
+    return usual
 
 
 def _experiments(
@@ -140,91 +155,99 @@ def _experiments(
     *,
     only: Sequence[str],
     full: bool,
-) -> tuple[dict[str, Config], list[tuple[str | None, dict[str, Any], Config]]]:
-    """The experiments before anything is varied, by setting; and setting, what is varied and experiment of each."""
+) -> tuple[dict[str, Config], list[_Experiment]]:
+    """Make the experiments: before anything is varied, by setting; and one for each variation."""
     if suite and source is not None:
         raise ConfigError(f"give either an experiment or the suite {suite!r}, not both")
     if (full or only) and not suite:
         raise ConfigError("full and only need a suite")
+    _check_grid(grid)
+    bases: dict[str, Config] = {}
+    experiments = []
+    for values in product(*grid.values()):
+        varied = dict(zip(grid, values, strict=True))
+        shown = {key: _shown(value) for key, value in varied.items()}
+        changes = {**keys, **varied}
+        if suite:
+            made = {}
+            for setting in settings(suite, changes, only=only, full=full):
+                made[setting.name] = setting.config
+                experiments.append(_Experiment(setting.name, shown, setting.config))
+        else:
+            made = {"": Config.load(source, **changes)}
+            experiments.append(_Experiment(None, shown, made[""]))
+        bases = bases or made
+    return bases, experiments
+
+
+def _check_grid(grid: Mapping[str, Sequence[Any]]) -> None:
     if "seed" in grid:
         raise ConfigError(
-            "seed cannot be varied like other keys; set seeds to how many there are, and seed to the first"
+            "seed cannot be varied like other keys; set seeds to how many there are, and seed to "
+            "the first"
         )
     for key, values in grid.items():
         if isinstance(values, str) or not values:
             raise ConfigError(f"{key} must have a list of values to vary over, got {values!r}")
-    bases: dict[str, Config] = {}
-    played: list[tuple[str | None, dict[str, Any], Config]] = []
-    for values in product(*grid.values()):
-        varied = dict(zip(grid, values, strict=True))
-        shown = {key: _shown(value) for key, value in varied.items()}
-        if suite:
-            made = {
-                one.name: one.config
-                for one in settings(suite, {**keys, **varied}, only=only, full=full)
-            }
-            played += [(name, shown, config) for name, config in made.items()]
-        else:
-            made = {"": Config.load(source, **{**keys, **varied})}
-            played.append((None, shown, made[""]))
-        bases = bases or made
-    return bases, played
 
 
 def _shown(value: Any) -> Any:
-    """A varied value as tables name it."""
+    """Name a varied value as tables do."""
     if isinstance(value, Named):
         return value.label
-    return value if isinstance(value, bool | int | float | str) else str(value)
-
-
-MOST_SHARE = 10.0
-"""The largest number that is taken for a part of the configured budget, not for an amount."""
+    if isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
 
 
 def _shares(budgets: Sequence[float], experiment: Config, suite: str | None) -> list[float]:
-    """The parts of the configured budget that are asked for."""
+    """Turn budgets into shares of the configured budget."""
     found = sorted(set(map(float, budgets)))
     if not all(0 < one < float("inf") for one in found):
-        raise ConfigError(
-            f"budgets must be positive numbers, got {', '.join(f'{one:g}' for one in found)}"
-        )
+        given = ", ".join(f"{one:g}" for one in found)
+        raise ConfigError(f"budgets must be positive numbers, got {given}")
     if not found or found[-1] <= MOST_SHARE:
         return found
     if suite:
         raise ConfigError(
-            "budgets above 10 are amounts, but each setting of a suite has its own budget; give shares, like 0.5"
+            "budgets above 10 are amounts, but each setting of a suite has its own budget; give "
+            "shares, like 0.5"
         )
     total = decimal_money(experiment.purse().total)
     return [one / total for one in found]
 
 
-def _kept(
+def _described(
     folder: Path | None, grid: Sequence[Cell], command: str, bases: Mapping[str, Config]
-) -> Kept:
-    """How the comparison is made, also in the folder, joined to what that holds already."""
+) -> Description:
+    """Describe how the comparison is made, joined to what its folder holds already."""
     config = bases[""].to_toml() if "" in bases else ""
     trees = {name: one.model_dump(mode="json") for name, one in bases.items()}
     if folder is None:
-        return Kept(command, config, [], trees)
-    kept = Kept(command, config, [cell.key for cell in grid], trees)
-    if Kept.is_in(folder):
-        kept = Kept.find(folder).joined(folder, kept, grid)
+        return Description(command, config, [], trees)
+    description = Description(command, config, [cell.key for cell in grid], trees)
+    if Description.is_in(folder):
+        description = Description.read(folder).joined(folder, description, grid)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        kept.keep(folder)
+        description.write(folder)
     except OSError as error:
         raise ConfigError(f"cannot keep results in {str(folder)!r}: {error.strerror}") from None
-    return kept
+    return description
 
 
 def _comparison(
-    results: Sequence[Result], failures: Sequence[Failure], kept: Kept, folder: Path | None
+    results: Sequence[Result],
+    failures: Sequence[Failure],
+    description: Description,
+    folder: Path | None,
 ) -> Comparison:
-    if folder is not None and len(kept.cells) > len(results) + len(
-        failures
-    ):  # others were there before
-        results = kept.results(folder)
+    if folder is not None and len(description.cells) > len(results) + len(failures):
+        results = description.results(folder)  # an earlier call has compared others, too
     return Comparison(
-        in_one_table(results, kept.bases), list(failures), kept.command, kept.config, kept.bases
+        in_one_table(results, description.bases),
+        list(failures),
+        description.command,
+        description.config,
+        description.bases,
     )

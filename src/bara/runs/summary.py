@@ -1,0 +1,206 @@
+"""The summary of a run, added up round by round, from which its result is made."""
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from statistics import fmean
+from types import MappingProxyType
+from typing import Any
+
+from bara.clients.bidding import Bidders
+from bara.errors import ConfigError, InvalidRecordError
+from bara.ledger import Books
+from bara.records import Belief, Evaluation, Purse, RoundRecord, json_money, taken_home
+from bara.reports.contributions import Contributions
+from bara.reports.result import Result
+from bara.runs.config import Config
+
+UNENDED = "it has not ended"
+"""The reason that the result of a run gives for its end while the run goes on."""
+
+
+class Summary:
+    """A few numbers of every round of a run, so that the rounds themselves need not stay in memory.
+
+    Args:
+        bidders: The bidders whose strategic clients' profit is counted; None to count none.
+
+    Attributes:
+        profit: Payments less costs of the strategic clients, over all rounds they were paid for,
+            in micro-units.
+    """
+
+    def __init__(self, bidders: Bidders | None = None) -> None:
+        self.bidders = bidders
+        self.profit = 0
+        self._payments: Counter[str] = Counter()
+        self._contributions = Contributions()
+        self._purse: Purse | None = None
+        self._samples: int | None = None
+        self._columns = _Columns()
+
+    @property
+    def has_begun(self) -> bool:
+        """True once a round was added."""
+        return self._purse is not None
+
+    def tell(self, record: RoundRecord) -> None:
+        """Add a settled round."""
+        self._payments.update(record.payments)
+        self._contributions.tell(record.delivery.contributions)
+        self._columns.tell(record)
+        self._purse = record.purse_after
+        self._samples = record.evaluation.samples
+        if record.round:  # the belief a round begins with is what the round before it taught
+            self._columns.believe(record.awarded.belief)
+        if self.bidders is not None:
+            self._count_profit(record, self.bidders)
+
+    def result(
+        self,
+        ended: str,
+        belief: Belief | None = None,
+        models: Mapping[str, Evaluation] = MappingProxyType({}),
+        **identity: Any,
+    ) -> Result:
+        """Make the run's result.
+
+        Args:
+            ended: Why the run ended.
+            belief: What the allocator believes after the last round.
+            models: The models of which one is kept, each with its evaluation.
+            **identity: The result's other fields.
+        """
+        if self._purse is None:
+            raise InvalidRecordError("a run that has played no round has no result")
+        self._columns.believe(belief)
+        kept = "final"
+        accuracy_kept = math.nan
+        if models:
+            kept = taken_home(models)
+            accuracy_kept = models[kept].reported_accuracy
+        accuracies = self._columns.accuracy
+        amounts = json_money(
+            budget=self._purse.total,
+            spent=self._purse.spent,
+            payments=dict(self._payments.most_common()),
+        )
+        return Result(
+            **amounts,
+            currency=self._purse.currency,
+            rounds=self._purse.round - 1,
+            ended=ended,
+            accuracy_final=accuracies[-1],
+            accuracy_kept=accuracy_kept,
+            accuracy_last10=fmean(accuracies[1:][-10:] or accuracies),
+            accuracy_best=max(accuracies),
+            history=self._columns.history(),
+            contributions=self._contributions.summary(),
+            belief=None if belief is None else asdict(belief),
+            kept=kept,
+            samples=self._samples,
+            models={name: _scores(one) for name, one in models.items()},
+            **identity,
+        )
+
+    def _count_profit(self, record: RoundRecord, bidders: Bidders) -> None:
+        paid = record.payments
+        if not paid:
+            return
+        costs = dict(zip(bidders.clients, bidders.costs(record.round).tolist(), strict=True))
+        for client in bidders.strategic:
+            if client in paid:
+                self.profit += paid[client] - costs[client]
+
+
+class _Columns:
+    """The numbers of a run's rounds, in compact arrays: a long run has millions of them."""
+
+    def __init__(self) -> None:
+        self.accuracy = array("d")
+        self._n = array("q")
+        self._paid = array("q")
+        self._loss = array("d")
+        self._remembered = array("q")
+        self._age = array("d")
+        self._estimate = array("d")
+        self._forecast = (array("d"), array("d"), array("d"))
+
+    def tell(self, record: RoundRecord) -> None:
+        """Add a settled round."""
+        ages = record.delivery.ages
+        remembered = sum(ages.values())
+        total_age = sum(age * count for age, count in ages.items())
+        loss = record.evaluation.reported_loss
+        self._n.append(record.n)
+        self._paid.append(record.paid)
+        self._remembered.append(remembered)
+        self._age.append(total_age / max(remembered, 1))
+        self.accuracy.append(record.evaluation.reported_accuracy)
+        self._loss.append(math.nan if loss is None else loss)
+
+    def believe(self, belief: Belief | None) -> None:
+        """Add what the round added last made the allocator believe."""
+        estimate = math.nan
+        forecast = (math.nan, math.nan, math.nan)
+        if belief is not None:
+            if belief.estimate is not None:
+                estimate = belief.estimate
+            if belief.plan is not None:
+                forecast = (belief.plan.low, belief.plan.accuracy, belief.plan.high)
+        self._estimate.append(estimate)
+        for column, value in zip(self._forecast, forecast, strict=True):
+            column.append(value)
+
+    def history(self) -> list[dict[str, Any]]:
+        """Return the rounds as `Result.history` has them."""
+        rounds = []
+        for number, paid in enumerate(self._paid):
+            loss = self._loss[number]
+            entry: dict[str, Any] = {
+                "round": number,
+                "n": self._n[number],
+                **json_money(cost=paid),
+                "accuracy": self.accuracy[number],
+                "loss": None if math.isnan(loss) else loss,
+            }
+            if self._remembered[number]:
+                entry["remembered"] = self._remembered[number]
+                entry["age"] = self._age[number]
+            if math.isfinite(self._estimate[number]):
+                entry["estimate"] = self._estimate[number]
+            forecast = [column[number] for column in self._forecast]
+            if math.isfinite(forecast[0]):
+                entry["forecast"] = forecast
+            rounds.append(entry)
+        return rounds
+
+
+def _scores(evaluation: Evaluation) -> dict[str, float]:
+    return {"accuracy": evaluation.reported_accuracy, "loss": evaluation.reported_loss or 0.0}
+
+
+def result_of(books: Books) -> Result:
+    """Make the result of a run from its books alone, as far as the run has come."""
+    summary = Summary()
+    for record in books.history():
+        summary.tell(record)
+    if not summary.has_begun:
+        raise ConfigError(f"the run {books.name!r} has not begun: its books hold no round")
+    return summary.result(books.ended() or UNENDED, **_identity(books))
+
+
+def _identity(books: Books) -> dict[str, Any]:
+    tree = books.opening.get("config") or {}
+    if "allocator" in tree:
+        return Config.parse(tree).identity()
+    unknown = "not recorded"  # opened by a program that recorded no configuration
+    return {
+        "allocator": unknown,
+        "mechanism": unknown,
+        "dataset": unknown,
+        "seed": 0,
+        "clients": 0,
+    }

@@ -1,0 +1,229 @@
+"""Comparisons in folders: how their runs were made, which results are there, and opening them."""
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from bara.errors import ConfigError
+from bara.files import read_whole, write_whole
+from bara.reports.comparison import Comparison
+from bara.reports.result import Result
+from bara.runs.database import find_run
+from bara.runs.folder import RunFolder
+from bara.runs.summary import result_of
+from bara.studies.grid import Cell, stored_result
+from bara.text import flat
+
+Bases = Mapping[str, Mapping[str, Any]]
+"""The experiments before anything was varied, by setting."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """How the results in a folder were made, as `comparison.json` says it.
+
+    Attributes:
+        command: As in `Comparison`.
+        config: As in `Comparison`.
+        cells: The keys of the runs, in the order of the table.
+        bases: As in `Comparison`; version 0.1 wrote none.
+    """
+
+    command: str
+    config: str
+    cells: list[str]
+    bases: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    _FILE: ClassVar = "comparison.json"
+
+    @classmethod
+    def is_in(cls, folder: Path) -> bool:
+        """True for a folder that holds a comparison."""
+        return (folder / cls._FILE).is_file()
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read the description in a folder."""
+        path = folder / cls._FILE
+        try:
+            found = cls(**json.loads(read_whole(path)))
+            cells = [str(cell) for cell in found.cells]
+            bases = found.bases
+            if not bases and found.config:
+                bases = {"": tomllib.loads(found.config)}
+            return replace(found, cells=cells, bases=bases)
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise ConfigError(f"{str(path)!r} does not describe a comparison: {error}") from None
+
+    def write(self, folder: Path) -> None:
+        """Write the description beside the results."""
+        write_whole(folder / self._FILE, [json.dumps(vars(self), indent=1)])
+
+    def by_key(self, folder: Path) -> dict[str, Result]:
+        """Read the results that are there, by the keys of their runs."""
+        found = {}
+        for key in self.cells:
+            result = stored_result(folder, key)
+            if result is not None:
+                found[key] = result
+        return found
+
+    def results(self, folder: Path) -> list[Result]:
+        """Read the results that are there, in one table."""
+        return in_one_table(list(self.by_key(folder).values()), self.bases)
+
+    def joined(self, folder: Path, new: "Description", grid: Sequence[Cell]) -> "Description":
+        """Join a folder's comparison with a new one; refuse what one table cannot hold.
+
+        Args:
+            folder: The folder that this describes.
+            new: The comparison that is added.
+            grid: The runs of the new one.
+        """
+        if set(self.cells) <= set(new.cells):
+            return new
+        self._refuse_another_experiment(folder, new, grid)
+        old = self.by_key(folder)
+        due = {cell.key: _to_come(cell) for cell in grid}
+        table = _Table([*old.values(), *due.values()])
+        rows = {}
+        for key, result in old.items():
+            rows[table.row(table.filled(result, self.bases))] = key
+        for key, result in due.items():
+            row = table.row(table.filled(result, new.bases))
+            if rows.get(row, key) != key:
+                raise ConfigError(
+                    f"{str(folder)!r} has a result of {result.name}, seed {result.seed}, made by "
+                    "other code: another version of bara or of the part; give another folder or "
+                    "another name"
+                )
+        commands = dict.fromkeys([*self.command.split("\n"), *new.command.split("\n")])
+        keys = list(dict.fromkeys([*self.cells, *new.cells]))
+        return Description("\n".join(commands), self.config, keys, {**new.bases, **self.bases})
+
+    def _refuse_another_experiment(
+        self, folder: Path, new: "Description", grid: Sequence[Cell]
+    ) -> None:
+        if not self.bases or ("" in self.bases) != ("" in new.bases):
+            raise ConfigError(
+                f"{str(folder)!r} holds a comparison of another kind; give this one a folder of "
+                "its own"
+            )
+        may_differ = {"seed", "federation.workers"}
+        for result in self.results(folder):
+            may_differ |= result.varied.keys()
+        for cell in grid:
+            may_differ |= cell.varied.keys()
+        for setting in self.bases.keys() & new.bases.keys():
+            old = flat(self.bases[setting])
+            now = flat(new.bases[setting])
+            for key in sorted(old.keys() | now.keys()):
+                section = key.partition(".")[0]
+                if section == "allocator" or key in may_differ or section in may_differ:
+                    continue
+                if old.get(key) != now.get(key):
+                    raise ConfigError(
+                        f"{str(folder)!r} holds a comparison with {key} = {old.get(key)!r}, this "
+                        f"one has {now.get(key)!r}: give it a folder of its own, or vary the key "
+                        f"(--set {key}={old.get(key)},{now.get(key)})"
+                    )
+
+
+class _Table:
+    """One table for several results: every result has a value of every key varied in any of them.
+
+    Args:
+        results: The results that share the table.
+    """
+
+    def __init__(self, results: Sequence[Result]) -> None:
+        self._varied: dict[str, None] = {}
+        for result in results:
+            self._varied |= dict.fromkeys(result.varied)
+        self._has_shares = any(result.share is not None for result in results)
+
+    def filled(self, result: Result, bases: Bases) -> Result:
+        """Give a result the values of its experiment for keys that were varied elsewhere."""
+        base = flat(bases.get(result.setting or "", {}))
+        base["mechanism"] = result.mechanism
+        varied = {key: result.varied.get(key, base.get(key)) for key in self._varied}
+        share = result.share
+        if share is None and self._has_shares:
+            share = 1.0
+        return replace(result, varied=varied, share=share)
+
+    @staticmethod
+    def place(result: Result) -> tuple[Any, ...]:
+        """Return what tells the groups of rows apart: all but the seed."""
+        varied = json.dumps(result.varied, sort_keys=True)
+        return result.setting, varied, result.share, result.allocator
+
+    def row(self, result: Result) -> tuple[Any, ...]:
+        """Return what tells the rows apart."""
+        return *self.place(result), result.seed
+
+
+def in_one_table(results: Sequence[Result], bases: Bases) -> list[Result]:
+    """Fill the results up to one table, and put the seeds of each place together."""
+    table = _Table(results)
+    filled = [table.filled(result, bases) for result in results]
+    rank = _ranks(table.place(result) for result in filled)
+    return sorted(filled, key=lambda result: (rank[table.place(result)], result.seed))
+
+
+def _ranks(places: Iterable[tuple[Any, ...]]) -> dict[tuple[Any, ...], int]:
+    """Number places in the order in which they first occur."""
+    rank: dict[tuple[Any, ...], int] = {}
+    for place in places:
+        rank.setdefault(place, len(rank))
+    return rank
+
+
+def _to_come(cell: Cell) -> Result:
+    """Stand in for the result of a run that is still to be played."""
+    unknown: dict[str, Any] = {
+        "budget": 0,
+        "spent": 0,
+        "rounds": 0,
+        "accuracy_final": 0,
+        "accuracy_last10": 0,
+        "accuracy_best": 0,
+        "ended": "",
+    }
+    return Result(**cell.config.identity(), **unknown, **cell.place)
+
+
+def open_comparison(folder: Path) -> Comparison:
+    """Open the comparison in a folder, with the runs that have ended."""
+    found = Description.read(folder)
+    return Comparison(found.results(folder), [], found.command, found.config, found.bases)
+
+
+def open(place: str | Path, *, run: str | None = None) -> Result | Comparison:  # noqa: A001 - bara.open
+    """Open a run or a comparison, from its folder or its database; nothing is changed there.
+
+    A run that has not ended is opened as far as it has come. Of a database, accuracies are those of
+    the final model: models that were saved beside it are in the folder.
+
+    Args:
+        place: A run's folder, the folder of a comparison, a ledger's file, or a database's URL.
+        run: The run's name in a database.
+    """
+    path = Path(place)
+    where = str(place)
+    if "://" not in where:
+        if Description.is_in(path):
+            return open_comparison(path)
+        if not path.exists():
+            raise ConfigError(f"there is no run and no comparison in {str(path)!r}")
+        if path.is_file():
+            where = f"sqlite:///{path.resolve()}"
+    with find_run(where, run) as found:
+        if not isinstance(found, RunFolder):
+            return result_of(found.read_books())
+        if found.has_result:
+            return found.result()
+        return replace(result_of(found.read_books()), folder=path)
