@@ -10,7 +10,6 @@ from typing import Any
 from bara.records import Prospect, decimal_money
 from bara.reports.comparison import Comparison
 from bara.reports.frontier import Frontier
-from bara.reports.hindsight import hindsight
 from bara.reports.result import Result, by_setting, measure_of
 from bara.reports.statistics import estimate
 
@@ -83,7 +82,7 @@ def headline(words: str) -> str:
 
 
 def run_charts(result: Result) -> list[Chart]:
-    """One run: accuracy over rounds and over money, clients per round, money left, beliefs, and what money buys."""
+    """One run: accuracy over rounds and over money, clients per round, money left, and beliefs."""
     history = result.history
     rounds = [entry["round"] for entry in history]
     accuracy = [entry["accuracy"] for entry in history]
@@ -118,7 +117,7 @@ def run_charts(result: Result) -> list[Chart]:
             (Line("money left", rounds, [result.budget - s for s in spent]),),
         ),
     ]
-    return charts + _belief(result.belief or {}, name) + _money(result)
+    return charts + _belief(result.belief or {}, name) + _outlook(result)
 
 
 def charts_of(shown: Result | Comparison) -> list[Chart]:
@@ -268,27 +267,25 @@ def _belief(belief: dict[str, Any], measure: str) -> list[Chart]:
     ]
 
 
-def _money(result: Result) -> list[Chart]:
-    """What more money would buy, where the allocator told, and what other sums would have bought."""
+def _outlook(result: Result) -> list[Chart]:
+    """Return the chart of what more money would buy, where the allocator's outlook tells."""
     outlook = (result.belief or {}).get("outlook") or {}
-    ahead = [Prospect(**one) for one in outlook.get("prospects", ())]
-    charts = []
-    if len({one.accuracy for one in ahead}) > 1:
-        enough = outlook.get("enough")
-        marks = () if enough is None else ((decimal_money(enough), "enough"),)
-        charts.append(_money_chart("What more money would buy", ahead, marks, result.measure))
-    if behind := hindsight(result):
-        marks = ((result.spent, "spent"),)
-        charts.append(
-            _money_chart("What other sums would have bought", behind, marks, result.measure)
-        )
-    return charts
-
-
-def _money_chart(
-    title: str, prospects: Sequence[Prospect], marks: tuple[tuple[float, str], ...], measure: str
-) -> Chart:
+    prospects = [Prospect(**one) for one in outlook.get("prospects", ())]
+    if len({one.accuracy for one in prospects}) < 2:
+        return []
     spend = [decimal_money(one.spend) for one in prospects]
+    accuracy = [one.accuracy for one in prospects]
     band = [one.low for one in prospects], [one.high for one in prospects]
-    line = Line(f"{measure}, 90 % interval", spend, [one.accuracy for one in prospects], band)
-    return Chart(title, "spent in all", measure, (line,), marks, per_cent=True)
+    line = Line(f"{result.measure}, 90 % interval", spend, accuracy, band)
+    enough = outlook.get("enough")
+    marks = () if enough is None else ((decimal_money(enough), "enough"),)
+    return [
+        Chart(
+            "What more money would buy",
+            "spent in all",
+            result.measure,
+            (line,),
+            marks,
+            per_cent=True,
+        )
+    ]
