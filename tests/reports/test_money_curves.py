@@ -5,11 +5,10 @@ import pytest
 from rich.console import Console
 
 from bara import Purse, RoundRecord
-from bara.records import money
 from bara.reports.charts import run_charts
-from bara.reports.hindsight import FittedCurve, Played, hindsight
+from bara.reports.hindsight import FittedCurve, Played
 from bara.reports.html import run_report
-from bara.reports.money_curves import goal_line, half_the_money, outlook_line
+from bara.reports.money_curves import goal_line, outlook_line
 from bara.reports.terminal import run_summary
 from bara.runs.config import Config
 from bara.runs.play import run
@@ -43,40 +42,12 @@ def text(renderable, width=80):
     return console.export_text()
 
 
-def test_a_summary_says_what_stays_in_the_purse_and_what_half_the_money_would_have_reached(towards):
+def test_a_summary_says_what_stays_in_the_purse(towards):
     result, _ = towards
     page = " ".join(text(run_summary(result, {}), 160).split())
     assert f"{result.budget - result.spent:,.2f} stays in the purse" in page
-    assert f"would have reached {half_the_money(result)}" in page
     assert "the target of 40 % is reached" in page
-    report = run_report(result, "", "")
-    assert "left in the purse" in report
-    assert "What other sums would have bought" in report
-    assert ">spent</text>" in report
-
-
-def test_hindsight_tells_what_a_run_with_half_the_money_really_comes_to():
-    whole, half = (
-        run(config("allocator.name=even", f"budget.total={total}")) for total in (120, 60)
-    )
-    told = hindsight(whole)
-    assert [one.accuracy for one in told] == sorted(one.accuracy for one in told)
-    expected = told[5]
-    assert expected.spend == pytest.approx(money(whole.spent) / 2, abs=1)
-    assert expected.accuracy == pytest.approx(half.accuracy_final, abs=0.06)
-    assert told[7].accuracy == pytest.approx(whole.accuracy_final, abs=0.03)
-
-
-def test_of_a_run_of_few_rounds_nothing_is_told():
-    short = run(config("allocator.name=even", "budget.max_rounds=4"))
-    assert hindsight(short) == ()
-    assert half_the_money(short) == ""
-    assert "half the money" not in text(run_summary(short, {}))
-    assert not [
-        chart
-        for chart in run_charts(short)
-        if "money would" in chart.title or "sums" in chart.title
-    ]
+    assert "left in the purse" in run_report(result, "", "")
 
 
 def test_a_long_run_is_fitted_in_blocks_to_the_same_curve():

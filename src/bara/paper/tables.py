@@ -60,7 +60,7 @@ def publish(
 
 def draw(shown: ExhibitResult, stem: Path, origin: Origin) -> None:
     """Save the figure that an exhibit is; where it has several panels, each of them, too."""
-    from bara.reports import figures  # noqa: PLC0415 - as above
+    from bara.paper import figures  # noqa: PLC0415 - as above
 
     if tabled(shown):
         figures.save_bars(shown, stem, origin)

@@ -1,4 +1,4 @@
-"""What reports draw: lines over an axis, each with a band where it is a mean. Pages and figures draw the same ones."""
+"""The charts of reports: lines over an axis, the same on HTML pages and in printed figures."""
 
 import re
 from bisect import bisect_right
@@ -9,13 +9,13 @@ from typing import Any
 
 from bara.records import Prospect, decimal_money
 from bara.reports.comparison import Comparison
+from bara.reports.frames import column
 from bara.reports.frontier import Frontier
-from bara.reports.hindsight import hindsight
 from bara.reports.result import Result, by_setting, measure_of
 from bara.reports.statistics import estimate
 
-_PARTS = 100
-"""Points of a curve over money."""
+_STEPS = 100
+"""The number of points of a curve over money."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Line:
     """One line of a chart.
 
     Attributes:
-        name: What the legend calls it.
-        xs: Where its points are.
-        ys: And how high.
-        band: Below and above each point, where it is uncertain.
-        faint: Whether it stands behind the others: one repetition of many.
-        look: Which colour and which dashes, by number, where two things are told apart; None for
-            the line's own.
+        name: The label in the legend.
+        xs: The positions of the points along the axis.
+        ys: The heights of the points.
+        band: The lower and the upper end of each point's interval; None without intervals.
+        faint: True for a line behind the others, such as one repetition of many.
+        look: The number of the colour and that of the dashes, where these tell two things apart;
+            None to number both by the line's place in the chart.
     """
 
     name: str
@@ -45,14 +45,14 @@ class Chart:
     """Lines over one axis.
 
     Attributes:
-        title: What stands above it.
-        x_name: What the axis is.
-        y_name: What the lines are of.
-        lines: What is drawn.
-        marks: Places on the axis to point out, in print: where, and what is there.
-        between: How low and how high the print goes, with a line at zero; None for as far as the
-            lines go.
-        per_cent: Whether the lines are of fractions, which are shown in per cent.
+        title: The text above the chart.
+        x_name: The label of the horizontal axis.
+        y_name: The label of the vertical axis.
+        lines: The lines to draw.
+        marks: Places on the horizontal axis to point out, each with its label.
+        between: The lower and the upper limit of the vertical axis in print, where a line then
+            marks zero; None to fit the lines.
+        per_cent: True for lines of fractions, which are shown in per cent.
     """
 
     title: str
@@ -65,7 +65,7 @@ class Chart:
 
     @property
     def name(self) -> str:
-        """What its file is called, and `plot` takes: the title in small letters.
+        """The title in small letters, which names the chart's file and selects it in `plot`.
 
         >>> Chart("Accuracy over rounds", "round", "accuracy", ()).name
         'accuracy-over-rounds'
@@ -74,7 +74,7 @@ class Chart:
 
 
 def headline(words: str) -> str:
-    """Words as a title begins with them.
+    """Return the words with a capital first letter, as a title begins.
 
     >>> headline("accuracy"), headline("AUC")
     ('Accuracy', 'AUC')
@@ -83,212 +83,182 @@ def headline(words: str) -> str:
 
 
 def run_charts(result: Result) -> list[Chart]:
-    """One run: accuracy over rounds and over money, clients per round, money left, beliefs, and what money buys."""
+    """Return the charts of one run: accuracy, clients, money left, and the allocator's beliefs."""
     history = result.history
-    rounds = [entry["round"] for entry in history]
-    accuracy = [entry["accuracy"] for entry in history]
-    spent = list(accumulate(entry["cost"] for entry in history))
-    recruited = [entry["n"] for entry in history][1:] or [0]
+    rounds = column(history, "round")
+    accuracy = column(history, "accuracy")
+    spent = list(accumulate(column(history, "cost")))
+    left = [result.budget - amount for amount in spent]
     name = result.measure
-    charts = [
-        Chart(
-            f"{headline(name)} over rounds",
-            "round",
-            name,
-            (Line(name, rounds, accuracy), *_forecast(history, name)),
-            per_cent=True,
-        ),
-        Chart(
-            f"{headline(name)} over money spent",
-            "spent",
-            name,
-            (Line(name, spent, accuracy),),
-            per_cent=True,
-        ),
-        Chart(
-            "Clients per round",
-            "round",
-            "clients",
-            (Line("clients", rounds[1:] or rounds, recruited),),
-        ),
-        Chart(
-            "Money left",
-            "round",
-            "money",
-            (Line("money left", rounds, [result.budget - s for s in spent]),),
-        ),
+    by_round = [Line(name, rounds, accuracy), *_forecast(history, name)]
+    by_money = Line(name, spent, accuracy)
+    clients = Line("clients", rounds[1:] or rounds, column(history[1:], "n") or [0])
+    money_left = Line("money left", rounds, left)
+    title = headline(name)
+    return [
+        Chart(f"{title} over rounds", "round", name, tuple(by_round), per_cent=True),
+        Chart(f"{title} over money spent", "spent", name, (by_money,), per_cent=True),
+        Chart("Clients per round", "round", "clients", (clients,)),
+        Chart("Money left", "round", "money", (money_left,)),
+        *_belief(result.belief or {}, name),
+        *_outlook(result),
     ]
-    return charts + _belief(result.belief or {}, name) + _money(result)
 
 
 def charts_of(shown: Result | Comparison) -> list[Chart]:
-    """Every figure of a run's or a comparison's report; in a suite, of each setting."""
+    """Return every chart of a run's or a comparison's report; in a suite, of each setting."""
     if isinstance(shown, Result):
         return run_charts(shown)
+    results = shown.results
     frontier = shown.frontier
-    whole = (
-        shown.results
-        if frontier is None
-        else [one for one in shown.results if one.share == frontier.full]
-    )
-    charts = [] if frontier is None else [frontier_chart(frontier)]
-    for setting, runs in by_setting(whole).items():
-        charts += [
-            replace(one, title=f"{setting}: {one.title}" if setting else one.title)
-            for one in comparison_charts(runs)
-        ]
+    charts = []
+    if frontier is not None:
+        charts.append(frontier_chart(frontier))
+        results = [one for one in results if one.share == frontier.full]
+    for setting, runs in by_setting(results).items():
+        for chart in comparison_charts(runs):
+            title = f"{setting}: {chart.title}" if setting else chart.title
+            charts.append(replace(chart, title=title))
     return charts
 
 
 def _looks(results: Sequence[Result]) -> dict[str, tuple[int, int]]:
-    """Colours tell allocators apart and dashes what else was varied, where both are several."""
-    allocators = [*dict.fromkeys(result.allocator for result in results)]
-    variants = [*dict.fromkeys(result.variant for result in results)]
+    """Give each allocator a colour and each variant dashes, if there are several of both."""
+    allocators = list(dict.fromkeys(result.allocator for result in results))
+    variants = list(dict.fromkeys(result.variant for result in results))
     if len(allocators) == 1 or len(variants) == 1:
         return {}
     return {r.name: (allocators.index(r.allocator), variants.index(r.variant)) for r in results}
 
 
 def comparison_charts(results: Sequence[Result]) -> list[Chart]:
-    """Several allocators, each the mean over its seeds; accuracy with the 95 % interval of that mean."""
+    """Return the charts of several allocators, each line the mean over an allocator's seeds.
+
+    Lines of accuracy have the 95 % interval of that mean.
+    """
     groups: dict[str, list[Result]] = {}
     for result in results:
         groups.setdefault(result.name, []).append(result)
     looks = _looks(results)
+    measure = measure_of(results)
     budget = max(result.budget for result in results)
-    money = [budget * part / _PARTS for part in range(1, _PARTS + 1)]
-    name = measure_of(results)
-    kinds: tuple[tuple[str, str, str, Callable[[Result], Sequence[float]]], ...] = (
-        (f"{headline(name)} over rounds", "round", name, _accuracy),
-        (
-            f"{headline(name)} over money spent",
-            "spent",
-            name,
-            lambda run: _accuracy_for(run, money),
-        ),
-        ("Clients per round", "round", "clients", _clients),
-        ("Money left", "round", "money", _money_left),
-    )
-    charts = []
-    for title, x_name, y_name, values in kinds:
-        lines = [
-            replace(_mean_line(one, [values(run) for run in runs]), look=looks.get(one))
-            for one, runs in groups.items()
-        ]
-        if x_name == "spent":
-            lines = [replace(line, xs=money) for line in lines]
-        if y_name != name:
-            lines = [replace(line, band=None) for line in lines]
-        charts.append(Chart(title, x_name, y_name, tuple(lines), per_cent=y_name == name))
-    return charts
+    money = [budget * step / _STEPS for step in range(1, _STEPS + 1)]
+
+    def chart(
+        title: str, x_name: str, y_name: str, values: Callable[[Result], Sequence[float]]
+    ) -> Chart:
+        lines = []
+        for name, runs in groups.items():
+            line = _mean_line(name, [values(run) for run in runs])
+            if x_name == "spent":
+                line = replace(line, xs=money)
+            if y_name != measure:
+                line = replace(line, band=None)
+            lines.append(replace(line, look=looks.get(name)))
+        return Chart(title, x_name, y_name, tuple(lines), per_cent=y_name == measure)
+
+    def accuracy_for_money(run: Result) -> list[float]:
+        return _accuracy_for(run, money)
+
+    title = headline(measure)
+    return [
+        chart(f"{title} over rounds", "round", measure, _accuracy),
+        chart(f"{title} over money spent", "spent", measure, accuracy_for_money),
+        chart("Clients per round", "round", "clients", _clients),
+        chart("Money left", "round", "money", _money_left),
+    ]
 
 
 def frontier_chart(frontier: Frontier) -> Chart:
-    """What accuracy each reaches with how much of the budget, with the 95 % interval of the mean."""
+    """Return the chart of mean accuracy over shares of the budget, with 95 % intervals."""
     shares = [100 * share for share in frontier.shares]
     lines = []
     for name in frontier.names:
         found = [frontier.accuracy(name, share) for share in frontier.shares]
-        low, high = zip(*(one.within(0, 1) for one in found), strict=True)
-        lines.append(Line(name, shares, [one.mean for one in found], (low, high)))
+        means = [one.mean for one in found]
+        ends = [one.within(0, 1) for one in found]
+        low, high = zip(*ends, strict=True)
+        lines.append(Line(name, shares, means, (low, high)))
     title = f"{headline(frontier.measure)} over money"
     return Chart(title, "part of the budget, %", frontier.measure, tuple(lines), per_cent=True)
 
 
 def _mean_line(name: str, columns: Sequence[Sequence[float]]) -> Line:
-    """The mean over runs, from the first round on; one that has ended keeps its last value."""
+    """Return the mean over runs by round; a run that has ended counts with its last value."""
     length = max(map(len, columns))
-    found = [
-        estimate([column[min(t, len(column) - 1)] for column in columns]) for t in range(length)
-    ]
-    pairs = [one.within(0, 1) for one in found]
-    band = ([low for low, _ in pairs], [high for _, high in pairs]) if len(columns) > 1 else None
-    return Line(name, list(range(1, length + 1)), [one.mean for one in found], band)
+    means: list[float] = []
+    lows: list[float] = []
+    highs: list[float] = []
+    for t in range(length):
+        found = estimate([values[min(t, len(values) - 1)] for values in columns])
+        low, high = found.within(0, 1)
+        means.append(found.mean)
+        lows.append(low)
+        highs.append(high)
+    band = (lows, highs) if len(columns) > 1 else None
+    return Line(name, list(range(1, length + 1)), means, band)
 
 
 def _rounds(run: Result) -> list[dict[str, Any]]:
-    """The rounds played; of a run that could not pay the first, the initial model."""
+    """Return the rounds played, or the initial model if the money did not pay for a first round."""
     return run.history[1:] or run.history[:1]
 
 
 def _accuracy(run: Result) -> list[float]:
-    return [entry["accuracy"] for entry in _rounds(run)]
+    return column(_rounds(run), "accuracy")
 
 
 def _accuracy_for(run: Result, money: Sequence[float]) -> list[float]:
-    """The accuracy reached with so much money, for each amount."""
-    spent = list(accumulate(entry["cost"] for entry in run.history))
+    """Return the accuracy that the run had reached when it had spent each of the amounts."""
+    spent = list(accumulate(column(run.history, "cost")))
     return [run.history[bisect_right(spent, amount) - 1]["accuracy"] for amount in money]
 
 
 def _clients(run: Result) -> list[float]:
-    return [entry["n"] for entry in _rounds(run)]
+    return column(_rounds(run), "n")
 
 
 def _money_left(run: Result) -> list[float]:
-    return [run.budget - spent for spent in accumulate(entry["cost"] for entry in _rounds(run))]
+    return [run.budget - spent for spent in accumulate(column(_rounds(run), "cost"))]
 
 
 def _forecast(history: Sequence[dict[str, Any]], measure: str) -> list[Line]:
-    """What a planning allocator expected the final accuracy to be, as it went on."""
+    """Return the line of the final accuracy that a planning allocator expected in each round."""
     told = [entry for entry in history if "forecast" in entry]
     if not told:
         return []
-    low, mean, high = zip(*(entry["forecast"] for entry in told), strict=True)
-    return [
-        Line(
-            f"expected final {measure}, 90 % interval",
-            [entry["round"] for entry in told],
-            mean,
-            (low, high),
-        )
-    ]
+    low, mean, high = zip(*column(told, "forecast"), strict=True)
+    name = f"expected final {measure}, 90 % interval"
+    return [Line(name, column(told, "round"), mean, (low, high))]
 
 
 def _belief(belief: dict[str, Any], measure: str) -> list[Chart]:
-    """What the allocator expects of every n at the end, where it tells."""
-    if (
-        len(set(belief.get("mean") or ())) < 2
-    ):  # once nothing is left to decide, every n comes to the same
+    """Return the chart of the final accuracy that the allocator expected of each n."""
+    means = belief.get("mean") or []
+    if len(set(means)) < 2:  # once nothing is left to decide, the belief is the same for every n
         return []
-    pairs = list(zip(belief["mean"], belief["deviation"], strict=True))
-    band = (
-        [mean - deviation for mean, deviation in pairs],
-        [mean + deviation for mean, deviation in pairs],
-    )
-    line = Line("mean and deviation", belief["arms"], belief["mean"], band)
-    return [
-        Chart(
-            "What the allocator believed at the end",
-            "clients per round",
-            f"final {measure}",
-            (line,),
-            per_cent=True,
-        )
-    ]
+    lows = []
+    highs = []
+    for mean, deviation in zip(means, belief["deviation"], strict=True):
+        lows.append(mean - deviation)
+        highs.append(mean + deviation)
+    line = Line("mean and deviation", belief["arms"], means, (lows, highs))
+    title = "What the allocator believed at the end"
+    return [Chart(title, "clients per round", f"final {measure}", (line,), per_cent=True)]
 
 
-def _money(result: Result) -> list[Chart]:
-    """What more money would buy, where the allocator told, and what other sums would have bought."""
+def _outlook(result: Result) -> list[Chart]:
+    """Return the chart of what more money would buy, where the allocator told its outlook."""
     outlook = (result.belief or {}).get("outlook") or {}
-    ahead = [Prospect(**one) for one in outlook.get("prospects", ())]
-    charts = []
-    if len({one.accuracy for one in ahead}) > 1:
-        enough = outlook.get("enough")
-        marks = () if enough is None else ((decimal_money(enough), "enough"),)
-        charts.append(_money_chart("What more money would buy", ahead, marks, result.measure))
-    if behind := hindsight(result):
-        marks = ((result.spent, "spent"),)
-        charts.append(
-            _money_chart("What other sums would have bought", behind, marks, result.measure)
-        )
-    return charts
-
-
-def _money_chart(
-    title: str, prospects: Sequence[Prospect], marks: tuple[tuple[float, str], ...], measure: str
-) -> Chart:
+    prospects = [Prospect(**one) for one in outlook.get("prospects", ())]
+    accuracy = [one.accuracy for one in prospects]
+    if len(set(accuracy)) < 2:
+        return []
+    measure = result.measure
     spend = [decimal_money(one.spend) for one in prospects]
-    band = [one.low for one in prospects], [one.high for one in prospects]
-    line = Line(f"{measure}, 90 % interval", spend, [one.accuracy for one in prospects], band)
-    return Chart(title, "spent in all", measure, (line,), marks, per_cent=True)
+    band = ([one.low for one in prospects], [one.high for one in prospects])
+    line = Line(f"{measure}, 90 % interval", spend, accuracy, band)
+    enough = outlook.get("enough")
+    marks = () if enough is None else ((decimal_money(enough), "enough"),)
+    title = "What more money would buy"
+    return [Chart(title, "spent in all", measure, (line,), marks, per_cent=True)]

@@ -1,4 +1,7 @@
-"""One client's account as a page to print: self-contained, signed, and checked with `bara receipt` like the JSON."""
+"""One client's statement as a page to print: self-contained and signed.
+
+`bara receipt` checks such a page as it checks a receipt in JSON.
+"""
 
 import hashlib
 import json
@@ -10,11 +13,11 @@ from typing import Any
 from bara.errors import ConfigError
 from bara.ledger.statements import ClientTotal, Line, Period
 from bara.records import show_money
-from bara.reports.html import page, table
+from bara.reports.html import fact_list, page, table
 from bara.text import spelled
 
 Sign = Callable[..., dict[str, Any]]
-"""Makes a signed receipt, given the digest of the page that shows it."""
+"""A function that signs a receipt, given the digest of the page that shows it (`page`)."""
 
 _SIGNED = re.compile(r'<script type="application/json" id="receipt">(.*?)</script>', re.DOTALL)
 
@@ -27,43 +30,40 @@ def client_statement(
     period: Period | None,
     sign: Sign | None,
 ) -> str:
-    """The page.
+    """Return the page.
 
     Args:
-        run: Whose books.
-        total: What the client was promised and paid.
-        own: Round by round.
-        currency: What amounts are in.
+        run: The name of the run whose books these are.
+        total: The sums that the client was promised and paid.
+        own: The client's lines, round by round.
+        currency: The currency of all amounts.
         period: The days that were asked for; None for the whole run.
-        sign: Makes the same a signed receipt, with this page's digest; None where there is no key
-            to sign with.
+        sign: Signs a receipt of the same statement, given this page's digest; None if there is no
+            key to sign with.
     """
+    unsettled = 0
+    rows = []
+    for line in own:
+        settled = line.at[:10] if line.at else "not yet"
+        paid = "not yet"
+        if line.paid is None:
+            unsettled += 1
+        else:
+            paid = show_money(line.paid, currency)
+        promised = show_money(line.promised, currency)
+        rows.append((str(line.round), settled, promised, paid, spelled(line.reason or "")))
+    delivered = total.won - total.void - unsettled
+    rounds = f"{delivered} delivered, {total.void} void"
+    if unsettled:
+        rounds += f", {unsettled} not settled"
     days = sorted(line.at[:10] for line in own if line.at) or ["not settled"]
-    unsettled = sum(line.paid is None for line in own)
-    rows = [
-        (
-            str(line.round),
-            line.at[:10] if line.at else "not yet",
-            show_money(line.promised, currency),
-            "not yet" if line.paid is None else show_money(line.paid, currency),
-            spelled(line.reason or ""),
-        )
-        for line in own
-    ]
     asked = period or Period()
     facts = {
         "period": f"{asked.first or days[0]} to {asked.last or days[-1]}",
         "paid": show_money(total.paid, currency),
-        "rounds": f"{total.won - total.void - unsettled} delivered, {total.void} void"
-        + (f", {unsettled} not settled" if unsettled else ""),
+        "rounds": rounds,
     }
-    shown = "".join(
-        f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>"
-        for name, value in facts.items()
-    )
-    body = f'<div class="facts">{shown}</div>' + table(
-        ("round", "settled", "promised", "paid", "why not"), rows
-    )
+    body = fact_list(facts) + table(("round", "settled", "promised", "paid", "why not"), rows)
     title = f"Statement for {spelled(total.client)}, run {spelled(run)}"
     signature = "<p>Not signed: no key was at hand.</p>"
     if sign is not None:
@@ -77,17 +77,20 @@ def _digest(unsigned: str) -> str:
 
 def _signature(receipt: dict[str, Any]) -> str:
     data = json.dumps(receipt).replace("<", "\\u003c")
-    signature = receipt["signature"]  # in two lines, which fit on paper
+    head = escape(receipt["head"])
+    first_half = escape(receipt["signature"][:64])  # in two lines, which fit on paper
+    second_half = escape(receipt["signature"][64:])
     return (
-        "<h2>Signature</h2><p>Check it with the public key that the operator published: <code>bara receipt THIS-FILE "
-        f"--public-key KEY</code>. The ledger had {receipt['events']} events, the last with the hash below.</p>"
-        f"<pre>{escape(receipt['head'])}\nEd25519:\n{escape(signature[:64])}\n{escape(signature[64:])}</pre>"
+        "<h2>Signature</h2><p>Check it with the public key that the operator published: "
+        "<code>bara receipt THIS-FILE --public-key KEY</code>. "
+        f"The ledger had {receipt['events']} events, the last with the hash below.</p>"
+        f"<pre>{head}\nEd25519:\n{first_half}\n{second_half}</pre>"
         f'<script type="application/json" id="receipt">{data}</script>'
     )
 
 
 def read_receipt(text: str) -> dict[str, Any]:
-    """A signed receipt, as JSON or from such a page."""
+    """Return the signed receipt that a text holds: JSON, or a statement's page."""
     found = _SIGNED.search(text)
     try:
         receipt = json.loads(found[1] if found else text)
@@ -101,7 +104,7 @@ def read_receipt(text: str) -> dict[str, Any]:
 
 
 def _is_shown(receipt: dict[str, Any], text: str) -> bool:
-    """Whether the page shows what was signed, and nothing else: its signature covers the rest of it."""
+    """Return True if the page, apart from its signature, is the page that was signed."""
     try:
         unsigned = text.replace("\r\n", "\n").replace(_signature(receipt), "", 1)
     except (AttributeError, KeyError, TypeError):

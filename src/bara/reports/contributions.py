@@ -1,8 +1,8 @@
-"""What each client contributed to the model: leave-one-out over the remembered updates, round by round.
+"""Each client's contribution to the model: leave-one-out over remembered updates, by round.
 
-A report for operators who ask whether a silo was worth it, never what anybody is paid by: such
-values depend on the round, on who else is there and on a few held-out samples, and say so
-themselves by how far they spread.
+A report for operators who ask whether a silo was worth its money, never a basis for payments: the
+values depend on the round, on the other clients and on a few held-out samples. The width of their
+intervals shows how much.
 """
 
 from array import array
@@ -13,47 +13,51 @@ from typing import Any, final
 import numpy as np
 
 SPREAD = (0.05, 0.95)
-"""Between which parts of its rounds a client's interval lies."""
+"""The quantiles over a client's rounds between which its interval lies."""
 
 
 @final
 class Contributions:
-    """Adds them up, round by round."""
+    """The contributions of a run, collected round by round."""
 
     def __init__(self) -> None:
         self._values: dict[str, array[float]] = {}
 
     def tell(self, told: Mapping[str, float]) -> None:
-        """One round's."""
+        """Add the contributions of one round, by client."""
         for client, value in told.items():
             self._values.setdefault(client, array("d")).append(value)
 
     def summary(self) -> dict[str, dict[str, Any]] | None:
-        """For each client the mean, nine rounds in ten, and how many rounds, the largest mean first; or None."""
+        """Return each client's mean, interval and number of rounds, the largest mean first.
+
+        None if no round told any contribution.
+        """
         found = {}
         for client, values in self._values.items():
-            low, high = (float(end) for end in np.quantile(values, SPREAD))
+            low, high = np.quantile(values, SPREAD).tolist()
             found[client] = {"mean": fmean(values), "low": low, "high": high, "rounds": len(values)}
         return dict(sorted(found.items(), key=lambda pair: -pair[1]["mean"])) or None
 
 
 def caution(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """How far such values are to be trusted, in a sentence or two."""
+    """Say in a sentence or two how far the contributions of a summary can be trusted."""
     unsure = sum(one["low"] <= 0 <= one["high"] for one in found.values())
-    told = {
-        0: "None of the intervals includes 0",
-        len(found): "Every interval includes 0: the values do not tell the clients apart",
-    }.get(
-        unsure, f"{unsure} of {len(found)} intervals include 0: these clients' values may be chance"
-    )
+    if unsure == len(found):
+        told = "Every interval includes 0: the values do not tell the clients apart"
+    elif unsure == 0:
+        told = "None of the intervals includes 0"
+    else:
+        told = f"{unsure} of {len(found)} intervals include 0: these clients' values may be chance"
     return (
-        f"{told}. Each is by how much the round's model is better than without the client's last update, with nine "
-        "rounds in ten between low and high; it depends on who else takes part, and nobody is paid by it."
+        f"{told}. Each is by how much the round's model is better than without the client's last "
+        "update, with nine rounds in ten between low and high; it depends on who else takes part, "
+        "and nobody is paid by it."
     )
 
 
 def show_points(one: Mapping[str, Any]) -> str:
-    """In points (hundredths), as people read it.
+    """Show a contribution in points (hundredths), with its interval.
 
     >>> show_points({"mean": 0.0123, "low": -0.004, "high": 0.031})
     '+1.23 (-0.40 to +3.10)'

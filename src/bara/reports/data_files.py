@@ -1,7 +1,7 @@
-"""Rows as CSV files that say what made them: command, configuration and the columns' types stand in a file beside each.
+"""CSV files with their origin: the command, the configuration and the columns' types beside each.
 
-That file is `NAME.csv-metadata.json`, where W3C's "CSV on the Web" has readers look for it: the CSV
-stays plain.
+The metadata of `NAME.csv` are in `NAME.csv-metadata.json`, where W3C's "CSV on the Web" has readers
+look for them: the CSV itself stays plain.
 """
 
 import json
@@ -19,10 +19,10 @@ from bara.text import csv_text
 
 @dataclass(frozen=True)
 class Origin:
-    """What made a file, for its metadata.
+    """The origin of a file, for its metadata.
 
     Attributes:
-        command: The command.
+        command: The command that made the file.
         config: The configuration, as TOML.
     """
 
@@ -31,37 +31,34 @@ class Origin:
 
 
 UNKNOWN = Origin()
-"""Nobody said what made it."""
+"""The origin of a file when nobody told it."""
 
 _TYPES = {str: "string", int: "integer", float: "double", bool: "boolean"}
 
 
 def origin_of(shown: Result | Comparison) -> Origin:
-    """What a run or a comparison says of itself."""
-    return (
-        Origin(shown.command, shown.config)
-        if isinstance(shown, Comparison)
-        else Origin(repr(shown))
-    )
+    """Return the origin that a run or a comparison states."""
+    if isinstance(shown, Comparison):
+        return Origin(shown.command, shown.config)
+    return Origin(repr(shown))
 
 
 def write_csv(rows: Sequence[Row], path: Path, origin: Origin = UNKNOWN) -> None:
-    """A CSV file, and beside it what is in it and what made it."""
+    """Write rows as a CSV file, and its metadata into a file beside it."""
     names = list(rows[0]) if rows else []
-    told = {
+    columns = [{"name": name, "datatype": _TYPES[type_of(name, rows)]} for name in names]
+    metadata = {
         "@context": "http://www.w3.org/ns/csvw",
         "url": path.name,
         "dc:creator": f"bara {__version__}",
         "dc:source": origin.command,
         "dc:description": origin.config,
-        "tableSchema": {
-            "columns": [{"name": name, "datatype": _TYPES[type_of(name, rows)]} for name in names]
-        },
+        "tableSchema": {"columns": columns},
     }
-    write_whole(path, [csv_text(names, ([row[name] for name in names] for row in rows))])
-    write_whole(path.with_name(f"{path.name}-metadata.json"), [json.dumps(told, indent=1)])
+    write_whole(path, [csv_text(names, (list(row.values()) for row in rows))])
+    write_whole(path.with_name(f"{path.name}-metadata.json"), [json.dumps(metadata, indent=1)])
 
 
 def write_runs(shown: Comparison, folder: Path) -> None:
-    """The runs of a comparison as `results.csv`."""
+    """Write the runs of a comparison as `results.csv`."""
     write_csv(run_rows(shown.results), folder / "results.csv", origin_of(shown))

@@ -1,4 +1,4 @@
-"""Runs and their rounds as rows of plain values, and as frames of pandas: every column has one type."""
+"""Runs and their rounds as rows of plain values and as pandas frames: one type per column."""
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
@@ -16,38 +16,45 @@ _WHOLE = ("seed", "rounds", "round", "n", "remembered")
 _OF_RUN = ("setting", "allocator", "variant", "mechanism", "dataset", "metric")
 
 OF_ROUND = ("round", "n", "cost", "spent", "accuracy", "loss", "remembered", "age", "estimate")
-"""What a table of rounds says of each, after whose round it is."""
+"""The columns of a table of rounds, after those that identify the run."""
+
+_DTYPES = {str: "str", int: "int64", float: "float64", bool: "bool"}
+
+
+def column(rows: Iterable[Row], name: str) -> list[Any]:
+    """Return the values of one column, row by row."""
+    return [row[name] for row in rows]
 
 
 def run_rows(results: Sequence[Result]) -> list[Row]:
-    """A row for each run, with a column for each key that was varied."""
-    keys = _varied(results)
-    return [
-        {
-            **{column: getattr(run, column) for column in COLUMNS},
-            "share": run.share,
-            **_values(run, keys),
-        }
-        for run in results
-    ]
+    """Return a row for each run, with a column for each key that was varied."""
+    varied = _varied(results)
+    rows = []
+    for run in results:
+        row = {name: getattr(run, name) for name in COLUMNS}
+        row["share"] = run.share
+        row |= _values(run, varied)
+        rows.append(row)
+    return rows
 
 
 def round_rows(results: Sequence[Result]) -> list[Row]:
-    """A row for each round of each run."""
-    keys = _varied(results)
+    """Return a row for each round of each run."""
+    varied = _varied(results)
     rows = []
     for run in results:
-        whose = {column: getattr(run, column) for column in _OF_RUN}
-        whose |= {"seed": run.seed, "share": run.share, **_values(run, keys)}
-        spent = accumulate(entry["cost"] for entry in run.history)
+        identity = {name: getattr(run, name) for name in _OF_RUN}
+        identity |= {"seed": run.seed, "share": run.share}
+        identity |= _values(run, varied)
+        spent = accumulate(column(run.history, "cost"))
         for entry, so_far in zip(run.history, spent, strict=True):
             told = {"remembered": 0, **entry, "spent": so_far}
-            rows.append(whose | {column: told.get(column) for column in OF_ROUND})
+            rows.append(identity | {name: told.get(name) for name in OF_ROUND})
     return rows
 
 
 def type_of(column: str, rows: Iterable[Row]) -> type:
-    """The one type of a column, whatever is missing in it: bool, int, float or str."""
+    """Return the one type of a column, missing values aside: bool, int, float or str."""
     if column in _TEXT:
         return str
     if column in _WHOLE:
@@ -59,29 +66,32 @@ def type_of(column: str, rows: Iterable[Row]) -> type:
 
 
 def frame(rows: Sequence[Row]) -> Any:
-    """A pandas frame; columns in which nothing is known are left out."""
+    """Return a pandas frame of the rows, without the columns that hold no value at all."""
     try:
         import pandas as pd  # noqa: PLC0415 - an extra, and slow to import
     except ModuleNotFoundError:
         raise MissingExtraError("frames need pandas: pip install 'bara-fl[frames]'") from None
-    known = [
-        column
-        for column in (rows[0] if rows else ())
-        if any(row[column] is not None for row in rows)
-    ]
-    columns = {}
-    for column in known:
-        kind = type_of(column, rows)
-        values = [None if row[column] is None else kind(row[column]) for row in rows]
-        columns[column] = pd.Series(
-            values, dtype={str: "str", int: "int64", float: "float64", bool: "bool"}[kind]
-        )
+    columns: dict[str, Any] = {}
+    for name in rows[0] if rows else ():
+        values = column(rows, name)
+        if values.count(None) == len(values):
+            continue
+        kind = type_of(name, rows)
+        for place, value in enumerate(values):
+            if value is not None:
+                values[place] = kind(value)
+        columns[name] = pd.Series(values, dtype=_DTYPES[kind])
     return pd.DataFrame(columns)
 
 
 def _varied(results: Sequence[Result]) -> list[str]:
-    return list(dict.fromkeys(key for run in results for key in run.varied if key != "mechanism"))
+    """Return the keys varied in any run; the mechanism has a column in every table."""
+    keys: dict[str, None] = {}
+    for run in results:
+        keys |= dict.fromkeys(run.varied)
+    keys.pop("mechanism", None)
+    return list(keys)
 
 
-def _values(run: Result, keys: Sequence[str]) -> Row:
-    return {key: run.varied.get(key) for key in keys}
+def _values(run: Result, varied: Sequence[str]) -> Row:
+    return {key: run.varied.get(key) for key in varied}

@@ -1,7 +1,11 @@
-"""The frontier: what accuracy each allocator reaches with how much money, and what the baseline's costs the others."""
+"""The frontier: the accuracy that each allocator reaches with each share of the budget.
+
+It also answers which share each allocator needs for the accuracy of the baseline.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any, final
 
 import numpy as np
@@ -13,19 +17,19 @@ from bara.reports.statistics import Estimate, stratified
 from bara.reports.standings import baseline_of
 
 RESAMPLES = 2000
-"""Draws of seeds that an interval is made of."""
+"""The number of resamples of the seeds behind an interval."""
 
 
 @final
 @dataclass(frozen=True)
 class Needed:
-    """Which part of the budget reaches the goal, and the 95 % interval of it.
+    """The share of the budget that reaches the goal, with its 95 % interval.
 
     Attributes:
-        share: Interpolated; the smallest that was tried where that is enough, infinity where none
-            is.
-        low: The interval, over draws of the seeds; None with fewer than two.
-        high: Likewise.
+        share: The share, interpolated between those that were tried; the smallest of them if it
+            suffices, infinity if none does.
+        low: The lower end of the interval over resampled seeds; None with fewer than two seeds.
+        high: The upper end of that interval; None with fewer than two seeds.
     """
 
     share: float
@@ -35,19 +39,20 @@ class Needed:
 
 @final
 class Frontier:
-    """Accuracies of the kept models over parts of the budget, every setting counting alike.
+    """The accuracies of the kept models over shares of the budget, every setting counting alike.
 
     Args:
-        results: Runs at several budgets (`share`); a setting counts with the seeds that all of them
-            have.
+        results: Runs at several budgets (`share`). Of each setting, only the seeds count with
+            which every allocator was run at every share.
 
     Attributes:
-        names: What is compared: allocators, and what else was varied.
-        shares: Parts of the configured budget, the smallest first.
-        baseline: Whose accuracy is the goal: `even`, or the first where that was not run.
-        measure: What people read of the metric.
-        whole: The configured budget; None where settings have different ones.
-        full: The part of the budget that it has for that: all of it, or the largest that was tried.
+        names: The allocators that are compared, each with what else was varied.
+        shares: The shares of the configured budget, the smallest first.
+        baseline: The allocator whose accuracy is the goal: `even`, or the first if `even` was not
+            run.
+        measure: The name of the metric for readers.
+        whole: The configured budget; None if the settings have different ones.
+        full: The share that the baseline reaches the goal with: 1, or the largest that was tried.
     """
 
     def __init__(self, results: Sequence[Result]) -> None:
@@ -58,74 +63,82 @@ class Frontier:
         budgets = {round(result.budget / result.share, 6) for result in results if result.share}
         self.whole = budgets.pop() if len(budgets) == 1 else None
         self.full = 1.0 if 1.0 in self.shares else self.shares[-1]
-        runs: dict[str | None, dict[tuple[str, float | None], dict[int, float]]] = {}
+        settings: dict[str | None, dict[tuple[str, float | None], dict[int, float]]] = {}
         for one in results:
-            runs.setdefault(one.setting, {}).setdefault((one.name, one.share), {})[one.seed] = (
-                one.accuracy_kept
-            )
-        places = [(name, share) for name in self.names for share in self.shares]
-        self._values: dict[str, list[FloatArray]] = {
-            name: [] for name in self.names
-        }  # [shares, seeds] of each setting
-        for found in runs.values():
-            seeds = sorted(set.intersection(*(set(found.get(place, ())) for place in places)))
-            for name in self.names if seeds else ():
-                rows = [[found[name, share][seed] for seed in seeds] for share in self.shares]
-                self._values[name].append(np.array(rows))
+            places = settings.setdefault(one.setting, {})
+            places.setdefault((one.name, one.share), {})[one.seed] = one.accuracy_kept
+        # for each name an array [shares, seeds] of each setting
+        self._values: dict[str, list[FloatArray]] = {name: [] for name in self.names}
+        for places in settings.values():
+            self._add_setting(places)
+
+    def _add_setting(self, places: dict[tuple[str, float | None], dict[int, float]]) -> None:
+        """Add one setting's accuracies by name and share, each by seed, if all share a seed."""
+        every = [places.get(place, {}) for place in product(self.names, self.shares)]
+        seeds = sorted(set.intersection(*map(set, every)))
+        if not seeds:
+            return
+        for name in self.names:
+            rows = []
+            for share in self.shares:
+                by_seed = places[name, share]
+                rows.append([by_seed[seed] for seed in seeds])
+            self._values[name].append(np.array(rows))
 
     @property
     def is_complete(self) -> bool:
-        """Whether there is a setting that all were run in with a seed."""
+        """True if some setting has a seed with which every allocator was run at every share."""
         return bool(self._values[self.baseline])
 
     def accuracy(self, name: str, share: float) -> Estimate:
-        """The mean accuracy with that part of the budget."""
+        """Return the mean accuracy of an allocator with a share of the budget."""
         at = self.shares.index(share)
         return stratified([values[at].tolist() for values in self._values[name]])
 
     @property
     def goal(self) -> float:
-        """What the baseline reaches with all of the money."""
+        """The accuracy that the baseline reaches with the full budget."""
         return self.accuracy(self.baseline, self.full).mean
 
     def needed(self, name: str) -> Needed:
-        """How much money reaches what the baseline reaches with all of it, paired by seed and setting."""
+        """Return the share that reaches the goal, paired with the baseline by seed and setting."""
         at = self.shares.index(self.full)
         pairs = zip(self._values[name], self._values[self.baseline], strict=True)
         gains = [mine - theirs[at] for mine, theirs in pairs]
         share = self._crossing(np.mean([gain.mean(axis=1) for gain in gains], axis=0))
         if any(gain.shape[1] < 2 for gain in gains):
             return Needed(share)
-        rng, drawn = stream(0, "frontier"), np.zeros((RESAMPLES, len(self.shares)))
+        rng = stream(0, "frontier")
+        drawn = np.zeros((RESAMPLES, len(self.shares)))
         for gain in gains:
             seeds = rng.integers(gain.shape[1], size=(RESAMPLES, gain.shape[1]))
             drawn += gain[:, seeds].mean(axis=2).T
-        low, high = np.quantile(
-            [self._crossing(one) for one in drawn], [0.025, 0.975], method="nearest"
-        )
+        crossings = [self._crossing(one) for one in drawn]
+        low, high = np.quantile(crossings, [0.025, 0.975], method="nearest")
         return Needed(share, float(low), float(high))
 
     def _crossing(self, gains: FloatArray) -> float:
-        """Where the gain reaches zero, between two parts of the budget along the logarithm of money."""
+        """Return the share at which the gain reaches zero, interpolated along the log of money."""
         best = np.maximum.accumulate(gains)
         if best[-1] < 0:
             return float("inf")
         i = int(np.argmax(best >= 0))
         if i == 0:
             return self.shares[0]
-        part = -best[i - 1] / (best[i] - best[i - 1])
-        return float(self.shares[i - 1] * (self.shares[i] / self.shares[i - 1]) ** part)
+        fraction = -best[i - 1] / (best[i] - best[i - 1])
+        return float(self.shares[i - 1] * (self.shares[i] / self.shares[i - 1]) ** fraction)
 
     def to_json(self) -> dict[str, Any]:
-        """As a plain tree; a part of the budget that was not found is null."""
+        """Return a plain tree; a share that was not found is null."""
         names = {}
         for name in self.names:
-            accuracy = [
-                {"share": share, **asdict(self.accuracy(name, share))} for share in self.shares
-            ]
-            needed = {
-                key: value if value != float("inf") else None
-                for key, value in asdict(self.needed(name)).items()
-            }
+            accuracy = []
+            for share in self.shares:
+                found = self.accuracy(name, share)
+                accuracy.append({"share": share, **asdict(found)})
+            needed = asdict(self.needed(name))
+            for key, value in needed.items():
+                if value == float("inf"):
+                    needed[key] = None
             names[name] = {"accuracy": accuracy, "needed": needed}
         return {"baseline": self.baseline, "goal": self.goal, "names": names}

@@ -1,7 +1,7 @@
-"""A run or a comparison as one HTML file: no network, no script, figures drawn as SVG."""
+"""The HTML reports of runs and comparisons: one file, no network, no script, charts as SVG."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from bara.records import money, show_money, tell_money
@@ -20,32 +20,45 @@ from bara.reports.result import Result, by_setting, measure_of
 from bara.reports.statistics import FEWEST
 from bara.text import counted
 
+# A backslash at the end of a line continues a CSS line that is too long for the code.
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --soft: #667; --line: #0072b2; --rule: #8884; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e8eb; --paper: #16181c; --soft: #9aa; --line: #56b4e9; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 70rem;
+:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --soft: #667; --line: #0072b2; \
+--rule: #8884; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e8eb; --paper: #16181c; --soft: #9aa; \
+--line: #56b4e9; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); \
+max-width: 70rem;
   margin: 0 auto; padding: 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin: 1.5rem 0 .3rem; }
 .facts { display: flex; flex-wrap: wrap; gap: .5rem 2.5rem; }
-.facts div span { display: block; color: var(--soft); font-size: .85rem; } .facts b { font-size: 1.5rem; }
-.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(26rem, 100%), 1fr)); gap: 0 2rem; }
-.figures svg, .print svg { width: 100%; height: auto; } .figures svg text { fill: var(--soft); font-size: 11px; }
+.facts div span { display: block; color: var(--soft); font-size: .85rem; } \
+.facts b { font-size: 1.5rem; }
+.figures { display: grid; \
+grid-template-columns: repeat(auto-fill, minmax(min(26rem, 100%), 1fr)); gap: 0 2rem; }
+.figures svg, .print svg { width: 100%; height: auto; } .figures svg text { fill: var(--soft); \
+font-size: 11px; }
 .print { max-width: 46rem; background: #fff; }
 polyline { fill: none; stroke: var(--c); stroke-width: 1.8; } .grid { stroke: var(--rule); }
 .mark { stroke: var(--soft); stroke-dasharray: 2 3; }
-polygon { fill: var(--c); opacity: .18; } .legend { margin: 0; font-size: .85rem; color: var(--soft); }
+polygon { fill: var(--c); opacity: .18; } .legend { margin: 0; font-size: .85rem; \
+color: var(--soft); }
 .legend span { margin-right: 1rem; white-space: nowrap; }
-.legend i { display: inline-block; width: 1em; height: .25em; margin: 0 .4em .2em 0; background: var(--c); }
-.c0 { --c: var(--line); } .c1 { --c: #d55e00; } .c2 { --c: #009e73; } .c3 { --c: #cc79a7; } .c4 { --c: #e69f00; }
+.legend i { display: inline-block; width: 1em; height: .25em; margin: 0 .4em .2em 0; \
+background: var(--c); }
+.c0 { --c: var(--line); } .c1 { --c: #d55e00; } .c2 { --c: #009e73; } .c3 { --c: #cc79a7; } \
+.c4 { --c: #e69f00; }
 .c5 { --c: #999; } .c6 { --c: #a3a500; } .c7 { --c: #7f6bd1; }
 table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; text-align: right; }
-td:first-child, th:first-child { text-align: left; } pre { overflow-x: auto; background: #8881; padding: .7rem; }
+td:first-child, th:first-child { text-align: left; } pre { overflow-x: auto; background: #8881; \
+padding: .7rem; }
 .scroll { max-height: 24rem; overflow: auto; }
 .d1 { stroke-dasharray: 6 3; } .d2 { stroke-dasharray: 2 2; } .d3 { stroke-dasharray: 8 2 2 2; }
 @media (max-width: 40rem) {
   .scroll { max-height: none; } table, tbody { display: block; }
-  tr:first-child { display: none; } tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--rule); }
-  td, td:first-child { display: flex; justify-content: space-between; gap: 1rem; padding: 0; text-align: right;
+  tr:first-child { display: none; } tr { display: block; padding: .4rem 0; \
+border-bottom: 1px solid var(--rule); }
+  td, td:first-child { display: flex; justify-content: space-between; gap: 1rem; padding: 0; \
+text-align: right;
     overflow-wrap: anywhere; }
   td::before { content: attr(data-column); color: var(--soft); } td:empty { display: none; }
 }
@@ -53,7 +66,13 @@ td:first-child, th:first-child { text-align: left; } pre { overflow-x: auto; bac
 
 
 def nice_step(span: float, parts: int = 4) -> float:
-    """The smallest of 1, 2, 2.5, 5 times a power of ten that covers the span in so many parts.
+    """Return the smallest round step that covers the span in the given number of steps.
+
+    Round steps are 1, 2, 2.5 and 5 times a power of ten.
+
+    Args:
+        span: The length to cover.
+        parts: The number of steps.
 
     >>> nice_step(0.87), nice_step(19), nice_step(1500)
     (0.25, 5.0, 500.0)
@@ -63,14 +82,22 @@ def nice_step(span: float, parts: int = 4) -> float:
 
 
 def draw(chart: Chart) -> str:
-    """Lines over axes in numbers, bands behind them, a legend, and a text for those who cannot see it."""
+    """Return a section with the chart as SVG, its legend, and a description for screen readers."""
     left, top, width, height = 52, 8, 420, 180
-    every = [y for line in chart.lines for ys in (line.ys, *(line.band or ())) for y in ys]
-    step = nice_step(max(*every, 1e-9) - min(*every, 0.0))
-    below = math.floor(min(*every, 0.0) / step)
-    above = max(math.ceil(max(*every, 1e-9) / step), below + 1)
-    start = min(x for line in chart.lines for x in line.xs)
-    end = max(*(x for line in chart.lines for x in line.xs), start + 1e-9)
+    every_x: list[float] = []
+    every_y: list[float] = []
+    for line in chart.lines:
+        every_x += line.xs
+        every_y += line.ys
+        for end_of_interval in line.band or ():
+            every_y += end_of_interval
+    lowest = min(*every_y, 0.0)
+    highest = max(*every_y, 1e-9)
+    step = nice_step(highest - lowest)
+    below = math.floor(lowest / step)
+    above = max(math.ceil(highest / step), below + 1)
+    start = min(every_x)
+    end = max(*every_x, start + 1e-9)
 
     def points(xs: Sequence[float], ys: Sequence[float]) -> str:
         return " ".join(
@@ -80,12 +107,17 @@ def draw(chart: Chart) -> str:
         )
 
     drawn = ""
+    legend = ""
+    told = []
     for number, line in enumerate(chart.lines):
+        look = _look(number, line)
         if line.band:
             low, high = line.band
             outline = f"{points(line.xs, high)} {points(line.xs[::-1], low[::-1])}"
-            drawn += f'<polygon class="{_look(number, line)}" points="{outline}"/>'
-        drawn += f'<polyline class="{_look(number, line)}" points="{points(line.xs, line.ys)}"/>'
+            drawn += f'<polygon class="{look}" points="{outline}"/>'
+        drawn += f'<polyline class="{look}" points="{points(line.xs, line.ys)}"/>'
+        legend += f'<span><i class="{look}"></i>{escape(line.name)}</span>'
+        told.append(f"{line.name} from {line.ys[0]:.3g} to {line.ys[-1]:.3g}")
     for place, name in chart.marks:
         x = left + min(max((place - start) / (end - start), 0.0), 1.0) * width
         drawn += f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{top + height}"/>'
@@ -93,27 +125,24 @@ def draw(chart: Chart) -> str:
     grid = ""
     for tick in range(below, above + 1):
         y = top + (above - tick) / (above - below) * height
+        text = _tick(tick * step, chart)
         grid += f'<line class="grid" x1="{left}" x2="{left + width}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        grid += f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{_tick(tick * step, chart)}</text>'
+        grid += f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>'
+    foot = top + height + 16
+    x_name = escape(chart.x_name)
     axis = (
-        f'<text x="{left}" y="{top + height + 16}">{start:,.4g}</text>'
-        f'<text x="{left + width}" y="{top + height + 16}" text-anchor="end">{end:,.5g}</text>'
-        f'<text x="{left + width / 2}" y="{top + height + 16}" text-anchor="middle">{escape(chart.x_name)}</text>'
+        f'<text x="{left}" y="{foot}">{start:,.4g}</text>'
+        f'<text x="{left + width}" y="{foot}" text-anchor="end">{end:,.5g}</text>'
+        f'<text x="{left + width / 2}" y="{foot}" text-anchor="middle">{x_name}</text>'
     )
-    told = "; ".join(
-        f"{line.name} from {line.ys[0]:.3g} to {line.ys[-1]:.3g}" for line in chart.lines
+    label = f"{chart.title}, over {chart.x_name}: {'; '.join(told)}"
+    svg = (
+        f'<svg viewBox="0 0 {left + width + 8} {top + height + 24}" role="img" '
+        f'aria-label="{escape(label)}">{grid}{drawn}{axis}</svg>'
     )
-    label = f"{chart.title}, over {chart.x_name}: {told}"
-    names = "".join(
-        f'<span><i class="{_look(number, line)}"></i>{escape(line.name)}</span>'
-        for number, line in enumerate(chart.lines)
-    )
-    legend = f'<p class="legend">{names}</p>' if len(chart.lines) > 1 else ""
-    return (
-        f"<section><h2>{escape(chart.title)}</h2>"
-        f'<svg viewBox="0 0 {left + width + 8} {top + height + 24}" role="img" aria-label="{escape(label)}">'
-        f"{grid}{drawn}{axis}</svg>{legend}</section>"
-    )
+    if len(chart.lines) > 1:
+        svg += f'<p class="legend">{legend}</p>'
+    return f"<section><h2>{escape(chart.title)}</h2>{svg}</section>"
 
 
 def _look(number: int, line: Line) -> str:
@@ -126,146 +155,184 @@ def _tick(value: float, chart: Chart) -> str:
 
 
 def page(title: str, body: str) -> str:
-    """A whole document: no network, no script."""
+    """Return a whole document, without network and without script.
+
+    Args:
+        title: The title as text, which is also the heading.
+        body: The HTML below the heading.
+    """
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{body}"
-        "</body></html>"
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>"
+        f"<body><h1>{escape(title)}</h1>{body}</body></html>"
     )
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Cells are text, and shown as such."""
+    """Return a table of plain text that scrolls, with every `Best` cell bold."""
     names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    body = "".join(f"<tr>{''.join(map(_cell, head, row))}</tr>" for row in rows)
+    body = ""
+    for row in rows:
+        cells = map(_cell, head, row)
+        body += f"<tr>{''.join(cells)}</tr>"
     return f'<div class="scroll" tabindex="0"><table><tr>{names}</tr>{body}</table></div>'
 
 
 def _cell(column: str, text: str) -> str:
-    """On a phone each row stands by itself, and each of its cells says which column it is of."""
-    shown = f"<b>{escape(text)}</b>" if isinstance(text, Best) else escape(text)
-    return f'<td data-column="{escape(column)}">{shown}</td>'
+    """Return a cell that names its column: on a phone each row stands by itself, without a head."""
+    return f'<td data-column="{escape(column)}">{_text(text)}</td>'
+
+
+def _text(text: str) -> str:
+    return f"<b>{escape(text)}</b>" if isinstance(text, Best) else escape(text)
 
 
 def figures(charts: Sequence[Chart]) -> str:
-    """Charts beside each other as the width allows."""
+    """Return the charts side by side, as many in a line as the width allows."""
     return f'<div class="figures">{"".join(map(draw, charts))}</div>'
 
 
+def fact_list(facts: Mapping[str, str]) -> str:
+    """Return the facts side by side, each value below its name."""
+    shown = ""
+    for name, value in facts.items():
+        shown += f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>"
+    return f'<div class="facts">{shown}</div>'
+
+
 def repeat(command: str, config_toml: str) -> str:
-    """The command, and the configuration it needs, where there is one."""
-    config = f'<details><summary>Configuration</summary><pre tabindex="0">{escape(config_toml)}</pre></details>'
-    return f"<h2>Repeat it</h2><pre>{escape(command)}</pre>{config if config_toml else ''}"
+    """Return the section on how to repeat the experiment.
+
+    Args:
+        command: The command line.
+        config_toml: The configuration that the command needs; empty for none.
+    """
+    section = f"<h2>Repeat it</h2><pre>{escape(command)}</pre>"
+    if config_toml:
+        config = f'<pre tabindex="0">{escape(config_toml)}</pre>'
+        section += f"<details><summary>Configuration</summary>{config}</details>"
+    return section
 
 
 def run_report(result: Result, config_toml: str, command: str) -> str:
-    """The whole page of one run."""
-    facts = _facts(result) | _remembered(result)
-    shown = "".join(
-        f"<div><span>{escape(name)}</span><b>{escape(value)}</b></div>"
-        for name, value in facts.items()
+    """Return the whole page of one run.
+
+    Args:
+        result: The run.
+        config_toml: The run's configuration, as TOML.
+        command: The command that repeats the run.
+    """
+    clients = counted(result.clients, "client")
+    body = (
+        f"<p>{clients}, seed {result.seed}; ended because {escape(result.ended)}.</p>"
+        + fact_list(_facts(result) | _remembered(result))
+        + figures(run_charts(result))
+        + f"<h2>Payments</h2>{_payments(result)}"
+        + _contributions(result)
+        + repeat(command, config_toml)
     )
-    return page(
-        f"{result.dataset}: {result.allocator} on {result.mechanism}",
-        f"<p>{counted(result.clients, 'client')}, seed {result.seed}; ended because {escape(result.ended)}.</p>"
-        f'<div class="facts">{shown}</div>{figures(run_charts(result))}'
-        f"<h2>Payments</h2>{_payments(result)}{_contributions(result)}{repeat(command, config_toml)}",
-    )
+    return page(f"{result.dataset}: {result.allocator} on {result.mechanism}", body)
 
 
 def comparison_report(comparison: Comparison) -> str:
-    """The whole page of a comparison: a table and the curves of each setting it was made in."""
-    body, results, frontier = "", comparison.results, comparison.frontier
+    """Return the whole page of a comparison: a table and the charts of each setting."""
+    every = comparison.results
+    note = (
+        f"{headline(measure_of(every))} in per cent: mean ± half of the 95 % interval, "
+        "or [low, high] where that leaves the scale; differences are paired by seed, "
+        f"p after Holm, from {FEWEST} seeds on.{explain_first(every)}"
+    )
+    body = f"<p>{escape(note)}</p>"
+    results = every
+    frontier = comparison.frontier
     if frontier is not None:
-        results = [result for result in results if result.share == frontier.full]
+        results = [result for result in every if result.share == frontier.full]
         head, *rows = frontier_rows(frontier)
-        body = f"{table(head, rows)}{figures([frontier_chart(frontier)])}<h2>With {100 * frontier.full:g} %</h2>"
+        body += table(head, rows) + figures([frontier_chart(frontier)])
+        body += f"<h2>With {100 * frontier.full:g} %</h2>"
     if comparison.standings is not None:
         head, *rows = suite_rows(comparison.standings)
         body += table(head, rows)
     for setting, runs in by_setting(results).items():
+        if setting:
+            body += f"<h2>{escape(setting)}</h2>"
         head, *rows = comparison_rows(runs)
-        body += f"<h2>{escape(setting)}</h2>" if setting else ""
         body += table(head, rows) + figures(comparison_charts(runs))
-    note = (
-        f"{headline(measure_of(comparison.results))} in per cent: mean ± half of the 95 % interval, or [low, high] "
-        "where that leaves the scale; "
-        f"differences are paired by seed, p after Holm, from {FEWEST} seeds on.{explain_first(comparison.results)}"
-    )
-    every = comparison.results
-    allocators, variants = (
-        {one.allocator for one in every},
-        {one.variant for one in every if one.variant},
-    )
-    told = [f"{len(variants)} variants"] if variants else []
-    title = ", ".join([counted(len(allocators), "allocator"), *told, counted(len(every), "run")])
-    return page(
-        title, f"<p>{escape(note)}</p>{body}{repeat(comparison.command, comparison.config)}"
-    )
+    body += repeat(comparison.command, comparison.config)
+    return page(_size(every), body)
+
+
+def _size(results: Sequence[Result]) -> str:
+    """Count the allocators, variants and runs, for a title."""
+    allocators = {one.allocator for one in results}
+    variants = {one.variant for one in results if one.variant}
+    told = [counted(len(allocators), "allocator")]
+    if variants:
+        told.append(f"{len(variants)} variants")
+    told.append(counted(len(results), "run"))
+    return ", ".join(told)
 
 
 def comparison_in_short(comparison: Comparison) -> str:
-    """What a notebook shows of a comparison."""
+    """Return what a notebook shows of a comparison."""
+    summary = f"<p>{escape(repr(comparison))}</p>"
     if not comparison.results:
-        return f"<p>{escape(repr(comparison))}</p>"
+        return summary
     head, *rows = rows_of(comparison)
-    return f"<div>{short_table(head, rows)}<p>{escape(repr(comparison))}</p></div>"
+    return f"<div>{short_table(head, rows)}{summary}</div>"
 
 
 def run_in_short(result: Result) -> str:
-    """What a notebook shows of a run."""
-    rows = [[name, value] for name, value in _facts(result).items()]
+    """Return what a notebook shows of a run."""
+    rows = list(_facts(result).items())
     return f"<div>{short_table([], rows)}<p>{escape(repr(result))}</p></div>"
 
 
 def short_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table without a style of its own, which the notebook has."""
+    """Return a table for a notebook, which brings its own style."""
     names = "".join(f"<th>{escape(name)}</th>" for name in head)
-    cells = (
-        [f"<b>{escape(c)}</b>" if isinstance(c, Best) else escape(c) for c in row] for row in rows
-    )
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in cells)
+    body = ""
+    for row in rows:
+        cells = "".join(f"<td>{_text(text)}</td>" for text in row)
+        body += f"<tr>{cells}</tr>"
     return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _facts(result: Result) -> dict[str, str]:
+    spent = tell_money(result.spent, result.currency)
+    budget = tell_money(result.budget, result.currency)
+    kept = f"{result.measure} of the kept model ({result.kept})"
     return {
-        f"{result.measure} of the kept model ({result.kept})": f"{100 * result.accuracy_kept:.1f} %",
+        kept: f"{100 * result.accuracy_kept:.1f} %",
         f"final {result.measure}": f"{100 * result.accuracy_final:.1f} %",
         "best round": f"{100 * result.accuracy_best:.1f} %",
         "mean of the last ten": f"{100 * result.accuracy_last10:.1f} %",
-        "spent": f"{tell_money(result.spent, result.currency)} of {tell_money(result.budget, result.currency)}",
+        "spent": f"{spent} of {budget}",
         "left in the purse": tell_money(result.budget - result.spent, result.currency),
         "rounds": f"{result.rounds}",
     }
 
 
 def _remembered(result: Result) -> dict[str, str]:
-    """What the last model was made of, where updates are remembered."""
+    """Return how many fresh and old updates made the last model, where updates are remembered."""
     last = result.history[-1]
     if "remembered" not in last:
         return {}
-    return {
-        "updates in the last round": f"{last['n']} fresh, {last['remembered']} of {last['age']:.1f} rounds ago"
-    }
+    told = f"{last['n']} fresh, {last['remembered']} of {last['age']:.1f} rounds ago"
+    return {"updates in the last round": told}
 
 
 def _contributions(result: Result) -> str:
-    """What each client was worth to the model, beside what it was paid, and how far that is to be trusted."""
+    """Return the section on what each client contributed, beside what the client was paid."""
     found = result.contributions
     if not found:
         return ""
-    rows = [
-        [
-            client,
-            *(f"{100 * one[key]:+.2f}" for key in ("mean", "low", "high")),
-            str(one["rounds"]),
-            _paid(result, client),
-        ]
-        for client, one in found.items()
-    ]
     head = ["client", f"{result.measure}, points", "low", "high", "rounds", "paid"]
+    rows = []
+    for client, one in found.items():
+        points = [f"{100 * one[key]:+.2f}" for key in ("mean", "low", "high")]
+        rows.append([client, *points, str(one["rounds"]), _paid(result, client)])
     return f"<h2>Contributions</h2><p>{escape(caution(found))}</p>{table(head, rows)}"
 
 
@@ -274,27 +341,19 @@ def _paid(result: Result, client: str) -> str:
 
 
 def _payments(result: Result) -> str:
-    """Who was paid what, and beside it, where privacy was traded, how much of it was given for that."""
+    """Return the table of payments, with the privacy given for them where privacy was traded."""
     privacy = result.privacy or {}
-    names = [
-        "client",
-        "paid",
-        *(["rounds won", "sum of ε", f"ε at δ = {_delta(privacy):g}"] if privacy else []),
-    ]
-    rows = [
-        [client, _paid(result, client), *(_spent(privacy[client]) if privacy else [])]
-        for client in result.payments
-    ]
-    return table(names, rows)
-
-
-def _delta(privacy: dict[str, dict[str, float]]) -> float:
-    return next(iter(privacy.values()))["delta"]
-
-
-def _spent(privacy: dict[str, float]) -> list[str]:
-    return [
-        f"{privacy['rounds']:.0f}",
-        f"{privacy['epsilon_sum']:.2f}",
-        f"{privacy['epsilon']:.2f}",
-    ]
+    head = ["client", "paid"]
+    if privacy:
+        delta = next(iter(privacy.values()))["delta"]
+        head += ["rounds won", "sum of ε", f"ε at δ = {delta:g}"]
+    rows = []
+    for client in result.payments:
+        row = [client, _paid(result, client)]
+        if privacy:
+            spent = privacy[client]
+            row.append(f"{spent['rounds']:.0f}")
+            row.append(f"{spent['epsilon_sum']:.2f}")
+            row.append(f"{spent['epsilon']:.2f}")
+        rows.append(row)
+    return table(head, rows)

@@ -1,4 +1,4 @@
-"""Tables of a comparison for a document: Markdown, and LaTeX for the package booktabs."""
+"""The tables of a comparison for documents: Markdown, and LaTeX for the package booktabs."""
 
 import re
 from collections.abc import Sequence
@@ -8,43 +8,51 @@ from bara.reports.comparison_table import Best, note_of, rows_of, words
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Cells are text; the best is bold."""
+    """Return a Markdown table of plain text, with every `Best` cell bold."""
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for row in rows:
-        cells = (
-            f"**{cell}**" if isinstance(cell, Best) else cell.replace("|", "\\|") for cell in row
-        )
+        cells = map(_markdown, row)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
+def _markdown(cell: str) -> str:
+    if isinstance(cell, Best):
+        return f"**{cell}**"
+    return cell.replace("|", "\\|")
+
+
 def markdown(comparison: Comparison) -> str:
-    """The table that says the most, what its numbers are, and in a comment what made it."""
+    """Return the main table of a comparison, its note, and the command in a comment."""
     head, *rows = rows_of(comparison)
-    made = f"\n<!-- {comparison.command} -->\n" if comparison.command else ""
-    return f"{markdown_table(head, rows)}\n{note_of(comparison)}\n{made}"
+    command = f"\n<!-- {comparison.command} -->\n" if comparison.command else ""
+    return f"{markdown_table(head, rows)}\n{note_of(comparison)}\n{command}"
 
 
 def latex(comparison: Comparison) -> str:
-    """The same as a tabular; command, configuration and what the numbers are in comments above it."""
+    """Return the main table as a tabular, below comments: command, configuration and note."""
     head, *rows = rows_of(comparison)
-    config = re.sub(
-        r"(?m)^\[allocator\]\n(?:[^\[\n].*\n?)*", "", comparison.config
-    )  # several are compared
-    above = [
-        f"% {line}"
-        for line in f"{comparison.command}\n{config}\n{note_of(comparison)}".split("\n")
-        if line
-    ]
-    columns = "l" * words(head) + "r" * (len(head) - words(head))
-    body = [" & ".join(map(_latex, row)) + r" \\" for row in rows]
-    lines = [
+    # the configuration names one allocator, but the table compares several
+    config = re.sub(r"(?m)^\[allocator\]\n(?:[^\[\n].*\n?)*", "", comparison.config)
+    above = f"{comparison.command}\n{config}\n{note_of(comparison)}".split("\n")
+    lines = [f"% {line}" for line in above if line]
+    texts = words(head)
+    columns = "l" * texts + "r" * (len(head) - texts)
+    lines += [
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        " & ".join(map(_latex, head)) + r" \\",
+        _latex_row(head),
         r"\midrule",
+        *map(_latex_row, rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        "",
     ]
-    return "\n".join([*above, *lines, *body, r"\bottomrule", r"\end{tabular}", ""])
+    return "\n".join(lines)
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(map(_latex, cells)) + r" \\"
 
 
 _SPECIAL = {

@@ -1,4 +1,4 @@
-"""Means that come with an interval, and differences over paired seeds."""
+"""Means with intervals, differences over paired seeds, and tests of those differences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,14 +9,24 @@ import scipy
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean and the half-width of its 95 % interval (Student's t); None with fewer than two values."""
+    """A mean with its 95 % interval (Student's t).
+
+    Attributes:
+        mean: The mean of the values.
+        margin: Half the width of the interval; None with fewer than two values.
+        count: The number of values.
+    """
 
     mean: float
     margin: float | None
     count: int
 
     def within(self, low: float, high: float) -> tuple[float, float]:
-        """Both ends of the interval, as far as there can be such values.
+        """Return both ends of the interval, clipped to the values that are possible.
+
+        Args:
+            low: The smallest possible value.
+            high: The largest possible value.
 
         >>> Estimate(0.75, 0.5, 2).within(0, 1)
         (0.25, 1)
@@ -26,7 +36,7 @@ class Estimate:
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """The mean of repeated runs.
+    """Return the mean of repeated runs with its interval.
 
     >>> estimate([1.0, 2.0, 3.0]).mean
     2.0
@@ -39,43 +49,49 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def paired(values: dict[int, float], baseline: dict[int, float]) -> Estimate | None:
-    """The mean difference over the seeds both have; None where they share none."""
-    shared = [seed for seed in values if seed in baseline]
-    return estimate([values[seed] - baseline[seed] for seed in shared]) if shared else None
+    """Return the mean difference over the seeds that both have; None if they share none.
+
+    Args:
+        values: One value for each seed.
+        baseline: The values to subtract, by seed.
+    """
+    differences = [values[seed] - baseline[seed] for seed in values if seed in baseline]
+    return estimate(differences) if differences else None
 
 
 def stratified(groups: Sequence[Sequence[float]]) -> Estimate:
-    """The mean of the groups' means, each counting alike; the interval is over repetitions, the groups being given.
+    """Return the mean of the groups' means, every group counting alike.
 
-    Welch and Satterthwaite's degrees of freedom: groups may differ in size and spread.
+    The interval is over repetitions within the given groups. Its degrees of freedom are Welch and
+    Satterthwaite's, because groups may differ in size and spread.
 
     >>> stratified([[1.0, 3.0], [5.0, 7.0]]).mean
     4.0
     """
-    means = [fmean(group) for group in groups]
+    mean = fmean([fmean(group) for group in groups])
     count = sum(map(len, groups))
-    if any(len(group) < 2 for group in groups):
-        return Estimate(fmean(means), None, count)
-    parts = [stdev(group) ** 2 / len(group) for group in groups]
-    if not (total := sum(parts)):
-        return Estimate(fmean(means), 0.0, count)
+    if min(map(len, groups)) < 2:
+        return Estimate(mean, None, count)
+    variances = [stdev(group) ** 2 / len(group) for group in groups]
+    total = sum(variances)
+    if total == 0:
+        return Estimate(mean, 0.0, count)
     freedom = total**2 / sum(
-        part**2 / (len(group) - 1) for part, group in zip(parts, groups, strict=True)
+        variance**2 / (len(group) - 1) for variance, group in zip(variances, groups, strict=True)
     )
-    return Estimate(
-        fmean(means), float(scipy.special.stdtrit(freedom, 0.975)) * total**0.5 / len(groups), count
-    )
+    margin = float(scipy.special.stdtrit(freedom, 0.975)) * total**0.5 / len(groups)
+    return Estimate(mean, margin, count)
 
 
 FEWEST = 5
-"""With fewer differences a test says more of its assumptions than of them: intervals only."""
+"""The fewest differences that are tested: with fewer, a test mostly reflects its assumptions."""
 
 
 def significance(differences: Sequence[float]) -> float | None:
-    """The two-sided p-value of Student's paired test that they are zero on average.
+    """Return the two-sided p-value of Student's paired test that the mean difference is zero.
 
-    None with fewer than `FEWEST`, and where all are alike (up to rounding) and not zero: without a
-    spread there is no test.
+    None with fewer than `FEWEST` differences, and where all are equal (up to rounding) and not
+    zero: without a spread there is no test.
 
     >>> round(significance([1.0, 2.0, 3.0, 4.0, 5.0]), 4)
     0.0132
@@ -83,14 +99,17 @@ def significance(differences: Sequence[float]) -> float | None:
     count = len(differences)
     if count < FEWEST:
         return None
-    mean, spread = fmean(differences), stdev(differences) / count**0.5
-    if spread <= 1e-9 * abs(mean):
+    mean = fmean(differences)
+    error = stdev(differences) / count**0.5
+    if error <= 1e-9 * abs(mean):
         return None if mean else 1.0
-    return float(2 * scipy.special.stdtr(count - 1, -abs(mean) / spread))
+    return float(2 * scipy.special.stdtr(count - 1, -abs(mean) / error))
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:
-    """P-values of several comparisons, each corrected so that any false alarm is as rare as for one (Holm 1979).
+    """Correct the p-values of several comparisons (Holm 1979).
+
+    After the correction, any false alarm among all comparisons is as rare as in a single one.
 
     >>> holm([0.01, 0.04, None, 0.03])
     [0.03, 0.06, None, 0.06]

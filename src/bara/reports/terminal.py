@@ -25,7 +25,6 @@ from bara.reports.comparison_table import (
 )
 from bara.reports.contributions import show_points
 from bara.reports.frontier import Frontier
-from bara.reports.money_curves import half_the_money
 from bara.reports.forecast import Outlook
 from bara.reports.result import Result
 from bara.reports.standings import Standings
@@ -80,8 +79,6 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
     facts.add_row(
         "left", f"{tell_money(result.budget - result.spent, result.currency)} stays in the purse"
     )
-    if half := half_the_money(result):
-        facts.add_row("half the money", f"would have reached {half}")
     top = list(result.payments.items())[:5]
     paid = (
         ", ".join(
