@@ -188,7 +188,7 @@ def _glance(view: RunView) -> Json:
 
 
 def _outlook(view: RunView) -> Json | None:
-    """What money buys, in columns, what is enough, and how it stands with a target."""
+    """Return what the allocator told about more money, in columns, and about its target."""
     told = view.outlook
     if told is None:
         return None

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
-from bara.dashboard._forecast import Extrapolation, Forecast, fitted_outlook, planned, told_outlook
+from bara.dashboard._forecast import Extrapolation, Forecast, planned, told_outlook
 from bara.errors import BaraError, LedgerError
 from bara.ledger import Books
 from bara.ledger.attention import Attention, attentions
@@ -57,8 +57,8 @@ class RunView:
         newest_words: That round, explained.
         needs: What needs a person.
         forecast: Where it is expected to end; None where it has ended, or too little is known.
-        outlook: What more money would buy, or, once it has ended, what other sums would have
-            bought.
+        outlook: What the allocator last told about more money and its goal; None if it told
+            nothing.
     """
 
     def __init__(
@@ -184,13 +184,7 @@ class RunView:
         self.newest_words = () if newest is None else self.explained(newest.round, past=False)
         self.state = found
         self.forecast = self._look_ahead(closed) if found.ended is None else None
-        self.outlook = self._what_money_buys(ended=found.ended is not None)
-
-    def _what_money_buys(self, *, ended: bool) -> dict[str, Any] | None:
-        own = None if ended or self.newest is None else told_outlook(self.newest.belief)
-        return own or fitted_outlook(
-            self._extrapolation.prospects(self.rounds, self.max_rounds, ended=ended)
-        )
+        self.outlook = None if newest is None else told_outlook(newest.belief)
 
     def _look_ahead(self, closed: int) -> Forecast | None:
         own = planned(None if self.newest is None else self.newest.belief)
