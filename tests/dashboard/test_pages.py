@@ -63,33 +63,39 @@ def test_the_model_that_is_taken_home_is_named_once_the_run_has_left_its_result(
     }
 
 
-def test_a_run_that_has_ended_shows_what_other_sums_would_have_bought(make_run, visit):
-    make_run()
-    outlook = visit().get("/runs/one.json").json()["glance"]["outlook"]
-    assert outlook["accuracy"] == sorted(outlook["accuracy"])
-    assert all(low <= high for low, high in zip(outlook["low"], outlook["high"], strict=True))
-    assert outlook["enough"] is None
+SMALL = [
+    "budget.total=40",
+    "budget.max_rounds=12",
+    "clients.count=6",
+    "federation.engine=synthetic",
+]
 
 
-@pytest.mark.parametrize("allocator", ["even", "planner"])
-def test_a_run_that_goes_on_shows_what_more_money_would_buy_and_how_it_stands_with_its_target(
-    tmp_path, visit, allocator
-):
-    goal = ["budget.target=0.9"] if allocator == "planner" else []
-    small = [
-        "budget.total=40",
-        "budget.max_rounds=12",
-        "clients.count=6",
-        "federation.engine=synthetic",
-    ]
-    config = Config.load(None, [*small, f"allocator.name={allocator}", *goal])
+def test_a_run_shows_what_its_allocator_tells_of_more_money_and_of_its_target(tmp_path, visit):
+    config = Config.load(None, [*SMALL, "allocator.name=planner", "budget.target=0.9"])
     with RunFolder.new(tmp_path / "runs" / "one", config) as folder, pytest.raises(RunStoppedError):
         run(config, stop_after(8), folder=folder)
     outlook = visit().get("/runs/one.json").json()["glance"]["outlook"]
     assert outlook["accuracy"] == sorted(outlook["accuracy"])
     assert outlook["spend"] == sorted(outlook["spend"])
-    assert outlook["target"] == (0.9 if goal else None)
-    assert (outlook["chance"] is not None) == bool(goal)
+    assert outlook["target"] == 0.9
+    assert outlook["chance"] is not None
+
+
+def test_where_the_allocator_tells_nothing_of_more_money_nothing_is_shown(tmp_path, visit):
+    config = Config.load(None, [*SMALL, "allocator.name=even"])
+    with RunFolder.new(tmp_path / "runs" / "one", config) as folder, pytest.raises(RunStoppedError):
+        run(config, stop_after(8), folder=folder)
+    glance = visit().get("/runs/one.json").json()["glance"]
+    assert glance["outlook"] is None
+    assert glance["forecast"]["source"] == "a learning curve fitted to the rounds so far"
+
+
+def test_a_run_that_has_ended_still_names_its_target(make_run, visit):
+    make_run("one", "allocator.name=planner", "budget.target=0.9")
+    page = visit().get("/runs/one.json").json()
+    assert page["state"]["word"] == "finished"
+    assert page["glance"]["outlook"]["target"] == 0.9
 
 
 def stop_after(number):

@@ -1,11 +1,9 @@
 """Tables for people that no run is needed for: a ledger's account, an audit, datasets."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import final
+from collections.abc import Sequence
 
 from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -14,60 +12,8 @@ from bara.ledger.payouts import Batch
 from bara.ledger.statements import ClientTotal, Line, Statement
 from bara.mechanisms.audit import Finding, Regret
 from bara.records import show_money
+from bara.reports.fitted import Fitted, plain
 from bara.text import counted, spelled
-
-
-@final
-class Fitted:
-    """A table where the terminal has room for it; elsewhere one cell to a line, so that no number is cut.
-
-    Rich itself would cut numbers. Where room is scarce, heads are wrapped and columns of text made
-    narrower.
-    """
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self._widest = self._least = 2 * len(
-            table.columns
-        )  # what rich puts around and between them
-        self._widths: dict[int, int] = {}  # of columns of numbers, as narrow as they can be
-        for place, column in enumerate(table.columns):
-            head, cells = str(column.header), [_shown(cell) for cell in column.cells]
-            words = cells if column.no_wrap else [word for cell in cells for word in cell.split()]
-            text = column.justify == "left" and not column.no_wrap
-            least = _widest(
-                head.split() if text and column.overflow == "fold" else [*head.split(), *words]
-            )
-            least = max(least, column.min_width or 0)
-            if not text:
-                self._widths[place] = least
-            self._widest += _widest([head, *cells])
-            self._least += least
-
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Draw it."""
-        if self._least <= options.max_width:
-            for place, width in self._widths.items() if self._widest > options.max_width else ():
-                self._table.columns[place].width = width
-                self._table.columns[place].no_wrap = False
-            yield self._table
-            return
-        heads = [column.header for column in self._table.columns[1:]]
-        for name, *cells in zip(*(column.cells for column in self._table.columns), strict=True):
-            yield Text(_shown(name), style="bold")
-            yield from (
-                Text(f"  {head}: {_shown(cell)}")
-                for head, cell in zip(heads, cells, strict=True)
-                if cell
-            )
-
-
-def _shown(cell: RenderableType) -> str:
-    return Text.from_markup(str(cell)).plain
-
-
-def _widest(texts: Iterable[str]) -> int:
-    return max(map(cell_len, texts), default=0)
 
 
 def statement_tables(account: Statement, measure: str = "accuracy") -> RenderableType:
@@ -251,8 +197,3 @@ def verification(report: Report) -> RenderableType:
             )
         )
     return Group(*lines)
-
-
-def plain(text: str) -> str:
-    """Names come from users; none of it is markup, and nothing in it steers."""
-    return spelled(text).replace("[", r"\[")

@@ -1,4 +1,4 @@
-"""Server-sent events: one look at the ledger a second, however many watch, and one message for all of them."""
+"""Server-sent events: one poll of the ledger and one message, shared by all who watch a run."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,26 +12,35 @@ from bara.dashboard._run_view import RunView
 from bara.errors import LedgerError
 
 INTERVAL = 1.0
-"""Seconds between looks."""
+"""Seconds between two polls of the ledger."""
 
 HEARTBEAT = 15.0
-"""Seconds of silence after which something is sent, so that nothing in between closes the line."""
+"""Seconds of silence after which a comment is sent, so that no proxy closes the connection."""
 
 
 @final
 class EventStream:
-    """The news of one run, for everyone who watches it."""
+    """The stream of news of one run, shared by everyone who watches it.
+
+    Args:
+        view: The run.
+        interval: Seconds between two polls of its ledger.
+    """
 
     def __init__(self, view: RunView, interval: float = INTERVAL) -> None:
         self._view = view
         self._interval = interval
         self._watchers = 0
         self._poller: asyncio.Task[None] | None = None
-        self._news = asyncio.Event()  # replaced at each news, so that all who wait wake once
-        self._made: dict[int, asyncio.Task[tuple[bytes, int]]] = {}
+        self._news = asyncio.Event()  # replaced with each change, so that every waiter wakes once
+        self._messages: dict[int, asyncio.Task[tuple[bytes, int]]] = {}  # by last round seen
 
     async def messages(self, after: int) -> AsyncIterator[bytes]:
-        """What is new since that round, and from then on everything as it happens, until the run has ended."""
+        """Yield the rounds after `after`, then each change as it happens, until the run has ended.
+
+        Args:
+            after: The last round that the client has seen; -1 for none.
+        """
         self._watchers += 1
         if self._poller is None:
             self._poller = asyncio.create_task(self._poll())
@@ -40,7 +49,7 @@ class EventStream:
                 news = self._news
                 try:
                     message, after = await self._message(after)
-                except LedgerError:  # who asks again is told why
+                except LedgerError:  # the browser reconnects, and that request tells the reason
                     return
                 yield message
                 if self._ended():
@@ -62,33 +71,35 @@ class EventStream:
             await asyncio.sleep(self._interval)
             try:
                 changed = await run_in_threadpool(self._view.refresh)
-            except (
-                LedgerError
-            ):  # a database that is away comes back, or the visitor sees that news stay out
+            except LedgerError:  # the database may come back; the page says that news stay out
                 continue
             if changed:
-                news, self._news = self._news, asyncio.Event()
-                self._made.clear()
-                news.set()
+                self._messages.clear()
+                awaited = self._news
+                self._news = asyncio.Event()
+                awaited.set()
 
     async def _message(self, after: int) -> tuple[bytes, int]:
-        """The message for those who have seen that round; made once for all of them."""
-        task = self._made.get(after)
+        """Return the message for all who have seen that round, and the last round in it."""
+        task = self._messages.get(after)
         if task is None:
-            task = self._made[after] = asyncio.create_task(run_in_threadpool(self._make, after))
+            task = asyncio.create_task(run_in_threadpool(self._make, after))
+            self._messages[after] = task
         return await asyncio.shield(task)
 
     def _make(self, after: int) -> tuple[bytes, int]:
         with self._view.held():
-            closed = self._view.rounds[-1].round if self._view.rounds else -1
-            missed = closed - after
-            news: dict[str, Any] = (
-                {"reload": True} if missed > MOST else run_json(self._view, after)
-            )
+            closed = -1
+            if self._view.rounds:
+                closed = self._view.rounds[-1].round
+            news: dict[str, Any] = {"reload": True}
+            if closed - after <= MOST:
+                news = run_json(self._view, after)
             return f"id: {closed}\ndata: {compact(news)}\n\n".encode(), closed
 
 
 async def _within(news: asyncio.Event, seconds: float) -> bool:
+    """Wait for the event; return False if it does not come in time."""
     try:
         await asyncio.wait_for(news.wait(), seconds)
     except TimeoutError:

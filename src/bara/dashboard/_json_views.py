@@ -1,4 +1,7 @@
-"""What pages show, as JSON: the list of runs, one run, several side by side; amounts as `json_money` has them."""
+"""The content of pages as JSON: the list of runs, one run, and several runs side by side.
+
+Amounts have the form that `json_money` gives them.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,12 +11,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from bara.dashboard._presentation import compact, shown, thin
+from bara.dashboard._presentation import MOST, compact, shown, thin
 from bara.dashboard._round_view import Json, round_json
 from bara.dashboard._run_index import RunIndex
 from bara.dashboard._run_view import PATIENCE, RunView
 from bara.errors import LedgerError
-from bara.ledger.progress import ClosedRound
+from bara.ledger.progress import ClosedRound, FailedDelivery, State
 from bara.ledger.statements import ClientTotal, line_json
 from bara.records import json_money
 from bara.reports.contributions import Contributions, caution
@@ -22,28 +25,32 @@ from bara.runs.place import command_for
 from bara.text import counted
 
 LISTED = 200
-"""Runs that are listed, newest first."""
+"""The most runs that are listed, newest first."""
 
 COMPARED = 8
-"""Runs that one page compares; more lines than that no eye can tell apart."""
+"""The most runs that one page compares; nobody can tell more lines apart."""
 
-LISTED_POINTS, COMPARED_POINTS = 60, 400
-"""Points of a run's curve in the list, and beside others."""
+LISTED_POINTS = 60
+"""Points of a run's curve in the list of runs."""
+
+COMPARED_POINTS = 400
+"""Points of a run's curve beside other runs."""
 
 CLIENTS = 24
-"""Clients that a figure shows one by one; the others are added up."""
+"""The most clients that a figure shows one by one; the others are added up."""
 
 FAILURES = 20
-"""Failures that are listed, newest first."""
+"""The most failures that are listed, newest first."""
 
 TOLD = 500
-"""Characters that are shown of why a run is not."""
+"""The most characters of an error or a request to the operator."""
 
 RECENT = 10
+"""Rounds that count as recent: for active clients and for the pace."""
 
 
 def index_json(index: RunIndex) -> Json:
-    """Every run with where it stands; one that cannot be read says why."""
+    """Return every run with its state; a run that cannot be read has an error instead."""
     names = index.names()
     return {
         "folder": shown(index.title),
@@ -56,56 +63,63 @@ def _listed(index: RunIndex, name: str) -> Json:
     try:
         view = index.view(name)
         with view.held(PATIENCE):
-            values = [one.accuracy for one in view.rounds]
-            row = {
-                "name": view.name,
-                **_summary(view),
-                "spark": [values[i] for i in thin(values, LISTED_POINTS)],
-            }
-            compact(row)  # what is no JSON is this run's trouble, not that of the page
+            points = [one.accuracy for one in _thinned(view.rounds, LISTED_POINTS)]
+            row = {"name": view.name, **_summary(view), "spark": points}
+            compact(row)  # a value that JSON cannot hold spoils this row, not the page
             return row
     except (LedgerError, LookupError) as error:
         return {"name": name, "run": shown(name), "error": shown(str(error), TOLD)}
 
 
 def compare_json(views: Sequence[RunView]) -> Json:
-    """What they reached and what it cost, and their rounds in columns."""
+    """Return the summaries of several runs, and their rounds in columns."""
     return {"runs": [_compared(view) for view in views], "most": COMPARED}
 
 
 def _compared(view: RunView) -> Json:
     with view.held():
-        kept = thin([one.accuracy for one in view.rounds], COMPARED_POINTS)
         row = {
             "name": view.name,
             **_summary(view),
-            "rounds": _columns([view.rounds[i] for i in kept]),
+            "rounds": _columns(_thinned(view.rounds, COMPARED_POINTS)),
         }
-        compact(row)
+        compact(row)  # as in the list of runs: raises here what JSON cannot hold
         return row
 
 
 def run_json(view: RunView, after: int = -1) -> Json:
-    """Everything a run's page shows; with `after`, only the rounds since."""
+    """Return everything that a run's page shows.
+
+    Args:
+        view: The run.
+        after: Only rounds after this one are included.
+    """
     since = [one for one in view.rounds if one.round > after]
-    kept = thin([one.accuracy for one in since])
+    newest = None
+    if view.newest is not None:
+        newest = round_json(view.newest, view.rounds, view.newest_words)
     return {
         **_summary(view),
-        "rounds": _columns([since[i] for i in kept]),
+        "rounds": _columns(_thinned(since, MOST)),
         "of": len(view.rounds),
         "clients": _clients(view),
         "contributions": _contributions(view),
         "failures": _failures(view),
-        "sheet": None
-        if view.newest is None
-        else round_json(view.newest, view.rounds, view.newest_words),
+        "sheet": newest,
     }
 
 
+def _thinned(rounds: Sequence[ClosedRound], most: int) -> list[ClosedRound]:
+    positions = thin([one.accuracy for one in rounds], most)
+    return [rounds[i] for i in positions]
+
+
 def _summary(view: RunView) -> Json:
-    """What was run and how it stands."""
-    config, engine = view.config, view.engine
-    dataset = config.get("data", {}).get("name") if kind_of(engine).has_data else engine
+    """Return what was run, its state and the numbers at a glance."""
+    config = view.config
+    dataset = view.engine
+    if kind_of(view.engine).has_data:
+        dataset = config.get("data", {}).get("name")
     return {
         "run": shown(view.name),
         "allocator": shown(_label(config.get("allocator", {}))),
@@ -121,60 +135,69 @@ def _summary(view: RunView) -> Json:
 
 
 def state_json(view: RunView) -> Json:
-    """Whether it runs, waits, has ended or was stopped before its end, and since when there is no news."""
+    """Return the state of a run: its word, the time of its last event and what needs a person."""
     state = view.state
     if state is None:
         return {"word": "unknown"}
-    going = "stopped" if view.alone else "running"
-    waits = any(one.key.startswith("approval") for one in view.needs)
-    word = (
-        "finished"
-        if state.ended is not None
-        else "waiting"
-        if waits
-        else "paused"
-        if state.paused
-        else going
-    )
-    training = view.newest is not None and not view.newest.settled and word == "running"
+    word = _state_word(view, state)
+    resume = None
+    if word == "stopped":
+        resume = command_for("resume", Path(view.place), view.engine)
+    training = None
+    if word == "running" and view.newest is not None and not view.newest.settled:
+        training = view.newest.round
+    needs = []
+    for one in view.needs:
+        answer = one.answer and shown(one.answer, TOLD)
+        needs.append({"text": shown(one.text, TOLD), "answer": answer})
     return {
         "word": word,
         "ended": state.ended and shown(state.ended),
         "at": state.at,
         "head": state.head,
         "closed": state.closed,
-        "resume": command_for("resume", Path(view.place), view.engine)
-        if word == "stopped"
-        else None,
-        "training": view.newest.round if training and view.newest is not None else None,
-        "needs": [
-            {"text": shown(one.text, TOLD), "answer": one.answer and shown(one.answer, TOLD)}
-            for one in view.needs
-        ],
+        "resume": resume,
+        "training": training,
+        "needs": needs,
     }
 
 
+def _state_word(view: RunView, state: State) -> str:
+    if state.ended is not None:
+        return "finished"
+    if any(one.key.startswith("approval") for one in view.needs):
+        return "waiting"
+    if state.paused:
+        return "paused"
+    return "stopped" if view.alone else "running"
+
+
 def _glance(view: RunView) -> Json:
-    """The few numbers that answer: where is my money going, and is it working?"""
-    rounds, state = view.rounds, view.state
-    total = state.total if state is not None else view.books.purse.total
-    spent = rounds[-1].spent if rounds else 0
-    played = rounds[-1].round if rounds else 0
-    active = {client for one in rounds[-RECENT:] for client in one.delivered}
+    """Return the numbers that answer: where is my money going, and is it working?"""
+    state = view.state
+    total = view.books.purse.total if state is None else state.total
+    ended = state is not None and state.ended is not None
+    rounds = view.rounds
+    last = rounds[-1] if rounds else None
+    spent = 0 if last is None else last.spent
+    played = 0 if last is None else last.round
+    active = set[str]()
+    for one in rounds[-RECENT:]:
+        active.update(one.delivered)
+    kept = None
+    if view.kept is not None:
+        model, accuracy_kept = view.kept
+        kept = {"model": shown(model), "accuracy": accuracy_kept}
     return {
         **json_money(budget=total, spent=spent, left=total - spent),
         "rounds": played,
         "max_rounds": view.max_rounds,
-        "rounds_left": 0
-        if state is not None and state.ended is not None
-        else view.max_rounds - played,
+        "rounds_left": 0 if ended else view.max_rounds - played,
         "seconds_a_round": _pace(rounds),
-        "accuracy": rounds[-1].accuracy if rounds else None,
+        "accuracy": None if last is None else last.accuracy,
         "accuracy_best": max((one.accuracy for one in rounds), default=None),
-        "kept": None
-        if view.kept is None
-        else {"model": shown(view.kept[0]), "accuracy": view.kept[1]},
-        "loss": rounds[-1].loss if rounds else None,
+        "kept": kept,
+        "loss": None if last is None else last.loss,
         "forecast": None if view.forecast is None else asdict(view.forecast),
         "outlook": _outlook(view),
         "active": len(active),
@@ -187,37 +210,41 @@ def _glance(view: RunView) -> Json:
 
 
 def _outlook(view: RunView) -> Json | None:
-    """What money buys, in columns, what is enough, and how it stands with a target."""
+    """Return what the allocator told about more money, in columns, and about its target."""
     told = view.outlook
     if told is None:
         return None
     points = told["prospects"]
-    goal = {key: told.get(key) for key in ("chance", "sure", "out_of_reach")}
     return {
         **json_money(spend=[one["spend"] for one in points], enough=told.get("enough")),
-        **{key: [one[key] for one in points] for key in ("accuracy", "low", "high")},
+        "accuracy": [one["accuracy"] for one in points],
+        "low": [one["low"] for one in points],
+        "high": [one["high"] for one in points],
         "target": view.config.get("budget", {}).get("target"),
-        **goal,
+        "chance": told.get("chance"),
+        "sure": told.get("sure"),
+        "out_of_reach": told.get("out_of_reach"),
     }
 
 
-def _bought(rounds: Sequence[ClosedRound], part: float = 0.1) -> Json | None:
-    """What the last tenth of the budget did to the accuracy, each end a mean of five rounds."""
+def _bought(rounds: Sequence[ClosedRound], share: float = 0.1) -> Json | None:
+    """Return what the last tenth of the budget did to the accuracy, by means over five rounds."""
     if len(rounds) < 12:
         return None
-    since = rounds[-1].spent - part * rounds[-1].total
+    last = rounds[-1]
+    since = last.spent - share * last.total
     start = next(i for i, one in enumerate(rounds) if one.spent >= since)
-    before, now = rounds[max(start - 4, 0) : start + 1], rounds[-5:]
+    before = fmean(one.accuracy for one in rounds[max(start - 4, 0) : start + 1])
+    now = fmean(one.accuracy for one in rounds[-5:])
     return {
-        **json_money(money=rounds[-1].spent - rounds[start].spent),
-        "rounds": rounds[-1].round - rounds[start].round,
-        "points": 100
-        * (fmean(one.accuracy for one in now) - fmean(one.accuracy for one in before)),
+        **json_money(money=last.spent - rounds[start].spent),
+        "rounds": last.round - rounds[start].round,
+        "points": 100 * (now - before),
     }
 
 
 def _columns(rounds: Sequence[ClosedRound]) -> Json:
-    """Rounds in columns, as figures want them."""
+    """Return the rounds in columns, as figures need them."""
     return {
         "round": [one.round for one in rounds],
         "n": [len(one.delivered) for one in rounds],
@@ -233,34 +260,35 @@ def _columns(rounds: Sequence[ClosedRound]) -> Json:
 
 
 def _clients(view: RunView) -> Json:
-    """Who was paid most, one by one, and all others together."""
+    """Return the clients that were paid most, one by one, and all others together."""
     ranked = sorted(view.totals.values(), key=lambda one: (-one.paid, one.client))
-    rest = ranked[CLIENTS:]
+    others = None
+    if rest := ranked[CLIENTS:]:
+        others = _total(_sum(rest), counted(len(rest), "other"))
     return {
         "top": [_total(one, shown(one.client)) for one in ranked[:CLIENTS]],
-        "others": _total(_sum(rest), counted(len(rest), "other")) if rest else None,
+        "others": others,
         "count": len(ranked),
     }
 
 
 def _contributions(view: RunView) -> Json | None:
-    """What the model is better by for each client's updates, and how far that is to be trusted."""
+    """Return how much each client's updates improved the model, and how far to trust that."""
     summed = Contributions()
     for one in view.rounds:
         summed.tell(one.contributions)
     found = summed.summary()
     if found is None:
         return None
-    top = list(found.items())[:CLIENTS]
-    paid = {client: view.totals[client].paid if client in view.totals else 0 for client, _ in top}
-    clients = [
-        {"client": shown(client), **one, **json_money(paid=paid[client])} for client, one in top
-    ]
+    clients = []
+    for client, contribution in list(found.items())[:CLIENTS]:
+        paid = view.totals[client].paid if client in view.totals else 0
+        clients.append({"client": shown(client), **contribution, **json_money(paid=paid)})
     return {"clients": clients, "caution": caution(found)}
 
 
 def _failures(view: RunView) -> Json:
-    """Why winners did not deliver, and the newest of them."""
+    """Return why winners did not deliver, and the newest failures."""
     reasons = Counter(shown(one.reason) for one in view.failures)
     newest = view.failures[: -FAILURES - 1 : -1]
     return {
@@ -268,63 +296,66 @@ def _failures(view: RunView) -> Json:
         "reasons": [
             {"reason": reason, "count": count} for reason, count in reasons.most_common(FAILURES)
         ],
-        "newest": [
-            {
-                "round": one.round,
-                "client": shown(one.client),
-                "reason": shown(one.reason),
-                **json_money(returned=one.returned),
-            }
-            for one in newest
-        ],
+        "newest": [_failure(one) for one in newest],
+    }
+
+
+def _failure(one: FailedDelivery) -> Json:
+    return {
+        "round": one.round,
+        "client": shown(one.client),
+        "reason": shown(one.reason),
+        **json_money(returned=one.returned),
     }
 
 
 def _label(section: Mapping[str, Any]) -> str:
-    options = [
-        f"{key}={str(value).lower() if isinstance(value, bool) else value}"
-        for key, value in section.items()
-    ]
-    return ":".join(
-        [str(section.get("name", "")), *(one for one in options if not one.startswith("name="))]
-    )
+    """Return the name and options of an allocator or mechanism, as in `even:carry_over=true`."""
+    words = [str(section.get("name", ""))]
+    for key, value in section.items():
+        if key == "name":
+            continue
+        text = str(value).lower() if isinstance(value, bool) else value
+        words.append(f"{key}={text}")
+    return ":".join(words)
 
 
 def _pace(rounds: Sequence[ClosedRound]) -> float | None:
-    """Seconds a round took of late."""
-    some = rounds[-RECENT:]
-    if len(some) < 2:
+    """Return the mean seconds that a recent round took."""
+    recent = rounds[-RECENT:]
+    if len(recent) < 2:
         return None
-    first, last = (datetime.fromisoformat(one.at) for one in (some[0], some[-1]))
-    return (last - first).total_seconds() / (len(some) - 1)
+    first = datetime.fromisoformat(recent[0].at)
+    last = datetime.fromisoformat(recent[-1].at)
+    return (last - first).total_seconds() / (len(recent) - 1)
 
 
 def _top_share(totals: Mapping[str, ClientTotal], spent: int) -> Json | None:
-    """How much of the money the best paid quarter of all clients got."""
+    """Return the share of the money that went to the best paid quarter of the clients."""
     if not spent:
         return None
     ranked = sorted((one.paid for one in totals.values()), reverse=True)
-    some = max(len(ranked) // 4, 1)
-    return {"clients": some, "share": sum(ranked[:some]) / spent}
+    quarter = max(len(ranked) // 4, 1)
+    return {"clients": quarter, "share": sum(ranked[:quarter]) / spent}
 
 
 def _sum(totals: Sequence[ClientTotal]) -> ClientTotal:
-    asked = [one.asked for one in totals]
-    return ClientTotal(
-        "",
-        won=sum(one.won for one in totals),
-        void=sum(one.void for one in totals),
-        asked=None if None in asked else sum(filter(None, asked)),
-        promised=sum(one.promised for one in totals),
-        paid=sum(one.paid for one in totals),
-        returned=sum(one.returned for one in totals),
-    )
+    """Add up totals; the sum of the asks is None if one of them is unknown."""
+    added = ClientTotal("")
+    for one in totals:
+        added.won += one.won
+        added.void += one.void
+        added.promised += one.promised
+        added.paid += one.paid
+        added.returned += one.returned
+        if added.asked is None or one.asked is None:
+            added.asked = None
+        else:
+            added.asked += one.asked
+    return added
 
 
 def _total(one: ClientTotal, label: str) -> Json:
-    kept = {
-        key: value
-        for key, value in line_json(one).items()
-        if not key.startswith(("promised", "privacy"))
-    }
-    return {**kept, "client": label}
+    hidden = ("promised", "privacy")
+    row = {key: value for key, value in line_json(one).items() if not key.startswith(hidden)}
+    return {**row, "client": label}

@@ -1,4 +1,4 @@
-"""The addresses: pages, their twins in JSON, tables in CSV, and the news."""
+"""The web application: pages, the same content as JSON, tables as CSV, and a stream of news."""
 
 import asyncio
 from collections.abc import Callable
@@ -42,7 +42,12 @@ T = TypeVar("T")
 
 @final
 class Pages:
-    """What is answered to whom has passed the guard."""
+    """The handlers of requests that have passed the guard.
+
+    Args:
+        index: The runs to show.
+        interval: Seconds between two polls of a ledger that somebody watches.
+    """
 
     def __init__(self, index: RunIndex, interval: float) -> None:
         self._index = index
@@ -50,7 +55,7 @@ class Pages:
         self._streams: dict[RunView, EventStream] = {}
 
     def routes(self) -> list[Route | Mount]:
-        """Every address there is; a twin stands before its page."""
+        """Return all routes; JSON comes before its page, whose pattern would match it as well."""
         return [
             Route("/", self.home),
             Route("/index.json", self.index),
@@ -66,42 +71,42 @@ class Pages:
         ]
 
     async def home(self, _request: Request) -> Response:
-        """The list of runs, or the only one."""
+        """Serve the list of runs, or redirect to the only run."""
         if self._index.single:
             return RedirectResponse(f"/runs/{quote(self._index.names()[0])}", 307)
         return _file("index.html")
 
     async def index(self, _request: Request) -> Response:
-        """All runs."""
+        """Serve the list of runs as JSON."""
         return _json(await run_in_threadpool(index_json, self._index))
 
     async def compare(self, request: Request) -> Response:
-        """Several runs side by side."""
+        """Serve several runs side by side, as JSON."""
         names = list(dict.fromkeys(request.query_params.getlist("run")))[:COMPARED]
         views = [await self._view(name) for name in names]
         return _json(await run_in_threadpool(compare_json, views))
 
     async def compare_page(self, _request: Request) -> Response:
-        """The page of several runs."""
+        """Serve the page that compares runs."""
         return _file("compare.html")
 
     async def run(self, request: Request) -> Response:
-        """One run."""
+        """Serve one run as JSON."""
         view = await self._view(request.path_params["name"])
         return await run_in_threadpool(_held, view, lambda one: _json(run_json(one)))
 
     async def round(self, request: Request) -> Response:
-        """One round of it."""
+        """Serve one round of a run as JSON."""
         view = await self._view(request.path_params["name"])
         return await run_in_threadpool(_round, view, request.path_params["number"])
 
     async def run_page(self, request: Request) -> Response:
-        """The page of one run."""
+        """Serve the page of one run."""
         await self._view(request.path_params["name"])
         return _file("run.html")
 
     async def table(self, request: Request) -> Response:
-        """One table of one run."""
+        """Serve one table of a run as CSV."""
         make = TABLES.get(request.path_params["table"])
         if make is None:
             raise HTTPException(404)
@@ -111,16 +116,17 @@ class Pages:
         return Response(text, media_type="text/csv", headers={"content-disposition": name})
 
     async def events(self, request: Request) -> Response:
-        """The news of one run, as they happen."""
+        """Serve the news of one run as they happen."""
         view = await self._view(request.path_params["name"])
         stream = self._streams.get(view)
         if stream is None:
-            stream = self._streams[view] = EventStream(view, self._interval)
+            stream = EventStream(view, self._interval)
+            self._streams[view] = stream
         seen = request.headers.get("last-event-id") or request.query_params.get("after", "-1")
         return StreamingResponse(stream.messages(_number(seen)), media_type="text/event-stream")
 
     async def _view(self, name: str) -> RunView:
-        """The run, once it is read; who waits for it keeps no thread from others."""
+        """Return the run once it is read, without occupying a thread of the pool while waiting."""
         try:
             look = await run_in_threadpool(self._index.look, name)
         except LookupError:
@@ -132,12 +138,12 @@ class Pages:
 
 
 def make_app(index: RunIndex, rules: Rules, *, interval: float = INTERVAL) -> Starlette:
-    """The whole application, guarded.
+    """Build the whole application, with its guard.
 
     Args:
-        index: The runs.
-        rules: Whom to let in.
-        interval: Seconds between looks at a ledger that somebody watches.
+        index: The runs to show.
+        rules: The conditions that a request must meet.
+        interval: Seconds between two polls of a ledger that somebody watches.
     """
     middleware = [
         Middleware(Guard, rules=rules),

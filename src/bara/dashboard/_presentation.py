@@ -1,4 +1,4 @@
-"""What fits on a page: few points that look like many, and names that others chose, made fit to be shown."""
+"""Helpers to fit data onto a page: thinned curves, safe and short names, and compact JSON."""
 
 import json
 from itertools import pairwise
@@ -11,16 +11,20 @@ from bara.records import IntArray
 from bara.text import spelled
 
 MOST = 900
-"""Points that a figure draws; more than that no screen can show."""
+"""The most points that a figure draws; no screen can show more."""
 
 LONGEST = 96
-"""Characters of a name that are shown."""
+"""The most characters of a name that are shown."""
 
 
 def thin(values: ArrayLike, most: int = MOST) -> IntArray:
-    """The positions to keep: the first, the last, and the lowest and highest of each stretch in between.
+    """Return the positions to draw: both ends, and the lowest and highest of each stretch between.
 
-    Every one is a real round, no peak is lost, and nothing is averaged away.
+    Every point is a real round, no peak is lost, and nothing is averaged away.
+
+    Args:
+        values: The curve.
+        most: The most positions to return.
 
     >>> thin([0, 9, 1, 2, 3, 4], most=4).tolist()
     [0, 1, 5]
@@ -31,23 +35,31 @@ def thin(values: ArrayLike, most: int = MOST) -> IntArray:
     if len(column) <= most:
         return np.arange(len(column))
     edges = np.linspace(0, len(column), max((most - 2) // 2, 1) + 1).astype(int)
-    lows = [start + int(np.argmin(column[start:end])) for start, end in pairwise(edges)]
-    highs = [start + int(np.argmax(column[start:end])) for start, end in pairwise(edges)]
-    return np.unique([0, *lows, *highs, len(column) - 1])
+    positions = [0, len(column) - 1]
+    for start, end in pairwise(edges):
+        stretch = column[start:end]
+        positions.append(start + int(np.argmin(stretch)))
+        positions.append(start + int(np.argmax(stretch)))
+    return np.unique(positions)
 
 
 def shown(text: str, longest: int = LONGEST) -> str:
-    r"""A name as text: characters that steer rather than show are spelled out, and the end of a long one is cut.
+    r"""Return a text with its control characters spelled out, cut if it is too long.
+
+    Args:
+        text: A name or sentence that others chose.
+        longest: The most characters to show.
 
     >>> shown("north"), shown("a\u202eb")
     ('north', 'a⟨U+202E⟩b')
     >>> shown("x" * 10_000)[-22:]
     'x… (10,000 characters)'
     """
-    start = text[:longest]
-    return spelled(start) if start == text else f"{spelled(start)}… ({len(text):,} characters)"
+    if len(text) <= longest:
+        return spelled(text)
+    return f"{spelled(text[:longest])}… ({len(text):,} characters)"
 
 
 def compact(tree: Any) -> str:
-    """A tree as JSON, which knows no NaN and no infinity."""
+    """Return a tree as JSON without spaces; raise ValueError for NaN and infinity."""
     return json.dumps(tree, separators=(",", ":"), allow_nan=False)

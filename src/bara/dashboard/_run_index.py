@@ -1,4 +1,4 @@
-"""The runs below a folder, or in a database. A request names one of those that were found; no path is made from it."""
+"""The runs in a folder or a database; requests name a run that was found, never a path."""
 
 import contextlib
 import math
@@ -22,22 +22,22 @@ from bara.reports.result import Result, read_result
 from bara.runs.folder import read_stored, stored_config
 
 DEPTH = 3
-"""Folders below the given one in which runs are looked for."""
+"""How many levels below the given folder are searched for runs."""
 
 FRESH = 0.2
-"""Seconds for which what was found serves whoever else asks: a crowd that comes at once is one look."""
+"""Seconds for which a search or a look is reused, so that simultaneous visitors cost one read."""
 
 
 @dataclass(frozen=True)
 class FoundRun:
-    """A run that is there, and how it is looked at.
+    """A run that was found, and the functions that read it.
 
     Attributes:
-        place: What stands for it in a command.
-        books: Opens its books for reading.
-        held: Whether a process has it; None where that cannot be known.
-        result: What it came to, once that is there.
-        age: By which the newest is listed first.
+        place: The words that name the run in a command.
+        books: Opens the run's books for reading.
+        held: Returns whether a process plays the run; None where that cannot be known.
+        result: Returns the run's result, or None if there is none.
+        age: A number that is higher for newer runs.
     """
 
     place: str
@@ -49,42 +49,48 @@ class FoundRun:
 
 @final
 class RunIndex:
-    """One run's folder, a folder of runs, or the runs of a database.
+    """The runs to show: one run's folder, a folder of runs, or the runs of a database.
 
     Args:
-        place: Which folder, or the URL of the database.
+        place: The folder, or the URL of the database.
 
     Attributes:
-        title: What a page calls it.
-        single: Whether it is itself a run.
+        title: The name of the folder or database, for the page.
+        single: Whether the folder is itself a run.
     """
 
     def __init__(self, place: Path | str) -> None:
-        source = DatabaseRuns(place) if isinstance(place, str) else FolderRuns(place)
-        self.title, self.single = source.title, source.single
-        self._source = source
+        self._source = DatabaseRuns(place) if isinstance(place, str) else FolderRuns(place)
+        self.title = self._source.title
+        self.single = self._source.single
         self._views: dict[str, RunView] = {}
         self._looks: dict[str, tuple[float, Future[RunView]]] = {}
         self._search: tuple[float, dict[str, FoundRun]] = (-math.inf, {})
 
     def names(self) -> list[str]:
-        """The runs there are now, newest first."""
-        return [
-            name for name, _ in sorted(self._runs().items(), key=lambda one: (-one[1].age, one[0]))
-        ]
+        """Return the names of all runs, newest first."""
+        runs = self._runs()
+        return sorted(runs, key=lambda name: (-runs[name].age, name))
 
     def view(self, name: str) -> RunView:
-        """The run of that name, up to date; a `LedgerError` says why there is none to be seen, or not yet."""
+        """Return the run of that name, up to date.
+
+        Raises:
+            LookupError: There is no such run.
+            LedgerError: The run cannot be read, or not in time.
+        """
         look = self.look(name)
+        started, _ = self._looks[name]
         try:
-            return look.result(max(self._looks[name][0] + PATIENCE - time.monotonic(), 0))
+            return look.result(max(started + PATIENCE - time.monotonic(), 0))
         except TimeoutError:
             raise LedgerError(
-                f"run {name!r} does not answer, or takes long to read; it appears here once it is read"
+                f"run {name!r} does not answer, or takes long to read; "
+                "it appears here once it is read"
             ) from None
 
     def look(self, name: str) -> "Future[RunView]":
-        """The look at that run that is under way, or a new one, in a thread that nobody else waits for if it hangs."""
+        """Start reading the run in a thread of its own, or join the read that is under way."""
         found = self._runs().get(name)
         if found is None:
             raise LookupError(name)
@@ -92,14 +98,15 @@ class RunIndex:
         if look is None or look.done():
             look = Future[RunView]()
             look.set_running_or_notify_cancel()
-            self._looks[name] = time.monotonic(), look
+            self._looks[name] = (time.monotonic(), look)
             threading.Thread(target=self._take, args=(look, name, found), daemon=True).start()
         return look
 
     def _take(self, look: "Future[RunView]", name: str, found: FoundRun) -> None:
-        view = self._views.get(name) or self._views.setdefault(
-            name, RunView(name, found.place, found.books, found.held, found.result)
-        )
+        view = self._views.get(name)
+        if view is None:
+            view = RunView(name, found.place, found.books, found.held, found.result)
+            view = self._views.setdefault(name, view)  # another thread may have been faster
         try:
             view.refresh(FRESH)
         except LedgerError as error:
@@ -111,13 +118,21 @@ class RunIndex:
         searched, runs = self._search
         if time.monotonic() - searched >= FRESH:
             runs = dict(self._source.found())
-            self._search = time.monotonic(), runs
+            self._search = (time.monotonic(), runs)
         return runs
 
 
 @final
 class FolderRuns:
-    """One run's folder, or a folder of runs; links that lead out of it are not followed."""
+    """The runs of a folder, or the folder of one run; links that lead out are not followed.
+
+    Args:
+        folder: The folder.
+
+    Attributes:
+        title: The folder's name.
+        single: Whether the folder is itself a run.
+    """
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
@@ -130,46 +145,64 @@ class FolderRuns:
         self.single = os.path.lexists(self._folder / "config.toml")
 
     def found(self) -> Iterator[tuple[str, FoundRun]]:
-        """The runs there are, by name."""
+        """Yield the name of each run, and how to read it."""
         if self.single:
             yield self._found(Path(self._folder.name), self._folder, self._given)
             return
-        folders = [self._folder]
+        level = [self._folder]
         for _ in range(DEPTH):
-            folders = [one for folder in folders for one in _folders(folder) if self._inside(one)]
-            for path in folders:
-                config, ledger = path / "config.toml", path / "ledger.db"
-                if os.path.lexists(config) and self._inside(config) and self._inside(ledger):
-                    below = path.relative_to(self._folder)
-                    yield self._found(below, path, self._given / _name(below))
+            below = list[Path]()
+            for folder in level:
+                below += filter(self._inside, _folders(folder))
+            level = below
+            for path in filter(self._is_run, level):
+                name = path.relative_to(self._folder)
+                yield self._found(name, path, self._given / _name(name))
+
+    def _is_run(self, path: Path) -> bool:
+        config = path / "config.toml"
+        ledger = path / "ledger.db"
+        return os.path.lexists(config) and self._inside(config) and self._inside(ledger)
 
     def _found(self, name: Path, path: Path, place: Path) -> tuple[str, FoundRun]:
-        books, held, result = (
-            partial(_books, path, place),
-            partial(is_held, path),
-            partial(self._result, path),
+        found = FoundRun(
+            str(place),
+            books=partial(_books, path, place),
+            held=partial(is_held, path),
+            result=partial(self._result, path),
+            age=_age(path),
         )
-        return _name(name), FoundRun(str(place), books, held, result, _age(path))
+        return _name(name), found
 
     def _result(self, path: Path) -> Result | None:
-        """What a run came to; None where it left nothing that can be read."""
+        """Return a run's result, or None if it left none that can be read."""
         file = path / "result.json"
+        if not self._inside(file):
+            return None
         try:
-            return read_result(file) if self._inside(file) else None
+            return read_result(file)
         except ConfigError:
             return None
 
     def _inside(self, path: Path) -> bool:
-        """A link that leads out of the folder is not followed; one that leads nowhere is the run's own trouble."""
+        """Return whether a path stays in the folder; a loop of links does, and fails when read."""
         try:
             return path.resolve().is_relative_to(self._folder)
-        except (OSError, RuntimeError):  # a loop
+        except (OSError, RuntimeError):
             return True
 
 
 @final
 class DatabaseRuns:
-    """The runs of a database, which who started the dashboard has named."""
+    """The runs of a database that was named at the start of the dashboard.
+
+    Args:
+        url: The database.
+
+    Attributes:
+        title: The name of the database.
+        single: False: a database can hold several runs.
+    """
 
     single = False
 
@@ -177,14 +210,20 @@ class DatabaseRuns:
         self._url = whole_url(url)
         check_url(self._url)
         self.title = self._url.rpartition("/")[2]
-        run_names(self._url)  # is it there at all?
+        run_names(self._url)  # fail now if the database is not there
 
     def found(self) -> Iterator[tuple[str, FoundRun]]:
-        """The runs there are, by name."""
+        """Yield the name of each run, and how to read it."""
         for number, name in enumerate(run_names(self._url)):
             place = f"{shlex.quote(self._url)} --run {shlex.quote(name)}"
-            books, held = partial(self._books, name, place), partial(self._held, name)
-            yield _name(Path(name)), FoundRun(place, books, held, lambda: None, float(number))
+            found = FoundRun(
+                place,
+                books=partial(self._books, name, place),
+                held=partial(self._held, name),
+                result=lambda: None,
+                age=float(number),
+            )
+            yield _name(Path(name)), found
 
     def _books(self, name: str, address: str) -> Books:
         return _addressed(read_books(self._url, name), address)
@@ -195,25 +234,28 @@ class DatabaseRuns:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """Those in a folder; none where it cannot be looked into."""
+    """Return the folders in a folder; none if it cannot be read."""
     try:
-        return [one for one in folder.iterdir() if os.path.isdir(one)]  # noqa: PTH112 - which never raises
+        return [one for one in folder.iterdir() if os.path.isdir(one)]  # noqa: PTH112 - never raises
     except OSError:
         return []
 
 
 def _name(path: Path) -> str:
-    """What a run is called in addresses and on pages: text, whatever bytes its folder is called."""
+    """Return a run's name as valid text, whatever bytes its folder's name is made of."""
     return path.as_posix().encode(errors="replace").decode()
 
 
 def _books(path: Path, place: Path) -> Books:
-    """The configuration is read for one key and otherwise left alone: the ledger knows what was run."""
+    """Open a run's books; its configuration is read only for the address of its ledger."""
     url = stored_config(path).get("ledger", {}).get("url")
-    return _addressed(read_stored(path, None if url is None else str(url)), shlex.quote(str(place)))
+    if url is not None:
+        url = str(url)
+    return _addressed(read_stored(path, url), shlex.quote(str(place)))
 
 
 def _addressed(books: Books, address: str) -> Books:
+    """Set the words that name the run in the commands that the books suggest."""
     books.address = address
     return books
 

@@ -1,4 +1,4 @@
-"""A run as its page sees it: read once, then only what is new."""
+"""A run as its page shows it: read once, and afterwards only what is new."""
 
 import contextlib
 import math
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
-from bara.dashboard._forecast import Extrapolation, Forecast, fitted_outlook, planned, told_outlook
+from bara.dashboard._forecast import Extrapolation, Forecast, planned, told_outlook
 from bara.errors import BaraError, LedgerError
 from bara.ledger import Books
 from bara.ledger.attention import Attention, attentions
@@ -27,38 +27,39 @@ from bara.reports.result import Result
 from bara.runs.explanation import explain_round
 
 PATIENCE = 3.0
-"""Seconds that a page of many runs waits for one of them."""
+"""Seconds that a page of many runs waits for each of them."""
 
 LONGEST = 30.0
-"""Seconds that a run's own page waits for it."""
+"""Seconds that a run's own page waits for the run."""
 
 FEW = 500
-"""Rounds that are read again to explain one that follows them."""
+"""The most earlier rounds that are read again to explain a round."""
 
 
 @final
 class RunView:
-    """One run, grown round by round; several threads may ask at once.
+    """A view of one run that grows round by round and may be used by several threads.
 
     Args:
-        name: Which, as its address says it.
-        place: Its folder, as one writes it where the dashboard was started.
-        books: Opens its books for reading.
-        held: Whether a process has the run; None where that cannot be known.
-        result: What it came to, once that is there.
+        name: The run's name, as in the address of its page.
+        place: The words that name the run in a command.
+        books: Opens the run's books for reading.
+        held: Returns whether a process plays the run; None where that cannot be known.
+        result: Returns the run's result, or None if there is none.
 
     Attributes:
-        state: Where it stood when it was last looked at.
-        alone: Whether, then, no process had it.
-        rounds: Its settled rounds.
+        state: The state of the run at the last refresh; None before the first.
+        alone: Whether no process played the run at the last refresh.
+        rounds: The settled rounds.
         totals: What each client asked, was promised and was paid.
-        failures: Who did not deliver, and why.
+        failures: The deliveries that failed, and why.
         newest: The newest round that was awarded, settled or not; None before the first.
-        newest_words: That round, explained.
+        newest_words: The sentences that explain the newest round.
         needs: What needs a person.
-        forecast: Where it is expected to end; None where it has ended, or too little is known.
-        outlook: What more money would buy, or, once it has ended, what other sums would have
-            bought.
+        forecast: The forecast of the final accuracy; None if the run has ended, or too little is
+            known.
+        outlook: What the allocator last told about more money and its goal; None if it told
+            nothing.
     """
 
     def __init__(
@@ -82,10 +83,12 @@ class RunView:
 
     @contextlib.contextmanager
     def held(self, patience: float = LONGEST) -> Iterator[None]:
-        """Keep it as it is meanwhile; a stranger's record may be wrong in any way, each is a `LedgerError`.
+        """Lock the view, and turn every error into a `LedgerError`.
+
+        The record may be a stranger's, and hold anything.
 
         Args:
-            patience: Seconds to wait for who has it now: explaining a round can take some.
+            patience: Seconds to wait for the lock; another thread may be explaining a round.
         """
         if not self._lock.acquire(timeout=patience):
             raise LedgerError(f"the database of run {self.name!r} does not answer")
@@ -99,62 +102,66 @@ class RunView:
             self._lock.release()
 
     def refresh(self, older_than: float = 0.0) -> bool:
-        """Read what is new; whether there was anything.
+        """Read what is new, and return whether anything was.
 
         Args:
-            older_than: Seconds; if the last look is more recent, it will do.
+            older_than: Do nothing if the last refresh is at most this many seconds ago.
         """
         with self.held():
             if time.monotonic() - self._looked < older_than:
                 return False
-            # Before the books: a process that ends in between has closed them.
-            alone, before = self._held() is False, self.alone
-            self.alone = alone
+            # Asked before the books are read: a process that ends in between has closed them.
+            was_alone = self.alone
+            self.alone = self._held() is False
             if self.state is None:
                 self._forget()
             found = state(self.books)
-            if (
-                self.state is not None and found.head < self.state.head
-            ):  # another run has taken its place
-                self._forget()
+            if self.state is not None and found.head < self.state.head:
+                self._forget()  # another run has taken its place
             changed = self.state is None or found.head != self.state.head
             if changed:
                 self._grow(found)
             self._looked = time.monotonic()
-            return changed or alone != before
+            return changed or self.alone != was_alone
 
     @property
     def kept(self) -> tuple[str, float] | None:
-        """Which model is taken home and how good it is, once the run has ended and left its result."""
+        """The model that the run keeps and its accuracy; None until the run has left a result."""
         if self._kept is None and self.state is not None and self.state.ended is not None:
             result = self._result()
-            self._kept = None if result is None else (str(result.kept), float(result.accuracy_kept))
+            if result is not None:
+                self._kept = (str(result.kept), float(result.accuracy_kept))
         return self._kept
 
     @property
     def config(self) -> dict[str, Any]:
-        """What the run was opened with."""
+        """The configuration that the run was opened with."""
         return self.books.opening["config"]  # type: ignore[no-any-return]
 
     @property
     def engine(self) -> str:
-        """Which federation was run."""
+        """The name of the federation's engine."""
         return str(self.config.get("federation", {}).get("engine", ""))
 
     @property
     def max_rounds(self) -> int:
-        """The deadline."""
+        """The number of rounds at which the run ends."""
         return self.books.purse.max_rounds
 
     def explained(self, number: int, *, past: bool = True) -> tuple[str, ...]:
-        """A round in words; with what was learned in earlier rounds, where it is wanted and they are few."""
+        """Return the sentences that explain a round; none if it cannot be explained.
+
+        Args:
+            number: The round.
+            past: Also tell what the allocator had learned from earlier rounds, if they are few.
+        """
+        past = past and number <= FEW
         with contextlib.suppress(BaraError):
-            return explain_round(
-                self.books, number, past=past and number <= FEW, what_if=False
-            ).sentences
+            return explain_round(self.books, number, past=past, what_if=False).sentences
         return ()
 
     def _forget(self) -> None:
+        """Open the books anew and forget everything that was read."""
         self.books = self._open()
         self.state = None
         self.rounds: list[ClosedRound] = []
@@ -169,29 +176,28 @@ class RunView:
         self._extrapolation = Extrapolation(int(self.config.get("clients", {}).get("count", 2)))
 
     def _grow(self, found: State) -> None:
+        """Add the rounds up to the found state."""
         last = self.rounds[-1].round if self.rounds else -1
-        closed = found.closed  # what is settled while we read is for the next look
+        closed = found.closed  # rounds that are settled meanwhile are left to the next refresh
         new = closed_rounds(self.books, last, closed)
         failed = failures(self.books, last, closed)
         newest = round_details(self.books, closed + 1) or round_details(self.books, closed)
-        add_totals(
-            self.books, self.totals, new
-        )  # the last that can fail: what was read counts once
+        # Changes the view only once nothing can fail any more, so that no round counts twice.
+        add_totals(self.books, self.totals, new)
         self.failures += failed
         self.rounds += new
         self.newest = newest
         self.needs = attentions(self.books)
-        self.newest_words = () if newest is None else self.explained(newest.round, past=False)
+        self.newest_words = ()
+        belief = None
+        if newest is not None:
+            self.newest_words = self.explained(newest.round, past=False)
+            belief = newest.belief
         self.state = found
-        self.forecast = self._look_ahead(closed) if found.ended is None else None
-        self.outlook = self._what_money_buys(ended=found.ended is not None)
-
-    def _what_money_buys(self, *, ended: bool) -> dict[str, Any] | None:
-        own = None if ended or self.newest is None else told_outlook(self.newest.belief)
-        return own or fitted_outlook(
-            self._extrapolation.prospects(self.rounds, self.max_rounds, ended=ended)
-        )
-
-    def _look_ahead(self, closed: int) -> Forecast | None:
-        own = planned(None if self.newest is None else self.newest.belief)
-        return own or self._extrapolation.forecast(self.rounds, self.max_rounds - closed)
+        self.outlook = told_outlook(belief)
+        self.forecast = None
+        if found.ended is None:
+            rounds_left = self.max_rounds - closed
+            self.forecast = planned(belief) or self._extrapolation.forecast(
+                self.rounds, rounds_left
+            )

@@ -1,37 +1,44 @@
-"""What figures show, as CSV, with every round in it."""
+"""The tables of a run as CSV, with every round in them."""
 
 from bara.dashboard._run_view import RunView
+from bara.ledger.progress import ClosedRound
 from bara.ledger.statements import exact_values
 from bara.records import show_money
 from bara.text import csv_text
 
 
 def rounds_csv(view: RunView) -> str:
-    """A line a round."""
+    """Return a line for each settled round."""
     names = ("round", "at", "n", "void", "cost", "spent", "left", "accuracy", "loss")
-    rows = (
-        (
-            *(one.round, one.at, len(one.delivered), len(one.void)),
-            *map(show_money, (one.paid, one.spent, one.total - one.spent)),
-            *(one.accuracy, one.loss),
-        )
-        for one in view.rounds
+    return csv_text(names, map(_round_row, view.rounds))
+
+
+def _round_row(one: ClosedRound) -> tuple[object, ...]:
+    return (
+        one.round,
+        one.at,
+        len(one.delivered),
+        len(one.void),
+        show_money(one.paid),
+        show_money(one.spent),
+        show_money(one.total - one.spent),
+        one.accuracy,
+        one.loss,
     )
-    return csv_text(names, rows)
 
 
 def clients_csv(view: RunView) -> str:
-    """A line a client, best paid first."""
+    """Return a line for each client, best paid first."""
     names = ("client", "won", "void", "asked", "promised", "paid", "returned")
     ranked = sorted(view.totals.values(), key=lambda one: (-one.paid, one.client))
     return csv_text(names, (exact_values(one, names) for one in ranked))
 
 
 def failures_csv(view: RunView) -> str:
-    """A line for each winner that did not deliver."""
+    """Return a line for each winner that did not deliver."""
     names = ("round", "client", "reason", "returned")
     return csv_text(names, (exact_values(one, names) for one in view.failures))
 
 
 TABLES = {"rounds": rounds_csv, "clients": clients_csv, "failures": failures_csv}
-"""What can be downloaded of a run, by name."""
+"""The tables that can be downloaded, by name."""

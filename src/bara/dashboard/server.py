@@ -1,4 +1,4 @@
-"""Starts the dashboard: on this machine for anybody here, on another address only for who knows a token."""
+"""The dashboard's server: open on this machine, and only with a token on any other address."""
 
 import contextlib
 import os
@@ -16,23 +16,23 @@ from bara.dashboard._run_index import RunIndex
 from bara.errors import ConfigError
 
 YIELDS = 10
-"""How much nicer than usual the server is to other processes: those who look on do not slow down a run beside it."""
+"""The server's niceness, so that its visitors do not slow down a run on the same machine."""
 
 SHORTEST = 16
-"""Characters that a token of one's own must have."""
+"""The fewest characters of a token that the user chooses."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where to serve, and whom.
+    """The address to serve on, and who may visit.
 
     Attributes:
         host: The address to listen on.
-        port: The port; 0 for any that is free.
-        token: What visitors must know; None for a new one where the address is not loopback, and
-            none otherwise.
-        hosts: Further names under which visitors may ask, as a proxy that adds TLS hands them on.
-            Beyond loopback, where all need the token, they may ask under any.
+        port: The port; 0 for any free one.
+        token: The secret that visitors must know. None to make one if the address is not loopback,
+            and to require none if it is.
+        hosts: Further host names to answer to, as sent by a proxy that adds TLS. On addresses
+            other than loopback, where all visitors need the token, any name is answered.
     """
 
     host: str = "127.0.0.1"
@@ -41,31 +41,40 @@ class Address:
     hosts: Collection[str] = ()
 
     def rules(self) -> Rules:
-        """Whom to let in."""
+        """Return the conditions that a request must meet."""
         if self.token is not None and len(self.token) < SHORTEST:
             raise ConfigError(
                 f"the token must have at least {SHORTEST} characters, got {len(self.token)}"
             )
-        if wild := [name for name in self.hosts if "*" in name]:
-            raise ConfigError(f"--allow-host must be the name of one host, got {wild[0]!r}")
-        if is_loopback(self.host):
-            return Rules({name.lower() for name in (*LOOPBACK, self.host, *self.hosts)}, self.token)
-        return Rules(("*",), self.token or secrets.token_urlsafe(24))
+        for name in self.hosts:
+            if "*" in name:
+                raise ConfigError(f"--allow-host must be the name of one host, got {name!r}")
+        if not is_loopback(self.host):
+            return Rules(("*",), self.token or secrets.token_urlsafe(24))
+        hosts = {name.lower() for name in (*LOOPBACK, self.host, *self.hosts)}
+        return Rules(hosts, self.token)
 
 
 def serve(place: Path | str, address: Address, say: Callable[[str], None]) -> None:
-    """Serve until interrupted; says where, once it listens."""
+    """Serve the dashboard until interrupted.
+
+    Args:
+        place: A run's folder, a folder of runs, or the URL of a database.
+        address: Where to serve, and who may visit.
+        say: Is told the address of the dashboard once the server listens, and then any warning.
+    """
     rules = address.rules()
     app = make_app(RunIndex(place), rules)
     listener = _listen(address)
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    say(f"http://{shown}:{port}/" + (f"?token={rules.token}" if rules.token else ""))
+    query = f"?token={rules.token}" if rules.token else ""
+    say(f"http://{shown}:{port}/{query}")
     if not is_loopback(address.host):
         say(
-            "Whoever can listen on the network can read along: put TLS before it, for example with Caddy "
-            f"(`caddy reverse-proxy --from NAME --to 127.0.0.1:{port}`, and here `--host 127.0.0.1 --allow-host NAME "
-            "--token ...`), or use `ssh -L`."
+            "Whoever can listen on the network can read along: put TLS before it, for example "
+            f"with Caddy (`caddy reverse-proxy --from NAME --to 127.0.0.1:{port}`, and here "
+            "`--host 127.0.0.1 --allow-host NAME --token ...`), or use `ssh -L`."
         )
     config = uvicorn.Config(
         app,
@@ -76,7 +85,7 @@ def serve(place: Path | str, address: Address, say: Callable[[str], None]) -> No
         lifespan="off",
     )
     os.nice(YIELDS)
-    with contextlib.suppress(KeyboardInterrupt):  # that is how one ends it
+    with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop the server
         uvicorn.Server(config).run([listener])
 
 

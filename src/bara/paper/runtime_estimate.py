@@ -70,7 +70,9 @@ def rehearse(config: Config) -> Rehearsal:
         {"clients": clients, "federation": {"engine": "synthetic"}, "seed": config.seed}
     )
     started = time.perf_counter()
-    played = play_run(empty.model_copy(update={"budget": config.budget, "allocator": config.allocator}))
+    played = play_run(
+        empty.model_copy(update={"budget": config.budget, "allocator": config.allocator})
+    )
     turns = sum(entry["n"] for entry in played.history)
     return Rehearsal(played.rounds, turns, time.perf_counter() - started)
 

@@ -8,9 +8,6 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from bara.cli.tables import Fitted, plain
-from bara.paper.analysis import ExhibitResult
-from bara.paper.tables import table_rows, tabled, told
 from bara.records import tell_money
 from bara.reports.comparison import Comparison, Failure, label
 from bara.reports.comparison_table import (
@@ -24,8 +21,8 @@ from bara.reports.comparison_table import (
     words,
 )
 from bara.reports.contributions import show_points
+from bara.reports.fitted import Fitted, plain
 from bara.reports.frontier import Frontier
-from bara.reports.forecast import Outlook
 from bara.reports.result import Result
 from bara.reports.standings import Standings
 from bara.text import counted
@@ -115,11 +112,11 @@ def lying_text(result: Result) -> str:
 def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> RenderableType:
     """Allocators side by side; differences are paired by seed."""
     head, *rows = comparison_rows(results)
-    table = Fitted(_table(head, rows, words(head)))
+    table = Fitted(rich_table(head, rows, words(head)))
     return Group(table, Text(comparison_note(results, head, rows), style="dim"), *_lost(failures))
 
 
-def _table(
+def rich_table(
     head: Sequence[str], rows: Sequence[Sequence[str]], texts: int, *, wrap: bool = False
 ) -> Table:
     """A table whose first columns are texts, which are folded, and whose others are numbers, which are not cut."""
@@ -163,61 +160,19 @@ def frontier_table(frontier: Frontier, failures: Sequence[Failure]) -> Renderabl
     head, *rows = frontier_rows(frontier)
     legend = _numbered(rows)
     note = Text(frontier_note(frontier), style="dim")
-    return Group(_table(head, rows, 1, wrap=True), *legend, note, *_lost(failures))
+    return Group(rich_table(head, rows, 1, wrap=True), *legend, note, *_lost(failures))
 
 
 def _lost(failures: Sequence[Failure]) -> list[Text]:
     return [Text(f"{label(one)}: {one.error}", style="red") for one in failures]
 
 
-def exhibit_table(shown: ExhibitResult) -> RenderableType:
-    """A figure or table of the paper: its rows where they are few, what is claimed and what was measured."""
-    parts: list[RenderableType] = [
-        Text(f"{shown.exhibit.name}: {shown.exhibit.title}", style="bold")
-    ]
-    if tabled(shown):
-        head, *rows = table_rows(shown)
-        parts.append(Fitted(_table(head, rows, 2)))
-    parts += [Text.assemble((f"{name}: ", "bold"), text) for name, text in told(shown).items()]
-    return Group(*parts, Text())
-
-
 def suite_table(standings: Standings, failures: Sequence[Failure]) -> RenderableType:
     """Settings down, allocators across, the best of each setting bold; below, where each allocator stands."""
     head, *rows = suite_rows(standings)
-    table = _table(head, rows, 1, wrap=True)
+    table = rich_table(head, rows, 1, wrap=True)
     table.rows[len(standings.settings) - 1].end_section = True
     return Group(table, Text(suite_note(standings), style="dim"), *_lost(failures))
-
-
-def outlook_rows(found: Sequence[Outlook], measure: str, currency: str | None) -> list[list[str]]:
-    """What each allocator would make of each budget, and what keeps it from being better; a head first."""
-    goal = ["reached"] if any(one.reached is not None for one in found) else []
-    rows = [
-        [
-            "budget",
-            "allocator",
-            f"final {measure}",
-            "90 % interval",
-            "rounds",
-            "spent",
-            *goal,
-            "binds",
-        ]
-    ]
-    for one in found:
-        low, mean, high = one.accuracy
-        between = f"{100 * low:.1f} to {100 * high:.1f}"
-        numbers = [
-            per_cent(mean),
-            between,
-            f"{one.rounds[1]:.0f}",
-            tell_money(one.spent[1], currency, about=True),
-        ]
-        reached = [] if one.reached is None else [f"{100 * one.reached:.0f} %"]
-        budget = tell_money(one.budget, currency, about=True)
-        rows.append([budget, one.allocator, *numbers, *reached, one.binds or ""])
-    return rows
 
 
 def outlook_table(rows: Sequence[Sequence[str]], told: str) -> RenderableType:

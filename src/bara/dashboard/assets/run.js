@@ -47,13 +47,14 @@ function drawNeeds() {
 
 function drawProspects() {
   const o = run.glance.outlook;
-  if (!o) return figures.prospects.draw({ empty: "too few rounds to tell" });
-  const done = run.state.word === "finished";
+  const told = o !== null && run.state.word !== "finished";
+  get("outlook").hidden = !told;
+  if (!told) return;
   const points = o.spend.map((spend, i) => ({ spend, accuracy: o.accuracy[i], low: o.low[i], high: o.high[i] }));
   const enough = points.find((point) => o.enough !== null && point.spend >= o.enough);
-  const caption = done ? "What a run like this one would have come to for other sums." : `The ${run.metric} that is expected if the run costs so much in all, from stopping now to twice what is left.`;
+  const caption = `The ${run.metric} that is expected if the run costs so much in all, from stopping now to twice what is left.`;
   const marks = enough ? [{ x: enough.spend, y: enough.accuracy, text: `enough: ${money(o.enough)}`, colour: 0 }] : [];
-  return figures.prospects.draw({
+  figures.prospects.draw({
     x: { label: "spent in all", name: "spent", format: number }, y: { format: (value) => `${number(100 * value)} %` }, marks, caption,
     series: [
       { name: "nine times in ten", kind: "band", colour: 0, xs: o.spend, ys: o.high, lows: o.low },
