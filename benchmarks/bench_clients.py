@@ -16,7 +16,7 @@ from bara.clients.costs import Distribution
 from bara.ledger import verify
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 REPEATS = 3
 
@@ -47,7 +47,7 @@ def with_books(config):
         tempfile.TemporaryDirectory(dir=".") as home,
         RunFolder.new(Path(home) / "run", config) as folder,
     ):
-        run(config, folder=folder)
+        play_run(config, folder=folder)
 
 
 def main(most):
@@ -60,10 +60,10 @@ def main(most):
             tempfile.TemporaryDirectory(dir=".") as home,
             RunFolder.new(Path(home) / "run", config) as folder,
         ):
-            run(config, folder=folder)
+            play_run(config, folder=folder)
             books = folder.open_books()
             actions = {
-                "market alone": lambda config=config: run(config),
+                "market alone": lambda config=config: play_run(config),
                 "with books": lambda config=config: with_books(config),
                 "verify": lambda books=books: verify(books),
             }

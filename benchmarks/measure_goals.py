@@ -20,7 +20,7 @@ from statistics import fmean
 from bara.allocators.planner import Planner
 from bara.records import Goal, RoundRecord
 from bara.reports.result import read_result
-from bara.runs.play import run
+from bara.runs.play import play_run
 from bara.studies.forecast import curves, forecast_cells, outlooks
 from bara.studies.grid import outcomes
 from bara.studies.suites import settings
@@ -100,7 +100,7 @@ def easy_target(config, seeds, folder, name):
             share = whole.budget.total / whole.budget.max_rounds
             rounds = third + AROUND
             short = changed(whole, total=share * rounds, max_rounds=rounds)
-            history = run(short).history
+            history = play_run(short).history
             reached.append(fmean(entry["accuracy"] for entry in history[third - AROUND :]))
         kept.write_text(json.dumps(fmean(reached)))
     return json.loads(kept.read_text())
@@ -127,7 +127,7 @@ def measure(folder, suite, seeds, only, name):
         for seed in range(seeds):
             path = folder / f"{name}+{setting.name}+{seed}.json"
             if not path.exists():
-                result = run(changed(setting.config, **goal).with_allocator("planner", seed))
+                result = play_run(changed(setting.config, **goal).with_allocator("planner", seed))
                 path.write_text(json.dumps(result.to_json() | {"setting": setting.name}))
                 print(path.stem, goal, result.accuracy_kept, result.spent, flush=True)
 
@@ -173,7 +173,7 @@ def spent_until(config, target, n, seed):
                 raise ReachedError
 
     try:
-        run(changed(config).with_allocator(f"fixed:n={n}:shortfall=shrink", seed), watch)
+        play_run(changed(config).with_allocator(f"fixed:n={n}:shortfall=shrink", seed), watch)
     except ReachedError:
         return lucky, spent
     return lucky, None

@@ -14,7 +14,7 @@ from bara import RoundRecord
 from bara.reports.html import run_report
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 MARKS = (1_000, 10_000, 50_000, 100_000)
 
@@ -41,7 +41,7 @@ def main(rounds=100_000, home=".", *changes):
 
     with tempfile.TemporaryDirectory(dir=home) as folder:
         with RunFolder.new(Path(folder) / "run", config) as found:
-            result = run(config, show, folder=found)
+            result = play_run(config, show, folder=found)
             found.finish(result, run_report(result, config.to_toml(), ""))
         size = (Path(folder) / "run" / "ledger.db").stat().st_size
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -140,10 +140,10 @@ def _named(mechanism, allocator):
 PLAY = """
 import json, sys
 from bara.runs.config import Config
-from bara.runs.play import run
+from bara.runs.play import play_run
 for line in sys.stdin:
     name, changes = json.loads(line)
-    print(json.dumps([name, run(Config.load(None, changes)).to_json()]), flush=True)
+    print(json.dumps([name, play_run(Config.load(None, changes)).to_json()]), flush=True)
 """
 
 

@@ -5,7 +5,7 @@ import pytest
 from bara.allocators import ALLOCATORS
 from bara.mechanisms import MECHANISMS
 from bara.runs.config import Config
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 OPTIONS = {"fixed": {"n": 3}, "explored": {"n": 3}}
 
@@ -13,7 +13,7 @@ OPTIONS = {"fixed": {"n": 3}, "explored": {"n": 3}}
 def play(allocator, mechanism, *changes):
     options = [f"allocator.{key}={value}" for key, value in OPTIONS.get(allocator, {}).items()]
     names = [f"allocator.name={allocator}", f"mechanism.name={mechanism}"]
-    return run(Config.load(None, [*names, *options, "federation.workers=1", *changes]))
+    return play_run(Config.load(None, [*names, *options, "federation.workers=1", *changes]))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS.names())

@@ -10,7 +10,7 @@ from bara.dashboard._pages import make_app
 from bara.dashboard._run_index import RunIndex
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 SMALL = [
     "budget.total=40",
@@ -28,7 +28,7 @@ def make_run(tmp_path, monkeypatch):
     def make(name="one", *changes):
         config = Config.load(None, [*SMALL, "allocator.name=even", *changes])
         with RunFolder.new(tmp_path / "runs" / name, config) as folder:
-            result = run(config, folder=folder)
+            result = play_run(config, folder=folder)
             folder.finish(result, "")
         return tmp_path / "runs" / name
 

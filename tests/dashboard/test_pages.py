@@ -15,7 +15,7 @@ from bara.ledger.statements import statement
 from bara.runs.config import Config
 from bara.runs.explanation import explain_round
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 
 def test_every_page_has_a_twin_in_json(make_run, visit):
@@ -74,7 +74,7 @@ SMALL = [
 def test_a_run_shows_what_its_allocator_tells_of_more_money_and_of_its_target(tmp_path, visit):
     config = Config.load(None, [*SMALL, "allocator.name=planner", "budget.target=0.9"])
     with RunFolder.new(tmp_path / "runs" / "one", config) as folder, pytest.raises(RunStoppedError):
-        run(config, stop_after(8), folder=folder)
+        play_run(config, stop_after(8), folder=folder)
     outlook = visit().get("/runs/one.json").json()["glance"]["outlook"]
     assert outlook["accuracy"] == sorted(outlook["accuracy"])
     assert outlook["spend"] == sorted(outlook["spend"])
@@ -85,7 +85,7 @@ def test_a_run_shows_what_its_allocator_tells_of_more_money_and_of_its_target(tm
 def test_where_the_allocator_tells_nothing_of_more_money_nothing_is_shown(tmp_path, visit):
     config = Config.load(None, [*SMALL, "allocator.name=even"])
     with RunFolder.new(tmp_path / "runs" / "one", config) as folder, pytest.raises(RunStoppedError):
-        run(config, stop_after(8), folder=folder)
+        play_run(config, stop_after(8), folder=folder)
     glance = visit().get("/runs/one.json").json()["glance"]
     assert glance["outlook"] is None
     assert glance["forecast"]["source"] == "a learning curve fitted to the rounds so far"

@@ -16,7 +16,7 @@ from bara.reports.html import run_report
 from bara.reports.terminal import run_summary
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def config(tmp_path_factory):
 
 def test_contributions_are_in_the_books_the_report_and_the_dashboard(config, tmp_path):
     with RunFolder.new(tmp_path / "runs/one", config) as folder:
-        result = run(config, folder=folder)
+        result = play_run(config, folder=folder)
         folder.finish(result, "")
         stored = [record.delivery.contributions for record in folder.claim_books().history()]
     found = result.contributions
@@ -83,7 +83,7 @@ def test_payments_do_not_depend_on_it(config):
     without = config.model_copy(
         update={"training": config.training.model_copy(update={"contributions_every": 0})}
     )
-    one, two = run(config), run(without)
+    one, two = play_run(config), play_run(without)
     assert two.contributions is None
     assert (one.payments, one.accuracy_final) == (two.payments, two.accuracy_final)
 

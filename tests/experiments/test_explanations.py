@@ -13,7 +13,7 @@ from bara.errors import LedgerError
 from bara.runs.config import Config
 from bara.runs.explanation import explain_round
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 from bara.runs.replay import replay
 
 SMALL = ["federation.engine=synthetic", "clients.count=6", "budget.max_rounds=6", "budget.total=40"]
@@ -30,7 +30,7 @@ def played(tmp_path):
     def play(*changes, name="run"):
         config = Config.load(None, [*SMALL, *changes])
         with RunFolder.new(tmp_path / name, config) as folder:
-            run(config, folder=folder)
+            play_run(config, folder=folder)
         return tmp_path / name
 
     return play

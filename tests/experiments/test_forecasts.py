@@ -16,7 +16,7 @@ from bara.errors import ConfigError
 from bara.records import Award
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.studies.forecast import (
     BUDGETS,
@@ -45,7 +45,7 @@ def config(**changes):
 
 
 def past(seeds=3):
-    return [run(config(seed=seed)) for seed in range(seeds)]
+    return [play_run(config(seed=seed)) for seed in range(seeds)]
 
 
 def forecast(drawn, budgets=(300.0,), allocators=("even",)):
@@ -54,7 +54,7 @@ def forecast(drawn, budgets=(300.0,), allocators=("even",)):
 
 
 def test_past_runs_make_the_interval_narrow_and_put_it_where_the_truth_is():
-    finals = [run(config(seed=seed)).accuracy_final for seed in range(10, 20)]
+    finals = [play_run(config(seed=seed)).accuracy_final for seed in range(10, 20)]
     (known,) = outlooks(forecast(curves(config(), past(), 20)))
     (unknown,) = outlooks(forecast(curves(config(), [], 20)))
     assert known.accuracy[2] - known.accuracy[0] < (unknown.accuracy[2] - unknown.accuracy[0]) / 2
@@ -180,7 +180,7 @@ def test_who_comes_late_does_not_deliver_in_a_forecast_either():
 )
 def test_a_forecast_says_what_binds(changes, binds):
     here = config(**changes)
-    (one,) = outlooks([run(here)], here)
+    (one,) = outlooks([play_run(here)], here)
     assert one.binds == binds
 
 
@@ -233,7 +233,7 @@ def test_unfinished_runs_and_those_of_a_program_of_ones_own_teach_too(tmp_path):
         RunFolder.new(tmp_path / "runs" / "one", unfinished) as folder,
         pytest.raises(RuntimeError),
     ):
-        run(unfinished, stop_after(4), folder=folder)
+        play_run(unfinished, stop_after(4), folder=folder)
     assert [len(one.history) for one in past_results([url, tmp_path / "runs"])] == [4, 5]
     with pytest.raises(ConfigError, match="no run with a settled round"):
         past_results([tmp_path / "nowhere"])

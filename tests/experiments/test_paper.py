@@ -10,7 +10,7 @@ from bara.paper.analysis import analyse, standing
 from bara.paper.exhibits import BARA, EXHIBITS, PAPERS, UNLIMITED, Scale, exhibits, union
 from bara.paper.regimes import REGIMES, Regime
 from bara.reports.result import Result
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 DIGITS = ["digits"]
 
@@ -264,7 +264,7 @@ def test_the_swing_of_a_regime_is_what_seven_clients_make(swing):
         "regimes", Regime(2.0, swing, 1).name
     )
     accuracy = [
-        entry["accuracy"] for entry in run(config.with_allocator("fixed:n=7", 0)).history[1000:]
+        entry["accuracy"] for entry in play_run(config.with_allocator("fixed:n=7", 0)).history[1000:]
     ]
     assert 100 * statistics.pstdev(accuracy) == pytest.approx(swing, rel=0.15)
 

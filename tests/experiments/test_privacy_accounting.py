@@ -7,7 +7,7 @@ from bara.records import AwardedRound
 from bara.reports.html import run_report
 from bara.reports.result import Result
 from bara.runs.config import Config
-from bara.runs.play import run
+from bara.runs.play import play_run
 from bara.runs.privacy_account import DELTA, PrivacyAccount
 
 
@@ -49,7 +49,7 @@ def test_an_update_that_is_remembered_costs_nothing_more():
         "clients.epsilon=uniform(1, 5)",
     ]
     results = [
-        run(Config.load(None, [*plain, f"training.memory={memory}"]))
+        play_run(Config.load(None, [*plain, f"training.memory={memory}"]))
         for memory in ("off", "extrapolated")
     ]
     assert any(entry.get("remembered") for entry in results[1].history)

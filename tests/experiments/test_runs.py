@@ -7,8 +7,8 @@ from bara.records import RoundRecord
 from bara.reports.statistics import estimate, paired
 from bara.runs.config import Config
 from bara.runs.factory import build_federation
-from bara.runs.play import run
-from bara.studies.grid import Failure, cells, outcomes
+from bara.runs.play import play_run
+from bara.reports.comparison import Failure, cells, outcomes
 
 SMALL = [
     "budget.total=40",
@@ -23,7 +23,7 @@ def config(*changes):
 
 
 def test_a_result_adds_up():
-    result = run(config())
+    result = play_run(config())
     assert result.spent == pytest.approx(sum(result.payments.values()))
     assert result.spent == pytest.approx(sum(entry["cost"] for entry in result.history))
     assert result.accuracy_final == result.history[-1]["accuracy"]
@@ -39,8 +39,8 @@ def test_a_result_adds_up():
 
 
 def test_the_same_configuration_gives_the_same_result_and_another_seed_another():
-    assert run(config()) == run(config())
-    assert run(config("seed=1")) != run(config())
+    assert play_run(config()) == play_run(config())
+    assert play_run(config("seed=1")) != play_run(config())
 
 
 def test_what_lying_earned_is_measured_against_the_truthful_twin():
@@ -50,7 +50,7 @@ def test_what_lying_earned_is_measured_against_the_truthful_twin():
 
     def profit(settings):
         records = []
-        run(settings, lambda step: records.append(step) if isinstance(step, RoundRecord) else None)
+        play_run(settings, lambda step: records.append(step) if isinstance(step, RoundRecord) else None)
         return sum(
             paid - costs(record.round).prices[costs(record.round).clients.index(client)]
             for record in records
@@ -58,17 +58,17 @@ def test_what_lying_earned_is_measured_against_the_truthful_twin():
             if client in ("client-0", "client-1")
         )
 
-    lying = run(overbidding).lying
+    lying = play_run(overbidding).lying
     assert lying["profit"] == pytest.approx(profit(overbidding) / 1e6)
     assert lying["truthful_profit"] == pytest.approx(profit(truthful) / 1e6)
     assert lying["gain"] == pytest.approx((profit(overbidding) - profit(truthful)) / 1e6)
     assert lying["gain"] != 0
-    assert run(truthful).lying is None
+    assert play_run(truthful).lying is None
 
 
 def test_overbidding_loses_money_under_a_truthful_mechanism():
     gains = [
-        run(config("clients.strategic=1", "clients.strategy=overbid(0.5)", f"seed={s}")).lying[
+        play_run(config("clients.strategic=1", "clients.strategy=overbid(0.5)", f"seed={s}")).lying[
             "gain"
         ]
         for s in range(5)
@@ -82,7 +82,7 @@ def test_a_comparison_runs_every_allocator_with_every_seed():
     assert {(r.allocator, r.seed) for r in results} == {
         (a, s) for a in ("even", "fixed:n=2") for s in range(3)
     }
-    assert {r.seed: r for r in results if r.allocator == "even"}[1] == run(config("seed=1"))
+    assert {r.seed: r for r in results if r.allocator == "even"}[1] == play_run(config("seed=1"))
 
 
 def test_a_comparison_goes_on_where_it_stopped(tmp_path):
@@ -93,7 +93,7 @@ def test_a_comparison_goes_on_where_it_stopped(tmp_path):
 
     def refuse_repeats(settings):
         played.append((settings.allocator.label, settings.seed))
-        return run(settings)
+        return play_run(settings)
 
     played = []
     again = list(outcomes(grid, tmp_path, jobs=1, play=refuse_repeats))
@@ -107,7 +107,7 @@ def test_one_failed_run_does_not_lose_the_others():
     def sometimes(settings):
         if settings.seed == 1:
             raise KeyError("this one breaks")
-        return run(settings)
+        return play_run(settings)
 
     done = list(outcomes(cells(config(), ["even"], 3), jobs=1, play=sometimes))
     (failed,) = (outcome for outcome in done if isinstance(outcome, Failure))
@@ -172,7 +172,7 @@ def test_a_place_that_cannot_keep_results_is_named_before_anything_runs(tmp_path
 )
 def test_the_synthetic_federation_refuses_what_it_would_ignore(key):
     with pytest.raises(ConfigError, match=r"is set, but the synthetic federation has no data"):
-        run(config(key))
+        play_run(config(key))
 
 
 @pytest.mark.parametrize("lacks", [{}, {"evidence": "it measures nothing"}])

@@ -8,7 +8,7 @@ from bara.paper import runtime_estimate
 from bara.paper.exhibits import BARA, Scale
 from bara.paper.runtime_estimate import Pace, Rehearsal, expected_seconds, pace_of, rehearse
 from bara.runs.config import Config
-from bara.runs.play import run
+from bara.runs.play import play_run
 from bara.studies.grid import cells
 
 SMALL = [
@@ -66,7 +66,7 @@ def test_what_is_rehearsed_is_what_the_paper_plays_within_thirty_per_cent():
     small = ("data.train_samples=100", "data.evaluation_samples=50", "training.model=linear")
     grid = cells(Scale(changes=small).config("figures", "digits"), ["even", *BARA.values()], 1, "a")
     expected = [rehearse(cell.config) for cell in grid]
-    played = [run(cell.config) for cell in grid]
+    played = [play_run(cell.config) for cell in grid]
     turns = sum(entry["n"] for result in played for entry in result.history)
     assert sum(one.turns for one in expected) == pytest.approx(turns, rel=0.3)
     assert sum(one.rounds for one in expected) == pytest.approx(

@@ -6,7 +6,7 @@ from bara.clients import bidding
 from bara.mechanisms import MECHANISMS
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 
 class Counted(str):
@@ -43,7 +43,7 @@ def comparisons(monkeypatch, tmp_path):
         )
         Counted.told_apart = 0
         with RunFolder.new(tmp_path / str(clients), config) as folder:
-            assert sum(entry["n"] for entry in run(config, folder=folder).history) > clients / 4
+            assert sum(entry["n"] for entry in play_run(config, folder=folder).history) > clients / 4
         return Counted.told_apart
 
     return play

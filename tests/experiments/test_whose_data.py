@@ -10,7 +10,7 @@ from bara.errors import ConfigError, DatasetError
 from bara.runs.config import Config
 from bara.runs.factory import build_federation
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 from bara.studies.suites import settings
 from bara.testing import FEDERATION_CHECKS
 
@@ -57,7 +57,7 @@ def test_silos_are_clients_by_their_names_everywhere(table, tmp_path):
         "clinics",
     )
     with RunFolder.new(tmp_path / "run", config) as folder:
-        result = run(config, folder=folder)
+        result = play_run(config, folder=folder)
         assert set(result.payments) <= set(SILOS)
         assert set(folder.claim_books().history().__next__().awarded.bids.clients) <= set(SILOS)
     assert result.accuracy_kept > 0.7
@@ -67,24 +67,24 @@ def test_another_number_of_clients_is_refused_and_silos_can_be_merged(table):
     with pytest.raises(
         ConfigError, match=r"clients\.count is 20, but clients\.partition 'natural' makes 4 clients"
     ):
-        run(Config.load(None, changes(table, "clients.count=20")))
+        play_run(Config.load(None, changes(table, "clients.count=20")))
     merged = Config.load(None, changes(table, "clients.partition=natural(2)"))
     assert merged.clients.count == 2
     dealt = Config.load(None, changes(table, "clients.partition=iid", "clients.count=5"))
-    assert run(dealt).clients == 5
+    assert play_run(dealt).clients == 5
 
 
 @pytest.mark.parametrize("more", [("training.metric=auc", "training.model=mlp"), REGRESSION])
 def test_same_seed_same_result_and_one_worker_is_two(table, more):
-    one = run(Config.load(None, changes(table, *more, "federation.workers=1")))
-    two = run(Config.load(None, changes(table, *more, "federation.workers=2")))
+    one = play_run(Config.load(None, changes(table, *more, "federation.workers=1")))
+    two = play_run(Config.load(None, changes(table, *more, "federation.workers=2")))
     assert one == two
     assert 0.5 < one.accuracy_kept <= 1
 
 
 @pytest.mark.parametrize("more", [("training.metric=auc",), REGRESSION])
 def test_a_run_resumes_bit_for_bit_from_another_place(table, tmp_path, monkeypatch, more):
-    whole = run(config := Config.load(None, changes(table, *more)))
+    whole = play_run(config := Config.load(None, changes(table, *more)))
 
     class Stopped(Exception):  # noqa: N818
         pass
@@ -94,10 +94,10 @@ def test_a_run_resumes_bit_for_bit_from_another_place(table, tmp_path, monkeypat
             raise Stopped
 
     with RunFolder.new(tmp_path / "run", config) as folder, pytest.raises(Stopped):
-        run(config, stop, folder=folder)
+        play_run(config, stop, folder=folder)
     monkeypatch.chdir(tmp_path)
     with RunFolder.find(tmp_path / "run") as folder:
-        assert run(folder.config, folder=folder) == whole
+        assert play_run(folder.config, folder=folder) == whole
 
 
 def test_a_table_that_changed_is_not_trained_on_again(table, tmp_path):
@@ -108,12 +108,12 @@ def test_a_table_that_changed_is_not_trained_on_again(table, tmp_path):
     with pytest.raises(
         DatasetError, match=r"clinics\.csv has changed since the run was configured"
     ):
-        run(config)
+        play_run(config)
 
 
 def test_a_metric_that_does_not_fit_is_refused_before_money_moves(table):
     with pytest.raises(ConfigError, match="the target is a number; use r2 or rmse"):
-        run(Config.load(None, changes(table, "data.target=days")))
+        play_run(Config.load(None, changes(table, "data.target=days")))
 
 
 CITIES = (

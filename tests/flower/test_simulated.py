@@ -16,7 +16,7 @@ from bara.flower import check_version
 from bara.records import AwardedRound
 from bara.runs.config import Config
 from bara.runs.factory import assemble, build_federation
-from bara.runs.play import run
+from bara.runs.play import play_run
 from bara.testing import FEDERATION_CHECKS
 
 ENGINES = ("simulator", "flower")
@@ -34,7 +34,7 @@ def played(engine, *changes):
     config = Config.load(None, [*SMALL, f"federation.engine={engine}", *changes])
     awarded = []
     session = assemble(config)
-    result = run(
+    result = play_run(
         config,
         lambda step: awarded.append(step) if isinstance(step, AwardedRound) else None,
         session=session,

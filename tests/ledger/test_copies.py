@@ -17,7 +17,7 @@ from bara.ledger.statements import export_json, lines, own_statement, statement
 from bara.records import RoundRecord
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 SMALL = [
     "federation.engine=synthetic",
@@ -44,12 +44,12 @@ def begin(path, *changes, rounds=3):
         pytest.raises(EnoughError),
         RunFolder.new(path, Config.load(None, [*SMALL, *changes])) as folder,
     ):
-        run(folder.config, until(rounds), folder=folder)
+        play_run(folder.config, until(rounds), folder=folder)
 
 
 def resume(path, *observers):
     with RunFolder.find(path) as folder:
-        return run(folder.config, *observers, folder=folder)
+        return play_run(folder.config, *observers, folder=folder)
 
 
 def bara(*words):
@@ -196,7 +196,7 @@ def test_books_that_vanish_stop_the_run_before_money_moves(tmp_path, how):
         pytest.raises(LedgerError, match="was removed or replaced"),
         RunFolder.new(tmp_path / "run", Config.load(None, SMALL)) as folder,
     ):
-        run(folder.config, vanish, folder=folder)
+        play_run(folder.config, vanish, folder=folder)
 
 
 def test_lost_books_never_begin_anew_even_where_the_first_session_was_killed(tmp_path):
@@ -225,7 +225,7 @@ def raised(tmp_path, monkeypatch):
     """A finished run one of whose settlements somebody has raised, with the database's rules out of the way."""
     monkeypatch.setenv("KEY", "secret")
     with RunFolder.new(tmp_path / "run", Config.load(None, [*SMALL, "ledger.key=KEY"])) as folder:
-        run(folder.config, folder=folder)
+        play_run(folder.config, folder=folder)
     with closing(sqlite3.connect(tmp_path / "run" / "ledger.db")) as connection:
         for (name,) in connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'trigger'"

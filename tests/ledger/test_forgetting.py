@@ -10,7 +10,7 @@ from bara.ledger import operators, verify
 from bara.records import RoundRecord
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 SMALL = [
     "federation.engine=simulator",
@@ -27,9 +27,9 @@ SMALL = [
 def sitting(path, *observers, changes=()):
     if not path.exists():
         with RunFolder.new(path, Config.load(None, [*SMALL, *changes])) as folder:
-            return run(folder.config, *observers, folder=folder)
+            return play_run(folder.config, *observers, folder=folder)
     with RunFolder.find(path) as folder:
-        return run(folder.config, *observers, folder=folder)
+        return play_run(folder.config, *observers, folder=folder)
 
 
 def stop_after(number):

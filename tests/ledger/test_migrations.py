@@ -10,7 +10,7 @@ from bara.errors import LedgerError
 from bara.ledger import Store, verify
 from bara.ledger.store import HEAD
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 OLD = Path(__file__).parent / "first_schema"
 
@@ -37,7 +37,7 @@ def test_a_folder_of_the_first_schema_opens_and_goes_on_to_its_end(old_folder):
         books = folder.open_books()
         before = [record.payments for record in books.history()]
         promised = books.awarded().award
-        result = run(folder.config, folder=folder)
+        result = play_run(folder.config, folder=folder)
         after = list(books.history())
         assert verify(books).ok
     assert version(old_folder) == HEAD

@@ -26,7 +26,7 @@ from bara.mechanisms.client_cap import ClientCap
 from bara.records import MAX_MONEY, money
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 from bara.runs.session import Session
 from bara.simulator.synthetic import SyntheticFederation
 
@@ -49,9 +49,9 @@ def sitting(path, settings=None, *observers):
     """A first sitting with a configuration, a further one without."""
     if settings is not None:
         with RunFolder.new(path, settings) as folder:
-            return run(folder.config, *observers, folder=folder)
+            return play_run(folder.config, *observers, folder=folder)
     with RunFolder.find(path) as folder:
-        return run(folder.config, *observers, folder=folder)
+        return play_run(folder.config, *observers, folder=folder)
 
 
 def at(round_number, action):
@@ -75,7 +75,7 @@ def test_a_top_up_while_the_run_goes_on_is_spent_and_adds_up(tmp_path):
         path, config(), at(3, lambda: look(path, lambda books: operators.top_up(books, money(15))))
     )
     assert result.budget == 35
-    assert result.spent > run(config()).spent
+    assert result.spent > play_run(config()).spent
     account = look(path, statement)
     assert (account.opened_with, account.topped_up) == (20_000_000, 15_000_000)
     assert account.budget == account.spent + account.left
@@ -90,7 +90,7 @@ def test_a_paused_run_stops_between_rounds_and_continues_to_the_same_end(tmp_pat
         sitting(path, config(), at(3, lambda: look(path, operators.pause)))
     with pytest.raises(LedgerError, match="already paused"):
         look(path, operators.pause)
-    assert sitting(path) == run(config())
+    assert sitting(path) == play_run(config())
 
 
 def test_a_top_up_and_a_pause_survive_a_resume(tmp_path):
@@ -215,7 +215,7 @@ def test_a_run_towards_a_target_that_is_resumed_in_the_middle_ends_as_one_that_w
 
 def test_a_run_without_books_cannot_ask():
     with pytest.raises(ConfigError, match="needs books"):
-        run(config(*HOPELESS))
+        play_run(config(*HOPELESS))
 
 
 def test_a_run_with_declined_and_approved_awards_ends_and_adds_up(tmp_path):
@@ -551,7 +551,7 @@ def test_a_run_that_has_ended_takes_no_more_money(tmp_path):
 
 
 def test_no_client_is_ever_paid_more_than_its_cap():
-    free, capped = run(config()), run(config("ledger.client_cap=2"))
+    free, capped = play_run(config()), play_run(config("ledger.client_cap=2"))
     assert max(free.payments.values()) > 2
     assert max(capped.payments.values()) <= 2
     with pytest.raises(ConfigError, match=r"ledger\.client_cap"):

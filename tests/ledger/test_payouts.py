@@ -21,7 +21,7 @@ from bara.errors import InvalidBidError, InvalidRecordError, LedgerError
 from bara.ledger.payouts import batch_csv, batch_json, batches, due, new_batch, read_payees
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 EUR = [
     "federation.engine=synthetic",
@@ -51,7 +51,7 @@ def played(tmp_path, monkeypatch):
             None, [*EUR, f"budget.max_rounds={rounds}", "ledger.key=THE_KEY", *changes]
         )
         with RunFolder.new(tmp_path / "run", config) as folder:
-            run(config, folder=folder)
+            play_run(config, folder=folder)
         return tmp_path / "run"
 
     return play
@@ -318,4 +318,4 @@ def test_a_mechanism_that_pays_parts_of_a_cent_is_refused_before_the_promise(tmp
     with pytest.raises(
         InvalidRecordError, match=r"pays 'client-.' .*; it must be a whole multiple of 0\.01"
     ):
-        run(config)
+        play_run(config)

@@ -16,7 +16,7 @@ from bara.ledger._reading import bids_json
 from bara.ledger.retention import Redacted
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 DROP = Terms(retention="drop")
 
@@ -37,9 +37,9 @@ def resumed(path, config, stop_after):
             raise EnoughError
 
     with pytest.raises(EnoughError), RunFolder.new(path, config) as folder:
-        run(config, stop, folder=folder)
+        play_run(config, stop, folder=folder)
     with RunFolder.find(path) as folder:
-        result = run(config, folder=folder)
+        result = play_run(config, folder=folder)
         assert verify(folder.open_books()).ok
     return result
 
@@ -116,7 +116,7 @@ def test_an_allocator_that_learns_from_menus_resumes_though_they_are_dropped(
             "ledger.retention=drop",
         ],
     )
-    assert resumed(tmp_path / "run", config, stop_after) == run(config)
+    assert resumed(tmp_path / "run", config, stop_after) == play_run(config)
 
 
 def left_by(folder):
@@ -165,7 +165,7 @@ def test_a_run_that_has_ended_is_opened_again_and_again_and_stays_as_it_was(
         events = folder.open_books().receipt()
     assert printed("resume", path, "--json") == once
     with RunFolder.find(path) as folder:
-        assert plain(run(config, folder=folder)) == json.loads(once)
+        assert plain(play_run(config, folder=folder)) == json.loads(once)
         assert folder.open_books().receipt() == events
     assert left_by(path) == files
     assert plain(resumed(tmp_path / "paused", config, stop_after=6)) == json.loads(once)
@@ -198,7 +198,7 @@ def test_privacy_spent_is_known_after_a_resume_though_bids_are_dropped(tmp_path,
     config = Config.load(
         None, ["federation.engine=synthetic", "budget.total=40", "clients.count=6", *changes, *cap]
     )
-    undisturbed = run(config)
+    undisturbed = play_run(config)
     assert undisturbed.privacy
     assert resumed(tmp_path / "run", config, stop_after=3) == undisturbed
 
@@ -217,7 +217,7 @@ def test_after_a_few_rounds_an_allocators_memory_reveals_none_of_them(tmp_path, 
     changes = [*small, *(f"allocator.{option}" for option in allocator), "ledger.retention=drop"]
     config, seen = Config.load(None, changes), []
     with RunFolder.new(tmp_path / "run", config) as folder:
-        run(config, seen.append, folder=folder)
+        play_run(config, seen.append, folder=folder)
     left = everything(tmp_path / "run" / "ledger.db")
     for step in seen:
         if isinstance(step, RoundRecord) and step.round:

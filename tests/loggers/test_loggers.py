@@ -9,7 +9,7 @@ from bara.errors import ConfigError, RunStoppedError
 from bara.loggers import Loggers, metrics
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 SMALL = [
     "budget.total=40",
@@ -36,7 +36,7 @@ def play(tmp_path):
         path = tmp_path / "one"
         found = RunFolder.find(path) if resume else RunFolder.new(path, CONFIG)
         with found as folder, Loggers(specs, path, CONFIG.model_dump(mode="json")) as loggers:
-            run(CONFIG, loggers.observe, watch, folder=folder)
+            play_run(CONFIG, loggers.observe, watch, folder=folder)
         return seen
 
     return play

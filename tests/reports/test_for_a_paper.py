@@ -21,7 +21,7 @@ from bara.reports.comparison_table import comparison_rows, show_estimate
 from bara.reports.drawings import COLUMN, FORMATS, PAGE, drawn
 from bara.reports.html import comparison_report
 from bara.reports.statistics import FEWEST, Estimate
-from bara.studies.grid import Failure
+from bara.reports.comparison import Failure
 
 SMALL = {"federation": "synthetic", "budget": {"total": 40, "max_rounds": 8}, "clients": 6}
 

@@ -11,7 +11,7 @@ from bara.reports.html import run_report
 from bara.reports.money_curves import goal_line, outlook_line
 from bara.reports.terminal import run_summary
 from bara.runs.config import Config
-from bara.runs.play import run
+from bara.runs.play import play_run
 from bara.runs.progress import RunScreen, watching
 
 SMALL = [
@@ -33,7 +33,7 @@ def config(*changes):
 def towards():
     """A run that reaches its target with money to spare, and its steps."""
     steps = []
-    return run(config("budget.target=0.4"), steps.append), steps
+    return play_run(config("budget.target=0.4"), steps.append), steps
 
 
 def text(renderable, width=80):
@@ -83,7 +83,7 @@ def test_the_live_screen_shows_target_and_what_more_money_would_buy(towards):
 
 def test_a_target_out_of_reach_is_said_once_where_progress_is_plain_lines(capsys):
     with watching("x", Purse.of(120, 40), progress=True) as show:
-        run(config("budget.target=0.9", "federation.a_max=0.4"), show)
+        play_run(config("budget.target=0.9", "federation.a_max=0.4"), show)
     said = [line for line in capsys.readouterr().err.splitlines() if "out of reach" in line]
     assert said
     assert len(said) <= 3

@@ -12,7 +12,7 @@ from bara.reports.comparison import Comparison
 from bara.reports.html import comparison_report, draw, run_report
 from bara.reports.terminal import comparison_table, run_summary, spark_line
 from bara.runs.config import Config
-from bara.runs.play import run
+from bara.runs.play import play_run
 
 HOSTILE = '<script>alert("x")</script>'
 
@@ -24,7 +24,7 @@ def result(**changes):
         "clients.count=6",
         "federation.engine=synthetic",
     ]
-    return replace(run(Config.load(None, [*small, "allocator.name=even"])), **changes)
+    return replace(play_run(Config.load(None, [*small, "allocator.name=even"])), **changes)
 
 
 def text(renderable, width=80):
@@ -98,9 +98,9 @@ def test_what_the_allocator_believed_is_part_of_the_report():
         "clients.count=6",
         "federation.engine=synthetic",
     ]
-    planned = run(Config.load(None, [*small, "allocator.name=planner"]))
+    planned = play_run(Config.load(None, [*small, "allocator.name=planner"]))
     assert "90 %" in run_charts(planned)[0].lines[1].name
-    guessed = run(Config.load(None, [*small, "allocator.name=bara"]))
+    guessed = play_run(Config.load(None, [*small, "allocator.name=bara"]))
     assert "What the allocator believed at the end" in [
         chart.title for chart in run_charts(guessed)
     ]

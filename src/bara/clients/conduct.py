@@ -6,8 +6,8 @@ from typing import Literal, final
 
 import numpy as np
 
+from bara.clients.updates import State, Updates
 from bara.randomness import stream
-from bara.simulator.engine import State, Updates
 
 Role = Literal["noisy", "free rider", "poisoner"]
 

@@ -1,13 +1,14 @@
 """The federation on Flower: nodes bid and train over a grid, a user's strategy configures and aggregates.
 
-The market drives; the strategy is asked for the winners' training messages and handed the usable
+The session drives; the strategy is asked for the winners' training messages and handed the usable
 replies. Any strategy works, because it is wrapped, not subclassed.
 """
 
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property, partial
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -27,7 +28,9 @@ from bara.flower._state import Knowledge
 from bara.flower._updates import Update, UpdateValidator
 from bara.protocols import Capabilities
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
-from bara.server.state import ServerState, named, part
+from bara.server.memory import Fresh
+from bara.server.round import Collected, Remembered, train_round
+from bara.server.state import ServerState, prefixed, with_prefix
 
 if TYPE_CHECKING:
     from bara.clients.bidding import Bidders
@@ -41,9 +44,16 @@ _MODEL, _STRATEGY = "model/", "strategy/"
 log = logging.getLogger("flwr")
 
 
+@dataclass
+class _CollectedReplies(Collected):
+    """The replies of a round on Flower; `updates` are those that can be used, by client."""
+
+    updates: dict[str, Update] = field(default_factory=dict)
+
+
 @final
 class FlowerFederation(contextlib.ExitStack):
-    """Bids and trains over a grid; a context manager, because whoever makes it may have processes to end with it.
+    """A federation of a grid's nodes; a context manager, whose maker may end processes with it.
 
     Args:
         connect: Gives Flower's grid, in simulation and in deployment; called when it is first
@@ -77,7 +87,7 @@ class FlowerFederation(contextlib.ExitStack):
         self.result = Result()
         """What Flower's own loop would have returned."""
         self.kept: ArrayRecord = model
-        """The model to take home, once the run has ended."""
+        """The model that is kept, once the run has ended."""
         self.bidders: Bidders | None = None
         """The clients as bidders, where they are simulated."""
         self.capabilities = capabilities or strategies.capabilities(
@@ -98,15 +108,11 @@ class FlowerFederation(contextlib.ExitStack):
         self._last = 0  # the round the model is from
         self._known_clients: set[str] = set()  # of earlier sessions
         self._known: Evaluation | None = None  # how good the model was when another session left it
+        self._bidders_of: tuple[int, frozenset[str]] = (0, frozenset())  # a round, and its bidders
         self.result.arrays = model
         # Durable, because what silos have trained cannot be made again.
-        self._kept = ServerState(self._options.keeping, durable=True, prefix=_MODEL)
-        self._effort: dict[str, dict[str, Any]] = {}  # what this round's replies took
-        self._present: tuple[int, frozenset[str]] = (
-            0,
-            frozenset(),
-        )  # a round, and who has bid in it
-        if self._kept.memory is not None:
+        self._server = ServerState(self._options.keeping, durable=True, prefix=_MODEL)
+        if self._server.memory is not None:
             strategies.check_memory(strategy)
         self._least = strategies.least_winners(strategy)
         strategies.let_winners_in(strategy)
@@ -117,7 +123,8 @@ class FlowerFederation(contextlib.ExitStack):
 
     @cached_property
     def _remembered(self) -> RememberedReplies:
-        return RememberedReplies(_numpy(self._model), strategies.metric_key(self._strategy))
+        key = strategies.metric_key(self._strategy)
+        return RememberedReplies(self.arrays(self.model), key)
 
     @cached_property
     def _bids(self) -> BidCollection:
@@ -135,142 +142,198 @@ class FlowerFederation(contextlib.ExitStack):
         """The global model."""
         return self._model
 
-    # --- the market's questions ------------------------------------------------------------------
+    @model.setter
+    def model(self, model: ArrayRecord) -> None:
+        self._model = model
+        self.result.arrays = model
+
+    # --- the session's questions -----------------------------------------------------------------
 
     def evaluate(self) -> Evaluation:
-        """The initial model, which is kept: a strategy's may be drawn anew when the server starts again."""
-        evaluation = self._evaluation(0, self._model)
-        self._save(0)
+        """Evaluate the initial model, and save it: a server that starts again may draw another."""
+        evaluation = self._evaluation(0, self.model)
+        self.save(0)
         return evaluation
 
     def bids(self, round: int) -> Bids:
-        """The sealed bids of every node that answered in time."""
+        """Return the sealed bids of every node that answered in time."""
         bids = self._bids.bids(round)
-        self._present = round, frozenset(bids.clients)
+        self._bidders_of = (round, frozenset(bids.clients))
         return bids
 
     def train(self, round: int, award: Award) -> Delivery:
-        """Train the winners, drop what did not arrive or cannot be used, let the strategy aggregate, evaluate."""
-        forgotten = self._forget_outdated(round)
-        updates, void, blameless = self._updates(round, award)
-        delivered, refused = self._evidence(round, updates)
-        model = self._aggregated(round, award, {client: updates[client] for client in delivered})
-        if model is None:
-            refused |= dict.fromkeys(delivered, "the strategy took no update this round")
-            blameless += tuple(delivered)
-            model, delivered = self._model, {}
-        void |= refused
-        evaluation = (
-            self._kept.judged(partial(self._evaluation, round, model)) if delivered else None
-        )
-        if evaluation is None:
-            model, evaluation = self._model, self._evaluation(round, self._model)
-        self._model = self.result.arrays = model
-        self._last = round
-        self._kept.tell(round, _numpy(model), evaluation)
-        self._save(round)
-        for client, reason in void.items():
+        """Train the winners and evaluate the model that the strategy makes of their updates."""
+        delivery = train_round(self._server, self, round, award)
+        for client, reason in delivery.void.items():
             log.warning("round %d: %s is not paid: %s", round, client, reason)
-        ages = self._kept.ages(round) if delivered else {}
-        return Delivery(evaluation, delivered, void, ages, forgotten, blameless)
+        return delivery
 
     def forget(self, client: str, round: int) -> None:
-        """Let go of what that client taught before that round."""
-        self._kept.forget(client, round)
+        """Forget the client's update of before that round."""
+        self._server.forget(client, round)
 
     # --- resume and the end ----------------------------------------------------------------------
 
     def checkpoint(self, last: int, committed: Callable[[int], str | None]) -> int:
         """Load the newest whole checkpoint that is not later than that round."""
-        found = self._kept.restore(last, committed)
+        found = self._server.restore(last, committed)
         if found is None:
             return 0
         self._last = found.round
-        self._model = self.result.arrays = _record(part(_MODEL, found.arrays))
-        self._knowledge.restore(found.extra, part(_STRATEGY, found.arrays))
+        self.model = _record(with_prefix(_MODEL, found.arrays))
+        self._knowledge.restore(found.extra, with_prefix(_STRATEGY, found.arrays))
         return self._last
 
     def sealed(self, round: int) -> str | None:
-        """The digest of that round's checkpoint, where it has one."""
-        return self._kept.sealed(round)
+        """Return the digest of that round's checkpoint, where it has one."""
+        return self._server.sealed(round)
 
     def replay(self, record: RoundRecord) -> None:
-        """Pass a round up to the checkpoint: the models kept beside the last are kept again."""
+        """Pass a round up to the checkpoint: saved models and clients are known again."""
         self._known = record.evaluation
         self._known_clients.update(record.awarded.bids.clients, record.awarded.award.clients)
-        self._kept.replay(record)
+        self._server.replay(record)
 
     def finish(self) -> dict[str, Evaluation]:
-        """Evaluate what may be taken home, where decisions are made on other data than are reported, and save it."""
-        evaluate = (
-            (lambda model: self._evaluation.measure(self._last, _record(model)))
-            if self._kept.selects
-            else None
-        )
-        found, model = self._kept.finish(evaluate)
-        self.kept = _record(model) if model else self._model
+        """Evaluate the models of which one is kept, and save them.
+
+        Where decisions and reports use the same data, the final model is kept without a choice.
+        """
+        evaluate = None
+        if self._server.selects:
+            evaluate = self._measured
+        found, model = self._server.finish(evaluate)
+        self.kept = _record(model) if model else self.model
         return found
 
-    def _save(self, round: int) -> None:
-        """Save the model and everything else that another server needs to go on as this one would."""
-        words, learned = self._knowledge.save()
-        self._kept.save(
-            round, {**named(_MODEL, _numpy(self._model)), **named(_STRATEGY, learned)}, words
-        )
+    def _measured(self, model: Mapping[str, NDArray[Any]]) -> Evaluation:
+        return self._evaluation.measure(self._last, _record(model))
 
-    def _forget_outdated(self, round: int) -> tuple[str, ...]:
-        """Let go of what is too old; who has bid in a round that a stored promise goes on with is not known."""
-        asked, present = self._present
-        if self._kept.memory is None:
-            return ()
-        absent = (
-            [one for one in self._kept.memory.clients if one not in present]
-            if asked == round
-            else None
-        )
-        return self._kept.forget_outdated(round, absent)
+    # --- what the server's round asks of an engine -----------------------------------------------
 
-    # --- training --------------------------------------------------------------------------------
+    def absent(self, round: int) -> list[str] | None:
+        """Return the remembered clients that do not bid in this round.
 
-    def _updates(
-        self,
-        round: int,
-        award: Award,
-    ) -> tuple[dict[str, Update], dict[str, str], tuple[str, ...]]:
-        """The usable updates in the order of the clients' names, why there are none from others, who was not asked."""
+        None where that is not known: of a round that goes on from a stored promise.
+        """
+        asked, present = self._bidders_of
+        if asked != round or self._server.memory is None:
+            return None
+        return [client for client in self._server.memory.clients if client not in present]
+
+    def collect(self, round: int, award: Award) -> _CollectedReplies:
+        """Have the strategy train the winners; refuse replies that cannot be used."""
         clients, void = self._located(round, award)
         messages = self._messages(round, award, clients)
         answers = ask(self._grid, messages.values(), self._options.train_seconds)
-        void |= {clients[node]: reason for node, reason in answers.silent.items()}
+        for node, reason in answers.silent.items():
+            void[clients[node]] = reason
         replies = {clients[node]: reply for node, reply in answers.told.items()}
+        efforts: dict[str, dict[str, Any]] = {}
         if self._options.measured:
-            self._effort = {
-                clients[node]: _effort(messages[node], answers, node) for node in answers.told
-            }
+            for node in answers.told:
+                efforts[clients[node]] = _effort(messages[node], answers, node)
         unasked = tuple(client for node, client in clients.items() if node not in messages)
         void |= dict.fromkeys(unasked, self._why_unasked(len(clients)))
-        validator = UpdateValidator(
-            _numpy(self._model),
+        updates, refused = self._validator().admit(dict(sorted(replies.items())))
+        void |= refused
+        collected = _CollectedReplies({}, void, unasked, updates)
+        self._take_evidence(round, collected, efforts)
+        return collected
+
+    def weigh(self, collected: _CollectedReplies, weights: Mapping[str, float] | None) -> None:
+        """Put the mechanism's weights where the strategy reads its own."""
+        if weights is None or not collected.updates:
+            return
+        key = strategies.weight_key(self._strategy)
+        if key is None:
+            raise ConfigError(
+                "the mechanism sets aggregation weights, which "
+                f"{type(self._strategy).__name__} cannot use"
+            )
+        for client, update in collected.updates.items():
+            update.metrics[key] = float(weights[client])
+
+    def changes(self, collected: _CollectedReplies) -> dict[str, Fresh]:
+        """Return by how much each update changes what the model learns."""
+        return self._remembered.changes(self.arrays(self.model), collected.updates)
+
+    def join(
+        self, round: int, collected: _CollectedReplies, remembered: Remembered | None
+    ) -> ArrayRecord | None:
+        """Let the strategy aggregate the replies, and those of everybody who is remembered."""
+        if not collected.updates:
+            strategies.abandon(self._strategy, round)
+            return None
+        replies = [update.message for update in collected.updates.values()]
+        if remembered is not None:
+            replies = self._remembered.beside(
+                remembered.memory, round, self.arrays(self.model), collected.updates
+            )
+        strategies.expect(self._strategy, len(replies))
+        with self._strategy_at_work(round, "aggregate"):
+            model, metrics = self._strategy.aggregate_train(round, replies)
+        note(self.result.train_metrics_clientapp, round, metrics, "Aggregated MetricRecord")
+        return model
+
+    def evaluate_after(self, round: int, model: ArrayRecord) -> Evaluation:
+        """Evaluate a model that a round led to."""
+        return self._evaluation(round, model)
+
+    def contributions(
+        self, _round: int, _model: ArrayRecord, _evaluation: Evaluation
+    ) -> dict[str, float]:
+        """Return nothing: on Flower no client's contribution is measured."""
+        return {}
+
+    def arrays(self, model: ArrayRecord) -> dict[str, NDArray[Any]]:
+        """Return a model as arrays by name."""
+        return {name: array.numpy() for name, array in model.items()}
+
+    def save(self, round: int) -> None:
+        """Save the model and what else another server needs to go on as this one would."""
+        self._last = round
+        words, learned = self._knowledge.save()
+        model = prefixed(_MODEL, self.arrays(self.model))
+        self._server.save(round, {**model, **prefixed(_STRATEGY, learned)}, words)
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _validator(self) -> UpdateValidator:
+        return UpdateValidator(
+            self.arrays(self.model),
             strategies.metric_key(self._strategy),
             same_shapes=self._options.same_shapes,
             outliers=self._options.outliers,
             kinds=self._kinds,
         )
-        updates, refused = validator.admit(dict(sorted(replies.items())))
-        return updates, void | refused, unasked
+
+    def _located(self, round: int, award: Award) -> tuple[dict[int, str], dict[str, str]]:
+        """Return the winners by node, and those that cannot be found any more."""
+        here: dict[int, str] = {}
+        gone: dict[str, str] = {}
+        for client, node in self._bids.locate(round, award.clients).items():
+            if node is None:
+                gone[client] = "its node is not connected"
+            else:
+                here[node] = client
+        return here, gone
 
     def _messages(self, round: int, award: Award, clients: Mapping[int, str]) -> dict[int, Message]:
-        """What the strategy sends to whom of the winners; nothing where they are too few for it."""
+        """Return what the strategy sends to the winners; nothing where they are too few for it."""
         if len(clients) < max(self._least, 1):
             return {}
         self._train_config.update(self._orders(round, award))
         strategies.expect(self._strategy, len(clients))
         grid = RestrictedGrid(self._grid, clients)
         with self._strategy_at_work(round, "configure training"):
-            messages = list(
-                self._strategy.configure_train(round, self._model, self._train_config, grid)
-            )
-        return {m.metadata.dst_node_id: m for m in messages if m.metadata.dst_node_id in clients}
+            sent = self._strategy.configure_train(round, self.model, self._train_config, grid)
+            messages = list(sent)
+        found = {}
+        for message in messages:
+            if message.metadata.dst_node_id in clients:
+                found[message.metadata.dst_node_id] = message
+        return found
 
     def _why_unasked(self, winners: int) -> str:
         name = type(self._strategy).__name__
@@ -278,34 +341,31 @@ class FlowerFederation(contextlib.ExitStack):
             return f"not asked: {name} needs {self._least} winners, and {winners} are there"
         return f"not asked by {name}, which trains with fewer than all winners"
 
-    def _located(self, round: int, award: Award) -> tuple[dict[int, str], dict[str, str]]:
-        """The winners by node, and those that cannot be found any more."""
-        found = self._bids.locate(round, award.clients)
-        here = {node: client for client, node in found.items() if node is not None}
-        return here, {
-            client: "its node is not connected" for client, node in found.items() if node is None
-        }
-
-    def _aggregated(
-        self, round: int, award: Award, updates: Mapping[str, Update]
-    ) -> ArrayRecord | None:
-        """The next model; None where there is nothing to make it of, or the strategy makes none."""
-        if not updates:
-            strategies.abandon(self._strategy, round)
-            return None
-        weights = self._kept.weights(award)
-        if weights is not None:
-            self._weigh(weights, updates)
-        memory, replies = self._kept.memory, [update.message for update in updates.values()]
-        if memory is not None:
-            memory, replies = self._remembered.beside(memory, round, _numpy(self._model), updates)
-        strategies.expect(self._strategy, len(replies))
-        with self._strategy_at_work(round, "aggregate"):
-            model, metrics = self._strategy.aggregate_train(round, replies)
-        note(self.result.train_metrics_clientapp, round, metrics, "Aggregated MetricRecord")
-        if model is not None:  # what the strategy did not take is not paid, and not remembered
-            self._kept.memory = memory
-        return model
+    def _take_evidence(
+        self, round: int, collected: _CollectedReplies, efforts: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        """Add what the server saw of each update; refuse models that it cannot even evaluate."""
+        measures = bool(collected.updates) and self._options.evidence == "server"
+        before = None
+        if measures:
+            before = self._evaluation.measure(round, self.model).loss
+        for client, update in list(collected.updates.items()):
+            loss_before = before
+            loss_after = None
+            try:
+                if measures:
+                    loss_after = self._evaluation.measure(round, update.record).loss
+                elif self._options.evidence == "client":
+                    loss_before = update.number("loss-before")
+                    loss_after = update.number("loss-after")
+            except TrainingError:
+                collected.void[client] = "the loss of its model is not finite"
+                del collected.updates[client]
+                continue
+            count = update.number("num-examples")
+            samples = None if count is None else int(count)
+            effort = efforts.get(client, {})
+            collected.delivered[client] = Evidence(samples, loss_before, loss_after, **effort)
 
     @contextlib.contextmanager
     def _strategy_at_work(self, round: int, what: str) -> Iterator[None]:
@@ -316,45 +376,6 @@ class FlowerFederation(contextlib.ExitStack):
             raise TrainingError(
                 f"round {round}: {name} could not {what}, so nobody is paid: {error}"
             ) from error
-
-    def _weigh(self, weights: Mapping[str, float], updates: Mapping[str, Update]) -> None:
-        """Put the mechanism's weights where the strategy reads its own."""
-        key = strategies.weight_key(self._strategy)
-        if key is None:
-            raise ConfigError(
-                f"the mechanism sets aggregation weights, which {type(self._strategy).__name__} cannot use"
-            )
-        for client, update in updates.items():
-            update.metrics[key] = float(weights[client])
-
-    def _evidence(
-        self,
-        round: int,
-        updates: Mapping[str, Update],
-    ) -> tuple[dict[str, Evidence], dict[str, str]]:
-        """What the server saw of each update, and those whose model it cannot even evaluate."""
-        measured = bool(updates) and self._options.evidence == "server"
-        before = self._evaluation.measure(round, self._model).loss if measured else None
-        found: dict[str, Evidence] = {}
-        refused: dict[str, str] = {}
-        for client, update in updates.items():
-            losses: tuple[float | None, float | None] = (None, None)
-            if self._options.evidence == "client":
-                losses = update.number("loss-before"), update.number("loss-after")
-            try:
-                losses = (
-                    (before, self._evaluation.measure(round, update.record).loss)
-                    if measured
-                    else losses
-                )
-            except TrainingError:
-                refused[client] = "the loss of its model is not finite"
-                continue
-            samples = update.number("num-examples")
-            found[client] = Evidence(
-                None if samples is None else int(samples), *losses, **self._effort.get(client, {})
-            )
-        return found, refused
 
 
 def _effort(sent: Message, answers: Answers, node: int) -> dict[str, Any]:
@@ -369,10 +390,6 @@ def _effort(sent: Message, answers: Answers, node: int) -> dict[str, Any]:
 def _size(message: Message) -> int:
     records: Iterable[Any] = message.content.values()
     return sum(record.count_bytes() for record in records)
-
-
-def _numpy(record: ArrayRecord) -> dict[str, NDArray[Any]]:
-    return {name: array.numpy() for name, array in record.items()}
 
 
 def _record(arrays: Mapping[str, NDArray[Any]]) -> ArrayRecord:

@@ -10,7 +10,6 @@ their mean.
 
 import json
 from collections.abc import Mapping, Sequence
-from copy import copy
 from functools import cached_property
 from math import prod
 from typing import Any, final
@@ -49,40 +48,49 @@ class RememberedReplies:
             if kind.kind == "f" and not name.endswith(COUNTED)
         ]
 
-    def beside(
-        self,
-        memory: UpdateMemory,
-        round: int,
-        model: Arrays,
-        updates: Mapping[str, Update],
-    ) -> tuple[UpdateMemory, list[Message]]:
-        """The memory with these updates; their replies and those of everybody it has, in the order of the names."""
+    def changes(self, model: Arrays, updates: Mapping[str, Update]) -> dict[str, Fresh]:
+        """Return by how much each update changes what the model learns, with its weight."""
         start = self._flat(model)
-        fresh = {client: self._fresh(update, start) for client, update in updates.items()}
-        after = copy(memory)
-        after.tell(round, fresh)
-        size = np.float32(after.size)
-        counted = self._mean_of_counted(
-            list(updates.values()), [one.weight for one in fresh.values()]
-        )
+        found = {}
+        for client, update in updates.items():
+            weight = 1.0
+            if self._weighed_by is not None:
+                weight = float(update.metrics[self._weighed_by])  # type: ignore[arg-type] # a number
+            metrics = json.dumps(dict(update.metrics))
+            found[client] = Fresh(self._flat(update.arrays) - start, weight, metrics)
+        return found
+
+    def beside(
+        self, memory: UpdateMemory, round: int, model: Arrays, updates: Mapping[str, Update]
+    ) -> list[Message]:
+        """Return the replies of a round's winners and of everybody who is remembered, by name.
+
+        Args:
+            memory: The memory, told this round's updates.
+            round: The round.
+            model: The model that the updates began from.
+            updates: The updates of this round.
+        """
+        start = self._flat(model)
+        size = np.float32(memory.size)
+        fresh = self.changes(model, updates)
+        weights = [one.weight for one in fresh.values()]
+        counted = self._mean_of_counted(list(updates.values()), weights)
         messages = {client: update.message for client, update in updates.items()}
         names = next(iter(updates.values())).message.content
-        records = (next(iter(names.array_records)), next(iter(names.metric_records)))
+        arrays_name = next(iter(names.array_records))
+        metrics_name = next(iter(names.metric_records))
         if size != 1:
             for client, one in fresh.items():
                 arrays = {**updates[client].arrays, **self._arrays(start + size * one.update)}
-                messages[client].content[records[0]] = _record(arrays, model)
-        for client, one in after.remembered(round):
+                messages[client].content[arrays_name] = _record(arrays, model)
+        for client, one in memory.remembered(round):
             arrays = {**self._arrays(start + size * one.update), **counted}
             content = RecordDict()
-            content[records[0]] = _record(arrays, model)
-            content[records[1]] = MetricRecord(json.loads(one.note))
+            content[arrays_name] = _record(arrays, model)
+            content[metrics_name] = MetricRecord(json.loads(one.note))
             messages[client] = Message(content, dst_node_id=0, message_type=MessageType.TRAIN)
-        return after, [messages[client] for client in sorted(messages)]
-
-    def _fresh(self, update: Update, start: Vector) -> Fresh:
-        weight = 1.0 if self._weighed_by is None else float(update.metrics[self._weighed_by])  # type: ignore[arg-type]
-        return Fresh(self._flat(update.arrays) - start, weight, json.dumps(dict(update.metrics)))
+        return [messages[client] for client in sorted(messages)]
 
     def _flat(self, arrays: Arrays) -> Vector:
         parts = [np.asarray(arrays[name], np.float32).reshape(-1) for name in self._learned]

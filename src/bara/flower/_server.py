@@ -24,11 +24,11 @@ from bara.flower.identity import Directory, known_by, read_names
 from bara.plugins import check_options
 from bara.protocols import Requirements, requirements_of
 from bara.records import AwardedRound, RoundRecord, decimal_money, tell_money
-from bara.reports.html import run_report
-from bara.runs.config import FLOWER_APP, Config, set_key
+from bara.runs.config import Config, set_key
+from bara.runs.engines import FLOWER_APP
 from bara.runs.factory import build_allocator, build_mechanism, keeping
 from bara.runs.folder import RunFolder
-from bara.runs.play import run
+from bara.runs.play import play_run
 from bara.runs.sections import KEPT, AppSection, ClientsSection, DataSection, TrainingSection
 from bara.runs.session import Session
 
@@ -116,16 +116,13 @@ def start(
                 ended,
             )
         try:
-            result = run(config, _show, folder=folder, session=session)
+            result = play_run(config, _show, folder=folder, session=session)
         except PausedError as paused:
-            then = (
-                "then resume"
-                if isinstance(paused, WaitingError)
-                else "the books are closed; resume"
-            )
+            then = "the books are closed; resume"
+            if isinstance(paused, WaitingError):
+                then = "then resume"
             log.warning("bara: %s; %s with the same `flwr run`", paused, then)
             return federation.result
-        folder.finish(result, run_report(result, config.to_toml(), folder.command))
     spent, budget = (
         tell_money(amount, result.currency) for amount in (result.spent, result.budget)
     )

@@ -19,7 +19,7 @@ from bara.runs.config import Config
 from bara.runs.data import division, load_data
 from bara.runs.factory import bidders, epsilons, keeping
 from bara.simulator import Data, Engine, Training
-from bara.simulator.federation import ServerOptions, SimulatedFederation
+from bara.simulator.federation import SimulationOptions, SimulatedFederation
 from bara.simulator.privacy import Privacy
 
 
@@ -154,8 +154,8 @@ def conduct(config: Config, roles: dict[str, Role]) -> Conduct:
     return Conduct(config.seed, roles, clients.failure_rate, clients.late_rate, clients.free_riding)
 
 
-def _options(config: Config, requirements: Requirements, folder: Path | None) -> ServerOptions:
-    return ServerOptions(
+def _options(config: Config, requirements: Requirements, folder: Path | None) -> SimulationOptions:
+    return SimulationOptions(
         weigh_by_samples=config.training.aggregation == "samples",
         evidence=config.training.evidence or requirements.evidence,
         outliers=config.training.outliers or requirements.outliers,

@@ -109,7 +109,7 @@ class ServerState:
     ) -> None:
         """Save a checkpoint: these arrays and words, and the models and updates that going on needs."""
         pieces: dict[str, Callable[[], Arrays]] = {
-            round_name(number): partial(named, self._prefix, model)
+            round_name(number): partial(prefixed, self._prefix, model)
             for number, model in self._models.by_round.items()
             if number != round
         }
@@ -131,7 +131,8 @@ class ServerState:
             return None
         own, pieces = found
         self._restored = {
-            number: part(self._prefix, one.arrays) for number, one in by_round(own, pieces).items()
+            number: with_prefix(self._prefix, one.arrays)
+            for number, one in by_round(own, pieces).items()
         }
         if self.memory is not None:
             self.memory.restore(own.extra["memory"], pieces)
@@ -164,15 +165,15 @@ class ServerState:
         return found, models.get(kept, {})
 
 
-def named(prefix: str, arrays: Arrays) -> Arrays:
-    """Arrays as a part of a checkpoint."""
+def prefixed(prefix: str, arrays: Arrays) -> Arrays:
+    """Name arrays as a checkpoint does that holds arrays of several kinds."""
     return {f"{prefix}{name}": array for name, array in arrays.items()}
 
 
-def part(prefix: str, arrays: Arrays) -> Arrays:
-    """That part of a checkpoint, by the names it had."""
-    return {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix)
-    }
+def with_prefix(prefix: str, arrays: Arrays) -> Arrays:
+    """Return the arrays of one kind from a checkpoint, by the names they had."""
+    found = {}
+    for name, array in arrays.items():
+        if name.startswith(prefix):
+            found[name.removeprefix(prefix)] = array
+    return found

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from bara.clients.updates import State, Updates
 from bara.errors import ConfigError, DatasetError, TrainingError
 from bara.server.metrics import check_task, measure_of
 from bara.simulator._layout import Layout
@@ -25,7 +26,6 @@ from bara.simulator.models import build
 from bara.simulator.training import Training
 
 Array = NDArray[Any]
-State = NDArray[np.float32]
 STRETCH = 1000
 """Held-out samples that one worker evaluates at a time."""
 
@@ -87,31 +87,6 @@ class Score(NamedTuple):
     accuracy: float
     loss: float
     samples: int
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Updates:
-    """What the clients of one round sent back.
-
-    Attributes:
-        round: which round it was.
-        clients: who trained, in the order asked for; everything below is in that order.
-        states: each one's whole flat state after training, a row each; valid until the next
-            `train`, copy to keep.
-        samples: how many each one trained on.
-        loss_before: each one's mean loss on its own samples before training: with FedSGD always
-            (the loss whose gradient was taken, so batch norm uses the batch's statistics), with
-            FedAvg when evidence was asked for.
-        loss_after: the same after training, when evidence was asked for.
-    """
-
-    round: int
-    clients: tuple[int, ...]
-    states: State
-    samples: tuple[int, ...]
-    loss_before: tuple[float | None, ...]
-    loss_after: tuple[float | None, ...]
 
 
 @final

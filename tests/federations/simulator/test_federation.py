@@ -10,7 +10,7 @@ from bara.clients.conduct import Conduct, cast_roles
 from bara.errors import ConfigError, DatasetError, TrainingError
 from bara.runs.config import Config
 from bara.runs.factory import assemble, build_federation
-from bara.runs.play import run
+from bara.runs.play import play_run
 from bara.server.checkpoints import load
 from bara.simulator.aggregation import aggregate
 
@@ -73,8 +73,8 @@ def test_the_order_of_the_winners_does_not_change_the_model():
 
 @pytest.mark.parametrize("workers", [2, 3])
 def test_any_number_of_workers_gives_the_same_run(workers):
-    alone = run(Config.load(None, [*SHORT, "federation.workers=1"]))
-    many = run(Config.load(None, [*SHORT, f"federation.workers={workers}"]))
+    alone = play_run(Config.load(None, [*SHORT, "federation.workers=1"]))
+    many = play_run(Config.load(None, [*SHORT, f"federation.workers={workers}"]))
     assert alone == many
 
 
@@ -117,7 +117,7 @@ def test_a_learning_rate_that_breaks_the_model_ends_the_run_and_pays_nobody():
     config = Config.load(None, [*SHORT, "training.learning_rate=1e30"])
     seen = []
     with pytest.raises(TrainingError, match=r"learning.rate"):
-        run(config, seen.append)
+        play_run(config, seen.append)
     assert seen[-1].purse.spent == 0
 
 
@@ -167,10 +167,10 @@ def test_roles_are_drawn_and_never_doubled():
 
 
 def test_wrong_labels_and_poison_hurt():
-    honest = run(Config.load(None, [*SMALL, "budget.total=200", "budget.max_rounds=25"]))
+    honest = play_run(Config.load(None, [*SMALL, "budget.total=200", "budget.max_rounds=25"]))
     for harm in ("clients.poisoners=3", "clients.noisy=6"):
         assert (
-            run(
+            play_run(
                 Config.load(
                     None,
                     [
@@ -209,7 +209,7 @@ def test_clients_come_and_go():
 
 def test_checkpoints_and_models_are_saved_and_read_back(tmp_path):
     config = Config.load(None, [*SHORT, "training.checkpoint_every=2"])
-    result = run(config, session=assemble(config, tmp_path))
+    result = play_run(config, session=assemble(config, tmp_path))
     assert load(tmp_path / "checkpoints/round-4.npz").round == 4
     assert {path.name for path in tmp_path.glob("model*.npz")} == {
         "model.npz",

@@ -46,24 +46,24 @@ def test_where_everybody_is_recruited_there_is_nothing_to_remember(make, algorit
     for number in (1, 2, 3):
         deliveries = [one.train(number, award(*EVERYBODY)) for one in ways]
         assert not deliveries[1].ages
-    assert np.allclose(ways[0].state, ways[1].state, atol=1e-6)
+    assert np.allclose(ways[0].model, ways[1].model, atol=1e-6)
 
 
 @pytest.mark.parametrize("weights", [None, (5.0, 1.0)])
 def test_the_next_model_is_made_of_everybodys_last_update_by_data_size(make, weights):
     """Whatever weights a mechanism brings: they compare the winners of one round, not those of two."""
     plain, remembering = make("training.memory=off"), make("training.memory=plain")
-    start = plain.state
+    start = plain.model
     moved = {}
     for client in EVERYBODY[:2]:  # what each alone makes of the initial model
-        plain.restore(start)
+        plain.model = start
         plain.train(1, award(client))
-        moved[client] = plain.state - start
+        moved[client] = plain.model - start
     remembering.train(1, award(*EVERYBODY[:2], weights=weights))
-    middle = remembering.state
+    middle = remembering.model
     plain.restore(middle)
     plain.train(2, award(EVERYBODY[2]))
-    moved[EVERYBODY[2]] = plain.state - middle
+    moved[EVERYBODY[2]] = plain.model - middle
     delivery = remembering.train(2, award(EVERYBODY[2]))
     samples = dict(
         zip(
@@ -72,7 +72,7 @@ def test_the_next_model_is_made_of_everybodys_last_update_by_data_size(make, wei
     )
     sizes = [samples[client] for client in moved]
     expected = middle + np.average(list(moved.values()), axis=0, weights=sizes)
-    assert np.allclose(remembering.state, expected, atol=1e-6)
+    assert np.allclose(remembering.model, expected, atol=1e-6)
     assert dict(delivery.ages) == {1: 2}
 
 
@@ -89,12 +89,12 @@ def test_an_update_that_was_refused_is_not_remembered(make):
 
 def test_a_step_is_as_many_times_the_mean_as_the_memory_says(make):
     plain, stepping = make("training.memory=plain"), make("training.memory=extrapolated")
-    start = plain.state
+    start = plain.model
     for federation in (plain, stepping):
         federation.train(1, award(*EVERYBODY[:3]))
-    size = stepping._kept.memory.size
+    size = stepping._server.memory.size
     assert size > 1
-    assert np.allclose(stepping.state - start, size * (plain.state - start), atol=1e-6)
+    assert np.allclose(stepping.state - start, size * (plain.model - start), atol=1e-6)
 
 
 @pytest.mark.parametrize("spoilt", [1e3, np.nan])
@@ -103,12 +103,12 @@ def test_a_step_that_spoils_the_model_is_taken_back_and_what_was_paid_for_is_rem
 ):
     federation = make("training.memory=extrapolated", "clients.count=6")
     before = federation.train(1, award(EVERYBODY[0])).evaluation
-    state, memory = federation.state, federation._kept.memory
+    state, memory = federation.model, federation._server.memory
     tell = memory.tell
     monkeypatch.setattr(memory, "tell", lambda *told: tell(*told) * np.float32(spoilt))
     delivery = federation.train(2, award(EVERYBODY[1]))
     assert delivery.evaluation == before
-    assert np.array_equal(federation.state, state)
+    assert np.array_equal(federation.model, state)
     assert list(delivery.delivered) == [EVERYBODY[1]]
     assert set(memory.clients) == set(EVERYBODY[:2])
 
@@ -122,10 +122,10 @@ def test_statistics_of_batch_norm_are_those_of_the_winners(make):
     plain, remembering = make(model, "training.memory=off"), make(model, "training.memory=plain")
     for federation in (plain, remembering):
         federation.train(1, award(*EVERYBODY[:3]))
-    remembering.restore(plain.state)  # the same model from here on
+    remembering.restore(plain.model)  # the same model from here on
     for federation in (plain, remembering):
         federation.train(2, award(*EVERYBODY[3:]))
     learned = 64 * 2 + 64 * 10 + 10
-    assert learned < len(plain.state)
-    assert np.array_equal(plain.state[learned:], remembering.state[learned:])
-    assert not np.array_equal(plain.state[:learned], remembering.state[:learned])
+    assert learned < len(plain.model)
+    assert np.array_equal(plain.model[learned:], remembering.model[learned:])
+    assert not np.array_equal(plain.model[:learned], remembering.model[:learned])

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from bara.errors import ConfigError
 from bara.protocols import Protection
 from bara.runs.config import Config
-from bara.runs.play import run
+from bara.runs.play import play_run
 from bara.simulator._batches import Samples, Turn
 from bara.simulator._layout import Layout
 from bara.simulator.losses import CrossEntropy, Own
@@ -204,9 +204,9 @@ PRIVATE = [
 
 @pytest.mark.parametrize("level", ["record", "client"])
 def test_a_private_run_is_the_same_again_on_any_number_of_workers(level):
-    alone = run(Config.load(None, [*PRIVATE, f"mechanism.level={level}", "federation.workers=1"]))
-    again = run(Config.load(None, [*PRIVATE, f"mechanism.level={level}", "federation.workers=2"]))
-    other = run(
+    alone = play_run(Config.load(None, [*PRIVATE, f"mechanism.level={level}", "federation.workers=1"]))
+    again = play_run(Config.load(None, [*PRIVATE, f"mechanism.level={level}", "federation.workers=2"]))
+    other = play_run(
         Config.load(None, [*PRIVATE, f"mechanism.level={level}", "federation.workers=1", "seed=1"])
     )
     assert alone == again
@@ -217,11 +217,11 @@ def test_losses_on_private_data_are_not_told():
     with pytest.raises(
         ConfigError, match=r"training\.evidence must be false .*: it tells losses on private data"
     ):
-        run(Config.load(None, [*PRIVATE, "training.evidence=true"]))
+        play_run(Config.load(None, [*PRIVATE, "training.evidence=true"]))
 
 
 def test_a_run_tells_the_privacy_each_client_has_spent_beside_what_it_was_paid():
-    result = run(Config.load(None, [*PRIVATE, "federation.workers=1"]))
+    result = play_run(Config.load(None, [*PRIVATE, "federation.workers=1"]))
     assert set(result.privacy) == set(result.payments)
     for spent in result.privacy.values():
         assert 0 < spent["epsilon"] <= spent["epsilon_sum"]
