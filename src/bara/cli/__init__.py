@@ -11,7 +11,7 @@ import sys
 
 from bara._lazy import lazily
 
-__getattr__, __dir__ = lazily(__name__, {"app": "verbs"})
+__getattr__, __dir__ = lazily(__name__, {"app": "commands"})
 
 
 RUNNING = {"run", "resume", "compare", "audit", "plan"}
@@ -23,7 +23,7 @@ def main() -> None:
     try:
         from typer import Exit
 
-        from bara.cli.app import app
+        from bara.cli.commands import app
         from bara.cli.output import errors, standard_streams
 
         with standard_streams(), errors():
