@@ -176,4 +176,5 @@ def predicted(scores: Scores) -> NDArray[np.int64]:
     """Return the label that each row of scores predicts."""
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0).astype(np.int64)
-    return scores.argmax(axis=1)
+    labels: NDArray[np.int64] = scores.argmax(axis=1)
+    return labels

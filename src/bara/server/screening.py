@@ -49,9 +49,12 @@ def robust_scores(updates: NDArray[np.float32]) -> NDArray[np.float64]:
     distances = np.linalg.norm(updates - np.median(updates, axis=0), axis=1).astype(np.float64)
     usual = float(np.median(distances))
     deviation = max(1.4826 * float(np.median(np.abs(distances - usual))), usual / 4)
-    if not deviation:
-        return np.where(distances > 0, np.inf, 0.0)
-    return (distances - usual) / deviation
+    scores: NDArray[np.float64]
+    if deviation:
+        scores = (distances - usual) / deviation
+    else:
+        scores = np.where(distances > 0, np.inf, 0.0)
+    return scores
 
 
 def _fault(start: State, state: State) -> str:
