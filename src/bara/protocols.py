@@ -106,7 +106,7 @@ class Mechanism(Protocol):
     def claims(self) -> frozenset[str]:
         """The names of the properties that the mechanism promises (`bara.mechanisms.properties`).
 
-        `bara audit` looks for counter-examples to what is claimed, and to nothing else.
+        `bara audit` looks for counter-examples to each of these claims.
         """
         ...
 
@@ -160,7 +160,7 @@ class Protection:
 
 @dataclass(frozen=True)
 class Requirements:
-    """What a mechanism requires of a federation besides prices and training.
+    """The requirements of a mechanism on the federation, besides prices and training.
 
     A mechanism with such requirements has them in an attribute `requirements`; before a run
     starts, they are compared with the federation's `Capabilities`.
@@ -208,7 +208,7 @@ def requirements_of(mechanism: object) -> Requirements:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a federation can and cannot do for a mechanism.
+    """The capabilities of a federation, which decide what mechanisms it can be used with.
 
     A federation states its capabilities in an attribute `capabilities`. Without one, it is expected
     to meet all `Requirements` except local differential privacy, and to be repeatable.
@@ -271,9 +271,9 @@ class Federation(Protocol):
     def train(self, round: int, award: Award) -> Delivery:
         """Train with the winners of a round and evaluate the model that results.
 
-        The delivery must name every winner exactly once: as delivered, who is paid, or as void,
-        with the reason. If the round failed as a whole, raise `bara.errors.TrainingError`: nothing
-        is paid. Not called for rounds without winners.
+        The delivery must name every winner exactly once: as delivered, to be paid, or as void, with
+        the reason. If the round fails as a whole, raise `bara.errors.TrainingError`: nothing is
+        paid. Not called for rounds without winners.
 
         A resumed run trains settled rounds again with their stored awards, and refuses to go on if
         the deliveries differ. To avoid this, implement `Resumable`; a federation that cannot repeat
@@ -367,7 +367,7 @@ class Resumable(Protocol):
         ...
 
     def replay(self, record: RoundRecord) -> None:
-        """Pass over a settled round that the loaded checkpoint already includes, without training.
+        """Take note of a settled round that the loaded checkpoint includes, without training.
 
         Called in order for each round with winners, up to the round of the loaded checkpoint. Later
         settled rounds are trained again.

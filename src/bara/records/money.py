@@ -2,7 +2,6 @@
 
 import operator
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
@@ -83,14 +82,20 @@ def money(value: Decimal | float | str, *, what: str = "amount") -> int:
 
 def _decimal(value: Any, what: str) -> Decimal:
     """Return the number exactly as written: unlike arithmetic, the constructor never rounds."""
-    with suppress(InvalidOperation, TypeError, ValueError):
+    if isinstance(value, bool):  # Python would take True for 1
+        raise _not_decimal(value, what)
+    try:
         if isinstance(value, float | np.floating):
             return Decimal(repr(float(value)))
         if isinstance(value, str | Decimal):
             return Decimal(value)
-        if not isinstance(value, bool):  # True would be an amount of 1
-            return Decimal(operator.index(value))
-    raise InvalidMoneyError(f"{what} must be a decimal number, got {value!r}")
+        return Decimal(operator.index(value))
+    except (InvalidOperation, TypeError, ValueError):
+        raise _not_decimal(value, what) from None
+
+
+def _not_decimal(value: object, what: str) -> InvalidMoneyError:
+    return InvalidMoneyError(f"{what} must be a decimal number, got {value!r}")
 
 
 def show_money(micros: int, currency: str | None = None) -> str:
