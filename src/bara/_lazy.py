@@ -1,4 +1,4 @@
-"""Public names that are imported when they are asked for, so that a package is light until it is used."""
+"""Lazy imports: a package's public names are imported on first use, so that starting is fast."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -9,12 +9,18 @@ from typing import Any
 def lazily(
     package: str, places: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """A package's `__getattr__` and `__dir__` (PEP 562), from its public names and the module of each."""
+    """Return a `__getattr__` and a `__dir__` for a package that import its names lazily (PEP 562).
+
+    Args:
+        package: The package's name.
+        places: For each public name, the submodule that defines it.
+    """
 
     def find(name: str) -> Any:
         if name in places:
             return getattr(import_module(f"{package}.{places[name]}"), name)
-        if not name.startswith("_") and find_spec(f"{package}.{name}"):  # a module of its own
+        is_public = not name.startswith("_")
+        if is_public and find_spec(f"{package}.{name}"):  # a submodule
             return import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 

@@ -1,81 +1,85 @@
-"""One tree of errors; each is also the builtin it is, and says what was got, what is expected, and whose it was."""
+"""The errors that bara raises, all derived from `BaraError`.
+
+Each is also the built-in exception that fits. A message says what was expected, what was given
+instead, and which client, key or file is concerned.
+"""
 
 from typing import Any
 
 
 class BaraError(Exception):
-    """Everything bara raises on purpose."""
+    """The base class of every error that bara raises on purpose."""
 
 
 class InvalidMoneyError(BaraError, ValueError):
-    """An amount that is not a whole number of micro-units, or out of range."""
+    """An amount that is not a whole number of micro-units, or that is out of range."""
 
 
 class InvalidBidError(BaraError, ValueError):
-    """A bid, or a column that comes with it, that breaks a rule; names the client."""
+    """A bid, or a column of the bids, that breaks a rule; the message names the client."""
 
 
 class InvalidOfferError(BaraError, ValueError):
-    """An offer that is not a cap for every n."""
+    """An offer whose caps are not amounts, or a number of clients that is not on the menu."""
 
 
 class InvalidRecordError(BaraError, ValueError):
-    """A record whose parts contradict each other."""
+    """A record whose fields are out of range or contradict each other."""
 
 
 class OverspentError(BaraError, ValueError):
-    """A payment that would exceed what is left in the purse."""
+    """A payment or promise that exceeds the money left in the purse."""
 
 
 class ConfigError(BaraError, ValueError):
-    """A configuration that cannot be run; names the key and what it requires."""
+    """A configuration that cannot be run; the message names the key and what it requires."""
 
 
 class UnknownNameError(ConfigError, LookupError):
-    """A name that is in no registry; suggests the nearest."""
+    """A name that no registry knows; the message suggests the most similar one."""
 
 
 class MissingExtraError(BaraError, ImportError):
-    """Something that needs an extra which is not installed; names the extra."""
+    """A feature whose optional dependencies are not installed; the message names the extra."""
 
 
 class DatasetError(BaraError, ValueError):
-    """A dataset that is missing, damaged, or does not fit the federation."""
+    """A dataset that is missing, damaged, or unfit for the federation."""
 
 
 class UnfitDatasetError(DatasetError, ConfigError):
-    """A configuration that asks of a dataset what it does not have: a path, so many samples, some for each client."""
+    """A configuration that asks a dataset for what it lacks: a file, a column, enough samples."""
 
 
 class TrainingError(BaraError, ArithmeticError):
-    """A round whose training failed as a whole (a loss that is not finite, say); nothing is paid for it."""
+    """A round whose training failed as a whole (an infinite loss, say); nothing is paid for it."""
 
 
 class LedgerError(BaraError, RuntimeError):
-    """A ledger that cannot be read or written, or whose record is not whole; nothing half-done is left behind."""
+    """A ledger that cannot be read or written, or is damaged; no write is left half done."""
 
 
 class NoBooksError(LedgerError):
-    """A place where a run's books are not, or not yet."""
+    """A folder or database in which there are no books of the run, at least not yet."""
 
 
 class RunStoppedError(BaraError, RuntimeError):
-    """A run that stopped between rounds with its books closed, and how to go on.
+    """A run that stopped between rounds, with its books in order; the message says how to go on.
 
     Attributes:
-        so_far: The result of the rounds that were played, or the comparison of the runs that ended.
+        so_far: The result of the rounds played so far, or the comparison of the runs that ended.
     """
 
     so_far: Any = None
 
 
 class InterruptionError(RunStoppedError):
-    """Somebody pressed Ctrl-C, or a notebook's stop; what was begun was finished, and what is done is kept."""
+    """A run interrupted by Ctrl-C or by a notebook's stop button; finished rounds are saved."""
 
 
 class PausedError(RunStoppedError):
-    """A run that stopped because an operator paused it, or must say yes or no first."""
+    """A run that stopped because an operator paused it or has to answer first."""
 
 
 class WaitingError(PausedError):
-    """A run whose next award is promised and waits for an operator's yes or no."""
+    """A run whose next award is promised and waits for an operator to approve or decline it."""

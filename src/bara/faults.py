@@ -1,7 +1,7 @@
-"""Named points at which a process can be told to die, so that tests kill a run exactly there.
+"""Named points in the code at which tests can kill a run.
 
-`BARA_FAULT=NAME@K` in the environment: SIGKILL at the K-th time the point is passed (`NAME` alone:
-the first time).
+With `BARA_FAULT=NAME@K` in the environment, the process kills itself (SIGKILL) when it passes the
+point `NAME` for the K-th time; with `NAME` alone, the first time.
 """
 
 import os
@@ -14,13 +14,16 @@ _passed: Counter[str] = Counter()
 
 @cache
 def _wanted() -> tuple[str, int]:
-    """Where to die, and at which passing; looked up once, because every commit passes several points."""
+    """Return the point at which to die, and at which passing.
+
+    Cached, because every commit to a ledger passes several points.
+    """
     name, _, times = os.environ.get("BARA_FAULT", "").partition("@")
     return name, int(times or 1)
 
 
 def point(name: str) -> None:
-    """Die here, if the environment says so."""
+    """Kill the process here if the environment says so."""
     wanted, times = _wanted()
     if wanted == name:
         _passed[name] += 1

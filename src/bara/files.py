@@ -1,4 +1,4 @@
-"""Files that are there as a whole: at any moment the old one or the new one, never half of one."""
+"""Files that are replaced atomically: at any moment there is the old file or the new one."""
 
 import contextlib
 import os
@@ -10,19 +10,19 @@ from typing import BinaryIO
 from bara.errors import LedgerError
 
 LARGEST = 1 << 28
-"""Bytes of the largest file that is read at once: a result of a million rounds."""
+"""The size in bytes of the largest file that is read at once: a result of a million rounds."""
 
 SMALL = 1 << 20
-"""Bytes of the largest that needs no more: a configuration, a receipt."""
+"""The size in bytes that suffices for small files: a configuration, a receipt."""
 
 
 @contextlib.contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
-    """Yield a file to write to, which takes the place of `path` once it is whole; after an error `path` is as it was.
+    """Yield a file that replaces `path` once it is written; after an error `path` is unchanged.
 
     Args:
-        path: What to replace.
-        durable: Wait until the disk has the content and the new name.
+        path: The file to make or replace.
+        durable: Whether to wait until the content and the new name are on the disk.
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -33,7 +33,8 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
                 os.fsync(file.fileno())
         beside.replace(path)
     except OSError as error:
-        if error.strerror:  # the name beside it is nobody's, and a write that fails names no file
+        if error.strerror:
+            # The user knows `path`, not the temporary file; a failed write names no file at all.
             error.filename = str(path)
         raise
     finally:
@@ -43,7 +44,12 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
 
 
 def write_whole(path: Path, parts: Iterable[str]) -> None:
-    """Write a text, part by part, so that at any moment there is the old file or the new one, never half of one."""
+    """Write a text so that at any moment there is the old file or the new one, never half of one.
+
+    Args:
+        path: The file to make or replace.
+        parts: The text, in pieces.
+    """
     try:
         with replacing(path) as file:
             file.writelines(part.encode() for part in parts)
@@ -52,15 +58,18 @@ def write_whole(path: Path, parts: Iterable[str]) -> None:
 
 
 def read_whole(path: Path, most: int = LARGEST, *, plain: bool = True) -> str:
-    """A file's text; of one without an end, like a device, no more than what nobody would have written.
+    """Return a file's text; refuse files that are too large, such as devices that never end.
 
     Args:
-        path: Which.
-        most: Bytes; more are refused.
-        plain: Refuse what is no plain file, as in a stranger's folder; a pipe that the user names
-            is waited for.
+        path: The file to read.
+        most: The largest size that is accepted, in bytes.
+        plain: Whether to refuse everything but regular files, as for a folder from a stranger;
+            otherwise the file may be a pipe that the user named, whose writer is waited for.
     """
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK * plain), "rb") as file:
+    flags = os.O_RDONLY
+    if plain:
+        flags |= os.O_NONBLOCK  # opening a pipe without a writer must not hang
+    with os.fdopen(os.open(path, flags), "rb") as file:
         if plain and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("it is not a regular file")
         content = file.read(most + 1)
@@ -70,7 +79,7 @@ def read_whole(path: Path, most: int = LARGEST, *, plain: bool = True) -> str:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, so that a power cut takes none of them away with what is in them."""
+    """Make a folder and its missing parents so that they survive a power cut."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
@@ -78,6 +87,7 @@ def make_folder(path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
     file = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(file)

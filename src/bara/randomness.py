@@ -1,4 +1,4 @@
-"""Where randomness comes from: a stream of its own for every purpose, so that one seed serves a whole run."""
+"""Random number streams: one for every purpose, all derived from a single seed per run."""
 
 from zlib import crc32
 
@@ -8,10 +8,15 @@ from bara.errors import ConfigError
 
 
 def stream(seed: int, purpose: str, *keys: int) -> np.random.Generator:
-    """A generator that depends on the seed, on what it is used for, and on further keys (a round, a client).
+    """Return a random generator for one purpose of a run.
 
     Without the purpose, a partition and a subsample with the same seed would draw the same numbers
     and so be correlated.
+
+    Args:
+        seed: The seed of the run.
+        purpose: What the numbers are used for.
+        *keys: Further numbers to tell streams apart, such as a round or a client.
 
     >>> stream(0, "shards").integers(100) == stream(0, "shards").integers(100)
     np.True_

@@ -1,4 +1,4 @@
-"""Text that others chose (names, reasons, messages), made fit for a terminal, for a line of progress and for tables."""
+"""Safe output of foreign text (names, reasons, messages) in terminals, progress and tables."""
 
 import contextlib
 import csv
@@ -7,64 +7,79 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 
 def spelled(text: str) -> str:
-    r"""The text with characters that steer rather than show (escapes, ends of lines, changes of direction) spelled out.
+    r"""Return the text with control characters (escapes, line ends, directions) spelled out.
 
     >>> spelled("north"), spelled("a\u202eb\x1b[2J")
     ('north', 'a⟨U+202E⟩b⟨U+001B⟩[2J')
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        f"⟨U+{ord(one):04X}⟩" if unicodedata.category(one)[0] == "C" else one for one in text
-    )
+    shown = []
+    for character in text:
+        if unicodedata.category(character).startswith("C"):
+            shown.append(f"⟨U+{ord(character):04X}⟩")
+        else:
+            shown.append(character)
+    return "".join(shown)
 
 
 def counted(number: int, thing: str) -> str:
-    """How many there are of a thing, in English.
+    """Return a number with its noun in English, in the plural where needed.
 
     >>> counted(1, "client"), counted(2, "batch"), counted(3, "delivery")
     ('1 client', '2 batches', '3 deliveries')
     """
-    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}{'e' * thing.endswith('ch')}s"
-    return f"{number} {thing if number == 1 else plural}"
+    if number == 1:
+        return f"{number} {thing}"
+    if thing.endswith("y"):
+        return f"{number} {thing[:-1]}ies"
+    if thing.endswith("ch"):
+        return f"{number} {thing}es"
+    return f"{number} {thing}s"
 
 
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-"""What neither a database nor the name of a file can hold: NUL, and halves of characters."""
+"""Characters that neither a database nor a file name can hold: NUL and lone surrogates."""
 
 
 def note(line: str) -> None:
-    """Write a line of progress to stderr; where it cannot be shown it is dropped, because nothing may fail by it."""
-    with contextlib.suppress(
-        Exception
-    ):  # a closed pipe, a full disk, no stderr at all, a write that Ctrl-C interrupts
+    """Write a line of progress to stderr, or drop it: a run must not fail because of a message."""
+    # A closed pipe, a full disk, no stderr at all, a write that Ctrl-C interrupts: anything.
+    with contextlib.suppress(Exception):
         sys.stderr.write(f"{spelled(line)}\n")
         sys.stderr.flush()
 
 
 _FORMULA = re.compile(r"""(?:^|;)(?=[\s"]*[=+\-@\t\r\n＝＋－＠])""")
-"""Where text begins a cell, in a table parted by commas or by semicolons, that would be a formula."""
+"""The start of a cell that a spreadsheet takes for a formula; semicolons may end cells, too."""
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", re.IGNORECASE)
 
 
 def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table in CSV, in which no text steers a terminal or begins a formula."""
+    """Return a table as CSV in which no text controls a terminal or starts a formula.
+
+    Args:
+        names: The columns' names, for the first line.
+        rows: The rows of the table.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerows(map(_inert, row) for row in chain([names], rows))
+    writer.writerow(map(_inert, names))
+    for row in rows:
+        writer.writerow(map(_inert, row))
     return text.getvalue()
 
 
 def _inert(value: Any) -> Any:
-    r"""Text that a spreadsheet would take for a formula begins with an apostrophe; numbers, negative ones too, do not.
+    r"""Return a value for a cell; text that would start a formula gets an apostrophe before it.
 
-    Where a semicolon parts cells, as in much of Europe, what follows one begins a cell.
+    Numbers, also negative ones, stay as they are. In much of Europe semicolons separate cells, so
+    the text after a semicolon may start a formula, too.
 
     >>> _inert("=1+1"), _inert("-0.50"), _inert(-0.5), _inert("\tcmd"), _inert('a; "=1+1"')
     ("'=1+1", '-0.50', -0.5, "'⟨U+0009⟩cmd", 'a;\' "=1+1"')

@@ -1,7 +1,7 @@
-"""Hand each settled round to what people already watch their trainings with: TensorBoard, MLflow, or a logger of yours.
+"""Loggers that follow a run in TensorBoard, MLflow or a tool of the user's own.
 
-A logger is told a round after it is in the books. One that fails is reported once and told nothing
-more; the run, in which money moves, goes on.
+A logger is told each settled round after it is in the books. If a logger fails, this is reported
+once and the logger is told nothing more; the run goes on, because money is at stake.
 """
 
 import contextlib
@@ -17,14 +17,22 @@ from bara.text import note
 
 @runtime_checkable
 class Logger(Protocol):
-    """Is told every settled round; made from `place`, `run` (its name) and `config` (its tree), what it asks for."""
+    """A logger: is told every settled round of a run.
+
+    The constructor of a logger gets those of the arguments `place` (where to log), `run` (the run's
+    name) and `config` (the run's configuration, as nested mappings) that it has parameters for.
+    """
 
     def log(self, record: RoundRecord) -> None:
-        """Write a round down."""
+        """Log a settled round."""
         ...
 
     def close(self, *, finished: bool) -> None:
-        """Let go, at the end of the run or of this session."""
+        """Release all resources at the end of the run or of this session.
+
+        Args:
+            finished: Whether the run has ended; otherwise it was stopped and may be resumed.
+        """
         ...
 
 
@@ -36,7 +44,7 @@ LOGGERS: Registry[Logger] = Registry(
     },
     Logger,
 )
-"""Our own loggers, by name."""
+"""The built-in loggers, by name."""
 
 
 @final
@@ -44,9 +52,9 @@ class Loggers(contextlib.AbstractContextManager["Loggers"]):
     """All loggers of a run.
 
     Args:
-        specs: Each as one writes it on the command line: `tensorboard`, `tensorboard:DIR`,
+        specs: The loggers as written on the command line: `tensorboard`, `tensorboard:DIR`,
             `mlflow:URI`, `my_package.module:MyLogger:PLACE`.
-        folder: The run's folder, in which those without a place of their own have one.
+        folder: The run's folder, in which loggers without a place log to a subfolder.
         config: The run's configuration.
     """
 
@@ -60,37 +68,40 @@ class Loggers(contextlib.AbstractContextManager["Loggers"]):
                 self._loggers[spec] = LOGGERS.build(name, place=own, run=run, config=config)
             except BaraError:
                 raise
-            except Exception as error:  # another's library may raise anything
+            except Exception as error:  # a third-party library may raise anything
                 raise ConfigError(f"cannot open the logger {spec!r}: {error}") from error
 
     def observe(self, step: AwardedRound | RoundRecord) -> None:
-        """Tell each of them a settled round."""
+        """Tell every logger a settled round; awarded rounds are not logged."""
         if isinstance(step, RoundRecord):
             for spec, logger in list(self._loggers.items()):
                 with self._reported(spec):
                     logger.log(step)
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        """Close them; the run has finished unless something stopped it."""
+        """Close all loggers; the run has finished unless an exception stopped it."""
         for spec, logger in list(self._loggers.items()):
             with self._reported(spec):
                 logger.close(finished=error is None)
 
     @contextlib.contextmanager
     def _reported(self, spec: str) -> Any:
+        """Report a logger's failure, if there is one, and drop the logger."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - a server that is away, a full disk: anything
+        except Exception as error:  # noqa: BLE001 - an unreachable server, a full disk: anything
             with contextlib.suppress(Exception):
                 self._loggers.pop(spec).close(finished=False)
             note(f"bara: the logger {spec!r} failed and logs nothing more: {explain(error)}")
 
 
 def parse_log(spec: str) -> tuple[str, str | None]:
-    """A logger's name and its place.
+    """Return the name and the place of a logger, as written on the command line.
 
-    >>> parse_log("tensorboard"), parse_log("mlflow:http://localhost:5000"), parse_log("mine.module:Mine:there")
-    (('tensorboard', None), ('mlflow', 'http://localhost:5000'), ('mine.module:Mine', 'there'))
+    >>> parse_log("tensorboard"), parse_log("mlflow:http://localhost:5000")
+    (('tensorboard', None), ('mlflow', 'http://localhost:5000'))
+    >>> parse_log("mine.module:Mine:there")
+    ('mine.module:Mine', 'there')
     """
     first, _, rest = spec.partition(":")
     if rest and first not in LOGGERS.names():
@@ -100,8 +111,16 @@ def parse_log(spec: str) -> tuple[str, str | None]:
 
 
 def metrics(record: RoundRecord) -> dict[str, float]:
-    """A round in numbers, by the names that every logger uses; amounts in the budget's unit."""
-    evaluation, purse, belief = record.evaluation, record.purse_after, record.awarded.belief
+    """Return the numbers of a round under the names that every logger uses.
+
+    Unknown numbers are left out; amounts are in units of the budget.
+    """
+    evaluation = record.evaluation
+    purse = record.purse_after
+    belief = record.awarded.belief
+    forecast = None
+    if belief is not None and belief.plan is not None:
+        forecast = belief.plan.accuracy
     found = {
         "accuracy": evaluation.reported_accuracy,
         "loss": evaluation.reported_loss,
@@ -110,8 +129,6 @@ def metrics(record: RoundRecord) -> dict[str, float]:
         "money/cost": decimal_money(record.paid),
         "money/spent": decimal_money(purse.spent),
         "money/left": decimal_money(purse.left),
-        "forecast/accuracy": None
-        if belief is None or belief.plan is None
-        else belief.plan.accuracy,
+        "forecast/accuracy": forecast,
     }
     return {name: float(value) for name, value in found.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Rounds as TensorBoard's scalars: `bara run --log tensorboard:DIR`, then `tensorboard --logdir DIR`."""
+"""The TensorBoard logger: `bara run --log tensorboard:DIR`, then `tensorboard --logdir DIR`."""
 
 from pathlib import Path
 from typing import final
@@ -11,10 +11,10 @@ from bara.records import RoundRecord
 
 @final
 class TensorBoardLogger:
-    """Writes a run's event files; a resumed run goes on in the same folder.
+    """A logger to TensorBoard's event files; a resumed run goes on in the same folder.
 
     Args:
-        place: TensorBoard's folder, which holds one for each run.
+        place: TensorBoard's log folder, which has a subfolder for each run.
         run: The run's name.
     """
 
@@ -22,11 +22,11 @@ class TensorBoardLogger:
         self._writer = Writer(str(Path(place) / run))
 
     def log(self, record: RoundRecord) -> None:
-        """Every number of the round, on disk at once so that it can be watched."""
+        """Log all numbers of a round, written to disk at once so that they can be watched."""
         for name, value in metrics(record).items():
             self._writer.add_scalar(name, value, record.round)
         self._writer.flush()
 
-    def close(self, *, finished: bool) -> None:  # noqa: ARG002 - TensorBoard knows no end
+    def close(self, *, finished: bool) -> None:  # noqa: ARG002 - event files have no end
         """Close the event file."""
         self._writer.close()

@@ -1,7 +1,7 @@
-"""The nouns of the market, frozen and checked at the door.
+"""The market's records: bids, menus, offers, awards and rounds, immutable and checked when made.
 
-Money is a whole number of micro-units (one millionth of the budget's unit) everywhere; `money` and
-`show_money` convert to and from decimals without loss.
+Every amount of money is a whole number of micro-units (one millionth of the budget's unit); `money`
+and `show_money` convert from and to decimals without loss.
 """
 
 from bara.records.bids import TIE, Bids, FloatArray, IntArray

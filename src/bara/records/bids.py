@@ -1,4 +1,4 @@
-"""One round's sealed bids, in columns, checked at the door."""
+"""The sealed bids of one round, held in columns and checked when the record is made."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,13 +16,14 @@ from bara.records.money import MAX_MONEY, money, show_money
 from bara.text import UNSTORABLE
 
 TIE = "tie"
-"""The column that says who goes first of clients that are equally good: the lower number; else the order of names."""
+"""The column that ranks equally good clients, the lowest number first; without it, names decide."""
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of the array that cannot be written to."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -30,18 +31,19 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Bids:
-    """One round's sealed bids, a column each, in the order of the clients' names.
+    """The sealed bids of one round in columns, sorted by the clients' names.
 
-    The order is part of the record: where two clients are equally good, the one whose name sorts
-    first is preferred, whatever order the bids arrived in, unless a column `tie` says otherwise.
+    Sorting makes the record independent of the order in which the bids arrived, also where clients
+    tie: of two equally good clients, the one whose name sorts first is preferred, unless a column
+    `tie` says otherwise.
 
     Attributes:
-        clients: Who bids, each once, sorted.
-        prices: What each asks, in micro-units.
-        columns: Further columns, one finite positive number per client: `samples` (data size, known
-            to the server), `epsilon` (the privacy budget of an FL-Market bid), ...
-        unit: The smallest amount that can be paid, of which prices are whole multiples and payments
-            must be.
+        clients: The names of the bidding clients, sorted, each once.
+        prices: The price that each client asks, in micro-units.
+        columns: Further columns by name, one finite positive number per client: `samples` (data
+            size, known to the server), `epsilon` (the privacy budget of an FL-Market bid), ...
+        unit: The smallest amount that can be paid, in micro-units; prices and payments are whole
+            multiples of this amount.
     """
 
     clients: tuple[str, ...]
@@ -50,7 +52,7 @@ class Bids:
     unit: int = 1
 
     def __post_init__(self) -> None:
-        """Check every bid, then put the record into the order of the clients' names."""
+        """Check every bid, then sort the record by the clients' names."""
         clients = tuple(self.clients)
         check_names(clients, InvalidBidError)
         prices = np.asarray(self.prices)
@@ -63,10 +65,11 @@ class Bids:
                 "prices must be whole micro-units; use Bids.of for prices in units of the budget"
             )
         _check_prices(clients, prices, self.unit)
-        columns = {
-            name: checked_column(name, values, clients) for name, values in self.columns.items()
-        }
-        if not all(map(lt, clients, clients[1:])):
+        columns: dict[str, FloatArray] = {}
+        for name, values in self.columns.items():
+            columns[name] = checked_column(name, values, clients)
+        strictly_ascending = all(map(lt, clients, clients[1:]))
+        if not strictly_ascending:
             order = sorted(range(len(clients)), key=clients.__getitem__)
             clients = tuple(clients[i] for i in order)
             prices = prices[order]
@@ -74,15 +77,18 @@ class Bids:
             _check_named_once(clients)
         object.__setattr__(self, "clients", clients)
         object.__setattr__(self, "prices", _read_only(prices.astype(np.int64)))
-        object.__setattr__(
-            self, "columns", MappingProxyType({k: _read_only(v) for k, v in columns.items()})
-        )
+        frozen_columns = {name: _read_only(values) for name, values in columns.items()}
+        object.__setattr__(self, "columns", MappingProxyType(frozen_columns))
 
     @classmethod
     def of(
         cls, prices: Mapping[str, float | str | Decimal], **columns: Mapping[str, float]
     ) -> Self:
-        """Bids from prices in units of the budget, by client.
+        """Make bids from prices in units of the budget and, if wanted, further columns.
+
+        Args:
+            prices: The price that each client asks, in units of the budget.
+            **columns: Further columns by name, each with a number for every client.
 
         >>> Bids.of({"ann": "0.75", "bob": 1.2}, samples={"ann": 300, "bob": 600}).prices.tolist()
         [750000, 1200000]
@@ -90,28 +96,29 @@ class Bids:
         for client, price in prices.items():
             if not 0 < _as_float(price) < float("inf"):
                 raise _bad_price(client, price)
-        micros = [
-            money(price, what=f"the price of client {client!r}") for client, price in prices.items()
-        ]
-        for client, price, micro in zip(prices, prices.values(), micros, strict=True):
+        micros: dict[str, int] = {}
+        for client, price in prices.items():
+            micros[client] = money(price, what=f"the price of client {client!r}")
+        for client, micro in micros.items():
             if micro == 0:
-                raise _bad_price(client, price)
-        missing = [(c, name) for name, column in columns.items() for c in prices if c not in column]
-        if missing:
-            raise InvalidBidError(
-                f"client {missing[0][0]!r} has no {missing[0][1]!r}; every client must have one"
-            )
-        values = {
-            name: np.array([column[c] for c in prices], float) for name, column in columns.items()
-        }
-        return cls(tuple(prices), np.array(micros, np.int64), values)
+                raise _bad_price(client, prices[client])
+        for name, column in columns.items():
+            for client in prices:
+                if client not in column:
+                    raise InvalidBidError(
+                        f"client {client!r} has no {name!r}; every client must have one"
+                    )
+        arrays: dict[str, FloatArray] = {}
+        for name, column in columns.items():
+            arrays[name] = np.array([column[client] for client in prices], float)
+        return cls(tuple(prices), np.array(list(micros.values()), np.int64), arrays)
 
     def __len__(self) -> int:
-        """How many clients bid."""
+        """Return the number of bidding clients."""
         return len(self.clients)
 
     def column(self, name: str) -> FloatArray:
-        """The column of that name, or an error that says which there are."""
+        """Return the column of that name, or raise an error that lists the columns there are."""
         try:
             return self.columns[name]
         except KeyError:
@@ -120,41 +127,48 @@ class Bids:
 
     @property
     def preference(self) -> IntArray | None:
-        """Positions in the order in which ties are settled; None for the order that the record has."""
-        return np.argsort(self.columns[TIE], kind="stable") if TIE in self.columns else None
+        """The clients' positions in the order that settles ties; None where names settle them."""
+        if TIE not in self.columns:
+            return None
+        return np.argsort(self.columns[TIE], kind="stable")
 
     def ranked(self, scores: FloatArray) -> IntArray:
-        """Positions by score, the lowest first; equals in the order in which ties are settled."""
-        preferred = np.arange(len(self)) if self.preference is None else self.preference
+        """Return the clients' positions by score, the lowest first; `preference` settles ties."""
+        preferred = self.preference
+        if preferred is None:
+            return np.argsort(scores, kind="stable")
         return preferred[np.argsort(scores[preferred], kind="stable")]
 
     def price_of(self, client: str) -> int:
-        """What that client asks."""
+        """Return the price that a client asks, in micro-units."""
         return int(self.prices[self.clients.index(client)])
 
     def replace_price(self, client: str, price: int) -> "Bids":
-        """The same bids, but for one client's price; what-if questions are asked this way."""
-        prices, place = self.prices.copy(), self.clients.index(client)
+        """Return the same bids with one price changed, to ask what would happen then."""
+        prices = self.prices.copy()
+        place = self.clients.index(client)
         prices[place] = price
-        if not 0 < int(prices[place]) <= _dearest(len(prices)):
+        if not 0 < int(prices[place]) <= _highest_price(len(prices)):
             _check_prices(self.clients, prices, self.unit)
-        changed = object.__new__(Bids)  # all but the price was checked when these bids were made
+        # Everything but the price was checked when these bids were made.
+        changed = object.__new__(Bids)
         vars(changed).update(vars(self), prices=_read_only(prices))
         return changed
 
     def without(self, clients: Iterable[str]) -> "Bids":
-        """The bids of all other clients."""
+        """Return the bids of all clients except these; names that do not bid are ignored."""
         gone = set(clients)
         if not gone:
             return self
-        keep = [i for i, client in enumerate(self.clients) if client not in gone]
-        if len(keep) == len(self.clients):
+        staying = [i for i, client in enumerate(self.clients) if client not in gone]
+        if len(staying) == len(self.clients):
             return self
-        columns = {name: values[keep] for name, values in self.columns.items()}
-        return Bids(tuple(self.clients[i] for i in keep), self.prices[keep], columns, self.unit)
+        names = tuple(self.clients[i] for i in staying)
+        columns = {name: values[staying] for name, values in self.columns.items()}
+        return Bids(names, self.prices[staying], columns, self.unit)
 
     def in_units_of(self, unit: int) -> "Bids":
-        """The same bids, refused unless every price is a whole number of these units."""
+        """Return the same bids with another unit; refuse prices that are no multiple of it."""
         if unit == self.unit:
             return self
         _check_prices(self.clients, self.prices, unit)
@@ -162,7 +176,12 @@ class Bids:
 
 
 def check_names(clients: Sequence[object], error: type[BaraError]) -> None:
-    """Refuse names that no ledger can hold."""
+    """Refuse client names that no ledger can store.
+
+    Args:
+        clients: The names to check.
+        error: The class of the error to raise.
+    """
     for client in clients:
         if not isinstance(client, str) or UNSTORABLE.search(client):
             raise error(
@@ -170,60 +189,78 @@ def check_names(clients: Sequence[object], error: type[BaraError]) -> None:
             )
 
 
-def _as_float(value: object) -> float:
+def _as_float(value: Any) -> float:
+    """Return the value as a float; NaN where Python cannot convert it."""
     try:
-        return float(value)  # type: ignore[arg-type]
+        return float(value)
     except (TypeError, ValueError):
         return float("nan")
 
 
 def _bad_price(client: str, price: object) -> InvalidBidError:
+    """Return the error for a price that is not a positive amount."""
     return InvalidBidError(
         f"client {client!r} asks {price}; a price must be finite and at least 0.000001"
     )
 
 
-def _dearest(clients: int) -> int:
+def _highest_price(clients: int) -> int:
+    """Return the highest price with which a sum over all clients still fits in 63 bits."""
     return MAX_MONEY >> max(clients, 1).bit_length()
 
 
 def _check_prices(clients: Sequence[str], prices: NDArray[Any], unit: int = 1) -> None:
+    """Refuse the first price that is not positive, not a multiple of the unit, or too high."""
     if (prices <= 0).any():
-        worst = int(np.argmax(prices <= 0))
-        raise _bad_price(clients[worst], show_money(int(prices[worst])))
-    if unit > 1 and (off := prices % unit != 0).any():
-        worst = int(np.argmax(off))
-        raise InvalidBidError(
-            f"the price of client {clients[worst]!r} must be a whole multiple of {show_money(unit)}, the currency's "
-            f"smallest amount, got {show_money(int(prices[worst]))}"
-        )
-    most = _dearest(len(clients))
+        first = int(np.argmax(prices <= 0))
+        raise _bad_price(clients[first], show_money(int(prices[first])))
+    if unit > 1:
+        off_unit = prices % unit != 0
+        if off_unit.any():
+            first = int(np.argmax(off_unit))
+            raise InvalidBidError(
+                f"the price of client {clients[first]!r} must be a whole multiple of "
+                f"{show_money(unit)}, the currency's smallest amount, got "
+                f"{show_money(int(prices[first]))}"
+            )
+    most = _highest_price(len(clients))
     if (prices > most).any():
-        worst = int(np.argmax(prices > most))
+        first = int(np.argmax(prices > most))
         raise InvalidBidError(
-            f"client {clients[worst]!r} asks {show_money(int(prices[worst]))}; with {len(clients)} clients, a price "
-            f"must be at most {show_money(most)} (price times clients must fit in 63 bits)"
+            f"client {clients[first]!r} asks {show_money(int(prices[first]))}; "
+            f"with {len(clients)} clients, a price must be at most {show_money(most)} "
+            "(price times clients must fit in 63 bits)"
         )
 
 
 def _check_named_once(clients: Sequence[str]) -> None:
+    """Refuse sorted names among which one occurs twice."""
     for before, client in pairwise(clients):
         if before == client:
             raise InvalidBidError(f"client {client!r} bids twice; a client may bid once per round")
 
 
 def checked_column(name: str, values: ArrayLike, clients: Sequence[str]) -> FloatArray:
-    """One finite positive number per client, or an error that names the client."""
+    """Return a column as floats; refuse it unless every client has a finite positive number.
+
+    Args:
+        name: The column's name, for errors.
+        values: One number per client.
+        clients: The clients' names, in the order of the values.
+    """
     column = np.array(values, np.float64)
     if column.shape != (len(clients),):
         raise InvalidBidError(
             f"column {name!r} must have one value per client, got {column.size} for {len(clients)}"
         )
-    if len(column) and not (
-        column[column.argmin()] > 0 and column[column.argmax()] < np.inf
-    ):  # also where one is NaN
-        worst = int(np.argmin(np.isfinite(column) & (column > 0)))
+    if not len(column):
+        return column
+    lowest = column[column.argmin()]  # NaN if any value is NaN, and then no comparison holds
+    highest = column[column.argmax()]
+    if not (lowest > 0 and highest < np.inf):
+        first = int(np.argmin(np.isfinite(column) & (column > 0)))
         raise InvalidBidError(
-            f"client {clients[worst]!r} has {name} = {column[worst]}; it must be finite and positive"
+            f"client {clients[first]!r} has {name} = {column[first]}; "
+            "it must be finite and positive"
         )
     return column

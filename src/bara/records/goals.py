@@ -1,4 +1,4 @@
-"""What a budget is for: the best model it can buy, a target as cheaply as possible, or what is worth its cost."""
+"""The goal of a run: the best model for the money, a cheap target, or what is worth its cost."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,17 +6,17 @@ from typing import Literal
 from bara.errors import ConfigError
 
 Otherwise = Literal["spend", "stop", "ask"]
+"""What to do when a target looks out of reach."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What to spend the budget for; unless it says otherwise, for the best model that all of it can buy.
+    """The purpose that the budget serves; by default, the best model that the whole budget can buy.
 
     Attributes:
         target: The accuracy to reach, as cheaply as possible; None for no target.
-        confidence: How sure to be that the kept model has reached it.
-        worth: What a point of accuracy is worth, in micro-units; 0 where money is there to be
-            spent.
+        confidence: The probability with which the kept model must have reached the target.
+        worth: What a point of accuracy is worth, in micro-units; 0 to spend the whole budget.
         otherwise: What to do when the target looks out of reach: `spend` on, `stop`, or `ask` for
             approval.
     """
@@ -27,21 +27,31 @@ class Goal:
     otherwise: Otherwise = "spend"
 
     def __post_init__(self) -> None:
-        """Refuse goals that cannot be meant."""
-        for name, value in (("target", self.target), ("confidence", self.confidence)):
-            if value is not None and not 0 < value < 1:
-                meant = f", like {value / 100:g}" if 1 < value < 100 else ""
-                raise ConfigError(
-                    f"budget.{name} must be a fraction between 0 and 1{meant}; got {value:g}"
-                )
+        """Refuse fractions outside of 0 to 1, a negative worth, and two goals at once."""
+        if self.target is not None:
+            _check_fraction("target", self.target)
+        _check_fraction("confidence", self.confidence)
         if self.worth < 0:
             raise ConfigError(
-                "budget.worth must not be negative: it is what a point of accuracy is worth, in money"
+                "budget.worth must not be negative: "
+                "it is what a point of accuracy is worth, in money"
             )
         if self.worth and self.target is not None:
             raise ConfigError("budget.target and budget.worth are both set; give one of them")
 
     @property
     def name(self) -> str | None:
-        """Which goal it is, as allocators declare it: `target` or `worth`; None for the best model for the money."""
-        return "target" if self.target is not None else "worth" if self.worth else None
+        """The name under which allocators declare this goal: `target`, `worth`, or None."""
+        if self.target is not None:
+            return "target"
+        if self.worth:
+            return "worth"
+        return None
+
+
+def _check_fraction(name: str, value: float) -> None:
+    """Refuse a value that is not between 0 and 1, with a hint where a percentage was given."""
+    if 0 < value < 1:
+        return
+    hint = f", like {value / 100:g}" if 1 < value < 100 else ""
+    raise ConfigError(f"budget.{name} must be a fraction between 0 and 1{hint}; got {value:g}")

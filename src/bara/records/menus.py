@@ -1,4 +1,4 @@
-"""What each number of clients costs this round, and the award that an offer buys from it."""
+"""The menu of a round: what each number of clients costs, and the award that an offer buys."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,25 +10,25 @@ from bara.records.bids import Bids, IntArray
 from bara.records.offers import Award, Offer, Purse
 
 Pay = Callable[[int, int], IntArray]
-"""(n, cap) -> what each of the first n clients is paid when cap is the most the round may cost."""
+"""(n, cap) -> the payment of each of the first n clients when the round may cost at most `cap`."""
 
 Weigh = Callable[[int], tuple[float, ...]]
-"""n -> the aggregation weights of the first n clients."""
+"""(n) -> the aggregation weights of the first n clients."""
 
 
 @dataclass(frozen=True, eq=False)
 class Menu:
-    """The cost of every n that can be served, and how the first n are paid.
+    """The cost of every number of clients that a mechanism can recruit, and how they are paid.
 
     Attributes:
-        bids: What the menu was made from.
-        order: Positions in `bids`, best client first.
+        bids: The bids that the menu was made from.
+        order: Positions in `bids`, the best client first; n clients are the first n of them.
         costs: `costs[n - 1]` is what n clients cost: exactly, or as an upper bound (see `exact`).
-        pay: The exact payments for n clients under a cap.
-        exact: Whether `costs` is exact. Otherwise it lies above `cost(n)` by less than the bids'
-            unit and a micro-unit for each client (more only where a round costs many millions of
-            units and float64 ends).
-        weigh: The aggregation weights the mechanism wants, or None.
+        pay: Returns the exact payments for n clients under a cap.
+        exact: Whether `costs` is exact. Otherwise it exceeds `cost(n)` by less than the bids' unit
+            plus one micro-unit, for each client (by more only where a round costs so many millions
+            of units that float64 is too coarse).
+        weigh: Returns the aggregation weights that the mechanism wants; None for no wish.
     """
 
     bids: Bids
@@ -39,30 +39,31 @@ class Menu:
     weigh: Weigh | None = None
 
     def __len__(self) -> int:
-        """The largest n on the menu."""
+        """Return the largest number of clients on the menu."""
         return len(self.costs)
 
     def cost(self, n: int) -> int:
-        """What recruiting n clients costs, to the micro-unit."""
+        """Return what recruiting n clients costs, exact to the micro-unit."""
         if not 1 <= n <= len(self):
             raise InvalidOfferError(f"n must be from 1 to {len(self)} on this menu, got {n}")
-        return (
-            int(self.costs[n - 1]) if self.exact else int(self.pay(n, int(self.costs[n - 1])).sum())
-        )
+        cost = int(self.costs[n - 1])
+        if self.exact:
+            return cost
+        return int(self.pay(n, cost).sum())
 
     def award(self, offer: Offer, purse: Purse) -> Award:
-        """The largest n whose cost is within its cap and within the purse."""
+        """Award the largest n whose cost is within the offer's cap for n and within the purse."""
         award = self.unweighed(offer, purse)
-        return (
-            replace(award, weights=self.weigh(award.n))
-            if self.weigh is not None and award.n
-            else award
-        )
+        if self.weigh is None or not award.n:
+            return award
+        return replace(award, weights=self.weigh(award.n))
 
     def unweighed(self, offer: Offer, purse: Purse) -> Award:
-        """The same award without its weights, which may take long to find."""
-        caps, left = offer.vector(len(self)), purse.left
-        n = wanted = self._largest(caps)
+        """Return the same award without its weights, which may take long to compute."""
+        caps = offer.vector(len(self))
+        left = purse.left
+        wanted = self._largest(caps)
+        n = wanted
         if wanted and int(self.costs[wanted - 1]) > left:
             n = self._largest(np.minimum(caps, left))
         fell_short = wanted > n
@@ -75,16 +76,18 @@ class Menu:
         )
 
     def _largest(self, caps: IntArray) -> int:
+        """Return the largest n whose exact cost is at most `caps[n - 1]`; 0 if there is none."""
         within = (self.costs <= caps).nonzero()[0]
         sure = int(within[-1]) + 1 if len(within) else 0
         if self.exact or sure == len(self):
             return sure
-        n, costs, caps = np.arange(sure + 1, len(self) + 1), self.costs[sure:], caps[sure:]
-        least = (
-            costs
-            - (self.bids.unit + 1) * n
-            - np.ceil(costs * ((n + 4) * 2.0**-48)).astype(np.int64)
-        )
+        # Above `sure`, only the upper bounds exceed the caps: the exact costs may still fit. They
+        # are slow to compute, so a lower bound first rules out most of the larger n.
+        n = np.arange(sure + 1, len(self) + 1)
+        costs = self.costs[sure:]
+        caps = caps[sure:]
+        rounding = np.ceil(costs * ((n + 4) * 2.0**-48)).astype(np.int64)
+        least = costs - (self.bids.unit + 1) * n - rounding
         for place in (least <= caps).nonzero()[0][::-1]:
             if self.cost(int(n[place])) <= caps[place]:
                 return int(n[place])

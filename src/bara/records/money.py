@@ -1,4 +1,4 @@
-"""Money: whole micro-units, exact from and to decimals."""
+"""Money as whole micro-units, converted from and to decimals exactly."""
 
 import operator
 from collections.abc import Callable, Mapping
@@ -14,28 +14,34 @@ MICRO = 1_000_000
 """Micro-units in one unit of the budget."""
 
 MAX_MONEY = 2**63 - 1
-"""The largest amount; also what "no limit" means in an offer."""
+"""The largest amount of money; in an offer, it means "no limit"."""
 
+# The currencies of ISO 4217 in which people are paid, by the decimals of their smallest unit.
+_NO_DECIMALS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"
+_TWO_DECIMALS = """
+    AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF
+    CHF CNY COP CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD
+    HNL HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MGA MKD MMK
+    MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON RSD
+    RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP TRY TTD TWD TZS
+    UAH USD UYU UZS VES WST XCD XCG YER ZAR ZMW ZWG
+"""
+_THREE_DECIMALS = "BHD IQD JOD KWD LYD OMR TND"
 
-_DIGITS = {
-    0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF",
-    2: """
-    AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CNY COP CRC
-    CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD
-    KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO
-    NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL
-    THB TJS TMT TOP TRY TTD TWD TZS UAH USD UYU UZS VES WST XCD XCG YER ZAR ZMW ZWG
-    """,
-    3: "BHD IQD JOD KWD LYD OMR TND",
+DECIMALS = {
+    **dict.fromkeys(_NO_DECIMALS.split(), 0),
+    **dict.fromkeys(_TWO_DECIMALS.split(), 2),
+    **dict.fromkeys(_THREE_DECIMALS.split(), 3),
 }
-"""The currencies of ISO 4217 that people are paid in, by the decimals that their smallest unit has."""
-
-DECIMALS = {code: digits for digits, codes in _DIGITS.items() for code in codes.split()}
-"""The decimals of each currency's smallest unit, by its code."""
+"""The number of decimals of each currency's smallest unit, by the currency's code."""
 
 
 def smallest_unit(currency: str | None) -> int:
-    """The smallest amount that can be paid, in micro-units: a cent of EUR; one micro-unit where there is no currency.
+    """Return the smallest amount that can be paid in a currency, in micro-units.
+
+    Args:
+        currency: A code of ISO 4217; None for a budget without a currency, which is paid in
+            micro-units.
 
     >>> smallest_unit("EUR"), smallest_unit("JPY"), smallest_unit(None)
     (10000, 1000000, 1)
@@ -50,10 +56,10 @@ def smallest_unit(currency: str | None) -> int:
 
 
 def money(value: Decimal | float | str, *, what: str = "amount") -> int:
-    """Parse an amount into micro-units.
+    """Convert an amount in units of the budget into micro-units.
 
-    Integers, strings and decimals are taken exactly and may have at most six decimals; a float,
-    which is no decimal number to begin with, is rounded to the nearest micro-unit.
+    Integers, strings and decimals are taken exactly and may have at most six decimals. A float is
+    rarely an exact decimal, so it is rounded to the nearest micro-unit.
 
     Args:
         value: The amount in units of the budget.
@@ -65,9 +71,8 @@ def money(value: Decimal | float | str, *, what: str = "amount") -> int:
     exact = _decimal(value, what)
     if not exact.is_finite():
         raise InvalidMoneyError(f"{what} must be a finite number, got {value}")
-    micros = (
-        Fraction(exact) * MICRO if exact.adjusted() < 20 else Fraction(2 * MAX_MONEY)
-    )  # 1e9999 is not spelled out
+    is_huge = exact.adjusted() >= 20  # 1e9999, say: refused before its digits are computed
+    micros = Fraction(2 * MAX_MONEY) if is_huge else Fraction(exact) * MICRO
     if abs(micros) > MAX_MONEY:
         raise InvalidMoneyError(f"{what} must be at most {show_money(MAX_MONEY)}, got {value}")
     if micros.denominator != 1 and not isinstance(value, float | np.floating):
@@ -75,19 +80,31 @@ def money(value: Decimal | float | str, *, what: str = "amount") -> int:
     return round(micros)
 
 
-def _decimal(value: object, what: str) -> Decimal:
-    """The number as written; no decimal context rounds it."""
+def _decimal(value: Any, what: str) -> Decimal:
+    """Return the number exactly as written: unlike arithmetic, the constructor never rounds."""
+    if isinstance(value, bool):  # Python would take True for 1
+        raise _not_decimal(value, what)
     try:
         if isinstance(value, float | np.floating):
             return Decimal(repr(float(value)))
-        written = str(value) if isinstance(value, bool) else value  # True is no amount
-        return Decimal(written if isinstance(written, str | Decimal) else operator.index(written))  # type: ignore[arg-type]
+        if isinstance(value, str | Decimal):
+            return Decimal(value)
+        return Decimal(operator.index(value))
     except (InvalidOperation, TypeError, ValueError):
-        raise InvalidMoneyError(f"{what} must be a decimal number, got {value!r}") from None
+        raise _not_decimal(value, what) from None
+
+
+def _not_decimal(value: object, what: str) -> InvalidMoneyError:
+    return InvalidMoneyError(f"{what} must be a decimal number, got {value!r}")
 
 
 def show_money(micros: int, currency: str | None = None) -> str:
-    """Print micro-units as a decimal, exactly: for programs with at least two decimals, or as one writes a currency.
+    """Format micro-units as an exact decimal.
+
+    Args:
+        micros: The amount.
+        currency: A code of ISO 4217, to format the amount for people, with the currency's decimals
+            and grouped thousands; None for a plain decimal that programs can parse.
 
     >>> show_money(12_345_678), show_money(7_000_000), show_money(-500_000)
     ('12.345678', '7.00', '-0.50')
@@ -95,16 +112,22 @@ def show_money(micros: int, currency: str | None = None) -> str:
     ('40,000.00 EUR', '1,500 JPY')
     """
     units, rest = divmod(abs(int(micros)), MICRO)
-    sign, least = "-" if micros < 0 else "", DECIMALS.get(currency or "", 2)
-    decimals = f"{rest:06d}".rstrip("0").ljust(least, "0")
+    sign = "-" if micros < 0 else ""
+    fewest = DECIMALS.get(currency or "", 2)
+    decimals = f"{rest:06d}".rstrip("0").ljust(fewest, "0")
+    if not currency:
+        return f"{sign}{units}.{decimals}"
     point = "." if decimals else ""
-    return (
-        f"{sign}{units:,}{point}{decimals} {currency}" if currency else f"{sign}{units}.{decimals}"
-    )
+    return f"{sign}{units:,}{point}{decimals} {currency}"
 
 
 def tell_money(value: float, currency: str | None = None, *, about: bool = False) -> str:
-    """An amount that is a decimal number already, as people read it; in whole units where it is about so much.
+    """Format an amount that is already a decimal number for people to read.
+
+    Args:
+        value: The amount, in units of the budget.
+        currency: A code of ISO 4217 to append, whose decimals are shown; None for no currency.
+        about: Whether the amount is an estimate, which is shown in whole units.
 
     >>> tell_money(1234.5), tell_money(1234.503, "EUR"), tell_money(1234.5, "JPY")
     ('1,234.50', '1,234.50 EUR', '1,234 JPY')
@@ -112,35 +135,45 @@ def tell_money(value: float, currency: str | None = None, *, about: bool = False
     ('1,234', '1,234 EUR')
     """
     decimals = 0 if about else DECIMALS.get(currency or "", 2)
-    return f"{value:,.{decimals}f}" + (f" {currency}" if currency else "")
+    amount = f"{value:,.{decimals}f}"
+    if not currency:
+        return amount
+    return f"{amount} {currency}"
 
 
 def decimal_money(micros: int) -> float:
-    """An amount as the decimal number that JSON, tables and figures show."""
+    """Convert micro-units into the decimal number that JSON, tables and figures show."""
     return int(micros) / MICRO
 
 
 def json_money(**amounts: Any) -> dict[str, Any]:
-    """Amounts as JSON says them: the decimal number that people read and, in `NAME_exact`, the exact decimal as text.
+    """Convert amounts for JSON: each as a decimal number and, in `NAME_exact`, as exact text.
 
-    A float holds micro-units up to nine billion units, and no reader of JSON is bound to keep even
-    that; text stays.
+    A float holds micro-units exactly only up to nine billion units, and readers of JSON may keep
+    even fewer digits; text stays as it is.
 
-    Args: **amounts: Each in micro-units, or None where it is not known, or several in a list or by
-        name.
+    Args:
+        **amounts: An amount in micro-units, a list of amounts, or a mapping to amounts; None for an
+            unknown amount.
 
-    >>> json_money(paid=1_500_000, asked=[2_000_001, None])
-    {'paid': 1.5, 'paid_exact': '1.50', 'asked': [2.000001, None], 'asked_exact': ['2.000001', None]}
+    >>> json_money(paid=1_500_000)
+    {'paid': 1.5, 'paid_exact': '1.50'}
+    >>> json_money(asked=[2_000_001, None])
+    {'asked': [2.000001, None], 'asked_exact': ['2.000001', None]}
     """
     found = {}
     for name, value in amounts.items():
-        found[name], found[f"{name}_exact"] = _each(decimal_money, value), _each(show_money, value)
+        found[name] = _each(decimal_money, value)
+        found[f"{name}_exact"] = _each(show_money, value)
     return found
 
 
-def _each(show: Callable[[int], Any], value: Any) -> Any:
+def _each(convert: Callable[[int], Any], value: Any) -> Any:
+    """Convert an amount, or each amount in a list or mapping; None stays None."""
+    if value is None:
+        return None
     if isinstance(value, Mapping):
-        return {key: show(one) for key, one in value.items()}
+        return {key: convert(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [None if one is None else show(one) for one in value]
-    return None if value is None else show(value)
+        return [_each(convert, one) for one in value]
+    return convert(value)

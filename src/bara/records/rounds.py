@@ -1,4 +1,4 @@
-"""What a round taught: evaluations, deliveries, the allocator's belief, and the record that joins them."""
+"""Rounds as awarded and as settled, with evaluations, deliveries and the allocator's belief."""
 
 import sys
 from collections.abc import Mapping
@@ -17,17 +17,19 @@ from bara.text import UNSTORABLE
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How good the global model is, on data the server holds.
+    """The quality of the global model, measured on data that the server holds.
+
+    Every attribute but `accuracy` is None where it is not known.
 
     Attributes:
-        accuracy: A fraction in [0, 1]; decisions are made on it.
-        loss: The mean loss, where it is known.
-        test_accuracy: The accuracy to report, where decisions use a separate validation part.
-        test_loss: The loss to report, likewise.
-        samples: How many samples the accuracy was measured on, where that is known; it says how far
-            to trust it.
-        metric: What the accuracy stands for, as it was measured, where that is no fraction (an
-            RMSE).
+        accuracy: A fraction in [0, 1], on which decisions are based.
+        loss: The mean loss on the same data.
+        test_accuracy: The accuracy to report, if decisions are based on separate validation data.
+        test_loss: The loss to report, if decisions are based on separate validation data.
+        samples: The number of samples on which the accuracy was measured; the more, the more it can
+            be trusted.
+        metric: The quantity that was measured, if that is not a fraction (an RMSE, say) and had to
+            be converted into `accuracy`.
     """
 
     accuracy: float
@@ -38,7 +40,7 @@ class Evaluation:
     metric: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no accuracy (a per cent figure, say) and a loss that is not finite."""
+        """Refuse an accuracy that is not a fraction (a percentage, say) and an infinite loss."""
         _check(self, _FRACTION, "accuracy", "test_accuracy")
         _check(self, _FINITE, "loss", "test_loss", "metric")
         _check(self, _COUNT, "samples")
@@ -47,26 +49,26 @@ class Evaluation:
 
     @property
     def reported_accuracy(self) -> float:
-        """The accuracy that tables and figures show."""
+        """The accuracy that tables and figures show: on test data, if there are any."""
         return self.accuracy if self.test_accuracy is None else self.test_accuracy
 
     @property
     def reported_loss(self) -> float | None:
-        """The loss that tables and figures show."""
+        """The loss that tables and figures show: on test data, if there are any."""
         return self.loss if self.test_loss is None else self.test_loss
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the server saw of one client's delivery.
+    """The measurements that the server took of one client's delivery; None where it took none.
 
     Attributes:
-        samples: How much data it trained on, where that is known.
-        loss_before: Its loss on its own data with the global model it was sent.
-        loss_after: The same with the model it returned.
-        seconds: From sending it the model to its reply, where that was measured.
-        bytes_sent: How much it was sent.
-        bytes_received: How much it sent back.
+        samples: The number of samples that the client trained on.
+        loss_before: The loss on the client's own data of the global model that it received.
+        loss_after: The loss on the client's own data of the model that it returned.
+        seconds: The time from sending the model to receiving the reply.
+        bytes_sent: The bytes sent to the client.
+        bytes_received: The bytes received from the client.
     """
 
     samples: int | None = None
@@ -77,24 +79,26 @@ class Evidence:
     bytes_received: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is not finite: mechanisms learn from it, and one NaN would spoil all that they know."""
+        """Refuse NaN and infinity, which would ruin all that a mechanism has learned."""
         _check(self, _FINITE, *self.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """What came of an award.
+    """The outcome of an award: which winners delivered, and the model that resulted.
 
     Attributes:
-        evaluation: The model afterwards.
-        delivered: Who delivered, and what the server saw of it.
-        void: Who did not, and why.
-        ages: How many updates of earlier rounds the model was made of, too, by their age in rounds.
-        forgotten: Whose remembered updates were let go before this round.
-        blameless: Who of the void did not fail: they were never asked to train, or nobody's update
-            was taken. They are not paid, and do not back off.
-        contributions: What the model is better by, on reported data, for each remembered update in
-            it; for reports alone, nothing is paid by it.
+        evaluation: The evaluation of the model after the round.
+        delivered: The clients that delivered, each with the evidence of its delivery.
+        void: The clients that did not deliver, each with the reason.
+        ages: The number of updates remembered from earlier rounds that also went into the model, by
+            their age in rounds.
+        forgotten: The clients whose remembered updates were dropped before this round.
+        blameless: The void clients that did not fail, because they were never asked to train or
+            because no update at all was accepted. They are not paid either, but may bid again at
+            once.
+        contributions: For each client, how much better the model is on reported data because of the
+            client's remembered update. For reports only: no payment depends on it.
     """
 
     evaluation: Evaluation
@@ -106,61 +110,66 @@ class Delivery:
     contributions: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Freeze the mappings; of a reason, which may be a stranger's, keep what a ledger can hold."""
-        reasons = {
-            client: UNSTORABLE.sub("\ufffd", str(reason)) for client, reason in self.void.items()
-        }
-        frozen: dict[str, Mapping[Any, Any]] = {
+        """Freeze the mappings, and make reasons, which clients may have written, storable."""
+        reasons: dict[str, str] = {}
+        for client, reason in self.void.items():
+            reasons[client] = UNSTORABLE.sub("\ufffd", str(reason))
+        mappings: dict[str, Mapping[Any, Any]] = {
             "delivered": self.delivered,
             "void": reasons,
             "ages": self.ages,
+            "contributions": self.contributions,
         }
-        frozen["contributions"] = self.contributions
-        for name, value in frozen.items():
+        for name, value in mappings.items():
             object.__setattr__(self, name, MappingProxyType(dict(value)))
-        if strangers := set(self.blameless) - reasons.keys():
+        not_void = set(self.blameless) - reasons.keys()
+        if not_void:
             raise InvalidRecordError(
-                f"client {min(strangers)!r} is blameless, but not void; only a void client can be blameless"
+                f"client {min(not_void)!r} is blameless, but not void; "
+                "only a void client can be blameless"
             )
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """Who should have delivered and did not."""
+        """The clients that should have delivered and did not."""
         return tuple(client for client in self.void if client not in self.blameless)
 
     @classmethod
     def complete(cls, award: Award, evaluation: Evaluation) -> Self:
-        """Every winner delivered."""
+        """Make the delivery of an award whose winners all delivered."""
         return cls(evaluation, {client: Evidence() for client in award.clients})
 
 
 def taken_home(models: Mapping[str, Evaluation]) -> str:
-    """Which of the models is kept: the one whose loss (or else accuracy) is best on validation; the last, of equals.
+    """Return the name of the model to keep: the best on validation data, by loss or else accuracy.
 
-    Where decisions are made on the same data that are reported (the paper), nothing is selected:
-    the last one counts.
+    Without separate validation data (as in the paper) nothing can be selected: the final model is
+    kept.
+
+    Args:
+        models: The evaluations by name, `final` among them; of equally good ones, the first wins.
     """
-    final = models["final"]
-    if final.test_accuracy is None:
+    if models["final"].test_accuracy is None:
         return "final"
-    if any(one.loss is None for one in models.values()):
+    losses = {name: one.loss for name, one in models.items() if one.loss is not None}
+    if len(losses) < len(models):  # losses can be compared only if every model has one
         return max(models, key=lambda name: models[name].accuracy)
-    return min(models, key=lambda name: models[name].loss or 0.0)
+    return min(losses, key=lambda name: losses[name])
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What an allocator that plans ahead means to do with what is left.
+    """The plan of an allocator for the money left: a main phase, then an end phase.
 
     Attributes:
-        main_n: Clients per round it means to recruit until the end phase.
-        main_rounds: For so many rounds.
+        main_n: Clients per round in the main phase.
+        main_rounds: The expected number of rounds in the main phase.
         end_n: Clients per round in the end phase.
-        end_rounds: How long that is.
-        spend: What it expects to spend on both, in micro-units.
-        accuracy: The final accuracy it expects.
-        low: The final accuracy it expects to exceed with 95 % probability.
-        high: The one it expects to stay below with 95 % probability.
+        end_rounds: The number of rounds in the end phase.
+        spend: The expected cost of both phases, in micro-units.
+        accuracy: The expected final accuracy.
+        low: The accuracy that the final one exceeds with a probability of 95 %.
+        high: The accuracy that the final one stays below with a probability of 95 %.
     """
 
     main_n: int
@@ -175,13 +184,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Prospect:
-    """What a sum of money is expected to buy: the accuracy of the kept model, nine times in ten between low and high.
+    """The accuracy of the kept model that a sum of money is expected to buy.
 
     Attributes:
-        spend: What the run will have cost in all, in micro-units.
-        accuracy: Expected.
-        low: The fifth percentile.
-        high: The ninety-fifth.
+        spend: What the whole run would cost, in micro-units.
+        accuracy: The expected accuracy.
+        low: The fifth percentile of the accuracy.
+        high: The ninety-fifth percentile of the accuracy.
     """
 
     spend: int
@@ -192,18 +201,19 @@ class Prospect:
 
 @dataclass(frozen=True)
 class MoneyOutlook:
-    """What more money would buy, and what an allocator makes of the goal it was given.
+    """The forecast of an allocator: what more money would buy, and whether the goal can be reached.
 
     Attributes:
-        prospects: What the run comes to if it costs so much in all, from stopping now to twice the
-            money that is left.
-        enough: What the run has to cost in all for the goal, in micro-units; None where no sum
-            considered is enough.
-        chance: How sure it is that the kept model reaches the target, once it has followed its
-            plan; None without one.
-        sure: How sure it is that the model kept now has reached the target; None without one.
-        out_of_reach: Whether it believes that the target cannot be reached with the money and the
-            rounds left.
+        prospects: What the run would achieve at different total costs, from stopping now to
+            spending twice the money that is left.
+        enough: The total cost of the run at which the goal is reached, in micro-units; None if no
+            cost considered is enough.
+        chance: The probability that the kept model reaches the target if the allocator follows its
+            plan; None without a target.
+        sure: The probability that the model kept now has already reached the target; None without a
+            target.
+        out_of_reach: Whether the allocator believes that the target cannot be reached with the
+            money and the rounds left.
     """
 
     prospects: tuple[Prospect, ...]
@@ -215,16 +225,16 @@ class MoneyOutlook:
 
 @dataclass(frozen=True)
 class Belief:
-    """What an allocator believes, for logs, reports and the dashboard.
+    """The current belief of an allocator, for logs, reports and the dashboard.
 
     Attributes:
-        stage: What it is doing now, in its own words.
-        arms: The numbers of clients it considers.
-        mean: For each arm, the final accuracy it expects.
-        deviation: For each arm, how unsure it is.
-        estimate: Its estimate of the final accuracy from the last round alone, if it made one.
-        plan: What it means to do with what is left, if it plans.
-        outlook: What more money would buy, if it can tell.
+        stage: What the allocator is doing now, in its own words.
+        arms: The numbers of clients per round that the allocator considers.
+        mean: For each arm, the expected final accuracy.
+        deviation: For each arm, the standard deviation of the final accuracy.
+        estimate: The final accuracy estimated from the last round alone; None if not estimated.
+        plan: What to do with the money left; None if the allocator does not plan.
+        outlook: What more money would buy; None if the allocator cannot tell.
     """
 
     stage: str
@@ -238,17 +248,17 @@ class Belief:
 
 @dataclass(frozen=True, eq=False)
 class AwardedRound:
-    """A round as promised: stored before anyone trains.
+    """A round as promised, which is stored before any client trains.
 
     Attributes:
-        purse: What there was to spend.
-        offer: What the allocator said before the bids were opened.
+        purse: The purse before the round.
+        offer: The allocator's offer, made before the bids were opened.
         bids: The opened bids that took part.
-        costs: The menu: what each n would have cost.
-        award: Who was recruited at what price.
-        belief: What the allocator believed, if it tells.
-        privacy: The privacy budget each winner spends by delivering, where bids carry one
-            (`epsilon`).
+        costs: The costs on the menu: `costs[n - 1]` is what n clients would have cost.
+        award: The winners and their payments.
+        belief: The allocator's belief when it made the offer; None if it states none.
+        privacy: The privacy budget that each winner spends by delivering; None if the bids have no
+            column `epsilon`.
     """
 
     purse: Purse
@@ -260,7 +270,7 @@ class AwardedRound:
     privacy: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a promise that the purse cannot keep."""
+        """Refuse an award that the purse cannot pay."""
         if self.award.cost > self.purse.left:
             raise OverspentError(
                 f"round {self.purse.round} promises {self.purse.show(self.award.cost)}; at most "
@@ -269,18 +279,23 @@ class AwardedRound:
 
     @classmethod
     def of(cls, purse: Purse, offer: Offer, menu: Menu, belief: Belief | None = None) -> Self:
-        """The round that an offer buys from a menu."""
+        """Make the round in which an offer is met from a menu."""
         award = menu.award(offer, purse)
         return cls(purse, offer, menu.bids, menu.costs, award, belief, _privacy(menu.bids, award))
 
     def settle(self, delivery: Delivery) -> "RoundRecord":
-        """The round as it ended."""
+        """Return the settled round, once the delivery is known."""
         return RoundRecord(self, delivery)
 
 
 @dataclass(frozen=True, eq=False)
 class RoundRecord:
-    """A settled round; allocators and mechanisms learn from it through `tell`."""
+    """A settled round, which allocators and mechanisms are told to learn from.
+
+    Attributes:
+        awarded: The round as promised.
+        delivery: Which winners delivered, and the model that resulted.
+    """
 
     awarded: AwardedRound
     delivery: Delivery
@@ -288,59 +303,64 @@ class RoundRecord:
     def __post_init__(self) -> None:
         """Refuse a delivery that does not account for exactly the winners."""
         winners = set(self.awarded.award.clients)
-        delivered, void = set(self.delivery.delivered), set(self.delivery.void)
-        if delivered & void:
+        delivered = set(self.delivery.delivered)
+        void = set(self.delivery.void)
+        both = delivered & void
+        if both:
             raise InvalidRecordError(
-                f"client {min(delivered & void)!r} is both delivered and void; it must be one of them"
+                f"client {min(both)!r} is both delivered and void; it must be one of them"
             )
-        if stranger := (delivered | void) - winners:
+        strangers = (delivered | void) - winners
+        if strangers:
             raise InvalidRecordError(
-                f"client {min(stranger)!r} is delivered or void, but was not recruited"
+                f"client {min(strangers)!r} is delivered or void, but was not recruited"
             )
-        if silent := winners - delivered - void:
+        missing = winners - delivered - void
+        if missing:
             raise InvalidRecordError(
-                f"client {min(silent)!r} was recruited; it must have a delivery, or a reason why it has none"
+                f"client {min(missing)!r} was recruited; "
+                "it must have a delivery, or a reason why it has none"
             )
 
     @classmethod
     def initial(cls, purse: Purse, evaluation: Evaluation) -> Self:
-        """Round 0: nobody recruited, nothing paid, the initial model evaluated."""
+        """Make round 0, in which only the initial model is evaluated and nobody is recruited."""
         before = replace(purse, round=0)
-        nobody = Bids.of({})
-        return cls(
-            AwardedRound(before, Offer.skip(), nobody, nobody.prices, Award()), Delivery(evaluation)
-        )
+        no_bids = Bids.of({})
+        awarded = AwardedRound(before, Offer.skip(), no_bids, no_bids.prices, Award())
+        return cls(awarded, Delivery(evaluation))
 
     @property
     def round(self) -> int:
-        """Its number; 0 is the initial evaluation."""
+        """The number of the round; 0 is the evaluation of the initial model."""
         return self.awarded.purse.round
 
     @property
     def n(self) -> int:
-        """How many clients took part: recruited and delivered."""
+        """The number of clients that took part: recruited and delivered."""
         return len(self.delivery.delivered)
 
     @property
     def payments(self) -> dict[str, int]:
-        """What each client that delivered was paid."""
+        """The payment of each client that delivered, in micro-units."""
         award = self.awarded.award
-        owed = zip(award.clients, award.payments, strict=True)
-        return {client: payment for client, payment in owed if client in self.delivery.delivered}
+        promised = zip(award.clients, award.payments, strict=True)
+        delivered = self.delivery.delivered
+        return {client: payment for client, payment in promised if client in delivered}
 
     @property
     def paid(self) -> int:
-        """What the round cost in the end."""
+        """What the round cost in the end, in micro-units."""
         return sum(self.payments.values())
 
     @property
     def evaluation(self) -> Evaluation:
-        """The model after the round."""
+        """The evaluation of the model after the round."""
         return self.delivery.evaluation
 
     @property
     def purse_after(self) -> Purse:
-        """What is left for the next round."""
+        """The purse for the next round."""
         return self.awarded.purse.after(self.paid)
 
 
@@ -350,18 +370,26 @@ _COUNT = (1, sys.maxsize, "at least 1")
 
 
 def _check(record: object, required: tuple[float, float, str], *names: str) -> None:
-    """Keep numpy's numbers as Python's own; refuse what is no such number, where it is known at all."""
+    """Convert numpy's numbers into Python's own; refuse numbers out of range. None is let through.
+
+    Args:
+        record: The record whose attributes to check.
+        required: The smallest and the largest number allowed, and both in words, for errors.
+        *names: The names of the attributes.
+    """
     low, high, words = required
     for name in names:
         value = getattr(record, name)
         plain = value.item() if isinstance(value, np.generic) else value
-        number = isinstance(plain, int | float) and not isinstance(plain, bool)
-        if plain is not None and not (number and low <= plain <= high):
-            raise InvalidRecordError(f"{name} must be {words}, got {value}")
+        if plain is not None:
+            is_number = isinstance(plain, int | float) and not isinstance(plain, bool)
+            if not (is_number and low <= plain <= high):
+                raise InvalidRecordError(f"{name} must be {words}, got {value}")
         object.__setattr__(record, name, plain)
 
 
 def _privacy(bids: Bids, award: Award) -> dict[str, float] | None:
+    """Return the privacy budget that each winner bids; None if the bids have none."""
     if "epsilon" not in bids.columns:
         return None
     budgets = dict(zip(bids.clients, bids.columns["epsilon"].tolist(), strict=True))

@@ -1,15 +1,16 @@
-"""Models on disk, from which a run goes on bit for bit: one flat state (the simulator's) or arrays by name (Flower's).
+"""Checkpoints: models on disk from which a run goes on with exactly the same results.
 
-In the simulator momentum starts at zero in every round and the order of batches derives from (seed,
-round, client), so the flat state and the round's number are everything there is to save: no
-optimiser state, no generator state.
+A model is one flat state in the simulator, and arrays by name in Flower. In the simulator, momentum
+starts at zero in every round and the order of batches derives from (seed, round, client). So the
+flat state and the number of the round are all there is to save: no state of an optimiser or of a
+random generator.
 """
 
 import hashlib
 import json
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +24,11 @@ from bara.errors import TrainingError
 from bara.files import make_folder, replacing
 
 Arrays = Mapping[str, NDArray[Any]]
+"""Arrays by name."""
 
 FORMAT = 2
+"""The version of the file format."""
+
 _ROUND = "round-"
 
 _READ = (
@@ -36,19 +40,19 @@ _READ = (
     EOFError,
     NotImplementedError,
 )
-"""What numpy raises for a file that is not what it was."""
+"""The errors that numpy raises when it reads a damaged file."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """What was saved: the arrays after a round, and what else the caller wanted kept (anything JSON can say).
+    """A checkpoint as read from disk.
 
     Attributes:
-        arrays: By name.
-        round: After which round.
-        extra: What else was kept.
-        digest: A SHA-256 of all of it; None in files of format 1, which had none.
+        arrays: The saved arrays by name.
+        round: The round after which they were saved.
+        extra: Whatever else the caller saved, as values that JSON can hold.
+        digest: A SHA-256 of all of this; None for files of format 1, which had none.
     """
 
     arrays: Arrays
@@ -58,7 +62,7 @@ class Checkpoint:
 
     @property
     def state(self) -> NDArray[np.float32]:
-        """The one array, where a single one was saved."""
+        """The flat state, if a single array was saved."""
         return self.arrays["state"]
 
 
@@ -70,71 +74,74 @@ def save(
     *,
     durable: bool = True,
 ) -> str:
-    """Write a checkpoint so that at any moment there is the old one or the new one, never half of one.
+    """Write a checkpoint so that at any moment there is the old file or the new one.
 
     Args:
-        path: Where to.
-        state: The model, in one flat vector, or as arrays by name.
-        round: After which round.
-        extra: What else to keep.
-        durable: Wait until the disk has it. One that can be made again need not: a power cut may
-            damage it, which is noticed when it is read.
+        path: The file to make or replace.
+        state: The model, as one flat vector or as arrays by name.
+        round: The round after which the model is saved.
+        extra: Whatever else to save, as values that JSON can hold.
+        durable: Whether to wait until the file is on the disk. This is not needed for a checkpoint
+            that can be made again: if a power cut damages it, that is noticed on reading.
 
     Returns:
-        Its digest.
+        The digest of the checkpoint.
     """
     arrays: Arrays = {"state": state} if isinstance(state, np.ndarray) else state
     about = {"format": FORMAT, "round": round, "extra": dict(extra or {})}
     digest = _digest(about, arrays)
     with replacing(path, durable=durable) as file:
-        np.savez(file, about=np.array(json.dumps({**about, "sum": digest})), **arrays)  # type: ignore[arg-type]
+        header = np.array(json.dumps({**about, "sum": digest}))
+        named: dict[str, Any] = dict(arrays)
+        np.savez(file, about=header, **named)
     return digest
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a checkpoint back; one that is cut short or damaged is a `TrainingError`."""
+    """Read a checkpoint; raise a `TrainingError` if it is missing, cut short or damaged."""
     try:
-        with (
-            path.open("rb") as raw,
-            np.load(raw, allow_pickle=False) as file,
-        ):  # a damaged one is closed too
+        # numpy alone would leave a damaged file open.
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
             arrays = {name: file[name] for name in file.files if name != "about"}
     except FileNotFoundError as error:
         raise TrainingError(f"there is no checkpoint at {path}") from error
     except _READ as error:
         raise TrainingError(f"checkpoint {path} is cut short or damaged: {error}") from error
-    told = about.pop("sum", None)
-    if told != (_sum(arrays) if about.get("format") == 1 else _digest(about, arrays)):
+    stored = about.pop("sum", None)
+    is_first_format = about.get("format") == 1
+    computed = _sum(arrays) if is_first_format else _digest(about, arrays)
+    if stored != computed:
         raise TrainingError(
-            f"checkpoint {path} is damaged, or in a format later than {FORMAT}: its checksum is wrong"
+            f"checkpoint {path} is damaged, or in a format later than {FORMAT}: "
+            "its checksum is wrong"
         )
-    return Checkpoint(
-        arrays, about["round"], about["extra"], told if isinstance(told, str) else None
-    )
+    digest = stored if isinstance(stored, str) else None
+    return Checkpoint(arrays, about["round"], about["extra"], digest)
 
 
 Restored = tuple[Checkpoint, Mapping[str, Checkpoint]]
+"""A checkpoint and the pieces that it needs, by name."""
 
 
 @final
 class CheckpointStore:
-    """The checkpoints of one run: a file a round, a file for each piece that several of them need.
+    """The checkpoints of one run: a file per round, and one per piece that several of them share.
 
     A piece is written once. A checkpoint is saved before its round is settled. If the run is killed
     between the two, the round is trained again from the checkpoint before it, which is therefore
-    kept until the next one is there.
+    deleted only after the next one is saved.
 
     Args:
-        folder: The run's own; None to keep nothing.
-        durable: See `save`.
+        folder: The run's folder; None to save nothing.
+        durable: Whether to wait until files are on the disk, as in `save`.
     """
 
     def __init__(self, folder: Path | None, *, durable: bool) -> None:
         self._folder = None if folder is None else folder / "checkpoints"
         self._durable = durable
-        self._digests: dict[str, str | None] = {}
-        self._before: set[str] = set()
+        self._digests: dict[str, str | None] = {}  # of every file, by name
+        self._before: set[str] = set()  # the files of the checkpoint before
 
     def put(
         self,
@@ -143,7 +150,17 @@ class CheckpointStore:
         pieces: Mapping[str, Callable[[], Arrays]] = MappingProxyType({}),
         extra: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """Save what going on after a round needs: new pieces first, its own last, with the digests of all."""
+        """Save a checkpoint, and delete files that neither it nor the one before needs.
+
+        New pieces are written first; the round's own file, with the digests of all pieces, is last.
+
+        Args:
+            round: The round after which the run could go on from here.
+            own: The arrays of the round's own file.
+            pieces: The pieces that the checkpoint needs: by name, a function that returns the
+                arrays, which is called only if the piece is new.
+            extra: Whatever else to save, as values that JSON can hold.
+        """
         if self._folder is None:
             return
         make_folder(self._folder)
@@ -156,63 +173,64 @@ class CheckpointStore:
         self._digests[name] = save(
             self._path(name), own, round, {**extra, "needs": needs}, durable=self._durable
         )
-        kept = {name, *pieces}
-        for old in self._names() - kept - self._before:
+        needed = {name, *pieces}
+        for old in self._names() - needed - self._before:
             self._path(old).unlink()
             self._digests.pop(old, None)
-        self._before = kept
+        self._before = needed
 
     def digest(self, round: int) -> str | None:
-        """What the ledger commits to: the digest of a round's checkpoint; None where it has none."""
+        """Return the digest of a round's checkpoint, which the ledger stores; None without one."""
         return self._digests.get(round_name(round))
 
     def newest(
         self, last: int, committed: Callable[[int], str | None] | None = None
     ) -> Restored | None:
-        """The newest whole checkpoint that is not later than round `last`, and the pieces it needs, by name.
+        """Return the newest intact checkpoint of round `last` or earlier; None if there is none.
 
         Args:
-            last: The round.
-            committed: The digest that the ledger holds of a round's checkpoint; one with another is
-                none, and so is one with a digest of which the ledger holds none: of a round that
-                was taken back, or planted.
+            last: The last round to consider.
+            committed: Returns the digest of a round's checkpoint that the ledger holds. A
+                checkpoint with a different digest is ignored, and so is one with a digest where the
+                ledger holds none: its round was taken back, or somebody planted it. None to accept
+                any.
         """
-        rounds = {
-            int(name.removeprefix(_ROUND)): name
-            for name in self._names()
-            if name.startswith(_ROUND)
-        }
-        if (
-            not self._durable
-        ):  # what can be made again: a later one may be of rounds that a restored ledger has not
-            for later in rounds.keys() - range(last + 1):
-                self._path(rounds.pop(later)).unlink()
-        for number in sorted(rounds.keys() & range(last + 1), reverse=True):
+        names = _by_number(self._names())
+        if not self._durable:
+            # Later rounds may be unknown to a ledger that was restored from a backup; they can be
+            # trained again.
+            for later in names.keys() - range(last + 1):
+                self._path(names.pop(later)).unlink()
+        for number in sorted(names.keys() & range(last + 1), reverse=True):
             with suppress(TrainingError):
-                own, pieces = self._restored(rounds[number])
+                own, pieces = self._restored(names[number])
                 if committed is not None and committed(number) != own.digest:
                     continue
-                self._digests = {
-                    name: one.digest for name, one in {**pieces, rounds[number]: own}.items()
-                }
+                self._digests = {name: piece.digest for name, piece in pieces.items()}
+                self._digests[names[number]] = own.digest
                 self._before = set(self._digests)
                 return own, pieces
         return None
 
     def _restored(self, name: str) -> Restored:
+        """Read a round's file and its pieces; raise a `TrainingError` unless all are intact."""
         own = load(self._path(name))
         needs = own.extra.get("needs", None if "state" in own.arrays else {})
         if needs is None:
             raise TrainingError(f"{name} is only a piece of other checkpoints")
-        if isinstance(needs, list):  # format 1 says the rounds, its own among them
-            needs = dict.fromkeys(map(round_name, {*needs} - {own.round}))
+        if isinstance(needs, list):  # format 1 lists rounds, the checkpoint's own among them
+            others = {*needs} - {own.round}
+            needs = dict.fromkeys(map(round_name, others))
         pieces = {needed: load(self._path(needed)) for needed in needs}
         if any(needs[needed] != piece.digest for needed, piece in pieces.items()):
             raise TrainingError(f"{name} needs pieces that differ from those it was saved with")
         return own, pieces
 
     def _names(self) -> set[str]:
-        return set() if self._folder is None else {path.stem for path in self._folder.glob("*.npz")}
+        """Return the names of all files."""
+        if self._folder is None:
+            return set()
+        return {path.stem for path in self._folder.glob("*.npz")}
 
     def _path(self, name: str) -> Path:
         assert self._folder is not None  # noqa: S101 - for the type checker
@@ -220,19 +238,29 @@ class CheckpointStore:
 
 
 def by_round(own: Checkpoint, pieces: Mapping[str, Checkpoint]) -> dict[int, Checkpoint]:
-    """The checkpoints of rounds among what was restored, its own included."""
-    others = {
-        int(name[len(_ROUND) :]): piece for name, piece in pieces.items() if name.startswith(_ROUND)
-    }
-    return {**others, own.round: own}
+    """Return the restored checkpoints of rounds by number: the checkpoint and some of its pieces.
+
+    Args:
+        own: The checkpoint.
+        pieces: The pieces that it needs, by name; those that are not of rounds are left out.
+    """
+    found = {number: pieces[name] for number, name in _by_number(pieces).items()}
+    found[own.round] = own
+    return found
 
 
 def round_name(round: int) -> str:
-    """What a round's checkpoint is called, which later ones may need as a piece."""
+    """Return the name of a round's checkpoint, under which later ones may need it as a piece."""
     return f"{_ROUND}{round}"
 
 
+def _by_number(names: Iterable[str]) -> dict[int, str]:
+    """Return the names that belong to rounds, by the number of the round."""
+    return {int(name.removeprefix(_ROUND)): name for name in names if name.startswith(_ROUND)}
+
+
 def _digest(about: Mapping[str, Any], arrays: Arrays) -> str:
+    """Return the SHA-256 of a checkpoint's header and arrays."""
     kinds = {name: [array.dtype.str, array.shape] for name, array in sorted(arrays.items())}
     found = hashlib.sha256(json.dumps([about, kinds], sort_keys=True).encode())
     for name in kinds:
@@ -241,7 +269,7 @@ def _digest(about: Mapping[str, Any], arrays: Arrays) -> str:
 
 
 def _sum(arrays: Arrays) -> int:
-    """The sum of format 1."""
+    """Return the checksum of format 1."""
     total = 0
     for name in sorted(arrays):
         total = zlib.crc32(np.ascontiguousarray(arrays[name]).tobytes(), total)

@@ -1,4 +1,4 @@
-"""Which models of a run are kept beside the last one, and which of them is taken home."""
+"""The models of a run that may be kept in the end: the final one, an average, and the best."""
 
 from collections import deque
 from typing import Any, final
@@ -11,13 +11,13 @@ from bara.server.checkpoints import Arrays
 
 @final
 class KeptModels:
-    """Keeps the model that was best on validation, and the last few for their average; told once per round.
+    """The model that was best on validation data, and the last few models, for their average.
 
     Args:
-        last: How many are averaged.
+        last: The number of models to average.
 
     Attributes:
-        best_round: Which round the best came from; -1 before the first.
+        best_round: The round of the best model; -1 before the first round.
     """
 
     def __init__(self, last: int) -> None:
@@ -27,35 +27,41 @@ class KeptModels:
         self.best_round = -1
 
     def tell(self, round: int, model: Arrays, accuracy: float) -> None:
-        """Consider a round's model; of equally good ones the first stays the best."""
-        self._recent.append((round, {name: array.copy() for name, array in model.items()}))
+        """Take in the model of a round; of equally good models, the first stays the best."""
+        copied = {name: array.copy() for name, array in model.items()}
+        self._recent.append((round, copied))
         if accuracy > self._best_accuracy:
-            self._best, self._best_accuracy, self.best_round = self._recent[-1][1], accuracy, round
+            self._best = copied
+            self._best_accuracy = accuracy
+            self.best_round = round
 
     @property
     def by_round(self) -> dict[int, Arrays]:
-        """Everything that is kept; telling these to a fresh `KeptModels` makes it the same."""
-        best = {} if self.best_round < 0 else {self.best_round: self._best}
-        return best | dict(self._recent)
+        """All models held, by round; told to a new `KeptModels`, they restore this one."""
+        models = {}
+        if self.best_round >= 0:
+            models[self.best_round] = self._best
+        models.update(self._recent)
+        return models
 
     @property
     def by_name(self) -> dict[str, Arrays]:
-        """What may be taken home: `final`, the last; `average`, the mean of the last; `best`. None before a round.
+        """The models that may be kept: `final`, `average` and `best`; empty before the first round.
 
-        The average is over the statistics of batch norm, too; whole numbers are the last model's.
+        The average includes the statistics of batch normalisation; arrays of whole numbers are
+        taken from the final model.
         """
         if self.best_round < 0:
             return {}
         final = self._recent[-1][1]
-        average = {
-            name: self._mean(name) if array.dtype.kind == "f" else array
-            for name, array in final.items()
-        }
+        average = dict(final)
+        for name, array in final.items():
+            if array.dtype.kind == "f":
+                average[name] = self._mean(name)
         return {"final": final, "average": average, "best": self._best}
 
     def _mean(self, name: str) -> NDArray[Any]:
+        """Return the mean of one array over the recent models."""
         arrays = [model[name] for _, model in self._recent]
-        mean: NDArray[Any] = (
-            np.stack(arrays).mean(axis=0, dtype=np.float64).astype(arrays[-1].dtype)
-        )
-        return mean
+        mean: NDArray[Any] = np.stack(arrays).mean(axis=0, dtype=np.float64)
+        return mean.astype(arrays[-1].dtype)

@@ -1,26 +1,26 @@
-"""What was paid for keeps working: each client's last accepted update, and the step that the model takes by them all.
+"""The memory of each client's last accepted update, and the step that all of them make together.
 
-Without a memory a round's model is made of this round's winners alone. With one, everybody who was
-ever paid counts (MIFA, Gu et al. 2021):
+Without a memory, only the winners of a round shape its model. With one, every client that was ever
+paid does (MIFA, Gu et al. 2021):
 
     w' = w + s d,     d = sum_i p_i m_i
 
 Notation:
     w       the model's parameters
-    m_i     the fresh update of a winner, the remembered one of everybody else
+    m_i     the fresh update of a winner, the remembered update of any other client
     p_i     weights that sum to 1: data sizes, or the mechanism's
-    s       the size of the step: 1 where memory is `plain`
-    c       how far the spread of the updates is trusted, learned from the losses that earlier steps led to
+    s       the size of the step; 1 for `plain` memory
+    c       how far the spread of the updates is trusted, learned from losses after earlier steps
 
-Clients that hold different data pull in different directions. What they agree on is short beside
-what each of them has moved, and a step of size 1 along it is timid: `extrapolated` memory takes
+Clients with different data pull in different directions. Their mean d is short compared with the
+individual updates, and a step of size 1 along it is timid. `extrapolated` memory takes
 
     s = c (sum_i p_i |m_i|^2) / (2 |d|^2),   the fraction at least 1
 
-which with c = 1 is FedExP's step (Jhunjhunwala et al. 2023), here over everybody and not over the
-winners alone. A round whose loss on validation data fell raises c by a fifth, one whose loss rose
-halves it. A step grows by a fifth per round at most, and one that makes the loss more than a fifth
-worse is taken back: the model stays as it was, and what was paid for stays remembered.
+which with c = 1 is FedExP's step (Jhunjhunwala et al. 2023), here over all clients instead of the
+winners alone. A round after which the validation loss fell raises c by a fifth; one after which it
+rose halves c. A step is at most a fifth larger than the one before. A step that makes the loss more
+than a fifth worse is taken back: the model stays as it was, but the updates stay remembered.
 """
 
 import math
@@ -40,27 +40,39 @@ from bara.server.checkpoints import Arrays, Checkpoint
 
 Vector = NDArray[np.float32]
 Variant = Literal["off", "plain", "extrapolated"]
-"""`plain` memory takes the mean of all updates, `extrapolated` memory learns how far to go along it."""
+"""`plain` memory takes the mean of all updates; `extrapolated` learns how far to go along it."""
 
-RISE, FALL = 1.2, 0.5
-"""What c is multiplied by when the loss fell, and when it rose; a step grows, and may worsen the loss, by RISE."""
+RISE = 1.2
+"""The factor for c after the loss fell; also the limit to a step's growth and to a worse loss."""
+
+FALL = 0.5
+"""The factor for c after the loss rose."""
 
 LEAST = 1 / 16
 """The smallest c: a model that no longer improves goes on with small steps."""
 
 TURNS = 10
-"""How often everybody else may have had a turn, on average, before an update is too old to count. Where chance decides
-who is recruited, one in 20,000 gets that old; who does is passed over, and its update is of a model
-long gone."""
+"""How often clients may have had a turn, on average, before an update is too old to count.
+
+If clients are recruited at random, one update in 20,000 gets that old. A client whose update does
+is being passed over, and the update belongs to a model of long ago.
+"""
 
 SHARE_OF_RAM = 0.25
-"""Of the machine's memory: what is remembered beyond it lies in unnamed files."""
+"""The share of the machine's RAM for remembered updates; further ones go to unnamed files."""
 
 PREFIX = "updates-"
+"""The start of the name of a checkpoint's piece that holds the remembered updates of a round."""
 
 
 class Fresh(NamedTuple):
-    """An update that was accepted: the difference that training made, its weight, and what else to know of it."""
+    """An accepted update.
+
+    Attributes:
+        update: The difference that training made to the model's parameters.
+        weight: The weight of the update, relative to the weights of other updates.
+        note: Anything else to remember with the update.
+    """
 
     update: Vector
     weight: float
@@ -70,7 +82,16 @@ class Fresh(NamedTuple):
 @final
 @dataclass(eq=False)
 class _Row:
-    """A client's last update, its round, how many were accepted up to then, and the square of its length."""
+    """A remembered update.
+
+    Attributes:
+        update: The difference that training made.
+        weight: Its relative weight.
+        note: Anything else to remember with the update.
+        round: The round in which the update was accepted.
+        accepted: The number of updates, of all clients, accepted up to and including that round.
+        square: The squared norm of the update; 0 for `plain` memory, which does not need it.
+    """
 
     update: Vector
     weight: float
@@ -82,14 +103,15 @@ class _Row:
 
 @final
 class UpdateMemory:
-    """The last accepted update of every client that has one.
+    """The last accepted update of every client that has delivered one.
 
     Args:
-        extrapolated: Whether it learns how far to go along the mean; otherwise a step is the mean.
-        folder: Where what does not fit in RAM goes; None for the system's temporary one.
+        extrapolated: Whether to learn how far to go along the mean update; otherwise a step is the
+            mean update.
+        folder: The folder for updates that do not fit in RAM; None for the system's temporary one.
 
     Attributes:
-        size: s, of the last step.
+        size: s, the size of the last step.
 
     >>> north, south = np.array([1, 0], np.float32), np.array([0, 1], np.float32)
     >>> memory = UpdateMemory(extrapolated=False)
@@ -107,23 +129,27 @@ class UpdateMemory:
         self._rows: dict[str, _Row] = {}
         self._trust = 1.0
         self._loss: float | None = None
-        self._accepted = 0  # updates so far, of everybody
-        self._away: dict[str, int] = {}  # since which round a client has not bid
-        self._forgotten: dict[str, int] = {}  # after which round
+        self._accepted = 0  # updates of all clients so far
+        self._away: dict[str, int] = {}  # by client, the round since which it has not bid
+        self._forgotten: dict[str, int] = {}  # by client, the last round that is forgotten
         self.size = 1.0
 
     @property
     def clients(self) -> Collection[str]:
-        """Of whom something is remembered."""
+        """The clients of which an update is remembered."""
         return self._rows.keys()
 
     def tell(self, round: int, fresh: Mapping[str, Fresh]) -> Vector:
-        """Remember these updates in place of what was known of their clients; a copy made before stays as it was.
+        """Remember new updates in place of their clients' earlier ones, and compute the step.
+
+        Args:
+            round: The round in which the updates were accepted.
+            fresh: The accepted updates by client.
 
         Returns:
             The step that the model takes, s d.
         """
-        self._rows = dict(self._rows)
+        self._rows = dict(self._rows)  # a shallow copy of this memory keeps its own rows
         self._accepted += len(fresh)
         for client, one in fresh.items():
             self._put(round, self._accepted, client, one)
@@ -133,16 +159,25 @@ class UpdateMemory:
         scaled = np.empty_like(step)
         for row in rows:
             step += np.multiply(row.update, np.float32(row.weight / total), out=scaled)
-        if self._extrapolated and (square := _square(step)):
+        if not self._extrapolated:
+            return step
+        square = _square(step)
+        if square:
             mean_square = math.fsum(row.weight * row.square for row in rows) / total
-            self.size = min(self._trust * max(mean_square / (2 * square), 1.0), RISE * self.size)
+            wanted = self._trust * max(mean_square / (2 * square), 1.0)
+            self.size = min(wanted, RISE * self.size)
             step *= np.float32(self.size)
         return step
 
     def steps_without(self) -> Iterator[tuple[str, Vector]]:
-        """For each client, the step that the last `tell` would have come to without it; none for a lone one."""
+        """Yield, for each client, the step that the last `tell` would have made without the client.
+
+        A memory of a single client yields nothing.
+        """
+        if len(self._rows) < 2:
+            return
         total = math.fsum(row.weight for row in self._rows.values())
-        for left_out in sorted(self._rows) if len(self._rows) > 1 else ():
+        for left_out in sorted(self._rows):
             rest = total - self._rows[left_out].weight
             step = np.zeros_like(self._rows[left_out].update)
             for client in sorted(self._rows):
@@ -152,56 +187,61 @@ class UpdateMemory:
             yield left_out, step
 
     def judge(self, loss: float) -> bool:
-        """Learn from the loss that the step led to; says whether to take it, or to stay where the model was."""
+        """Learn from the loss after a step; return False if the step must be taken back."""
         if not self._extrapolated:
             return True
         before = self._loss
-        if before is None:  # a first step is taken, whatever it leads to
+        if before is None:  # the first step is taken in any case
             self._loss = loss
             return True
-        self._trust = max(self._trust * (RISE if loss <= before else FALL), LEAST)
-        if not loss <= before + (RISE - 1) * abs(before):
+        # NaN compares as False, so that a loss of NaN counts as worse.
+        factor = RISE if loss <= before else FALL
+        self._trust = max(self._trust * factor, LEAST)
+        is_acceptable = loss <= before + (RISE - 1) * abs(before)
+        if not is_acceptable:
             self.size *= FALL
             return False
         self._loss = loss
         return True
 
     def remembered(self, round: int) -> Iterator[tuple[str, Fresh]]:
-        """Clients without a fresh update this round, each with its last one."""
+        """Yield the clients without a fresh update in a round, each with its last update."""
         for client in sorted(self._rows):
             row = self._rows[client]
             if row.round != round:
                 yield client, Fresh(row.update, row.weight, row.note)
 
     def ages(self, round: int) -> dict[int, int]:
-        """How many updates are how many rounds old, the fresh ones not among them."""
+        """Return the number of remembered updates by age in rounds; fresh updates do not count."""
         ages = Counter(round - row.round for row in self._rows.values())
         return {age: ages[age] for age in sorted(ages) if age}
 
     # --- forgetting ------------------------------------------------------------------------------
 
     def forget(self, client: str, round: int) -> None:
-        """Let go of what that client taught up to that round."""
+        """Drop what a client taught up to and including a round."""
         if self._rows.pop(client, None) is not None:
             self._forgotten[client] = round
 
     def forget_outdated(
         self, round: int, absent: Collection[str] | None, after: int
     ) -> tuple[str, ...]:
-        """Let go of updates that are too old, and of those who have not bid for so many rounds; whose they were.
+        """Drop stale updates and those of absent clients; return the clients' names.
 
         Args:
-            round: The one that begins.
-            absent: Who does not bid in it; None where that is not known.
-            after: How many rounds.
+            round: The round that begins.
+            absent: The clients that do not bid in the round; None if that is not known.
+            after: The number of rounds without a bid after which a client's update is dropped.
         """
         oldest = self._accepted - TURNS * len(self._rows)
         gone = {client for client, row in self._rows.items() if row.accepted < oldest}
         if absent is not None:
-            self._away = {
-                client: self._away.get(client, round) for client in absent if client in self._rows
-            }
-            gone |= {client for client, since in self._away.items() if round - since >= after}
+            away: dict[str, int] = {}
+            for client in absent:
+                if client in self._rows:
+                    away[client] = self._away.get(client, round)
+            self._away = away
+            gone |= {client for client, since in away.items() if round - since >= after}
         for client in gone:
             self.forget(client, round - 1)
         return tuple(sorted(gone))
@@ -209,49 +249,65 @@ class UpdateMemory:
     # --- checkpoints -----------------------------------------------------------------------------
 
     def pieces(self) -> dict[str, Callable[[], Arrays]]:
-        """What a checkpoint needs, by name: the updates of each round that is still remembered."""
+        """Return a checkpoint's pieces: by name, a function that returns one round's updates."""
         rounds = {row.round for row in self._rows.values()}
         return {f"{PREFIX}{number}": partial(self._piece, number) for number in sorted(rounds)}
 
     def state(self) -> dict[str, Any]:
-        """What else there is to save, as JSON can say it."""
-        learned = {"size": self.size, "trust": self._trust, "loss": self._loss}
-        accepted = {str(row.round): row.accepted for row in self._rows.values()} | {
-            "all": self._accepted
+        """Return what else to save in a checkpoint, as values that JSON can hold."""
+        accepted = {str(row.round): row.accepted for row in self._rows.values()}
+        accepted["all"] = self._accepted
+        return {
+            "size": self.size,
+            "trust": self._trust,
+            "loss": self._loss,
+            "accepted": accepted,
+            "away": self._away,
+            "forgotten": self._forgotten,
         }
-        return {**learned, "accepted": accepted, "away": self._away, "forgotten": self._forgotten}
 
     def restore(self, extra: Mapping[str, Any], pieces: Mapping[str, Checkpoint]) -> None:
-        """Know again what was saved."""
-        self.size, self._trust, self._loss = (extra[name] for name in ("size", "trust", "loss"))
-        self._away, self._forgotten = dict(extra["away"]), dict(extra["forgotten"])
-        accepted = extra.get("accepted", {})  # a checkpoint of 0.2.0 does not say
+        """Restore a memory from a checkpoint.
+
+        Args:
+            extra: What `state` returned.
+            pieces: The checkpoint's pieces by name; those that are not updates are ignored.
+        """
+        self.size = extra["size"]
+        self._trust = extra["trust"]
+        self._loss = extra["loss"]
+        self._away = dict(extra["away"])
+        self._forgotten = dict(extra["forgotten"])
+        accepted = extra.get("accepted", {})  # a checkpoint of bara 0.2.0 lacks it
         self._accepted = accepted.get("all", 0)
-        updates = {
-            int(name.removeprefix(PREFIX)): one
-            for name, one in pieces.items()
-            if name.startswith(PREFIX)
-        }
-        for number, piece in sorted(updates.items()):
-            columns = (
-                piece.arrays["updates"],
-                piece.arrays["weights"].tolist(),
-                piece.arrays["notes"].tolist(),
-            )
-            for client, *one in zip(piece.arrays["clients"].tolist(), *columns, strict=True):
+        updates: dict[int, Arrays] = {}
+        for name, piece in pieces.items():
+            if name.startswith(PREFIX):
+                updates[int(name.removeprefix(PREFIX))] = piece.arrays
+        for number, arrays in sorted(updates.items()):
+            clients = arrays["clients"].tolist()
+            weights = arrays["weights"].tolist()
+            notes = arrays["notes"].tolist()
+            columns = zip(clients, arrays["updates"], weights, notes, strict=True)
+            for client, update, weight, note in columns:
                 if number > self._forgotten.get(client, -1):
-                    self._put(number, accepted.get(str(number), 0), client, Fresh(*one))
+                    one = Fresh(update, weight, note)
+                    self._put(number, accepted.get(str(number), 0), client, one)
 
     def _piece(self, number: int) -> Arrays:
+        """Return the updates that are remembered of one round, in columns."""
         rows = {client: row for client, row in sorted(self._rows.items()) if row.round == number}
-        columns = {
-            f"{name}s": [getattr(row, name) for row in rows.values()] for name in Fresh._fields
+        return {
+            "clients": np.array(list(rows)),
+            "updates": np.array([row.update for row in rows.values()]),
+            "weights": np.array([row.weight for row in rows.values()]),
+            "notes": np.array([row.note for row in rows.values()]),
         }
-        return {name: np.array(values) for name, values in {"clients": [*rows], **columns}.items()}
 
     # --- inside ----------------------------------------------------------------------------------
 
     def _put(self, round: int, accepted: int, client: str, one: Fresh) -> None:
+        """Remember one update in place of the client's earlier one."""
         self._rows.pop(client, None)
         update = self._vector(len(one.update))
         np.copyto(update, one.update)
@@ -259,10 +315,9 @@ class UpdateMemory:
         self._rows[client] = _Row(update, one.weight, one.note, round, accepted, square)
 
     def _vector(self, size: int) -> Vector:
-        """Room for one more update: in RAM, or, beyond its share, in an unnamed file."""
-        if 4 * size * (len(self._rows) + 1) <= SHARE_OF_RAM * os.sysconf(
-            "SC_PAGE_SIZE"
-        ) * os.sysconf("SC_PHYS_PAGES"):
+        """Allocate one more update: in RAM or, beyond the share of RAM, in an unnamed file."""
+        needed = 4 * size * (len(self._rows) + 1)
+        if needed <= SHARE_OF_RAM * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
             return np.empty(size, np.float32)
         with tempfile.TemporaryFile(dir=self._folder) as file:
             file.truncate(4 * size)
@@ -270,5 +325,5 @@ class UpdateMemory:
 
 
 def _square(vector: Vector) -> float:
-    """Its squared norm; not by BLAS, whose sum depends on how many threads there are."""
+    """Return the squared norm, but not by BLAS, whose result depends on the number of threads."""
     return float(np.sum(np.square(vector, dtype=np.float64)))

@@ -1,8 +1,8 @@
-"""How good a model is, as one fraction in [0, 1] that rises: what allocators learn from and everything reports.
+"""Metrics of a model's quality, each a fraction in [0, 1] that rises as the model gets better.
 
-What may fall below 0 is cut there (R2), and what falls as a model gets better is turned round: RMSE
-becomes "1 - RMSE/SD", 1 less its ratio to the target's standard deviation. A metric's title is what
-tables, axes and pages call it.
+Allocators learn from the metric, and all reports show it. A metric that may fall below 0 (R2) is
+cut off there, and one that falls as a model gets better is reversed: RMSE becomes "1 - RMSE/SD",
+where SD is the target's standard deviation. Tables, axes and pages call a metric by its title.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,20 +16,20 @@ from bara.errors import ConfigError, TrainingError, UnknownNameError
 from bara.plugins import import_path, nearest
 
 Scores = NDArray[np.float32]
-"""One row per sample: one score per label, or a single one (above 0 for the second of two labels)."""
+"""A row per sample: a score per label, or a single score, above 0 for the second of two labels."""
 
 Measure = Callable[[Scores, NDArray[Any]], float]
-"""(scores, targets) -> a fraction in [0, 1] that rises."""
+"""(scores, targets) -> a fraction in [0, 1], the higher the better."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One way to say how good a model is.
+    """A metric of a model's quality.
 
     Attributes:
-        title: What people read.
-        tasks: Which tasks it fits.
-        measure: Computes it; None for accuracy, which the workers count.
+        title: The metric's name for people.
+        tasks: The kinds of tasks that the metric fits.
+        measure: Computes the metric; None for accuracy, which the workers count themselves.
     """
 
     title: str
@@ -38,13 +38,13 @@ class Metric:
 
 
 def _balanced(scores: Scores, targets: NDArray[Any]) -> float:
-    """The mean over the labels of the share that is found; a label that does not occur does not count."""
+    """Return the mean recall over the labels that occur."""
     found = predicted(scores) == targets
     return float(np.mean([found[targets == label].mean() for label in np.unique(targets)]))
 
 
 def _auc(scores: Scores, targets: NDArray[Any]) -> float:
-    """The area under the ROC curve; of several labels, the mean over each against the others."""
+    """Return the area under the ROC curve; for several labels, the mean of one against the rest."""
     labels = np.unique(targets)
     if len(labels) < 2:
         raise TrainingError(
@@ -56,19 +56,23 @@ def _auc(scores: Scores, targets: NDArray[Any]) -> float:
 
 
 def _above(scores: NDArray[np.float32], positive: NDArray[np.bool_]) -> float:
-    """How often one that is scores above one that is not, half of it where they score alike (Mann and Whitney)."""
+    """Return how often a positive scores above a negative, ties as one half (Mann and Whitney)."""
     _, places, equals = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks, count = (np.cumsum(equals) - (equals - 1) / 2)[places], int(positive.sum())
+    ranks = (np.cumsum(equals) - (equals - 1) / 2)[places]  # equal scores share their mean rank
+    count = int(positive.sum())
     pairs = count * (len(scores) - count)
     return float((ranks[positive].sum() - count * (count + 1) / 2) / pairs)
 
 
 def _r2(scores: Scores, targets: NDArray[Any]) -> float:
-    left, whole = np.sum((scores[:, 0] - targets) ** 2), np.sum((targets - np.mean(targets)) ** 2)
-    return max(1 - float(left) / max(float(whole), 1e-12), 0.0)
+    """Return the share of the targets' variance that is explained; 0 where it is negative."""
+    residual = np.sum((scores[:, 0] - targets) ** 2)
+    total = np.sum((targets - np.mean(targets)) ** 2)
+    return max(1 - float(residual) / max(float(total), 1e-12), 0.0)
 
 
 def _rmse(scores: Scores, targets: NDArray[Any]) -> float:
+    """Return 1 - RMSE/SD; 0 where it is negative."""
     error = float(np.sqrt(np.mean((scores[:, 0] - targets) ** 2)))
     return max(1 - error / max(float(np.std(targets)), 1e-12), 0.0)
 
@@ -81,31 +85,46 @@ METRICS: dict[str, Metric] = {
     "r2": Metric("R2", ("regression",), _r2),
     "rmse": Metric("1 - RMSE/SD", ("regression",), _rmse),
 }
+"""The built-in metrics, by the name that a configuration gives."""
 
 
 def metric_title(name: str) -> str:
-    """What people read of a metric; of a function of a user's own, its name.
+    """Return the title of a metric; for a user's own function, its name in words.
 
     >>> metric_title("auc"), metric_title("my_module:f1_score")
     ('AUC', 'f1 score')
     """
-    return METRICS[name].title if name in METRICS else name.rpartition(":")[2].replace("_", " ")
+    if name in METRICS:
+        return METRICS[name].title
+    function = name.rpartition(":")[2]
+    return function.replace("_", " ")
 
 
 def metric_of_app(options: Mapping[str, Any]) -> str:
-    """What a Flower app's decisions are made on; a metric of any size is mapped to a fraction that rises.
+    """Return the metric that decisions about a Flower app are based on.
 
-    >>> metric_of_app({}), metric_of_app({"accuracy": "auc"}), metric_of_app({"accuracy": "loss", "better": "lower"})
-    ('accuracy', 'auc', '1 / (1 + loss)')
+    A metric that is not a fraction is mapped to one that rises as the model gets better.
+
+    Args:
+        options: The app's options: `accuracy` names its metric, and `better` says whether `lower`
+            or `higher` values are better, for a metric that is not a fraction.
+
+    >>> metric_of_app({}), metric_of_app({"accuracy": "auc"})
+    ('accuracy', 'auc')
+    >>> metric_of_app({"accuracy": "loss", "better": "lower"})
+    '1 / (1 + loss)'
     """
     name = str(options.get("accuracy", "accuracy"))
-    return {"lower": f"1 / (1 + {name})", "higher": f"{name} / (1 + {name})"}.get(
-        options.get("better", ""), name
-    )
+    better = options.get("better", "")
+    if better == "lower":
+        return f"1 / (1 + {name})"
+    if better == "higher":
+        return f"{name} / (1 + {name})"
+    return name
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is no metric's; an import path is looked up when it is used."""
+    """Refuse an unknown name of a metric; an import path is only looked up when it is used."""
     if name not in METRICS and ":" not in name:
         raise UnknownNameError(
             f"no metric is named {name!r}; {nearest(name.lower(), list(METRICS))}"
@@ -113,7 +132,7 @@ def check_name(name: str) -> None:
 
 
 def check_task(name: str, task: str) -> None:
-    """Refuse a metric that says nothing about such a task."""
+    """Refuse a built-in metric that does not fit the task."""
     if name in METRICS and task not in METRICS[name].tasks:
         fitting = [one for one, metric in METRICS.items() if task in metric.tasks]
         what = "a number" if task == "regression" else "a label"
@@ -123,14 +142,15 @@ def check_task(name: str, task: str) -> None:
 
 
 def measure_of(name: str) -> Measure | None:
-    """What computes it; None for accuracy."""
+    """Return the function that computes a metric; None for accuracy, which workers count."""
     check_name(name)
     if name in METRICS:
         return METRICS[name].measure
     own = import_path(name)
     if not callable(own):
         raise ConfigError(
-            f"training.metric is {name!r}, which is {own!r}; it must be a function of scores and targets"
+            f"training.metric is {name!r}, which is {own!r}; "
+            "it must be a function of scores and targets"
         )
 
     def checked(scores: Scores, targets: NDArray[Any]) -> float:
@@ -145,5 +165,8 @@ def measure_of(name: str) -> Measure | None:
 
 
 def predicted(scores: Scores) -> NDArray[np.int64]:
-    """The label that each row of scores stands for."""
-    return (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
+    """Return the label that each row of scores predicts."""
+    if scores.shape[1] == 1:
+        return (scores[:, 0] > 0).astype(np.int64)
+    labels: NDArray[np.int64] = scores.argmax(axis=1)
+    return labels

@@ -1,4 +1,4 @@
-"""Models of an unknown function from few, noisy values: numpy and scipy, knows no federated learning."""
+"""Models of an unknown function from few, noisy values, independent of federated learning."""
 
 from bara.surrogates.learning_curve import (
     LearningCurveBelief,

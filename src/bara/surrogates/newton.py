@@ -3,11 +3,11 @@
 Notation:
     t_1 .. t_J          nodes, distinct whole numbers, in the order they were added
     y[t_1, ..., t_j]    divided differences; the polynomial's coefficients
-    p(tau)              y[t_1] + y[t_1, t_2] (tau - t_1) + ... + y[t_1, ..., t_J] prod_{j<J} (tau - t_j)
+    p(tau)              y[t_1] + y[t_1, t_2] (tau - t_1) + ...
+                            + y[t_1, ..., t_J] prod_{j<J} (tau - t_j)
 
-The arithmetic is that of the values: hand in `Fraction` and everything is exact; hand in floats and
-it holds to 1e-9 relative up to a dozen nodes, beyond which a polynomial through whole-numbered
-nodes loses its digits fast.
+With values of type `Fraction` everything is exact. With floats the relative error stays below 1e-9
+up to a dozen nodes; beyond that, a polynomial through whole-numbered nodes loses digits fast.
 """
 
 from fractions import Fraction
@@ -17,7 +17,10 @@ Number = TypeVar("Number", float, Fraction)
 
 
 class NewtonPolynomial(Generic[Number]):
-    """The polynomial through all nodes added so far; adding one costs J operations.
+    """The polynomial through all nodes added so far; adding a node costs J operations.
+
+    Attributes:
+        coefficients: The divided differences y[t_1], y[t_1, t_2], ..., y[t_1, ..., t_J].
 
     >>> p = NewtonPolynomial[Fraction]()
     >>> for t in (1, 2, 4):
@@ -30,16 +33,17 @@ class NewtonPolynomial(Generic[Number]):
         self._nodes: list[int] = []
         self._last: list[Number] = []  # y[t_J], y[t_{J-1}, t_J], ..., y[t_1, ..., t_J]
         self.coefficients: list[Number] = []
-        self._products: list[int] = []  # prod over the counted nodes of (tau - node), for each tau
-        self._counted = 0
+        # What `sum_to` has summed so far, to go on from when nodes are added:
+        self._products: list[int] = []  # for each tau, the product of (tau - node) so far
+        self._counted = 0  # coefficients
         self._summed: Number | None = None
 
     def __len__(self) -> int:
-        """How many nodes there are."""
+        """Return the number of nodes."""
         return len(self._nodes)
 
     def add(self, node: int, value: Number) -> None:
-        """Pass through (node, value), too."""
+        """Let the polynomial pass through (node, value), too."""
         if node in self._nodes:
             raise ValueError(f"node {node} was added before; nodes must be distinct")
         diagonal = [value]
@@ -51,16 +55,22 @@ class NewtonPolynomial(Generic[Number]):
         self.coefficients.append(diagonal[-1])
 
     def __call__(self, tau: int) -> Number:
-        """p(tau), by Horner's rule."""
+        """Return p(tau), by Horner's rule."""
         value = self.coefficients[-1]
         for node, coefficient in zip(self._nodes[-2::-1], self.coefficients[-2::-1], strict=True):
             value = value * (tau - node) + coefficient
         return value
 
     def sum_to(self, last: int) -> Number:
-        """p(1) + ... + p(last), in whole-numbered sums that go on from the last call's where they can."""
+        """Return p(1) + ... + p(last), coefficient by coefficient.
+
+        A call with the same `last` as before only adds the new coefficients. What a coefficient
+        multiplies is summed in whole numbers.
+        """
         if self._summed is None or len(self._products) != last:
-            self._products, self._counted, self._summed = [1] * last, 1, self.coefficients[0] * last
+            self._products = [1] * last
+            self._counted = 1
+            self._summed = self.coefficients[0] * last
         while self._counted < len(self):
             node = self._nodes[self._counted - 1]
             self._products = [

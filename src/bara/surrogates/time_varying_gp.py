@@ -6,8 +6,8 @@ exact Kalman filter over the arms, whose cost does not depend on how many rounds
 `tests/reference` compares it with the formulas as printed.
 
 Notation:
-    K       covariance over arms                        [A, A]
-    m, P    mean and covariance of all arms now         [A], [A, A]; with columns m is [A, A], a mean for each column
+    K       covariance over arms [A, A]
+    m, P    mean [A] and covariance [A, A] of all arms now; with columns m is [A, A], a mean each
     a, y    the arm observed and the value seen; with columns y is [A]
     t       rounds elapsed; a prediction is for round t + ahead
 """
@@ -18,21 +18,21 @@ from bara.records import FloatArray
 
 
 def squared_exponential(points: FloatArray, length_scale: float) -> FloatArray:
-    """The covariance exp(-|x - x'|^2 / (2 l^2)) between points on a line."""
+    """Return the covariance exp(-|x - x'|^2 / (2 l^2)) between points on a line."""
     gaps = points[:, None] - points[None, :]
     return np.asarray(np.exp(-(gaps**2) / (2 * length_scale**2)))
 
 
 class KalmanGP:
-    """The exact filter: O(A^2) a round, whatever the round.
+    """The time-varying Gaussian process as an exact Kalman filter, at a cost of O(A^2) per round.
 
     Args:
-        covariance: K, over the arms.
+        covariance: K, the covariance over the arms.
         forgetting: How fast the past loses weight, in [0, 1] (the paper's lambda).
         noise: The variance of an observation (the paper's sigma^2).
-        columns: Every arm n reads its own vector of values, y_1(n) .. y_t(n), in place of one that
-            all share: the text's words after Eq. 12. Where it was looked, and so the covariance, is
-            the same for all.
+        columns: Whether every arm n has a vector of observed values of its own, y_1(n) .. y_t(n),
+            as the paper's text after Eq. 12 says, in place of one vector for all arms. The arms
+            observed, and so the covariance, are the same for all.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class KalmanGP:
         self._covariance = covariance.copy()
 
     def observe(self, arm: int, value: float | FloatArray) -> None:
-        """Age by a round, then condition on y at arm a; a column whose y is not finite keeps its mean."""
+        """Age by a round, then condition on y at arm a; columns whose y is not finite only age."""
         self.pass_round()
         k = self._covariance[:, arm].copy()
         S = k[arm] + self._noise
@@ -54,14 +54,14 @@ class KalmanGP:
         self._covariance -= np.outer(k, k / S)
 
     def pass_round(self) -> None:
-        """Age by a round: m <- sqrt(1 - f) m, P <- (1 - f) P + f K (which leaves the prior as it is)."""
+        """Age by a round: m <- sqrt(1 - f) m, P <- (1 - f) P + f K; a prior stays as it is."""
         self._mean *= np.sqrt(1 - self._forgetting)
         self._covariance *= 1 - self._forgetting
         self._covariance += self._forgetting * self._prior
 
     def predict(self, ahead: int = 1) -> tuple[FloatArray, FloatArray]:
-        """Mean and deviation of every arm that many rounds from now."""
-        kept = (1 - self._forgetting) ** ahead
-        variance = kept * np.diagonal(self._covariance) + (1 - kept) * np.diagonal(self._prior)
+        """Return the mean and the standard deviation of every arm, `ahead` rounds from now."""
+        fading = (1 - self._forgetting) ** ahead
+        variance = fading * np.diagonal(self._covariance) + (1 - fading) * np.diagonal(self._prior)
         mean = self._mean if self._mean.ndim == 1 else np.diagonal(self._mean)
-        return mean * np.sqrt(kept), np.sqrt(np.maximum(variance, 0))
+        return mean * np.sqrt(fading), np.sqrt(np.maximum(variance, 0))

@@ -68,7 +68,7 @@ def test_the_order_of_the_winners_does_not_change_the_model():
     with federation() as one, federation() as two:
         one.train(1, award(names(0, 1, 2)))
         two.train(1, award(names(2, 0, 1)))
-        assert np.array_equal(one.state, two.state)
+        assert np.array_equal(one.model, two.model)
 
 
 @pytest.mark.parametrize("workers", [2, 3])
@@ -82,19 +82,19 @@ def test_the_mechanisms_weights_are_honoured():
     with federation("training.memory=off") as f, federation("training.memory=off") as g:
         f.train(1, award(names(0, 1), weights=(1.0, 0.0)))
         g.train(1, award(names(0)))
-        assert np.array_equal(f.state, g.state)
+        assert np.array_equal(f.model, g.model)
 
 
 def test_updates_are_weighed_by_data_size_or_equally():
     changes = ("clients.partition=quantity(1.5)", "training.memory=off")
     with federation(*changes) as f, federation(*changes, "training.aggregation=equal") as g:
-        updates = f._engine.train(f.state, 1, [0, 1])
+        updates = f._engine.train(f.model, 1, [0, 1])
         assert updates.samples[0] != updates.samples[1]
         by_size, equally = aggregate(updates, updates.samples), aggregate(updates, [1, 1])
         f.train(1, award(names(0, 1)))
         g.train(1, award(names(0, 1)))
-        assert np.array_equal(f.state, by_size)
-        assert np.array_equal(g.state, equally)
+        assert np.array_equal(f.model, by_size)
+        assert np.array_equal(g.model, equally)
         assert not np.array_equal(by_size, equally)
 
 
@@ -108,9 +108,9 @@ def test_failing_and_late_clients_are_void_with_their_reason():
 
 def test_when_nobody_delivers_the_model_stays():
     with federation("clients.failure_rate=1") as f:
-        before = f.state
+        before = f.model
         assert not f.train(1, award(names(0, 1))).delivered
-        assert np.array_equal(f.state, before)
+        assert np.array_equal(f.model, before)
 
 
 def test_a_learning_rate_that_breaks_the_model_ends_the_run_and_pays_nobody():
@@ -133,12 +133,12 @@ def test_one_client_whose_update_is_not_finite_is_void_and_the_others_go_on():
         f._engine.train = poisoned
         delivery = f.train(1, award(names(0, 1, 2)))
         assert dict(delivery.void) == {"client-1": "its update is not finite"}
-        assert np.isfinite(f.state).all()
+        assert np.isfinite(f.model).all()
 
 
 def test_free_riders_deliver_no_work_and_poisoners_the_opposite():
     with federation() as f:
-        state = f.state
+        state = f.model
         updates = f._engine.train(state, 1, [0, 1, 2], evidence=True)
         conduct = cheating({"client-1": "free rider", "client-2": "poisoner"})
         seen = conduct.tamper(1, names(0, 1, 2), state, updates)
@@ -229,11 +229,11 @@ def test_a_restored_checkpoint_goes_on_bit_for_bit():
     with federation("training.memory=off") as f, federation("training.memory=off") as g:
         for t in (1, 2, 3):
             f.train(t, award(names(0, 1, 2)))
-        saved = f.state
+        saved = f.model
         f.train(4, award(names(1, 2, 3)))
-        g.restore(saved)
+        g.model = saved
         g.train(4, award(names(1, 2, 3)))
-        assert np.array_equal(f.state, g.state)
+        assert np.array_equal(f.model, g.model)
 
 
 @pytest.mark.parametrize(

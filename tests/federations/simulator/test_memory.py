@@ -61,7 +61,7 @@ def test_the_next_model_is_made_of_everybodys_last_update_by_data_size(make, wei
         moved[client] = plain.model - start
     remembering.train(1, award(*EVERYBODY[:2], weights=weights))
     middle = remembering.model
-    plain.restore(middle)
+    plain.model = middle
     plain.train(2, award(EVERYBODY[2]))
     moved[EVERYBODY[2]] = plain.model - middle
     delivery = remembering.train(2, award(EVERYBODY[2]))
@@ -94,7 +94,7 @@ def test_a_step_is_as_many_times_the_mean_as_the_memory_says(make):
         federation.train(1, award(*EVERYBODY[:3]))
     size = stepping._server.memory.size
     assert size > 1
-    assert np.allclose(stepping.state - start, size * (plain.model - start), atol=1e-6)
+    assert np.allclose(stepping.model - start, size * (plain.model - start), atol=1e-6)
 
 
 @pytest.mark.parametrize("spoilt", [1e3, np.nan])
@@ -122,7 +122,7 @@ def test_statistics_of_batch_norm_are_those_of_the_winners(make):
     plain, remembering = make(model, "training.memory=off"), make(model, "training.memory=plain")
     for federation in (plain, remembering):
         federation.train(1, award(*EVERYBODY[:3]))
-    remembering.restore(plain.model)  # the same model from here on
+    remembering.model = plain.model  # the same model from here on
     for federation in (plain, remembering):
         federation.train(2, award(*EVERYBODY[3:]))
     learned = 64 * 2 + 64 * 10 + 10
