@@ -64,7 +64,7 @@ def dataset_of(name: str, table: Any, columns: Columns) -> dict[str, Any]:
     y, classes, task, target = target_of(name, table, columns.target, columns.task)
     silos, owners = silos_of(name, table, columns.client)
     features = _features(name, table, columns, target)
-    # Only its strata are of use: a dataset in which all rows are for training, without features.
+    # All rows without their features, to draw the held-out rows stratum by stratum.
     whole = Dataset(
         name,
         x_train=np.zeros((len(y), 1)),
