@@ -20,7 +20,8 @@ def best(function, repeats=7):
 def main():
     rng = np.random.default_rng(0)
     print(
-        f"{'bids':>10} {'argsort':>10} {'menu':>10} {'ratio':>6}   {'menu with quality':>18} {'ratio':>6}"
+        f"{'bids':>10} {'argsort':>10} {'menu':>10} {'ratio':>6}   {'menu with quality':>18} "
+        f"{'ratio':>6}"
     )
     for count in (10**4, 10**5, 10**6):
         names = tuple(f"client-{i:07d}" for i in range(count))

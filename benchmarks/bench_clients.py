@@ -1,4 +1,6 @@
-"""How two rounds grow with the number of clients, with books and without, beside sorting as many bids by price.
+"""How the time of two rounds grows with the number of clients, with books and without.
+
+Beside it: the time to sort as many bids by price.
 
 python benchmarks/bench_clients.py [MOST]
 
@@ -75,7 +77,8 @@ def main(most):
                     else ""
                 )
                 print(
-                    f"  {name:13} {1e3 * taken:8.1f} ms: {taken / rival:5.1f} times the sorts{growth}"
+                    f"  {name:13} {1e3 * taken:8.1f} ms: {taken / rival:5.1f} times the "
+                    f"sorts{growth}"
                 )
                 before[name] = taken
 

@@ -1,4 +1,4 @@
-"""What a dashboard costs a run: 100 viewers come and go while it plays; how long a long run takes to open.
+"""What a dashboard costs a run while 100 viewers come and go, and how soon a long run opens.
 
 The target: the run is less than 5 % slower, news arrive within two seconds, 10,000 rounds open in
 under two. Rounds are counted in turns with and without viewers, each turn beside its neighbours, so
@@ -66,7 +66,10 @@ async def watch(client, address, delays):
 
 
 async def crowd(address, count, turns, length):
-    """So many viewers in every other turn; when each turn ended, and how late news were after the first in a turn."""
+    """Let viewers come in every other turn.
+
+    Returns when each turn ended, and how late news were after the first in a turn.
+    """
     ends, late = [time.time()], []
     async with httpx2.AsyncClient(
         timeout=120, limits=httpx2.Limits(max_connections=None)
@@ -128,14 +131,16 @@ def measure(chosen, runs, server):
     error = statistics.stdev(slower) / len(slower) ** 0.5
     share = taken / (chosen.length * (chosen.turns // 2))
     print(
-        f"{chosen.viewers} viewers: {100 * statistics.mean(slower):.1f} % slower (standard error {100 * error:.1f}), "
+        f"{chosen.viewers} viewers: {100 * statistics.mean(slower):.1f} % slower (standard error "
+        f"{100 * error:.1f}), "
         f"news at most {max(late):.2f} s late, the server took {100 * share:.1f} % of one core"
     )
     start(runs / "long", "synthetic", chosen.long).wait()
     begin = time.perf_counter()
     answer = httpx2.get(f"{address}/long.json", timeout=60)
     print(
-        f"{chosen.long} rounds open in {time.perf_counter() - begin:.2f} s, {len(answer.content) / 1000:.0f} kB"
+        f"{chosen.long} rounds open in {time.perf_counter() - begin:.2f} s, "
+        f"{len(answer.content) / 1000:.0f} kB"
     )
 
 

@@ -1,7 +1,7 @@
-"""What bara adds on Flower: a round (bids, then training) beside two plain exchanges with the same nodes, in turn.
+"""What bara adds on Flower: a round (bids, training) beside two plain exchanges.
 
-Flower's simulation engine, 20 clients, a trivial model, everybody wins; the bara round includes its
-ledger's commits.
+Both use the same nodes, in turn. Flower's simulation engine, 20 clients, a trivial model, everybody
+wins; the bara round includes its ledger's commits.
 """
 
 import statistics
@@ -52,7 +52,7 @@ def model():
 
 
 def exchanges(grid, strategy, number):
-    """What Flower itself does for two messages a client: one question, one training with aggregation."""
+    """What Flower itself does for two messages a client: one question, one training, aggregated."""
     question = RecordDict({"config": ConfigRecord({"round": number})})
     list(
         grid.send_and_receive(
@@ -97,10 +97,12 @@ def main():
                 raise SystemExit(f"{delivered} clients delivered; required are all {CLIENTS}")
     flower, bara = (statistics.median(taken[WARM:]) for taken in (plain_ones, ours))
     print(
-        f"two plain exchanges with {CLIENTS} nodes   {1e3 * flower:7.0f} ms (median of {ROUNDS - WARM}, in turn)"
+        f"two plain exchanges with {CLIENTS} nodes   {1e3 * flower:7.0f} ms (median of "
+        f"{ROUNDS - WARM}, in turn)"
     )
     print(
-        f"a bara round, bids and training     {1e3 * bara:7.0f} ms: {bara / flower:.2f} times (at most {LIMIT})"
+        f"a bara round, bids and training     {1e3 * bara:7.0f} ms: {bara / flower:.2f} times (at "
+        f"most {LIMIT})"
     )
     if bara > LIMIT * flower:
         raise SystemExit("a bara round on Flower takes too long")

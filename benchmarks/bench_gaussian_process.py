@@ -1,4 +1,7 @@
-"""One decision of the time-varying Gaussian process, 19 arms, after more and more rounds; rivals as far as they go."""
+"""One decision of the time-varying Gaussian process, 19 arms, after more and more rounds.
+
+The rivals are measured as far as they go.
+"""
 
 import sys
 import time
@@ -24,7 +27,10 @@ def timed(function):
 
 
 def scikit_learn(seen):
-    """The product of two RBF kernels stands in for its cost; the values are compared in tests/reference."""
+    """The product of two RBF kernels stands in for its cost.
+
+    The values are compared in tests/reference.
+    """
     X = np.array([(t / len(seen), ARMS[arm]) for t, (arm, _) in enumerate(seen)])
     regressor = GaussianProcessRegressor(RBF([10.0, 0.2]), alpha=0.01, optimizer=None)
     regressor.fit(X, np.array([value for _, value in seen]))
@@ -49,7 +55,8 @@ def main():
     rng = np.random.default_rng(0)
     covariance = squared_exponential(ARMS, 0.2)
     print(
-        f"{'rounds':>8} {'Kalman':>12} {'dense':>12} {'scikit-learn':>14}   (one observation and one prediction)"
+        f"{'rounds':>8} {'Kalman':>12} {'dense':>12} {'scikit-learn':>14}   (one observation and "
+        f"one prediction)"
     )
     for rounds in (100, 1_000, 3_000, 10_000, 100_000):
         seen = [(int(rng.integers(19)), float(rng.normal(0.7, 0.1))) for _ in range(rounds)]

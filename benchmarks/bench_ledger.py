@@ -1,4 +1,6 @@
-"""What durability costs: each commit of a ledger in turn with a bare SQLite commit of one small row on the same disk.
+"""What durability costs: each commit of a ledger in turn with a bare SQLite commit.
+
+The bare commit writes one small row to the same disk.
 
 python benchmarks/bench_ledger.py [ROUNDS]
 """
@@ -49,7 +51,7 @@ def steps_of(clients, books):
 
 
 def commits(home, clients, rounds):
-    """Seconds of promises, of settlements and of bare commits, in turn, and how many clients won a round."""
+    """Seconds of promises, of settlements and of bare commits, in turn, and the winners a round."""
     promises, settlements, bare, winners = [], [], [], []
     with (
         closing(Store.in_file(home / "ledger.db")) as store,
@@ -71,14 +73,16 @@ def show(clients, rounds):
         size = (Path(home) / "ledger.db").stat().st_size / rounds
     alone = statistics.median(bare)
     print(
-        f"{clients} clients, {statistics.median(winners):.0f} winners a round, {rounds} rounds (medians)"
+        f"{clients} clients, {statistics.median(winners):.0f} winners a round, {rounds} rounds "
+        f"(medians)"
     )
     print(f"  bare SQLite commit {1e3 * alone:7.2f} ms")
     for name, taken in (("promise", promises), ("settlement", settlements)):
         commit = statistics.median(taken)
         beyond = 1e3 * (commit - alone)
         print(
-            f"  {name:18} {1e3 * commit:7.2f} ms: {commit / alone:.2f} times a bare one, {beyond:+.2f} ms"
+            f"  {name:18} {1e3 * commit:7.2f} ms: {commit / alone:.2f} times a bare one, "
+            f"{beyond:+.2f} ms"
         )
     print(f"  file               {size:7.0f} bytes a round (bids and menus kept)")
 

@@ -1,4 +1,4 @@
-"""What allocator and market add to a round, beside a round of real training (target: less than 1 %)."""
+"""What allocator and market add to a round of real training (target: less than 1 %)."""
 
 import time
 
@@ -60,7 +60,8 @@ def training_seconds():
 def main():
     training = training_seconds()
     print(
-        f"a FedSGD round of 8 clients x {SAMPLES} samples on the MLP, no evaluation: {1e3 * training:.1f} ms"
+        f"a FedSGD round of 8 clients x {SAMPLES} samples on the MLP, no evaluation: "
+        f"{1e3 * training:.1f} ms"
     )
     for name, options in (
         ("even", {}),
@@ -70,7 +71,8 @@ def main():
     ):
         market = market_seconds(name, options)
         print(
-            f"{name} {options or ''}: {1e3 * market:.3f} ms a round, {100 * market / training:.2f} % of it"
+            f"{name} {options or ''}: {1e3 * market:.3f} ms a round, "
+            f"{100 * market / training:.2f} % of it"
         )
 
 

@@ -1,4 +1,7 @@
-"""Every mechanism's menu for 100,000 bidders beside numpy's argsort of the same prices (target: a few times it)."""
+"""Every mechanism's menu for 100,000 bidders beside numpy's argsort of the same prices.
+
+The target is a few times the argsort.
+"""
 
 import time
 from functools import partial
@@ -64,7 +67,8 @@ def main():
         )
         menu = best(lambda mechanism=mechanism: mechanism.menu(bids), repeats=5)
         print(
-            f"{name:<65} {1e3 * menu:>8.2f}ms {menu / sort:>6.1f} {1e3 * tell:>8.2f}ms {tell / sort:>6.1f}"
+            f"{name:<65} {1e3 * menu:>8.2f}ms {menu / sort:>6.1f} {1e3 * tell:>8.2f}ms "
+            f"{tell / sort:>6.1f}"
         )
     drawn = best(lambda: [random_case(rng) for _ in range(TRIALS)], repeats=5)
     print(f"{'audit':<65} {'trial':>10} {'ratio to drawing its round':>28}")

@@ -1,4 +1,6 @@
-"""What memory costs a round of the reference workload, and its checkpoints: `python benchmarks/bench_memory.py`.
+"""What memory costs a round of the reference workload, and its checkpoints.
+
+python benchmarks/bench_memory.py
 
 Training, memory and checkpoints take turns, so that all of them see the same machine. The workload
 is that of bench_simulator.py, one epoch of an MLP over 3,000 pictures a client; 8 of 20 clients
@@ -86,7 +88,8 @@ def main():
             found = {name: next(run) for name, run in runs.items()}
     print("\nA round of 8 winners, milliseconds (medians of 15 rounds, taking turns)\n")
     print(
-        "| memory | training | memory | of training | checkpoint | round beside `off` |\n|---|---|---|---|---|---|"
+        "| memory | training | memory | of training | checkpoint | round beside `off` |\n"
+        "|---|---|---|---|---|---|"
     )
     plain = sum(found["off, 20 clients"])
     for name, (trained, remembered, saved) in found.items():

@@ -1,4 +1,4 @@
-"""One decision of the planner (tell and ask) at several sizes, beside `even`, which decides nothing."""
+"""One decision of the planner (tell and ask) at several sizes, beside `even`, which has none."""
 
 import time
 

@@ -67,7 +67,7 @@ class Contestant:
             self.seconds.append(float(answer))
 
     def end(self):
-        """Let it end, then end whatever it started and left behind (it leads a process group of its own)."""
+        """Let it end, then end whatever it left behind (it leads a process group of its own)."""
         if self._process.returncode is not None:
             return
         with suppress(BrokenPipeError):
@@ -88,7 +88,9 @@ def table(title, contestants, rounds):
     for contestant in contestants:
         contestant.end()
     print(
-        f"\n{title}\n{'':34}{'median s':>10}{'fastest s':>11}{'ours is x times as fast':>25}{'of the limit':>14}"
+        f"\n{title}\n"
+        f"{'':34}{'median s':>10}{'fastest s':>11}"
+        f"{'ours is x times as fast':>25}{'of the limit':>14}"
     )
     ours, limit = contestants[0], contestants[-1]
     for one in contestants:

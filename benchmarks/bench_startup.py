@@ -1,4 +1,4 @@
-"""How soon the program answers: the processor time of each command, in turn with `import numpy` in the same run.
+"""How soon the program answers: the processor time of each command, in turn with `import numpy`.
 
 python benchmarks/bench_startup.py [TIMES]
 """

@@ -1,4 +1,6 @@
-"""How fast a round on tables is beside plain torch: `python benchmarks/bench_tables.py` (make bench).
+"""How fast a round on tables is beside plain torch.
+
+python benchmarks/bench_tables.py       (make bench)
 
 20 clients x 1,000 rows x 30 features, two labels by one logit; FedAvg's epoch in batches of 50, and
 FedSGD's one step. Both on one thread in this process, round by round in turns, so that the ratios
@@ -101,7 +103,8 @@ def main():
             mine, theirs = (statistics.median(column) for column in zip(*times, strict=True))
             slow += mine > theirs
             print(
-                f"{model + ', ' + algorithm:24}{1e3 * mine:10.1f}{1e3 * theirs:11.1f}{theirs / mine:25.2f}",
+                f"{model + ', ' + algorithm:24}{1e3 * mine:10.1f}{1e3 * theirs:11.1f}"
+                f"{theirs / mine:25.2f}",
                 flush=True,
             )
     sys.exit(1 if slow else 0)

@@ -1,4 +1,7 @@
-"""The client of `play_flower`: a module of its own, so that ray's actors import it once instead of unpickling it."""
+"""The client of `play_flower`.
+
+A module of its own, so that ray's actors import it once instead of unpickling it.
+"""
 
 import torch
 from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict

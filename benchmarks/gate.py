@@ -1,4 +1,4 @@
-"""How the benchmark's driver and its contestants take turns: one line in, one round run, its seconds out.
+"""How the benchmark's driver and its contestants take turns: a line in, a round, its seconds out.
 
 A contestant of two processes starts its own partner, which takes turns with it in the same way.
 """

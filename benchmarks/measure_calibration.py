@@ -1,4 +1,4 @@
-"""How often the intervals of `bara plan` hold: forecasts from past runs against the finals of others, seed by seed.
+"""How often the intervals of `bara plan` hold: forecasts from past runs against others' finals.
 
 Takes the --out of a suite's comparison. A forecast learns from the `even` runs of some seeds, and
 is asked where the run of another seed, under each allocator, has ended. A 90 % interval should hold
@@ -28,7 +28,7 @@ def stored(folder, setting, allocator, seeds):
 
 
 def misses(chosen, setting, known):
-    """(allocator, accuracy less what was expected, whether the interval held it, its width) of every trial."""
+    """Yield each trial: allocator, accuracy less the expected, was it in the interval, width."""
     past = stored(chosen.folder, setting, "even", chosen.seeds)
     for allocator in chosen.allocators.split(","):
         for seed, run in stored(chosen.folder, setting, allocator, chosen.seeds).items():
@@ -61,7 +61,8 @@ def main():
     options.add_argument("--draws", type=int, default=40)
     chosen = options.parse_args()
     print(
-        f"{'past runs':<10}{'setting':<26}{'allocator':<12}{'trials':>6}{'held':>7}{'width':>8}{'off by':>8}"
+        f"{'past runs':<10}{'setting':<26}{'allocator':<12}"
+        f"{'trials':>6}{'held':>7}{'width':>8}{'off by':>8}"
     )
     for known in chosen.past:
         total = []

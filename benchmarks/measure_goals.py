@@ -1,10 +1,10 @@
-"""How often the planner reaches a target, for how much money, and how that compares with the confidence it promised.
+"""How often the planner reaches a target, for how much money, and how sure it said to be.
 
-python benchmarks/measure_goals.py RUNS                          # runs what is missing into the folder RUNS
-python benchmarks/measure_goals.py RUNS --goal easy --hindsight  # easy targets, and what a constant n costs
-python benchmarks/measure_goals.py RUNS --goal worth             # as far as a point is worth a hundredth of the budget
-python benchmarks/measure_goals.py RUNS --forecast docs/results/goals-forecast.csv    # what `bara plan` had told
-python benchmarks/measure_goals.py RUNS --table docs/results/goals.csv                # writes what is there
+python benchmarks/measure_goals.py RUNS             # runs what is missing into the folder RUNS
+    --goal easy --hindsight                         # easy targets, and what a constant n costs
+    --goal worth                                    # while a point is worth 1/100 of the budget
+    --forecast docs/results/goals-forecast.csv      # what `bara plan` had told
+    --table docs/results/goals.csv                  # writes what is there
 
 A setting's target is what `even` without a memory reaches with the whole budget: the mean over the
 seeds of the final accuracy, from docs/results/memory.csv; an easy one its mean accuracy a third of
@@ -88,7 +88,7 @@ def changed(config, **budget):
 
 
 def easy_target(config, seeds, folder, name):
-    """The mean test accuracy of `even` without a memory about a third of the way, over the seeds."""
+    """The mean test accuracy of `even` without a memory about a third of the way, over seeds."""
     kept = folder / f"third-{name}.json"
     if not kept.exists():
         third, reached = config.budget.max_rounds // 3, []
@@ -152,10 +152,10 @@ def hindsight(folder, suite, seeds, only):
 
 
 def spent_until(config, target, n, seed):
-    """What n clients per round cost until a round's model has the target on the test set, by whatever luck.
+    """What n clients per round cost until a round's model has the target on the test set.
 
-    And until a planner that watches, and decides nothing, is as sure of the kept model as is asked
-    of it: the same evidence for the same target. None where it never is.
+    That may be luck. So also: until a planner that watches, and decides nothing, is as sure of the
+    kept model as is asked of it: the same evidence for the same target. None where it never is.
     """
     spent, lucky = 0.0, None
     watcher = Planner(
@@ -180,7 +180,7 @@ def spent_until(config, target, n, seed):
 
 
 def forecast(folder, suite, seeds, only, path, draws):
-    """What `bara plan` tells of a run from that of the next seed, and what it came to: a line for each."""
+    """Write for each run what `bara plan` tells of it from the next seed's, and its result."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(FORECAST)

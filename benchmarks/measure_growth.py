@@ -27,9 +27,8 @@ def main():
             engine.evaluate(state)
         grown = [megabytes(pid) - was for pid, was in zip(pids, before, strict=True)]
     print(
-        "\nGrowth over 1,000 rounds of 20 clients, MB: parent {:.1f}, workers {:.1f} and {:.1f}".format(
-            *grown
-        )
+        "\nGrowth over 1,000 rounds of 20 clients, MB: "
+        "parent {:.1f}, workers {:.1f} and {:.1f}".format(*grown)
     )
 
 

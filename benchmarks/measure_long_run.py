@@ -1,6 +1,8 @@
-"""A long run of the synthetic federation with its books: memory in use as it goes on, and the size of its ledger.
+"""A long run of the synthetic federation with its books: memory in use, and the size of its ledger.
 
-python benchmarks/measure_long_run.py [ROUNDS] [FOLDER] [KEY=VALUE ...]      100,000 rounds unless said otherwise
+python benchmarks/measure_long_run.py [ROUNDS] [FOLDER] [KEY=VALUE ...]
+
+It plays 100,000 rounds unless said otherwise.
 """
 
 import os
@@ -46,7 +48,8 @@ def main(rounds=100_000, home=".", *changes):
         size = (Path(folder) / "run" / "ledger.db").stat().st_size
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"{size / rounds:,.0f} bytes a round in ledger.db; peak memory with the result and its report {peak:.1f} MB"
+        f"{size / rounds:,.0f} bytes a round in ledger.db; peak memory with the result and its "
+        f"report {peak:.1f} MB"
     )
 
 

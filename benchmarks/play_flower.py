@@ -1,4 +1,7 @@
-"""Contestant: Flower 1.41 simulated on ray, one CPU a client (two actors here), FedAvg, Message API, evaluation off."""
+"""Contestant: Flower 1.41 simulated on ray, one CPU a client (two actors here).
+
+FedAvg, Message API, evaluation off.
+"""
 
 import os
 

@@ -1,8 +1,8 @@
-"""Contestant: only the products and convolutions of the workload, two processes of one thread: the limit.
+"""Contestant: the limit, which is only the workload's products and convolutions, in two processes.
 
-Everything else is left out: no data movement, activation, pooling, loss, update or aggregation.
-Each convolution runs in the memory format that is fastest for it alone, with results allocated by
-torch as always; matrix products write to reused memory.
+Each process has one thread. Everything else is left out: no data movement, activation, pooling,
+loss, update or aggregation. Each convolution runs in the memory format that is fastest for it
+alone, with results allocated by torch as always; matrix products write to reused memory.
 """
 
 import torch

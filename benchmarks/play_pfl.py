@@ -1,7 +1,7 @@
-"""Contestant: pfl 0.6 with two processes of one thread, its own SGD bridge, algorithm and simulated backend.
+"""Contestant: pfl 0.6 with two processes of one thread.
 
-Tensors are prepared once and sliced (pfl does not shuffle), evaluation is off, all clients are in
-every cohort.
+It has its own SGD bridge, algorithm and simulated backend. Tensors are prepared once and sliced
+(pfl does not shuffle), evaluation is off, all clients are in every cohort.
 """
 
 import os

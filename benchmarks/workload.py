@@ -1,4 +1,4 @@
-"""The workload every contestant gets: clients with equally many random pictures, one epoch of SGD, batch 50."""
+"""The workload of every contestant: clients with equally many random pictures, an epoch of SGD."""
 
 import os
 from dataclasses import dataclass
@@ -41,7 +41,10 @@ class Workload:
 
 
 def training(algorithm):
-    """How bara's clients train, without a configuration, for which the peers' environment has no pydantic."""
+    """How bara's clients train, without a configuration.
+
+    The peers' environment has no pydantic, which a configuration needs.
+    """
     from bara.simulator import Training  # noqa: PLC0415 - the peers do without
 
     nothing = {"momentum": 0.0, "weight_decay": 0.0, "proximal": 0.0, "privacy": None}

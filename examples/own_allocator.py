@@ -1,4 +1,7 @@
-"""An allocator of your own against two of bara's: it lets half of the rounds pass and spends in the others."""
+"""An allocator of your own against two of bara's.
+
+It lets half of the rounds pass and spends in the others.
+"""
 
 import bara
 

@@ -1,4 +1,7 @@
-"""A training loop of your own with bara's books: stop it anywhere, start it again, and nobody is paid twice."""
+"""A training loop of your own with bara's books.
+
+Stop it anywhere, start it again, and nobody is paid twice.
+"""
 
 import random
 

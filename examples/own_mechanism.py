@@ -1,4 +1,7 @@
-"""A mechanism of your own: the cheapest win, and each is paid what it asks. The audit tells what lying gains."""
+"""A mechanism of your own: the cheapest win, and each is paid what it asks.
+
+The audit tells what lying gains.
+"""
 
 import numpy as np
 

@@ -20,5 +20,6 @@ result = bara.run(
 print(result)
 for name, worth in result.contributions.items():
     print(
-        f"{name}: paid {result.payments.get(name, 0):.2f}, contributed {100 * worth['mean']:+.2f} points"
+        f"{name}: paid {result.payments.get(name, 0):.2f}, contributed {100 * worth['mean']:+.2f} "
+        f"points"
     )

@@ -1,4 +1,4 @@
-"""Whether what requirements.lock and constraints.txt pin has holes that are known to pip-audit's service.
+"""Whether what requirements.lock and constraints.txt pin has holes known to pip-audit's service.
 
 python scripts/audit.py PIP_AUDIT
 
@@ -18,7 +18,10 @@ OPTIONS = ("--no-deps", "--disable-pip", "--progress-spinner", "off", "-f", "jso
 
 
 def findings(pip_audit):
-    """What the service says of each release, by name; None, and why on stderr, where it does not answer."""
+    """What the service says of each release, by name.
+
+    None where the service does not answer; the reason goes to stderr.
+    """
     found = {}
     for name in FILES:  # one with hashes and one without do not go together; the second adds torch
         command = [pip_audit, *OPTIONS, "-r", HERE / name]
@@ -34,11 +37,14 @@ def findings(pip_audit):
 def verdict(found):
     """An exit code, and what to print."""
     if not found or all("skip_reason" in one for one in found):
-        return 2, [
-            "pip-audit's service does not answer: nothing was audited; run `make audit` where the internet is"
-        ]
+        silent = (
+            "pip-audit's service does not answer: nothing was audited; "
+            "run `make audit` where the internet is"
+        )
+        return 2, [silent]
     holes = [
-        f"{one['name']} {one['version']}: {hole['id']}, mended in {', '.join(hole['fix_versions']) or 'no release yet'}"
+        f"{one['name']} {one['version']}: {hole['id']}, mended in "
+        f"{', '.join(hole['fix_versions']) or 'no release yet'}"
         for one in found
         for hole in one.get("vulns", ())
     ]

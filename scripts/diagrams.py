@@ -1,4 +1,4 @@
-"""Draws docs/assets/round.svg (one round, with a worked example) and docs/assets/ledger.svg (what the ledger stores).
+"""Draws docs/assets/round.svg (one round, worked) and docs/assets/ledger.svg (what is stored).
 
 python scripts/diagrams.py
 
@@ -65,7 +65,10 @@ def played():
         (
             "ledger",
             "Settlement",
-            f"{paid} is owed {each}, {failed} nothing: {amount(settled.purse_after.left)} of 100 left",
+            (
+                f"{paid} is owed {each}, {failed} nothing: "
+                f"{amount(settled.purse_after.left)} of 100 left"
+            ),
         ),
         ("ledger", "Payment", f"{each} to {paid}; allocator and mechanism learn from the round"),
     ]
@@ -114,7 +117,10 @@ def what_is_stored():
     """A chain of events, the receipt beside it."""
     for number, (event, content) in enumerate(STORED, 1):
         top = STEP * number - 40
-        yield f'<rect x="20" y="{top}" width="560" height="44" rx="6" fill="#fff" stroke="{COLOURS["ledger"]}"/>'
+        yield (
+            f'<rect x="20" y="{top}" width="560" height="44" rx="6" fill="#fff" '
+            f'stroke="{COLOURS["ledger"]}"/>'
+        )
         yield text(34, top + 19, event, font_weight="bold", fill=COLOURS["ledger"])
         yield text(34, top + 37, content, fill="#444", font_size=14)
         if number > 1:

@@ -41,7 +41,7 @@ def trial(release, options, stdout=None):
     with tempfile.TemporaryDirectory(prefix=f"flwr-{release}-") as home:
         python = environment(release, Path(home))
         words = [python, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", *options]
-        return subprocess.run(
+        return subprocess.run(  # noqa: S603 - our own tests
             words, cwd=ROOT, env=surroundings(), stdout=stdout, text=True, check=False
         )
 
@@ -66,7 +66,8 @@ def environment(release, home):
     for requirement in misfits(own):
         if install(python, str(requirement)):
             say(
-                f"flwr {release}: {requirement} cannot be had; tested with {version(requirement.name)}"
+                f"flwr {release}: {requirement} cannot be had; tested with "
+                f"{version(requirement.name)}"
             )
     return python
 
@@ -88,7 +89,7 @@ def install(python, requirement):
 
 
 def misfits(own):
-    """What the release in that folder requires and this environment has in another version, or not at all."""
+    """What that folder's release requires and this environment lacks, or has in other versions."""
     (metadata,) = own.glob("flwr-*.dist-info")
     for one in map(Requirement, distribution("flwr").at(metadata).requires):
         if one.marker is None or one.marker.evaluate({"extra": "simulation"}):

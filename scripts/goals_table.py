@@ -73,9 +73,12 @@ def even_words():
     )
     most = max(part(one) for one in every if not reached(one))
     return (
-        f"**Reached in {held} of {len(every)} runs, for {percent(fmean(map(part, every)))} of `even`'s spend**; "
-        "the promise was 90 %. Without the half point, which is less than the test set's own error, "
-        f"{strictly} are reached. At the end the planner called itself {sure} sure on average. No run that missed "
+        f"**Reached in {held} of {len(every)} runs, for {percent(fmean(map(part, every)))} of "
+        f"`even`'s spend**; "
+        "the promise was 90 %. Without the half point, which is less than the test set's own "
+        "error, "
+        f"{strictly} are reached. At the end the planner called itself {sure} sure on average. No "
+        f"run that missed "
         f"spent more than {percent(most)} of what `even` did."
     )
 
@@ -85,10 +88,14 @@ def easy_words():
     every = [one for some in runs("easy").values() for one in some]
     ratio, lucky = (fmean(part(one, of) for one in every) for of in ("constant", "lucky_constant"))
     return (
-        f"**An easy target**, what `even` has a third of the way ({len(runs('easy'))} settings, {len(every)} runs), is "
-        f"reached in {percent(fmean(map(reached, every)))}. It costs {lucky:.2f} times what the cheapest of n = 1, 2, "
-        "3, 5 in every round, chosen in hindsight, costs until the *test* accuracy of some round is the target. Test "
-        "accuracy cannot be observed, so we added afterwards, with that figure known, the same n until it is as sure "
+        f"**An easy target**, what `even` has a third of the way ({len(runs('easy'))} settings, "
+        f"{len(every)} runs), is "
+        f"reached in {percent(fmean(map(reached, every)))}. It costs {lucky:.2f} times what the "
+        f"cheapest of n = 1, 2, "
+        "3, 5 in every round, chosen in hindsight, costs until the *test* accuracy of some round "
+        "is the target. Test "
+        "accuracy cannot be observed, so we added afterwards, with that figure known, the same n "
+        "until it is as sure "
         f"of its kept model as the planner must be: {ratio:.2f} times."
     )
 
@@ -124,8 +131,10 @@ def forecast_words(goal):
         else (within("told_accuracy", "accuracy_kept"),)
     )
     return (
-        f"**`bara plan` for {name}**, from one past run of another seed ({len(rows)} runs): the spend is "
-        f"{fmean(spent):.2f} times the forecast, a factor of {off:.2f} off on average, and within its 90 % interval in "
+        f"**`bara plan` for {name}**, from one past run of another seed ({len(rows)} runs): the "
+        f"spend is "
+        f"{fmean(spent):.2f} times the forecast, a factor of {off:.2f} off on average, and within "
+        f"its 90 % interval in "
         f"{within('told_spent', 'spent')}. {last.format(*told)}"
     )
 

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/memory.md from the runs in docs/results/memory.csv and docs/results/outside.csv.
+"""Writes the tables of docs/memory.md from the runs in docs/results/{memory,outside}.csv.
 
 python scripts/memory_table.py
 """
@@ -137,7 +137,7 @@ def frontier(name):
 
 
 def rivals():
-    """Every allocator with the same memory, over the whole report suite, and the planner beside each."""
+    """Every allocator with the same memory, over the report suite, and the planner beside each."""
     played = runs("memory")
     names = [
         name
@@ -163,7 +163,7 @@ def rivals():
 
 
 def two_phase():
-    """The planner beside the best constant n and the best two-phase schedule of those tried, chosen in hindsight."""
+    """The planner beside the best constant n and two-phase schedule, chosen in hindsight."""
     played = runs("two-phase")
     yield head(
         "kept model, %",

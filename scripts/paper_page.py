@@ -1,6 +1,6 @@
-"""Writes the numbers of docs/results.md from the data in docs/results/paper, which `bara paper` made.
+"""Writes the numbers of docs/results.md from docs/results/paper, which `bara paper` made.
 
-python scripts/paper_page.py             # the numbers between <!-- NAME --> and <!-- end --> on the page
+python scripts/paper_page.py             # the numbers between <!-- NAME --> and <!-- end -->
 python scripts/paper_page.py --figures   # the figures, too
 """
 
@@ -42,13 +42,19 @@ def _places(rows):
 
 
 def numbers(shown):
-    """What stands between an exhibit's marks: a line for each dataset, or what was found in words; and its size."""
+    """What stands between an exhibit's marks, and the size of the exhibit.
+
+    A line for each dataset, or what was found in words.
+    """
     found = _table(shown) if tabled(shown) else shown.measured
     return f"{found}\n\nSize: {shown.size}\n"
 
 
 def _table(shown):
-    """EA's accuracy, and how far the others are from it: the mean of paired differences and half of its interval."""
+    """EA's accuracy, and how far the others are from it.
+
+    That is the mean of paired differences and half of its interval.
+    """
     methods = list(dict.fromkeys(row["method"] for row in shown.rows if row["method"] != BASELINE))
     head = ["", BASELINE, *(["in the paper"] if shown.exhibit.reported else []), *methods, "seeds"]
     lines = [head, ["---"] * len(head)]

@@ -22,7 +22,7 @@ accuracies, less, shown, row, head = (
 
 
 def lines():
-    """What even allocation reaches, what a memory makes of parts of the money, and what money alone can buy."""
+    """What even allocation reaches, a memory with parts of the money, and money alone."""
     played = MEMORY["runs"]("memory")
     plain = accuracies(played, MEMORY["PLAIN"], 1.0, "accuracy_final")
     planner = {}

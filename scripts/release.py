@@ -1,8 +1,9 @@
-"""Builds sdist and wheel into dist/, checks their metadata, and tries the wheel with each extra in a clean environment.
+"""Builds sdist and wheel into dist/, checks their metadata, and tries the wheel with each extra.
 
 python scripts/release.py TWINE [EXTRA ...]
 
-TWINE is the path of twine. The extra `sim` brings torch; it is installed first, exactly as pinned.
+TWINE is the path of twine. Each extra gets a clean environment. The extra `sim` brings torch; it is
+installed first, exactly as pinned.
 """
 
 import os
@@ -34,7 +35,7 @@ def build(folder, *kinds):
 
 
 def install(folder, wheel, extra=""):
-    """The programs of a new environment with nothing but the wheel and what it and the extra require."""
+    """The programs of a new environment with only the wheel and what it and the extra require."""
     _run(sys.executable, "-m", "venv", folder)
     pip = [
         folder / "bin" / "python",
@@ -66,7 +67,7 @@ def _run(*command, cwd=None):
         for name, value in os.environ.items()
         if name not in {"PYTHONPATH", "VIRTUAL_ENV"}
     }
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603 - our own wheel
         command, cwd=cwd, env=kept, capture_output=True, text=True, timeout=900, check=False
     )
     if done.returncode:

@@ -1,14 +1,16 @@
-"""Writes the tables of docs/real-silos.md from the runs in docs/results.
+r"""Writes the tables of docs/real-silos.md from the runs in docs/results.
 
 python scripts/silos_page.py           # the tables, from silos.csv and silos-alone.csv
-python scripts/silos_page.py alone     # first trains each silo alone, and all data in one place, into silos-alone.csv
+python scripts/silos_page.py alone     # first makes silos-alone.csv: each silo alone, and all data
 
 python scripts/silos_page.py join mechanisms quality bara memory-off     # first makes silos.csv of
 
-bara compare --suite silos --allocators even,planner --set mechanism.name=bid-price-first,fair,rrafl
-    \ --set training.memory=extrapolated --seeds 5 --out mechanisms
-bara compare --suite silos --allocators even,planner --set mechanism.name=quality --set
-    mechanism.quality=samples \ --set training.memory=extrapolated --seeds 5 --out quality
+bara compare --suite silos --allocators even,planner \
+    --set mechanism.name=bid-price-first,fair,rrafl \
+    --set training.memory=extrapolated --seeds 5 --out mechanisms
+bara compare --suite silos --allocators even,planner \
+    --set mechanism.name=quality --set mechanism.quality=samples \
+    --set training.memory=extrapolated --seeds 5 --out quality
 bara compare --suite silos --allocators bara --set training.memory=extrapolated --seeds 5 --out bara
 bara compare --suite silos --allocators even,planner --seeds 5 --out memory-off
 """
@@ -73,7 +75,7 @@ def shown(value, *, signed=False):
     return f"{100 * value.mean:{'+' if signed else ''}.1f}{margin}"
 
 
-# --- one silo alone, and everything in one place ---------------------------------------------------
+# --- one silo alone, and everything in one place --------------------------------------------------
 
 
 def train_alone(config, clients, rounds):
@@ -191,13 +193,17 @@ def suite(dataset):
 
 
 def differences():
-    """The planner less even, and each mechanism less bid price first, paired by seed over all settings."""
+    """The planner less even, and each mechanism less bid price first, paired by seed."""
     played = rows("silos")
     yield head("difference, points", *DATASETS.values())
-    pairs = [(("planner", mechanism, "extrapolated"), ("even", mechanism, "extrapolated"))
-             for mechanism in ("bid-price-first", "fair", "rrafl", "quality:quality=samples")]  # fmt: skip
-    pairs += [(("even", mechanism, "extrapolated"), ("even", "bid-price-first", "extrapolated"))
-              for mechanism in ("fair", "rrafl", "quality:quality=samples")]  # fmt: skip
+    pairs = [
+        (("planner", mechanism, "extrapolated"), ("even", mechanism, "extrapolated"))
+        for mechanism in ("bid-price-first", "fair", "rrafl", "quality:quality=samples")
+    ]
+    pairs += [
+        (("even", mechanism, "extrapolated"), ("even", "bid-price-first", "extrapolated"))
+        for mechanism in ("fair", "rrafl", "quality:quality=samples")
+    ]
     pairs += [(("even", "bid-price-first", "extrapolated"), ("even", "bid-price-first", "off"))]
     pairs += [
         (("bara", "bid-price-first", "extrapolated"), ("even", "bid-price-first", "extrapolated"))
@@ -220,7 +226,10 @@ def _all(played, dataset, allocator, mechanism, memory):
 
 
 def few():
-    """What auctions of few cost: the mean over 2,000 rounds of bids U(0.5, 1.5), and how often so many can be had."""
+    """What auctions among few clients cost, and how often so many clients can be had.
+
+    The mean over 2,000 rounds of bids U(0.5, 1.5).
+    """
     yield head(
         "clients",
         "recruited",

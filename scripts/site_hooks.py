@@ -1,4 +1,4 @@
-"""What the documentation site has beside its pages: the command line, the configuration, the rooms, and formulas.
+"""What the documentation site has beside its pages: commands, configuration, rooms, and formulas.
 
 mkdocs.yml names it; `make docs` runs it. Nothing it makes is committed, so nothing of it can be out
 of date.
@@ -55,10 +55,13 @@ def command_line():
 def _codes():
     yield from ("| code | meaning |", "|---|---|", "| 0 | done |")
     yield (
-        "| 1 | the work failed; a check found something (`audit`, `verify`); a run of a comparison failed; "
-        "a run was paused, or waits for approval |"
+        "| 1 | the work failed; a check found something (`audit`, `verify`); "
+        "a run of a comparison failed; a run was paused, or waits for approval |"
     )
-    yield "| 2 | wrong usage or configuration (`ConfigError`), an unknown name, more of a dataset than there is |"
+    yield (
+        "| 2 | wrong usage or configuration (`ConfigError`), an unknown name, "
+        "more of a dataset than there is |"
+    )
     yield "| 130 | Ctrl-C |"
 
 
@@ -128,7 +131,8 @@ def _table(fields):
     yield from ("| key | default | what it is for |", "|---|---|---|")
     for name, field in fields.items():
         default = field.get_default(call_default_factory=True)
-        yield f"| `{name}` | {'' if default is None else f'`{default}`'} | {field.description or ''} |"
+        shown = "" if default is None else f"`{default}`"
+        yield f"| `{name}` | {shown} | {field.description or ''} |"
     yield ""
 
 

@@ -47,7 +47,10 @@ def head(*cells):
 
 
 def report():
-    """Settings down, the allocators that matter most across, and everybody in every round, whatever that costs."""
+    """Settings down, the allocators that matter most across.
+
+    The last column has everybody in every round, whatever that costs.
+    """
     everybody = list(runs("unlimited"))
     for run in everybody:
         run.allocator = run.name = EVERYBODY

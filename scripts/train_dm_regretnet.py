@@ -1,4 +1,4 @@
-"""Trains the learned auction of FL-Market (`fl-market:auction=dm-regretnet`) and writes its weights.
+"""Trains FL-Market's learned auction (`fl-market:auction=dm-regretnet`) and writes its weights.
 
 python scripts/train_dm_regretnet.py [FILE.npz] [ROUNDS]
 
@@ -23,7 +23,10 @@ SOFT = 0.05
 
 
 def networks() -> dict[str, nn.Sequential]:
-    """One for the order of the clients, one for the price; both start at the critical-payment auction."""
+    """One for the order of the clients, one for the price.
+
+    Both start at the critical-payment auction.
+    """
     made = {}
     for name, inputs in FEATURES.items():
         made[name] = nn.Sequential(nn.Linear(inputs, 16), nn.Tanh(), nn.Linear(16, 1))
@@ -45,7 +48,10 @@ def market(rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
 def auction(
     nets: dict[str, nn.Sequential], asks: Tensor, quality: Tensor, budget: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The probability that each client wins, and what it is paid if so, softened; any number of leading dimensions."""
+    """The probability that each client wins, and what it is paid if so, softened.
+
+    Any number of leading dimensions.
+    """
     logs = quality.log()
     shift = nets["order"]((logs - logs.mean(-1, keepdim=True))[..., None])[..., 0]
     score = (asks / quality).log() + shift
@@ -117,7 +123,8 @@ def train(rounds: int) -> dict[str, np.ndarray]:
         if step % 50 == 49:
             multiplier += rho * lost.item()
             sys.stdout.write(
-                f"{step + 1}: buys {bought.item():.3f} of all privacy, regret {lost.item():.4f} of a cost\n"
+                f"{step + 1}: buys {bought.item():.3f} of all privacy, regret {lost.item():.4f} "
+                f"of a cost\n"
             )
     return {
         f"{name}_{part}": value.detach().numpy().astype(np.float32)

@@ -1,4 +1,4 @@
-"""Plays the commands that a page of the documentation shows, and writes what they print beneath them.
+"""Plays the commands on a page of the documentation, and writes what they print beneath them.
 
 python scripts/transcripts.py docs/read-the-ledger.md docs/forecast-a-budget.md
 

@@ -1,4 +1,7 @@
-"""What pyproject.toml asks for, constraints.txt pins and requirements.lock hashes agree; and what an audit says."""
+"""What pyproject.toml asks for, constraints.txt pins and requirements.lock hashes agree.
+
+And what an audit says.
+"""
 
 import re
 import runpy

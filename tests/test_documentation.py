@@ -1,4 +1,7 @@
-"""Every snippet in README and docs is executed, and what stands beneath it is what it prints; the site builds."""
+"""Every snippet in README and docs is executed, and what stands beneath it is what it prints.
+
+The site builds.
+"""
 
 import contextlib
 import io

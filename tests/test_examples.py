@@ -1,4 +1,7 @@
-"""The examples run as they stand, and their list is whole; tests/verbs/test_notebook.py runs the notebook."""
+"""The examples run as they stand, and their list is whole.
+
+The notebook is run by tests/verbs/test_notebook.py.
+"""
 
 import re
 import runpy

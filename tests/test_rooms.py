@@ -8,7 +8,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PRIVATE = re.compile(r"(?P<owner>[\w.]+?)\._(?!_)")
-"""A module with a part of its name that begins with one underscore; it belongs to the package before that."""
+"""A module with a part of its name that begins with one underscore.
+
+It belongs to the package before that.
+"""
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""The tables in the documentation are those of the runs beside them, the picture of the rooms that of the code."""
+"""The tables in the documentation are those of the runs beside them,
+the picture of the rooms that of the code.
+"""
 
 import csv
 import json
@@ -73,7 +75,9 @@ def test_the_diagrams_are_drawn_by_their_script():
 
 
 def measured():
-    """Every difference from EA in the committed data, as prose writes it, and what its interval says."""
+    """Every difference from EA in the committed data, as prose writes it,
+    and what its interval says.
+    """
     found = {}
     for path in (ROOT / "docs" / "results" / "paper").glob("*.csv"):
         with path.open() as file:
@@ -90,7 +94,9 @@ CLAIM = re.compile(rf"\b(ahead|behind|level(?= with| \())\b|({DIFFERENCE})")
 
 
 def sentences(page, after=""):
-    """What a page says in words: no code, no tables, no headings, no numbers that a script has written."""
+    """What a page says in words: no code, no tables, no headings,
+    no numbers that a script has written.
+    """
     text = (ROOT / page).read_text().partition(after)[2] if after else (ROOT / page).read_text()
     text = re.sub(
         r"```.*?```|<!-- \w+ -->.*?<!-- end -->|^[#|!].*?$",
@@ -103,7 +109,9 @@ def sentences(page, after=""):
 
 
 def claims(sentence):
-    """Each verdict of a sentence with the differences it is said of: those that follow it, up to the next verdict."""
+    """Each verdict of a sentence with the differences it is said of:
+    those that follow it, up to the next verdict.
+    """
     said = []
     for word, difference in CLAIM.findall(sentence):
         if word:
@@ -117,7 +125,10 @@ QUESTIONS = "## Does BARA beat even allocation?"
 
 
 def test_what_is_said_to_be_ahead_behind_or_level_is_so_by_its_interval():
-    """On the page of results every such word comes with its difference; elsewhere it is checked where it does."""
+    """On the page of results every such word comes with its difference.
+
+    Elsewhere it is checked where it does.
+    """
     data = measured()
     pages = {
         "docs/results.md": QUESTIONS,

@@ -39,7 +39,8 @@ STEPS = [(2, 0.25), (1, 0.375), (2, 0.5), (3, 0.625)]
 
 
 def test_newtons_estimate_by_hand():
-    """Column 2: gains 1/8 in round 1 and 1/8 in round 3: p = 1/8. a_hat(2) = 1/8 + 6/8 after T(2) = 12/2 = 6 rounds.
+    """Column 2: gains 1/8 in round 1 and 1/8 in round 3: p = 1/8.
+    a_hat(2) = 1/8 + 6/8 after T(2) = 12/2 = 6 rounds.
 
     Column 1 has gain 1/8 in round 2 only; T(1) = 12, capped at 6: 1/8 + 6/8. Column 3: T = 4: 1/8 +
     4/8.
@@ -55,7 +56,10 @@ def test_newtons_estimate_by_hand():
 
 
 def test_newton_extrapolates_a_slope_by_hand():
-    """Column 2: gains 1/8 (round 1) and 1/16 (round 2): p(t) = 1/8 - (t - 1)/16. Over 6 rounds: 6/8 - 15/16 = -3/16."""
+    """Column 2: gains 1/8 (round 1) and 1/16 (round 2): p(t) = 1/8 - (t - 1)/16.
+
+    Over 6 rounds: 6/8 - 15/16 = -3/16.
+    """
     estimator = NewtonEstimator()
     for record in history([(2, 0.25), (2, 0.3125)]):
         estimator.tell(record)
@@ -63,7 +67,9 @@ def test_newton_extrapolates_a_slope_by_hand():
 
 
 def test_algorithm_one_by_hand():
-    """Observations in order: a_hat = .875 (n=2: 1 node, 6 rounds), .875 (n=1), .875 (n=2), .625 (n=3)."""
+    """Observations in order: a_hat = .875 (n=2: 1 node, 6 rounds),
+    .875 (n=1), .875 (n=2), .625 (n=3).
+    """
     allocator = Bara(clients=4, exploration_rounds=0, exploration_share=1.0)
     records = history(STEPS)
     gp = DenseGP(squared_exponential(np.array([0, 0.5, 1.0]), 0.2), 0.001, 0.01)
@@ -82,7 +88,9 @@ def test_algorithm_one_by_hand():
 
 
 def test_a_single_observation_moves_the_mean_as_the_formula_says():
-    """K = exp(-d^2 / .08): after y = .875 at n = 2, mu(2) = sqrt(.999) .875 / 1.01, mu(1) that times exp(-3.125)."""
+    """K = exp(-d^2 / .08): after y = .875 at n = 2, mu(2) = sqrt(.999) .875 / 1.01,
+    mu(1) that times exp(-3.125).
+    """
     allocator = Bara(clients=4)
     for record in history(STEPS[:1]):
         allocator.tell(record)
@@ -164,7 +172,10 @@ def test_what_no_float_holds_is_no_observation_in_the_papers_reading(value):
 
 
 def test_the_estimator_can_be_swapped_and_is_asked_for_the_horizon():
-    """n = 3 costs 3 a round: 12 / 3 = 4 rounds; n = 1 would last 12, capped at the deadline of 6."""
+    """n = 3 costs 3 a round: 12 / 3 = 4 rounds.
+
+    n = 1 would last 12, capped at the deadline of 6.
+    """
     for cap, steps, horizon in (
         (True, STEPS, (3, 4)),
         (True, STEPS[:2], (1, 6)),
@@ -201,7 +212,9 @@ def test_costs_average_over_chosen_rounds_or_over_all_menus():
 
 
 def test_re_estimation_revises_the_past_and_frozen_observations_stay():
-    """Column 2 sees gains 1/8, then 0: frozen keeps the first estimate .875, re-estimated both are clipped to 0."""
+    """Column 2 sees gains 1/8, then 0: frozen keeps the first estimate .875,
+    re-estimated both are clipped to 0.
+    """
     frozen, revised = Bara(clients=4), Bara(clients=4, reestimate=True)
     for record in history([(2, 0.25), (2, 0.25)]):
         frozen.tell(record)
@@ -257,7 +270,9 @@ def test_newtons_estimate_of_what_is_left_by_hand():
 
 
 def test_the_horizon_may_look_at_what_is_left_instead():
-    """After n = 2, 1, 2, 3 there are 12 - 8 = 4 left and two rounds: n = 3 costs 3 and can be paid once more."""
+    """After n = 2, 1, 2, 3 there are 12 - 8 = 4 left and two rounds:
+    n = 3 costs 3 and can be paid once more.
+    """
 
     class Watching(Constant):
         def estimate(self, n, rounds, *, done=0):
@@ -292,7 +307,10 @@ def test_the_letter_does_not_cap_the_horizon():
 
 
 def test_lines_of_low_order_by_hand():
-    """Column 2 gains 1/8 in round 1 and -1/16 in round 3: between them 1/32, beyond -1/16; the mean is 1/32."""
+    """Column 2 gains 1/8 in round 1 and -1/16 in round 3: between them 1/32, beyond -1/16.
+
+    The mean is 1/32.
+    """
     piecewise, mean = PiecewiseEstimator(), MeanEstimator()
     for record in history([(2, 0.25), (1, 0.375), (2, 0.3125)]):
         piecewise.tell(record)
@@ -304,7 +322,8 @@ def test_lines_of_low_order_by_hand():
 
 
 def test_the_column_vector_by_hand():
-    """After each round every n has an estimate, a_0 = 1/8 where it has no increment; mu(n) reads those of its own n.
+    """After each round every n has an estimate, a_0 = 1/8 where it has no increment;
+    mu(n) reads those of its own n.
 
     n = 2 stands at .875 from round 1 on, n = 1 at .875 from round 2 on, n = 3 at .625 after round
     4.

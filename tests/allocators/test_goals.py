@@ -136,7 +136,9 @@ def test_what_counts_is_the_model_that_would_be_taken_home():
 
 
 def test_how_sure_it_is_is_how_often_it_is_right():
-    """Models of every accuracy, each measured on 400 samples: of those it is 80 to 90 % sure of, 85 % are that good."""
+    """Models of every accuracy, each measured on 400 samples:
+    of those it is 80 to 90 % sure of, 85 % are that good.
+    """
     rng = np.random.default_rng(0)
     true = rng.uniform(0.6, 0.8, 6000)
     measured = rng.binomial(400, true) / 400
@@ -178,7 +180,9 @@ def test_a_target_out_of_reach_is_said_with_what_is_expected_and_what_would_help
 
 
 def test_nothing_is_given_up_before_what_an_even_share_pays_was_tried(make_federation):
-    """One client per round teaches nothing here, and that is all that was seen when the target looked out of reach."""
+    """One client per round teaches nothing here,
+    and that is all that was seen when the target looked out of reach.
+    """
     planner = Planner(clients=8, seed=5, goal=Goal(target=0.2))
     session = Session(planner, bid_price_first(), make_federation(clients=8, seed=5))
     steps = session.rounds(Purse.of(300, 15))
@@ -204,7 +208,10 @@ def test_a_target_out_of_reach_may_wait_for_approval_once(make_federation):
 
 @pytest.mark.parametrize("bidders", [1, 20])
 def test_a_round_in_which_nobody_can_be_recruited_is_not_a_decline(make_federation, bidders):
-    """With one bidder nobody could be approved, so the next round asks again; an award taken back is a decline."""
+    """With one bidder nobody could be approved, so the next round asks again.
+
+    An award taken back is a decline.
+    """
     records, _ = played(make_federation, curve=LOW, target=0.9, otherwise="ask")
     allocator = with_goal(target=0.9, otherwise="ask")
     for record in records:
@@ -221,7 +228,10 @@ def test_a_round_in_which_nobody_can_be_recruited_is_not_a_decline(make_federati
 
 
 def test_the_more_a_point_is_worth_the_more_is_spent_and_nothing_beyond_its_worth(make_federation):
-    """The curve is steep and then flat; a point of its flat part costs more than a point of its steep one."""
+    """The curve is steep and then flat.
+
+    A point of its flat part costs more than a point of its steep one.
+    """
     markets = [
         played(make_federation, worth=worth)[1] for worth in (200_000, 2_000_000, 50_000_000)
     ]

@@ -17,7 +17,9 @@ def tell(allocator, purse, loss):
 
 
 def test_it_probes_with_everybody_and_looks_for_the_smallest_number_that_still_learns():
-    """N = 10, momentum 1/2: after a loss below the average k shrinks by an eighth, else it grows by a quarter."""
+    """N = 10, momentum 1/2: after a loss below the average k shrinks by an eighth,
+    else it grows by a quarter.
+    """
     allocator = Isp(clients=10, every=4)
     purse = Purse.of(1000, 20)
     allocator.tell(RoundRecord.initial(purse, Evaluation(0.1, loss=2.0)))

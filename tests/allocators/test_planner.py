@@ -62,8 +62,9 @@ def test_with_selection_noise_it_recruits_few_first_and_many_at_the_end(play, ma
 
 
 def test_without_selection_noise_it_does_no_harm(play, make_federation):
-    """The best model, which is kept, is within half a point of that of even allocation with carry-over, under a short
-    deadline, where an end phase is waste."""
+    """The best model, which is kept, is within half a point of that of even allocation
+    with carry-over, under a short deadline, where an end phase is waste.
+    """
 
     def kept(make):
         federations = (
@@ -168,7 +169,9 @@ def test_a_model_that_came_out_well_does_not_end_the_run_because_the_best_one_is
 
 
 def test_more_clients_than_planned_are_worth_less_than_their_share():
-    """Progress per client falls, so beyond the planned n the cap grows with n, but ever more slowly."""
+    """Progress per client falls, so beyond the planned n the cap grows
+    with n, but ever more slowly.
+    """
     allocator = Planner(clients=20)
     sizes = [4 + t % 9 for t in range(100)]
     reached = np.cumsum([progress(n, 20, 4.0) for n in sizes])
@@ -184,7 +187,9 @@ def test_more_clients_than_planned_are_worth_less_than_their_share():
 
 
 def test_prices_that_drift_are_followed():
-    """After a hundred rounds at 1 and a hundred at 2, what a client costs is nearer to 2 than to 1.5."""
+    """After a hundred rounds at 1 and a hundred at 2,
+    what a client costs is nearer to 2 than to 1.5.
+    """
     allocator = planner()
     purse = Purse.of(5000, 400)
     allocator.tell(RoundRecord.initial(purse, Evaluation(0.1)))

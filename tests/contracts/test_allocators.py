@@ -1,4 +1,7 @@
-"""Every allocator there is keeps the same contract; the next one is checked without writing a test."""
+"""Every allocator there is keeps the same contract.
+
+The next one is checked without writing a test.
+"""
 
 import pytest
 

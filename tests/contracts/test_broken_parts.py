@@ -1,4 +1,6 @@
-"""Every check fails on a part that breaks what it is about, and says so where a part has nothing to check."""
+"""Every check fails on a part that breaks what it is about,
+and says so where a part has nothing to check.
+"""
 
 import itertools
 import unittest

@@ -1,4 +1,7 @@
-"""Every federation there is keeps the same contract; the one on Flower in tests/flower, on a grid there."""
+"""Every federation there is keeps the same contract.
+
+The one on Flower in tests/flower, on a grid there.
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""A federation whose clients have chosen their names with care; it can take its time, and wait for a sign."""
+"""A federation whose clients have chosen their names with care.
+
+It can take its time, and wait for a sign.
+"""
 
 import time
 from pathlib import Path

@@ -39,7 +39,10 @@ def arrays_of(shape, classes=10, train=40, test=20, seed=0):
 
 
 def python2_pickle(batch):
-    """A batch exactly as Python 2 wrote the published ones: protocol 2, byte strings, numpy 1 names."""
+    """A batch exactly as Python 2 wrote the published ones.
+
+    Protocol 2, byte strings, numpy 1 names.
+    """
     out = bytearray(b"\x80\x02}(")
     for key, value in batch.items():
         out += b"U" + bytes([len(key)]) + key
@@ -48,7 +51,8 @@ def python2_pickle(batch):
                 b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01"
             )
             out += b"".join(b"M" + struct.pack("<H", side) for side in value.shape) + b"\x86"
-            out += b"cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+            out += b"cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R(K\x03U\x01|NNN"
+            out += b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
             out += b"\x89T" + struct.pack("<i", value.nbytes) + value.tobytes() + b"tb"
         elif isinstance(value, list):
             out += b"](" + b"".join(b"K" + bytes([item]) for item in value) + b"e"

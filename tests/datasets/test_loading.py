@@ -162,7 +162,8 @@ def test_a_users_own_dataset_that_cannot_be_had_says_why(name, error, message):
 def test_importing_the_room_imports_no_heavy_library():
     code = (
         "import sys, bara.datasets; "
-        "heavy = {'sklearn', 'pooch', 'torch', 'requests', 'platformdirs', 'pandas'} & set(sys.modules); "
+        "heavy = {'sklearn', 'pooch', 'torch', 'requests', 'platformdirs', 'pandas'} & "
+        "set(sys.modules); "
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)

@@ -1,4 +1,6 @@
-"""The tables known by name; the hospitals' files are made here, of the same shape, for nobody may commit them."""
+"""The tables known by name; the hospitals' files are made here, of the same shape,
+for nobody may commit them.
+"""
 
 import hashlib
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Tables of one's own: numbers, names, missing values, silos; and one clear line for what does not fit."""
+"""Tables of one's own: numbers, names, missing values, silos.
+
+And one clear line for what does not fit.
+"""
 
 import gzip
 import re

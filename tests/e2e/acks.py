@@ -1,4 +1,6 @@
-"""A logger that acknowledges: each settled round goes, once it is in the books, to a file outside the run's folder."""
+"""A logger that acknowledges: each settled round goes, once it is in the books,
+to a file outside the run's folder.
+"""
 
 import os
 

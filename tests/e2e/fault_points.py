@@ -17,4 +17,7 @@ POINTS = (
     "closed",
     "result written",
 )
-"""Every point, in the order in which a run passes them; those in -ing lie inside a transaction, before its commit."""
+"""Every point, in the order in which a run passes them.
+
+Those in -ing lie inside a transaction, before its commit.
+"""

@@ -1,4 +1,6 @@
-"""`bara` as a process of its own, forked from one that has imported it: thousands of them start in no time."""
+"""`bara` as a process of its own, forked from one that has imported it:
+thousands of them start in no time.
+"""
 
 import contextlib
 import gc
@@ -137,7 +139,10 @@ def remove(path):
 
 
 def play(function, *arguments, before=lambda: None, seconds=LONGEST):
-    """Call it in a process of its own; returns how that ended, -14 (SIGALRM) where it took too long."""
+    """Call it in a process of its own.
+
+    Returns how that ended, -14 (SIGALRM) where it took too long.
+    """
     pid = os.fork()
     if pid == 0:
         code = 70
@@ -156,7 +161,10 @@ def play(function, *arguments, before=lambda: None, seconds=LONGEST):
 
 
 def answers(function, **options):
-    """What a function returned that was called in a process of its own; None where it hung or was killed."""
+    """What a function returned that was called in a process of its own.
+
+    None where it hung or was killed.
+    """
     file = Path(tempfile.mkstemp(prefix="bara-fork-")[1])
     try:
         code = play(lambda: file.write_text(json.dumps(function())), **options)

@@ -1,4 +1,5 @@
-"""Junk in configurations and in ledger files: each time a result or one clear line, never a traceback or a hang.
+"""Junk in configurations and in ledger files: each time a result or one clear line,
+never a traceback or a hang.
 
     python tests/e2e/fuzz.py configurations --cases 2000
     python tests/e2e/fuzz.py ledgers --cases 1000
@@ -36,12 +37,16 @@ SECONDS = 20
 
 
 def limited():
-    """So much memory and no more: what asks for terabytes is to be told so, and is not to take the machine down."""
+    """So much memory and no more: what asks for terabytes is to be told so,
+    and is not to take the machine down.
+    """
     resource.setrlimit(resource.RLIMIT_AS, (6 * GIGABYTE, 6 * GIGABYTE))
 
 
 def plainly(words):
-    """One command in this process: its exit code, what it printed, and the traceback it would have left."""
+    """One command in this process: its exit code, what it printed,
+    and the traceback it would have left.
+    """
     trace, code = "", 1
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as file:
         sys.stdout = sys.stderr = file
@@ -78,7 +83,7 @@ def _last_place(trace):
     return places[-1].rpartition("/src/")[2] if places else ""
 
 
-# --- configurations ----------------------------------------------------------------------------------
+# --- configurations -------------------------------------------------------------------------------
 
 BASE = {
     "budget": {"total": 6, "max_rounds": 3},
@@ -247,7 +252,9 @@ def play_configuration(home, case, answer_file):
 
 
 def nonsense(folder):
-    """What a run that succeeded must not have: numbers that are none, in its configuration or in its result."""
+    """What a run that succeeded must not have: numbers that are none,
+    in its configuration or in its result.
+    """
     config, result = (folder / "config.toml").read_text(), (folder / "result.json").read_text()
     for value in _leaves(tomllib.loads(config)):
         if isinstance(value, float) and not math.isfinite(value):
@@ -298,7 +305,7 @@ def _short(case):
     return "; ".join(f"{how} {key} = {str(value)[:40]!r}" for how, key, value in case)
 
 
-# --- ledgers -----------------------------------------------------------------------------------------
+# --- ledgers --------------------------------------------------------------------------------------
 
 LEDGER = [
     *("federation.engine=synthetic", "budget.total=12", "budget.max_rounds=5", "clients.count=4"),
@@ -344,7 +351,10 @@ COMMANDS = [["statement", "--json"], ["export"], ["payouts"]]
 
 
 def make_ledgers(home):
-    """A run that has ended and one that is paused, each with its receipt; of both what they say, and every row."""
+    """A run that has ended and one that is paused, each with its receipt.
+
+    Of both what they say, and every row.
+    """
     made = {}
     for name, fault in (("ended", ""), ("stopped", "promised@3")):
         folder = home / name
@@ -360,13 +370,17 @@ def make_ledgers(home):
 
 
 def rows(folder):
-    """Every row of the record, or None where it cannot be read; SQLite checks less of a schema that is only read."""
+    """Every row of the record, or None where it cannot be read.
+
+    SQLite checks less of a schema that is only read.
+    """
     try:
         with closing(
             sqlite3.connect(f"file:{folder / 'ledger.db'}?immutable=1", uri=True)
         ) as connection:
             return [
-                [repr(sorted(map(repr, connection.execute(f"SELECT * FROM {t}"))))] for t in TABLES
+                [repr(sorted(map(repr, connection.execute(f"SELECT * FROM {t}"))))]  # noqa: S608 - ours
+                for t in TABLES
             ]
     except (sqlite3.Error, UnicodeError):
         return None
@@ -411,7 +425,10 @@ def flip(folder, rng):
 
 
 def edit(folder, rng):
-    """One value, one row or the schema is another; the triggers that forbid it are dropped first."""
+    """One value, one row or the schema is another.
+
+    The triggers that forbid it are dropped first.
+    """
     with closing(sqlite3.connect(folder / "ledger.db", isolation_level=None)) as connection:
         for (name,) in connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'trigger'"
@@ -554,7 +571,7 @@ def _ledger_problems(answer, before, *, changed):
     )
 
 
-# --- all of them -------------------------------------------------------------------------------------
+# --- all of them ----------------------------------------------------------------------------------
 
 WAYS = {"configurations": fuzz_configurations, "ledgers": fuzz_ledgers}
 
@@ -576,7 +593,8 @@ def main():
     shutil.rmtree(home)
     minutes = (time.monotonic() - begun) / 60
     print(
-        f"{chosen.what}, {sum(figures.values())} cases, {minutes:.1f} minutes: {len(wrong)} things went wrong"
+        f"{chosen.what}, {sum(figures.values())} cases, {minutes:.1f} minutes: {len(wrong)} "
+        f"things went wrong"
     )
     for what, times in figures.most_common():
         print(f"{times:7}  {what}")

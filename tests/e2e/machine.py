@@ -1,4 +1,5 @@
-"""Kills, copies, moves, restored backups, deleted files, operators and two processes at once, mixed at random.
+"""Kills, copies, moves, restored backups, deleted files,
+operators and two processes at once, mixed at random.
 
     python tests/e2e/machine.py --minutes 30
     scripts/with_postgres.sh python tests/e2e/machine.py --minutes 30 --store postgres
@@ -50,7 +51,9 @@ DELAYS = st.integers(0, 700).map(lambda milliseconds: milliseconds / 1000)
 
 
 class Scene:
-    """What all runs of one process share: where they are, until when, undisturbed results, and the figures."""
+    """What all runs of one process share: where they are, until when,
+    undisturbed results, and the figures.
+    """
 
     def __init__(self, home, url, engine, minutes):
         self.home, self._url, self._engine = home, url, engine
@@ -79,7 +82,10 @@ class Scene:
 
 
 def machine(scene):  # noqa: C901 - as many rules as there are things that happen
-    """The state machine on that scene. No rule depends on what a process came to: only so can hypothesis replay it."""
+    """The state machine on that scene.
+
+    No rule depends on what a process came to: only so can hypothesis replay it.
+    """
 
     class Machine(RuleBasedStateMachine):
         world = None
@@ -265,7 +271,8 @@ def main():
     forks.remove(home)
     minutes = (time.monotonic() - begun) / 60
     print(
-        f"\n{chosen.engine}, {chosen.store}, {minutes:.1f} minutes: nobody was paid twice, nothing was lost"
+        f"\n{chosen.engine}, {chosen.store}, {minutes:.1f} minutes: nobody was paid twice, "
+        f"nothing was lost"
     )
     for what, times in sorted(scene.figures.items(), key=lambda one: -one[1]):
         print(f"{times:7}  {what}")

@@ -1,4 +1,5 @@
-"""Kills a program of one's own, and whoever pays out its batches, again and again: nothing is lost, nothing doubled.
+"""Kills a program of one's own, and whoever pays out its batches, again and again:
+nothing is lost, nothing doubled.
 
 python tests/e2e/own_loop_kills.py --kills 200
 python tests/e2e/own_loop_kills.py --kills 200 --url postgresql+psycopg://...
@@ -88,7 +89,10 @@ def play(url, folder):
 
 
 def pay_out(url, folder):
-    """The cashier: makes batches of what is due, and writes each that is in no file yet; until the run has ended."""
+    """The cashier: makes batches of what is due, and writes each that is in no file yet.
+
+    Until the run has ended.
+    """
     with DatabaseRun.of(folder.name, config(url)) as place:
         books = place.open_books()
         while True:
@@ -194,7 +198,10 @@ def check(url, folder):
 
 
 def scene(url, dice, most):
-    """One run, from its beginning to its end, through so many kills at most; returns kills, rounds and batches."""
+    """One run, from its beginning to its end, through so many kills at most.
+
+    Returns kills, rounds and batches.
+    """
     kills = 0
     with tempfile.TemporaryDirectory(prefix="bara-loop-") as name:
         folder = Path(name)

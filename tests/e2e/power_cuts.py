@@ -1,4 +1,6 @@
-"""Cuts the power under a run: what was not synced is lost, in part or as a whole; nothing acknowledged may be.
+"""Cuts the power under a run: what was not synced is lost, in part or as a whole.
+
+Nothing acknowledged may be.
 
     python tests/e2e/power_cuts.py --cuts 200
 
@@ -35,7 +37,10 @@ PROGRAM = (
 
 
 def same_disk():
-    """A disk keeps its number over a power cut; ours is built anew, and so the test says that it is the same."""
+    """A disk keeps its number over a power cut.
+
+    Ours is built anew, and so the test says that it is the same.
+    """
     Store.identity = lambda _store: "the disk of this test"
 
 
@@ -49,7 +54,10 @@ class File:
         self.synced, self.since = self.survivor(None), []
 
     def survivor(self, rng, part=1.0):
-        """Its content after a cut that keeps about that part of what was not synced; without chance, all of it."""
+        """Its content after a cut that keeps about that part of what was not synced.
+
+        Without chance, all of it.
+        """
         content = bytearray(self.synced)
         for offset, data in self.since:
             if data is None:
@@ -83,7 +91,9 @@ def _torn(first, piece, rng, part):
 
 
 class Folder:
-    """The names that are on the disk of a folder, and what was done to them since it was last synced."""
+    """The names that are on the disk of a folder,
+    and what was done to them since it was last synced.
+    """
 
     def __init__(self):
         self.synced, self.since = {}, []
@@ -208,7 +218,10 @@ class Laboratory:
         return ["run", "--out", self.run, *self._words, "--set", f"ledger.receipt={self.receipt}"]
 
     def record(self):
-        """Play the run on this disk to its end; returns the disk before it, and what was done to it."""
+        """Play the run on this disk to its end.
+
+        Returns the disk before it, and what was done to it.
+        """
         record = self._home / "record"
         for path in (record, self.acks):
             forks.remove(path)
@@ -237,7 +250,9 @@ class Laboratory:
         return lines
 
     def _nothing_is_missed(self, before, lines):
-        """Without a cut the record must come to the very folder that is there, or the recorder has missed something."""
+        """Without a cut the record must come to the very folder that is there,
+        or the recorder has missed something.
+        """
         there = {path: path.read_bytes() for path in self.disk.rglob("*") if path.is_file()}
         found = self._home / "found"
         forks.remove(found)
@@ -253,7 +268,10 @@ class Laboratory:
         assert there == built, "the recorder has missed something"
 
     def cut(self, start, lines):
-        """Build the disk as a cut at a random point leaves it; returns what was acknowledged by then."""
+        """Build the disk as a cut at a random point leaves it.
+
+        Returns what was acknowledged by then.
+        """
         forks.remove(self.disk)
         shutil.copytree(start, self.disk)
         disk = Disk(self.disk)
@@ -265,7 +283,9 @@ class Laboratory:
         return {**self.promised, **disk.acknowledged}
 
     def check(self, acknowledged):
-        """Nothing acknowledged is lost, the record is whole, the run goes on to its result, nobody is paid again."""
+        """Nothing acknowledged is lost, the record is whole,
+        the run goes on to its result, nobody is paid again.
+        """
         place, store = Place(self.run, ""), SQLite(None)
         look = World.look(_Looking(store), place)
         lost = {
@@ -303,7 +323,9 @@ class Laboratory:
         self.figures["resumed to the same result"] += 1
 
     def play(self, cuts, each=6, generations=3):
-        """Cut so often: several cuts of each recorded session, from one of which the next is recorded."""
+        """Cut so often: several cuts of each recorded session,
+        from one of which the next is recorded.
+        """
         start = self._home / "start"
         while self.figures["cuts"] < cuts:
             self._begin()
@@ -349,7 +371,8 @@ def main():
         raise
     forks.remove(home)
     print(
-        f"\n{chosen.engine}, {(time.monotonic() - begun) / 60:.1f} minutes: nothing acknowledged was lost"
+        f"\n{chosen.engine}, {(time.monotonic() - begun) / 60:.1f} minutes: nothing acknowledged "
+        f"was lost"
     )
     for what, times in sorted(laboratory.figures.items(), key=lambda one: -one[1]):
         print(f"{times:9}  {what}")

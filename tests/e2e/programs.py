@@ -15,7 +15,9 @@ from bara.cli import app
 
 
 def verbs(command=None, *path):
-    """Every verb of the app with the words that call it, those of groups too: ("ledger", "verify"), its command."""
+    """Every verb of the app with the words that call it, those of groups too:
+    ("ledger", "verify"), its command.
+    """
     command = command or typer.main.get_command(app)
     if path:
         yield path, command

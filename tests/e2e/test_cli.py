@@ -132,8 +132,8 @@ def test_audit_of_a_users_own_mechanism_prints_the_counter_example_and_exits_one
 
 def test_a_users_own_mechanism_and_allocator_run_by_import_path(bara, tmp_path):
     (tmp_path / "mine.py").write_text(
-        MINE
-        + "class Two:\n    def ask(self, purse):\n        from bara import Offer\n        return Offer.recruit(2)\n"
+        MINE + "class Two:\n    def ask(self, purse):\n        from bara import Offer\n"
+        "        return Offer.recruit(2)\n"
         "    def tell(self, record):\n        pass\n"
     )
     tree = json.loads(

@@ -1,4 +1,6 @@
-"""A deployment, for real: a SuperLink and authenticated SuperNodes over TLS; whoever can be killed is.
+"""A deployment, for real: a SuperLink and authenticated SuperNodes over TLS.
+
+Whoever can be killed is.
 
 The app is the example's; its client has mishaps where its node's configuration says so, and its
 server is private and has moments, of which it keeps a diary.
@@ -31,7 +33,8 @@ _train = app._registered_funcs.pop("train.default")
 
 @app.train()
 def with_mishaps(message, context):
-    number, mishap = message.content["config"]["server-round"], context.node_config.get("mishap", "")
+    number = message.content["config"]["server-round"]
+    mishap = context.node_config.get("mishap", "")
     if mishap == "raise" and number == 2:
         raise RuntimeError("the disk is full")
     if mishap == "hang" and number == 2:
@@ -53,7 +56,8 @@ class Diarist(FedAdam):
         before = self.moments()
         result = super().aggregate_train(server_round, replies)
         with open("DIARY", "a") as diary:
-            diary.write(json.dumps({"round": server_round, "before": before, "after": self.moments()}) + "\\n")
+            entry = {"round": server_round, "before": before, "after": self.moments()}
+            diary.write(json.dumps(entry) + "\\n")
         return result
 
     def moments(self):
@@ -68,10 +72,13 @@ class Private(DifferentialPrivacyServerSideFixedClipping):
         return result
 
 def private():
-    promise = PrivacyConfig(1e-5, 3, NeighboringRelation.ADD_OR_REMOVE_ONE, SamplingMethod.NO_AMPLIFICATION)
+    promise = PrivacyConfig(
+        1e-5, 3, NeighboringRelation.ADD_OR_REMOVE_ONE, SamplingMethod.NO_AMPLIFICATION
+    )
     inner = Diarist(fraction_evaluate=0.0, eta=0.02)
     wrapped = Private(inner, 0.02, 5.0, 3)
-    wrapped.accountant = RdpAccountant(promise)  # Flower's constructor has accounts for a plain mean only
+    # Flower's constructor has accounts for a plain mean only.
+    wrapped.accountant = RdpAccountant(promise)
     return wrapped
 """
 
@@ -125,7 +132,9 @@ def processes_of(parent, name, deploy):
 
 
 def check_diary(diary):
-    """Each round's moments begin where those of the round before ended, and every release is accounted for once."""
+    """Each round's moments begin where those of the round before ended,
+    and every release is accounted for once.
+    """
     moments, releases = (
         [line for line in diary if "before" in line],
         [line for line in diary if "releases" in line],
@@ -142,7 +151,10 @@ def check_diary(diary):
 
 
 def kill_superlink(deployment, deploy):
-    """Kill it alone, and start it again; returns when the ServerApp that it had started has given up."""
+    """Kill it alone, and start it again.
+
+    Returns when the ServerApp that it had started has given up.
+    """
     started = processes_of(deployment.superlink, "flwr-serverapp", deploy)
     os.kill(deployment.superlink.pid, signal.SIGKILL)
     deployment.superlink.wait()
@@ -175,7 +187,10 @@ def test_silos_superlink_and_server_are_killed_a_stranger_is_refused_and_the_boo
     command = ["flwr", "run", str(deployment.app), "loopback", "--stream", "--run-config", words]
 
     def into_round_two(name):
-        """Until round 2 is promised and one silo is in the middle of its training; what it trains is then in vain."""
+        """Until round 2 is promised and one silo is in the middle of its training.
+
+        What it trains is then in vain.
+        """
         session = deployment.begin(name, command)
         until(lambda: told.exists() or session.poll() is not None, 600, deployment.logs)
         assert told.exists(), deployment.logs()

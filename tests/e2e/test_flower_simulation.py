@@ -1,4 +1,6 @@
-"""Flower's simulation engine, for real: five clients on ray, the same result as the simulator, killed and resumed."""
+"""Flower's simulation engine, for real: five clients on ray,
+the same result as the simulator, killed and resumed.
+"""
 
 import contextlib
 import importlib.util
@@ -55,7 +57,10 @@ def result(folder):
 
 
 def left_behind(marker):
-    """The ids of processes that have this in their environment and outlived the run; the test's own is none."""
+    """The ids of processes that have this in their environment and outlived the run.
+
+    The test's own is none.
+    """
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

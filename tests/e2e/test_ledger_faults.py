@@ -1,4 +1,6 @@
-"""What goes wrong around a run: each time a clear line, nothing lost, and the run goes on when the cause is gone."""
+"""What goes wrong around a run: each time a clear line, nothing lost,
+and the run goes on when the cause is gone.
+"""
 
 import ctypes
 import json
@@ -53,7 +55,10 @@ def undisturbed(tmp_path_factory):
 
 
 def _obey_permissions():
-    """Nothing is read-only to root, unless it lets go of that privilege; to others this does nothing."""
+    """Nothing is read-only to root, unless it lets go of that privilege.
+
+    To others this does nothing.
+    """
     drop_from_bounding_set, may_override_permissions = 24, 1
     ctypes.CDLL(None).prctl(drop_from_bounding_set, may_override_permissions, 0, 0, 0)
 
@@ -132,7 +137,9 @@ def test_a_database_locked_by_another_program_is_waited_for_and_then_a_clear_err
 
 
 def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(tmp_path):
-    """The size of files is limited, which the program meets as a write that fails, as on a full disk."""
+    """The size of files is limited, which the program meets as a write
+    that fails, as on a full disk.
+    """
     folder = tmp_path / "run"
 
     def limited():

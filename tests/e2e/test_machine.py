@@ -1,4 +1,5 @@
-"""A run that is killed, copied, moved, restored, cut off and operated at random pays nobody twice and loses nothing.
+"""A run that is killed, copied, moved, restored,
+cut off and operated at random pays nobody twice and loses nothing.
 
 Each for a moment here; `make kills`, `make power-cuts` and `make thorough` are the long versions.
 """

@@ -1,4 +1,6 @@
-"""What a run tells of itself never fails it, and whatever fails is one line in which nothing steers the terminal."""
+"""What a run tells of itself never fails it,
+and whatever fails is one line in which nothing steers the terminal.
+"""
 
 import csv
 import io
@@ -55,7 +57,8 @@ class Strangers:
 
     def train(self, round, award):
         *others, first = award.clients
-        return Delivery(Evaluation(0.5), {one: Evidence() for one in others}, {first: "+cmd|' /C calc'!A0" + STEERING})
+        delivered = {one: Evidence() for one in others}
+        return Delivery(Evaluation(0.5), delivered, {first: "+cmd|' /C calc'!A0" + STEERING})
 
 class Saving(Strangers):
     """Saves a model that is large."""
@@ -108,7 +111,8 @@ def test_a_full_disk_under_the_output_is_one_line_and_under_the_progress_nothing
         )
     assert done.returncode == 1
     assert complaint(done) == (
-        "bara: standard output: No space left on device; the books are whole; go on with: bara resume one"
+        "bara: standard output: No space left on device; the books are whole; go on with: bara "
+        "resume one"
     )
     assert quiet.returncode == 0
     assert result(here / "one")["rounds"] == 6

@@ -82,7 +82,9 @@ def test_every_run_is_left_and_the_tables_are_made_of_them(whole):
 
 
 def test_killed_in_the_middle_it_goes_on_and_repeats_nothing(whole, tmp_path):
-    """The grid of fig1 and its search, SIGKILLed once some cells are there, ends with the same data."""
+    """The grid of fig1 and its search, SIGKILLed once some cells
+    are there, ends with the same data.
+    """
     runs = tmp_path / "paper" / "runs"
     with started("paper", "fig1", "fig3", *TINY, cwd=tmp_path) as first:
         deadline = time.monotonic() + 300

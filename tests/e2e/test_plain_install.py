@@ -89,14 +89,22 @@ def test_what_needs_an_extra_says_which_one(plain):
 
 
 def test_the_wheel_carries_the_dashboards_pages(plain):
-    code = "import bara, pathlib; print(*(p.name for p in pathlib.Path(bara.__file__).parent.glob('dashboard/assets/*')))"
+    code = (
+        "import bara, pathlib; "
+        "home = pathlib.Path(bara.__file__).parent; "
+        "print(*(p.name for p in home.glob('dashboard/assets/*')))"
+    )
     assert {"index.html", "run.html", "run.js", "style.css"} <= set(
         call(plain, "python", "-c", code).stdout.split()
     )
 
 
 def test_the_wheel_carries_its_types_and_its_catalogue(plain):
-    code = "import bara, pathlib; print(*sorted(p.name for p in pathlib.Path(bara.__file__).parent.rglob('*.t*')))"
+    code = (
+        "import bara, pathlib; "
+        "home = pathlib.Path(bara.__file__).parent; "
+        "print(*sorted(p.name for p in home.rglob('*.t*')))"
+    )
     presets = {f"{name}.toml" for name in shipped("presets")}
     assert set(call(plain, "python", "-c", code).stdout.split()) == presets | {
         "catalogue.toml",

@@ -1,4 +1,7 @@
-"""The ledger on a real PostgreSQL server, which scripts/with_postgres.sh has started; nothing here is ever skipped."""
+"""The ledger on a real PostgreSQL server, which scripts/with_postgres.sh has started.
+
+Nothing here is ever skipped.
+"""
 
 import contextlib
 import json
@@ -62,7 +65,8 @@ def closings(url, folder):
         return []
     return query(
         url,
-        f"SELECT c.round FROM closings c JOIN runs r ON r.id = c.run WHERE r.name = '{folder.name}'",
+        f"SELECT c.round FROM closings c JOIN runs r ON r.id = c.run "  # noqa: S608 - our own name
+        f"WHERE r.name = '{folder.name}'",
     )
 
 
@@ -92,7 +96,10 @@ def test_a_killed_run_ends_as_the_undisturbed_one(tmp_path, url, fault):
 
 
 def test_the_operators_tutorial_is_what_happens_on_postgresql(tmp_path, url, monkeypatch):
-    """From nothing to the first batch, with the page's own program; every output on the page is real."""
+    """From nothing to the first batch, with the page's own program.
+
+    Every output on the page is real.
+    """
     database = f"clinic_{os.getpid()}"
     engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:

@@ -1,4 +1,7 @@
-"""Opening is not running: who reads a folder, a stranger's too, makes nothing, imports nothing and connects nowhere."""
+"""Opening is not running.
+
+Who reads a folder, a stranger's too, makes nothing, imports nothing and connects nowhere.
+"""
 
 import ctypes
 import hashlib
@@ -56,7 +59,10 @@ FIRST_SCHEMA = Path(__file__).parents[1] / "ledger" / "first_schema"
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A run that has ended, one that was killed, the same without its log's index, and one of the first schema."""
+    """A run that has ended, one that was killed, the same without its log's index.
+
+    And one of the first schema.
+    """
     folder = tmp_path_factory.mktemp("runs")
     bara("run", "--out", folder / "ended", changes=SMALL)
     bara(
@@ -133,7 +139,10 @@ def test_a_folder_that_nobody_may_write_to_is_read_all_the_same(runs):
     for path in paths:
         path.chmod(0o555 if path.is_dir() else 0o444)
     drop_from_bounding_set, may_override_permissions = 24, 1
-    script = f"import sys; sys.path.append({str(Path(__file__).parent)!r}); from test_reading import *; check({str(runs)!r})"
+    script = (
+        f"import sys; sys.path.append({str(Path(__file__).parent)!r}); "
+        f"from test_reading import *; check({str(runs)!r})"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script],
         preexec_fn=lambda: ctypes.CDLL(None).prctl(
@@ -197,7 +206,10 @@ def test_an_operator_makes_no_books_where_there_are_none(tmp_path):
 
 @pytest.fixture
 def server():
-    """A stranger's server on this machine, which notes who comes and hangs up: (its port, the visits)."""
+    """A stranger's server on this machine, which notes who comes and hangs up.
+
+    It is (its port, the visits).
+    """
     visits = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -293,14 +305,19 @@ sys.argv = ["bara", *sys.argv[1:]]
 try:
     main()
 finally:
-    print("HERE", sys.path.index(os.getcwd()) - len(sys.path) if os.getcwd() in sys.path else None, file=sys.stderr)
+    here = os.getcwd()
+    place = sys.path.index(here) - len(sys.path) if here in sys.path else None
+    print("HERE", place, file=sys.stderr)
 """
 
 PLANTED = "import os; os.close(os.open('{}', os.O_CREAT)); raise SystemExit('planted')"
 
 
 def program(*words, cwd):
-    """`bara` as it is installed: without the folder it is started in on its path, unless it puts it there."""
+    """`bara` as it is installed.
+
+    Without the folder it is started in on its path, unless it puts it there.
+    """
     command = [sys.executable, "-P", "-c", PROGRAM, *map(str, words)]
     return subprocess.run(
         command, cwd=cwd, capture_output=True, text=True, check=False, timeout=120

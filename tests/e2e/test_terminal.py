@@ -26,7 +26,9 @@ SETTINGS = [
 
 @pytest.fixture
 def terminal(tmp_path):
-    """Starts the program on a terminal of its own, 100 columns wide; returns what it showed and how it ended.
+    """Starts the program on a terminal of its own, 100 columns wide.
+
+    Returns what it showed and how it ended.
 
     Args of the function: the arguments, and a pattern upon which Ctrl-C is typed.
     """

@@ -1,4 +1,6 @@
-"""A run, its copies, and what befalls them; what is promised about the money is checked after every step.
+"""A run, its copies, and what befalls them.
+
+What is promised about the money is checked after every step.
 
 The promise, exactly. A *settlement* is one commit that says who was paid for a round; its event's
 hash tells it from a second one of the same round (a copy of a settlement has the same hash).
@@ -54,7 +56,9 @@ MOST_PLACES = 5
 
 @dataclass(frozen=True)
 class Look:
-    """A record as it is: the hash of every event, each settled round's, and whether the run has ended."""
+    """A record as it is: the hash of every event, each settled round's,
+    and whether the run has ended.
+    """
 
     events: dict[int, str]
     settled: dict[int, tuple[int, str]]  # round: event number, hash
@@ -268,7 +272,9 @@ class World:
         return outcome
 
     def _expectation(self, place):
-        """What a sitting that nobody disturbs must come to: `goes on`, `refused`, or None for either."""
+        """What a sitting that nobody disturbs must come to: `goes on`,
+        `refused`, or None for either.
+        """
         look = self.look(place)
         if look is None or look.ended or place.torn:
             return None
@@ -284,7 +290,10 @@ class World:
             assert outcome.code in {1, 2}, (outcome, before)
 
     def duel(self, one, two, first, second, between, meanwhile):
-        """Two processes at once, and something meanwhile; the first is killed, the second may end by itself."""
+        """Two processes at once, and something meanwhile.
+
+        The first is killed, the second may end by itself.
+        """
         sittings = [(one, *self.start(one))]
         time.sleep(between)
         sittings.append((two, *self.start(two)))
@@ -330,7 +339,9 @@ class World:
             self.figures["moves"] += 1
 
     def restore(self, backup, place):
-        """The folder (or database) is removed, and a backup of it takes its place under the same name."""
+        """The folder (or database) is removed,
+        and a backup of it takes its place under the same name.
+        """
         if backup is place or not backup.path.exists() or backup.retired:
             return
         if isinstance(self.store, Postgres):
@@ -489,7 +500,8 @@ class World:
                 )
                 paid = ask("SELECT round, sum(paid) FROM settlements WHERE run = 1 GROUP BY round")
                 closings = ask(
-                    "SELECT round, total, spent_before, paid, spent_after FROM closings ORDER BY round"
+                    "SELECT round, total, spent_before, paid, spent_after "
+                    "FROM closings ORDER BY round"
                 )
                 ended = ask("SELECT 1 FROM events WHERE kind = 'closed'")
         except self.store.Error:

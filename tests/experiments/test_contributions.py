@@ -1,4 +1,6 @@
-"""What each client was worth to the model: a report with its own caution, in the books, the page and the dashboard."""
+"""What each client was worth to the model: a report with its own caution, in the books,
+the page and the dashboard.
+"""
 
 import csv
 import io

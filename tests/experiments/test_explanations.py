@@ -1,4 +1,7 @@
-"""Why was X paid Y: a round in words and numbers that are those of the books; and the whole run decided once more."""
+"""Why was X paid Y: a round in words and numbers that are those of the books.
+
+And the whole run decided once more.
+"""
 
 import json
 import sqlite3
@@ -57,7 +60,10 @@ def hospitals(tmp_path):
 def test_a_round_is_explained_as_the_books_have_it(hospitals):
     said = cli("ledger", hospitals, "explain", 1)
     for words in (
-        "with 40.00 EUR and 4 rounds left, the allocator offered to take 2 clients, whatever they cost",
+        (
+            "with 40.00 EUR and 4 rounds left, the allocator offered to take 2 clients, "
+            "whatever they cost"
+        ),
         "4 clients asked: north 2.50 EUR, south 3.10 EUR, east 4.00 EUR, west 9.00 EUR",
         "2 clients won, for 8.00 EUR in all: north, south",
         "The first who did not win is east; its price, 4.00 EUR, is what each winner is promised",

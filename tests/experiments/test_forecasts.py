@@ -260,7 +260,7 @@ def test_a_target_is_forecast_with_how_often_it_is_reached_and_what_that_costs()
     assert plain.reached is None
 
 
-def test_a_forecast_for_a_goal_with_an_allocator_that_has_none_is_refused_before_anything_is_played():
+def test_a_forecast_for_a_goal_with_an_allocator_that_has_none_is_refused_before_any_play():
     goal = config(budget={"total": 300, "max_rounds": 60, "worth": 3})
     with pytest.raises(ConfigError, match="allocator 'even' has no such goal"):
         forecast_cells(goal, ["even"], [300.0], curves(goal, [], 2))

@@ -1,4 +1,6 @@
-"""A program of one's own plays a run: books by URL, nothing lost or doubled by a restart, and a key that is checked."""
+"""A program of one's own plays a run: books by URL, nothing lost or doubled by a restart,
+and a key that is checked.
+"""
 
 import contextlib
 import json

@@ -127,7 +127,10 @@ def test_from_five_seeds_on_there_is_a_p_value():
 
 
 def test_regret_by_hand():
-    """Alone, n = 1 comes to .5, 10 to .8 (the best), 19 to .6; BARA plays 1, 10, 19 and estimates nothing, .9, .7."""
+    """Alone, n = 1 comes to .5, 10 to .8 (the best), 19 to .6.
+
+    BARA plays 1, 10, 19 and estimates nothing, .9, .7.
+    """
     alone = [
         result(f"fixed:n={n}", seed, final)
         for n, final in ((1, 0.5), (10, 0.8), (19, 0.6))
@@ -142,7 +145,10 @@ def test_regret_by_hand():
 
 
 def test_a_seed_that_ends_early_leaves_the_others_and_the_number_is_told():
-    """Seed 0 plays two rounds at n = 1, which comes to .5 alone; seed 1 a third, at n = 10, the best: .8."""
+    """Seed 0 plays two rounds at n = 1, which comes to .5 alone.
+
+    Seed 1 a third, at n = 10, the best: .8.
+    """
     alone = [
         result(f"fixed:n={n}", seed, final)
         for n, final in ((1, 0.5), (10, 0.8), (19, 0.6))
@@ -193,7 +199,9 @@ def played(setting, finals):
 
 
 def test_a_regime_has_everybodys_distance_from_even_allocation_and_the_bound():
-    """Of the n tried after stage 1 the one of the highest mean is the bound, whichever seed it wins."""
+    """Of the n tried after stage 1 the one of the highest mean
+    is the bound, whichever seed it wins.
+    """
     regime = next(iter(REGIMES))
     finals = {
         "even": [0.5, 0.6],
@@ -227,7 +235,10 @@ def test_on_real_data_the_bound_stands_beside_the_readings_too():
 
 
 def test_how_often_n_changes_is_counted_from_the_first_round_of_stage_two():
-    """39 rounds of stage 1 alternate and do not count; then n = 7, 7, 8, 8, 8: one change in four steps."""
+    """39 rounds of stage 1 alternate and do not count.
+
+    Then n = 7, 7, 8, 8, 8: one change in four steps.
+    """
     regime = next(iter(REGIMES))
     rounds = [(1 + t % 2, None) for t in range(39)] + [(n, None) for n in (7, 7, 8, 8, 8)]
     runs = [result(name, 0, 0.5, rounds, setting=f"regimes-{regime}") for name in ("even", "bara")]
@@ -259,7 +270,9 @@ def test_regimes_are_the_papers_market_and_take_changes_of_budget_and_clients_al
 
 @pytest.mark.parametrize("swing", [1, 2, 5])
 def test_the_swing_of_a_regime_is_what_seven_clients_make(swing):
-    """Rounds far out on the curve, where it has stopped rising, differ by noise alone: a deviation of swing points."""
+    """Rounds far out on the curve, where it has stopped rising, differ by noise alone:
+    a deviation of swing points.
+    """
     config = Scale(changes=("budget.total=1e6", "budget.max_rounds=3000")).config(
         "regimes", Regime(2.0, swing, 1).name
     )

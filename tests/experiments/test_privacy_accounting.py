@@ -34,7 +34,9 @@ def test_one_round_costs_its_epsilon():
 
 
 def test_an_update_that_is_remembered_costs_nothing_more():
-    """It is sent once, however many models are made of it: what is spent follows from the deliveries alone."""
+    """It is sent once, however many models are made of it:
+    what is spent follows from the deliveries alone.
+    """
     small = [
         "federation.engine=simulator",
         "data.train_samples=300",
@@ -58,7 +60,9 @@ def test_an_update_that_is_remembered_costs_nothing_more():
 
 
 def test_many_rounds_cost_less_than_their_sum_at_a_small_delta():
-    """Advanced composition for k rounds of eps: eps sqrt(2 k log(1 / delta)) + k eps (e^eps - 1) bounds it."""
+    """Advanced composition for k rounds of eps:
+    eps sqrt(2 k log(1 / delta)) + k eps (e^eps - 1) bounds it.
+    """
     spent = privacy_spent(rounds(100, epsilon=0.1))["ann"]
     bound = 0.1 * (2 * 100 * 11.52) ** 0.5 + 100 * 0.1 * 0.10517
     assert spent["epsilon_sum"] == pytest.approx(10)

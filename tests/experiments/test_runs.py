@@ -44,7 +44,9 @@ def test_the_same_configuration_gives_the_same_result_and_another_seed_another()
 
 
 def test_what_lying_earned_is_measured_against_the_truthful_twin():
-    """What the first two clients were paid beyond their costs, which are what the truthful twin bids."""
+    """What the first two clients were paid beyond their costs,
+    which are what the truthful twin bids.
+    """
     overbidding, truthful = config("clients.strategic=2", "clients.strategy=overbid(0.2)"), config()
     costs = build_federation(truthful).bids
 

@@ -36,7 +36,10 @@ def test_a_grid_takes_its_rounds_and_turns_divided_by_the_processes():
 def test_three_rounds_are_tried_with_few_and_with_many_and_the_fastest_but_the_first_counts(
     monkeypatch, total
 ):
-    """Two clients: a round in 2.5 seconds; six: in 6.5. So a client takes 1, and a round 0.5 beside."""
+    """Two clients: a round in 2.5 seconds; six: in 6.5.
+
+    So a client takes 1, and a round 0.5 beside.
+    """
     clock = SimpleNamespace(perf_counter=iter([0, 1, 3.5, 99, 0, 1, 99, 105.5]).__next__)
     monkeypatch.setattr(runtime_estimate, "time", clock)
     assert pace_of(Config.load(None, [*SMALL, f"budget.total={total}"])) == Pace(0.5, 1.0)
@@ -62,7 +65,9 @@ def test_the_planner_thinks_longer_than_an_even_share():
 
 
 def test_what_is_rehearsed_is_what_the_paper_plays_within_thirty_per_cent():
-    """Turns and rounds on digits, where BARA runs out of money at other rounds, against rehearsed ones."""
+    """Turns and rounds on digits, where BARA runs out
+    of money at other rounds, against rehearsed ones.
+    """
     small = ("data.train_samples=100", "data.evaluation_samples=50", "training.model=linear")
     grid = cells(Scale(changes=small).config("figures", "digits"), ["even", *BARA.values()], 1, "a")
     expected = [rehearse(cell.config) for cell in grid]

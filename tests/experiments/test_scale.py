@@ -1,4 +1,6 @@
-"""How work grows with the number of clients, in comparisons of their names: a scan for each client would square it."""
+"""How work grows with the number of clients, in comparisons of their names:
+a scan for each client would square it.
+"""
 
 import pytest
 

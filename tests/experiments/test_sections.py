@@ -71,6 +71,7 @@ def test_a_configuration_of_an_earlier_version_says_its_precision_and_is_read():
 def test_bfloat16_is_refused_with_the_reason():
     with pytest.raises(
         ConfigError,
-        match=r"precision must be 'float32', got 'bfloat16'; .* removed because it was 7 to 13 times",
+        match=r"precision must be 'float32', got 'bfloat16'; .* removed because it was 7 to 13 "
+        r"times",
     ):
         Config.load(None, ["training.precision=bfloat16"])

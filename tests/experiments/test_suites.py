@@ -104,7 +104,10 @@ def suite():
 
 
 def test_an_allocator_is_measured_against_even_and_the_best_rival_of_each_setting():
-    """In a: even .55, good .70, other .65. In b: even .9, good .8, other .7; b is IID and has no part in the error."""
+    """In a: even .55, good .70, other .65.
+
+    In b: even .9, good .8, other .7; b is IID and has no part in the error.
+    """
     standing = suite().of("good")
     assert [setting.name for setting in suite().settings] == ["a", "b"]
     assert standing.final == pytest.approx(0.75)
@@ -152,7 +155,9 @@ def test_a_change_that_is_none_is_refused():
 
 
 def test_without_even_the_first_is_the_baseline_and_what_cannot_be_paired_does_not_count():
-    """In b nobody is better than perfect, and no error remains that could be removed; c has no seed in common."""
+    """In b nobody is better than perfect,
+    and no error remains that could be removed; c has no seed in common.
+    """
     shards = settings("development")[0].config
     results = [
         run("a", "one", 0, 0.5),

@@ -62,7 +62,10 @@ def test_names_sort_as_they_count():
 
 
 def test_at_first_price_equilibrium_bidders_ask_as_the_textbook_says():
-    """One winner of two, costs from U(0, 1): (1 + c) / 2. Nobody asks below its cost, and the dearest asks it."""
+    """One winner of two, costs from U(0, 1): (1 + c) / 2.
+
+    Nobody asks below its cost, and the dearest asks it.
+    """
     costs, asks = equilibrium_asks(Distribution.parse("uniform(0, 1)"), clients=2, winners=1)
     assert asks == pytest.approx((1 + costs) / 2, abs=0.02)
     b = bidders(strategic=3, strategy=Strategy.parse("equilibrium(2)"))
@@ -73,7 +76,9 @@ def test_at_first_price_equilibrium_bidders_ask_as_the_textbook_says():
 
 @pytest.mark.parametrize("winners", [1, 3])
 def test_no_other_price_pays_better_in_equilibrium(winners):
-    """Four clients at first price, one of which costs 0.8 and tries every ask against three in equilibrium."""
+    """Four clients at first price, one of which costs 0.8
+    and tries every ask against three in equilibrium.
+    """
     costs, asks = equilibrium_asks(Distribution.parse("uniform(0.5, 1.5)"), 4, winners)
     others = np.interp(np.random.default_rng(1).uniform(0.5, 1.5, (40_000, 3)), costs, asks)
     tried = np.linspace(0.82, 1.6, 40)

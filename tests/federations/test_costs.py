@@ -117,7 +117,8 @@ def test_a_wrong_key_is_named(change, message):
 
 def test_an_engine_that_cannot_protect_is_refused_before_the_run(tmp_path, monkeypatch):
     (tmp_path / "bare.py").write_text(
-        "class engine:\n    evaluate = bids = train = print\n    def __init__(self, config):\n        pass\n"
+        "class engine:\n    evaluate = bids = train = print\n"
+        "    def __init__(self, config):\n        pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(

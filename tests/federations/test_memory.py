@@ -161,7 +161,10 @@ def test_an_update_counts_until_the_others_have_had_ten_turns_each(fresh, others
 @pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("share", [module.SHARE_OF_RAM, 0.0])
 def test_a_restored_memory_goes_on_bit_for_bit(tmp_path, monkeypatch, every, share, turns):
-    """With everything in RAM, and with everything in files; with updates that are too old, and without."""
+    """With everything in RAM, and with everything in files.
+
+    With updates that are too old, and without.
+    """
     monkeypatch.setattr(module, "SHARE_OF_RAM", share)
     monkeypatch.setattr(module, "TURNS", turns)
     whole = UpdateMemory(extrapolated=True, folder=tmp_path)

@@ -1,4 +1,6 @@
-"""What needs a person is seen: in the books, in the terminal, on the dashboard, and by a hook, at least once."""
+"""What needs a person is seen: in the books, in the terminal, on the dashboard,
+and by a hook, at least once.
+"""
 
 import json
 import sys

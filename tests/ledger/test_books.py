@@ -104,7 +104,9 @@ def test_settling_twice_is_impossible(open_books, play_into):
 
 
 def test_settling_a_round_again_in_another_way_is_impossible(open_books, play_into):
-    """A second settlement of a promised round, with other winners delivering, is refused as a whole."""
+    """A second settlement of a promised round,
+    with other winners delivering, is refused as a whole.
+    """
     books = open_books()
     steps = play_into(books, steps=3)
     award = steps[1].award
@@ -125,15 +127,24 @@ def test_settling_a_round_again_in_another_way_is_impossible(open_books, play_in
         ("UPDATE closings SET total = 99000000", "append-only"),
         ("INSERT INTO settlements VALUES (1, 1, 'stranger', 5, NULL)", "FOREIGN KEY"),
         (
-            "INSERT INTO settlements SELECT run, round, client, amount + 1, NULL FROM promises WHERE round = 2",
+            (
+                "INSERT INTO settlements SELECT run, round, client, amount + 1, NULL "
+                "FROM promises WHERE round = 2"
+            ),
             "promised",
         ),
         (
-            "INSERT INTO settlements SELECT run, round, client, 0, NULL FROM promises WHERE round = 2",
+            (
+                "INSERT INTO settlements SELECT run, round, client, 0, NULL "
+                "FROM promises WHERE round = 2"
+            ),
             "CHECK",
         ),
         (
-            "INSERT INTO closings SELECT run, 2, total, spent_after, 0, spent_after FROM closings WHERE round = 1",
+            (
+                "INSERT INTO closings SELECT run, 2, total, spent_after, 0, spent_after "
+                "FROM closings WHERE round = 1"
+            ),
             "every winner",
         ),
         ("INSERT INTO closings VALUES (1, 9, 30000000, 0, 0, 0)", "begins with"),
@@ -168,7 +179,9 @@ def test_no_round_spends_more_than_the_budget_and_what_was_added(open_books, pla
 
 
 def test_a_round_takes_no_more_work_the_longer_a_run_is_and_no_more_room_than_stated(tmp_path):
-    """In steps of SQLite's own machine: before a round, its promise, its settlement, and reading it back."""
+    """In steps of SQLite's own machine: before a round, its promise,
+    its settlement, and reading it back.
+    """
     store, steps, work = Store.in_file(tmp_path / "long.db"), Counter(), {}
     books = Books.open(store, "long", {}, Purse.of(1500, 300))
     bidders = Bidders(20, Distribution.parse("uniform(0.5, 1.5)"), 0)

@@ -1,4 +1,7 @@
-"""A run pays once, however many copies of it there are; books that vanish stop it; nothing unverified leaves it."""
+"""A run pays once, however many copies of it there are.
+
+Books that vanish stop it; nothing unverified leaves it.
+"""
 
 import re
 import shutil
@@ -222,7 +225,9 @@ def test_the_books_of_another_run_are_refused(tmp_path):
 
 @pytest.fixture
 def raised(tmp_path, monkeypatch):
-    """A finished run one of whose settlements somebody has raised, with the database's rules out of the way."""
+    """A finished run one of whose settlements somebody has raised,
+    with the database's rules out of the way.
+    """
     monkeypatch.setenv("KEY", "secret")
     with RunFolder.new(tmp_path / "run", Config.load(None, [*SMALL, "ledger.key=KEY"])) as folder:
         play_run(folder.config, folder=folder)

@@ -1,4 +1,6 @@
-"""Clients whose remembered updates are let go: on an operator's word, and by themselves after a long absence."""
+"""Clients whose remembered updates are let go: on an operator's word,
+and by themselves after a long absence.
+"""
 
 import json
 import shutil

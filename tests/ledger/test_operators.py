@@ -484,7 +484,10 @@ def test_a_receipt_in_a_folder_that_is_not_there_is_refused_before_anything_is_w
 def test_a_run_that_has_ended_awards_nothing_more_whatever_is_bid_since(
     open_books, make_federation
 ):
-    """It ended because two were too dear; bids that are cheap when it is looked at again buy nothing."""
+    """It ended because two were too dear.
+
+    Bids that are cheap when it is looked at again buy nothing.
+    """
     books, federation = open_books(), make_federation(clients=3)
     dear, cheap = (
         Bids.of({"ann": 20, "bob": 20, "cat": 21}),
@@ -559,7 +562,10 @@ def test_no_client_is_ever_paid_more_than_its_cap():
 
 
 def test_a_cap_is_a_personal_reserve_price():
-    """Ann may still get 1.5: she wins at 1 and is paid 1.5, not the critical 3; at 1.6 she is left out."""
+    """Ann may still get 1.5: she wins at 1 and is paid 1.5, not the critical 3.
+
+    At 1.6 she is left out.
+    """
     capped = ClientCap(bid_price_first(), money(5))
     capped._paid["ann"] = money("3.5")
     purse = Purse.of(100, 1)

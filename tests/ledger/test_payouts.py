@@ -1,4 +1,6 @@
-"""Money as people pay it: amounts in whole cents, numbered batches, each payment in exactly one of them."""
+"""Money as people pay it: amounts in whole cents, numbered batches,
+each payment in exactly one of them.
+"""
 
 import contextlib
 import csv
@@ -87,7 +89,9 @@ def test_what_a_mechanism_claims_holds_at_the_smallest_unit(mechanism, currency)
 
 
 def test_every_export_adds_up_to_the_cent(played):
-    """Statement, rounds, lines, JSON and batches say one and the same sum; `make thorough` plays 10,000 rounds."""
+    """Statement, rounds, lines, JSON and batches say one and the same sum;
+    `make thorough` plays 10,000 rounds.
+    """
     rounds = int(os.environ.get("BARA_TEST_ROUNDS", "150"))
     folder = played(
         "allocator.name=even",
@@ -229,7 +233,9 @@ def test_a_copy_pays_nobody_out(played, tmp_path):
 
 
 def test_a_ledger_with_a_second_name_pays_nobody_out(played):
-    """Each name would have a write-ahead log of its own, and show what the other has paid out as still due."""
+    """Each name would have a write-ahead log of its own,
+    and show what the other has paid out as still due.
+    """
     folder = played()
     os.link(folder / "ledger.db", folder / "other.db")
     for place in (folder, f"sqlite:///{folder}/other.db"):
@@ -308,8 +314,10 @@ def test_a_signed_page_is_made_for_a_client_and_a_period_and_can_be_checked(play
 def test_a_mechanism_that_pays_parts_of_a_cent_is_refused_before_the_promise(tmp_path, monkeypatch):
     (tmp_path / "crooked.py").write_text(
         "from bara.mechanisms import QualityAuction\nfrom dataclasses import replace\n\n\n"
-        "class Crooked(QualityAuction):\n    def menu(self, bids):\n        menu = super().menu(bids)\n"
-        "        return replace(menu, costs=menu.costs + 1, pay=lambda n, cap: menu.pay(n, cap) + (n == 1))\n"
+        "class Crooked(QualityAuction):\n    def menu(self, bids):\n"
+        "        menu = super().menu(bids)\n"
+        "        return replace(menu, costs=menu.costs + 1, "
+        "pay=lambda n, cap: menu.pay(n, cap) + (n == 1))\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     config = Config.load(

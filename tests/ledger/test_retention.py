@@ -244,7 +244,9 @@ def test_a_dropped_price_cannot_be_guessed_back(open_books, play_into, tmp_path)
 
 
 def test_with_the_salt_it_could(open_books, play_into, tmp_path):
-    """The test above can fail: where bids are kept, so is the salt, and the digest is that of the content."""
+    """The test above can fail: where bids are kept, so is the salt,
+    and the digest is that of the content.
+    """
     books = open_books("kept")
     steps = play_into(books)
     with closing(sqlite3.connect(tmp_path / "kept.db")) as connection:

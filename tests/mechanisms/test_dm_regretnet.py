@@ -1,4 +1,6 @@
-"""The learned auction of FL-Market: what it is without its networks, what they add, and that they can be trained."""
+"""The learned auction of FL-Market: what it is without its networks, what they add,
+and that they can be trained.
+"""
 
 import runpy
 from pathlib import Path

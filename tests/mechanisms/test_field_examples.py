@@ -27,7 +27,9 @@ def spend(budget):
 
 
 def teach(mechanism, bids, losses, round_number=1, void=(), blameless=()):
-    """Tell the mechanism of a round in which these clients delivered with these losses before and after."""
+    """Tell the mechanism of a round in which these clients delivered
+    with these losses before and after.
+    """
     purse = Purse(10**12, 100, round=round_number)
     everyone = [*losses, *void]
     menu = mechanism.menu(bids)
@@ -45,7 +47,9 @@ def teach(mechanism, bids, losses, round_number=1, void=(), blameless=()):
 
 
 def test_fair_starts_from_data_size():
-    """Data 30, 20, 10 at price 3, 1, 1: unit prices .1, .05, .1; bob first, then ann (by name before cat).
+    """Data 30, 20, 10 at price 3, 1, 1: unit prices .1, .05, .1.
+
+    Bob first, then ann (by name before cat).
 
     B(1) = 20 * .1 = 2; B(2) = (20 + 30) * .1 = 5.
     """
@@ -56,7 +60,9 @@ def test_fair_starts_from_data_size():
 
 
 def test_fair_learns_the_drop_times_the_data_and_forgets():
-    """rho = 1/2. ann drops 0.8 in round 1 and 0.2 in round 3: (1/4 * 0.8 + 0.2) / (1/4 + 1) = 0.32; times 10."""
+    """rho = 1/2. ann drops 0.8 in round 1 and 0.2 in round 3:
+    (1/4 * 0.8 + 0.2) / (1/4 + 1) = 0.32; times 10.
+    """
     fair = Fair(forgetting=0.5)
     bids = Bids.of({"ann": 1, "bob": 1}, samples={"ann": 10, "bob": 20})
     teach(fair, bids, {"ann": (1.0, 0.2)}, 1)
@@ -93,7 +99,9 @@ def test_fair_learns_nothing_where_losses_are_not_measured():
 
 
 def test_a_cap_is_each_clients_own_where_the_mechanism_leaves_others_out():
-    """FAIR leaves idle out, which moves the others up: zoe, paid 3 of 5, may get 2, and not the 5 that are yan's."""
+    """FAIR leaves idle out, which moves the others up: zoe, paid 3 of 5, may get 2,
+    and not the 5 that are yan's.
+    """
     capped = ClientCap(Fair(), 5_000_000)
     bids = Bids.of(
         {"bob": 9, "idle": 1, "yan": 4, "zoe": 1},
@@ -111,7 +119,9 @@ def test_a_cap_is_each_clients_own_where_the_mechanism_leaves_others_out():
 
 
 def test_rrafl_pays_reputation_times_the_first_losers_unit_price():
-    """s = 1/2 from 0.5: ann contributes 1 -> .75, bob 0.5 -> .5, cat is void -> .25. Prices 3, 1, 1: 4, 2, 4 a unit.
+    """s = 1/2 from 0.5: ann contributes 1 -> .75, bob 0.5 -> .5, cat is void -> .25.
+
+    Prices 3, 1, 1: 4, 2, 4 a unit.
 
     bob first; B(1) = .5 * 4 = 2; then ann (before cat by name): B(2) = (.5 + .75) * 4 = 5.
     """
@@ -159,7 +169,9 @@ def test_fmore_takes_the_best_scores_and_pays_what_they_ask():
     ],
 )
 def test_fmore_scores_several_dimensions(form, scores):
-    """x = (1, .25) for ann, (.5, 1) for bob, a = (1, 2), price .5 each: 1 + 2 * .25, 1 * .25^2, min(1, 2 * .25), ..."""
+    """x = (1, .25) for ann, (.5, 1) for bob, a = (1, 2), price .5 each: 1 + 2 * .25,
+    1 * .25^2, min(1, 2 * .25), ...
+    """
     bids = Bids.of(
         {"ann": "0.5", "bob": "0.5"}, samples={"ann": 4, "bob": 2}, speed={"ann": 1, "bob": 4}
     )
@@ -180,7 +192,10 @@ def test_in_fmore_a_winner_gains_by_asking_more():
 
 @pytest.mark.parametrize(("ask", "winners"), [("2", ("ann", "bob")), ("1", ())])
 def test_in_fmore_asking_less_may_end_a_run_that_ends_on_a_shortfall(ask, winners):
-    """Caps of 12, a purse of 3, cat asks 10. Bob at 2: all cost 13, over the caps. At 1: 12, over the purse alone."""
+    """Caps of 12, a purse of 3, cat asks 10.
+
+    Bob at 2: all cost 13, over the caps. At 1: 12, over the purse alone.
+    """
     menu = FMore().menu(
         Bids.of({"ann": 1, "bob": ask, "cat": 10}, samples={"ann": 1, "bob": 1, "cat": 1})
     )
@@ -212,7 +227,10 @@ def test_proportional_share_by_hand(budget, payments):
 
 
 def test_proportional_share_shares_by_quality():
-    """Quality 2, 1, 1 at prices 2, 2, 9: unit prices 1, 2, 9; both fit in 2 * 3 = 6; 7.5 is shared 5 to 2.5."""
+    """Quality 2, 1, 1 at prices 2, 2, 9: unit prices 1, 2, 9.
+
+    Both fit in 2 * 3 = 6; 7.5 is shared 5 to 2.5.
+    """
     bids = Bids.of({"ann": 2, "bob": 2, "cat": 9}, samples={"ann": 2, "bob": 1, "cat": 1})
     menu = ProportionalShare("samples").menu(bids)
     assert menu.cost(2) == 6_000_000
@@ -222,7 +240,9 @@ def test_proportional_share_shares_by_quality():
 # --- A_FL ----------------------------------------------------------------------------------------
 
 LEFT = {"ann": (1.0, 0.5), "bob": (1.0, 0.8), "cat": (2.0, 1.0), "dan": (1.0, 0.8)}
-"""Training leaves half of ann's and cat's loss, so that T = 2 rounds admit them; 0.8 of the others', so T = 5."""
+"""Training leaves half of ann's and cat's loss, so that T = 2 rounds admit them;
+0.8 of the others', so T = 5.
+"""
 
 
 def asks(**prices):
@@ -245,7 +265,10 @@ def asks(**prices):
     ],
 )
 def test_a_fl_takes_the_number_of_rounds_that_costs_society_least(bob, order, costs):
-    """K = 1. T is chosen on the round that bob's price is of; the next round's prices are 3, 1, 4, 2."""
+    """K = 1.
+
+    T is chosen on the round that bob's price is of; the next round's prices are 3, 1, 4, 2.
+    """
     afl = AFL(clients=1)
     teach(afl, asks(bob=bob), LEFT)
     menu = afl.menu(asks())
@@ -261,7 +284,10 @@ def test_a_fl_keeps_enough_clients_for_a_round():
 
 
 def test_a_fl_averages_what_training_leaves_and_takes_the_unseen_for_the_best():
-    """s = 1/2: 0.5, then 0.9: 0.7. Who worsens its loss leaves all of it; bob was not seen and counts as ann."""
+    """s = 1/2: 0.5, then 0.9: 0.7.
+
+    Who worsens its loss leaves all of it; bob was not seen and counts as ann.
+    """
     afl = AFL(smoothing=0.5)
     teach(afl, asks(), {"ann": (1.0, 0.5)}, 1)
     teach(afl, asks(), {"ann": (1.0, 0.9), "cat": (1.0, 1.5), "dan": (0.0, 0.0)}, 2)
@@ -284,7 +310,10 @@ def test_a_fl_remembers_its_choice_without_the_bids_it_was_made_on():
 
 
 def test_choosing_the_number_of_rounds_on_the_same_prices_is_not_truthful():
-    """Costs 3, 1, 4, 2, K = 1: T = 5, bob wins. Ann, whose cost is 3, asks 2.4: T = 2 for 4.8; she wins and gets 4."""
+    """Costs 3, 1, 4, 2, K = 1: T = 5, bob wins.
+
+    Ann, whose cost is 3, asks 2.4: T = 2 for 4.8; she wins and gets 4.
+    """
 
     def on_the_same_prices(bids):
         afl = AFL(clients=1)
@@ -313,7 +342,10 @@ def test_fl_market_pays_the_first_losers_price_for_a_unit_of_privacy_and_data():
 
 
 def test_all_in_shares_the_whole_budget():
-    """Two clients need 1.5 * 3 = 4.5: with 6, ann gets 6 / 3 and bob 12 / 3. Three need 2 * 4 = 8."""
+    """Two clients need 1.5 * 3 = 4.5: with 6, ann gets 6 / 3 and bob 12 / 3.
+
+    Three need 2 * 4 = 8.
+    """
     menu = FLMarket(auction="all-in").menu(PRIVATE)
     assert (menu.costs / 1e6).tolist() == pytest.approx([1, 4.5, 8], abs=1e-6)
     assert units(menu.award(spend(6), RICH)) == {"ann": 2, "bob": 4}
@@ -321,7 +353,10 @@ def test_all_in_shares_the_whole_budget():
 
 
 def test_all_in_at_a_fixed_budget_is_not_truthful():
-    """Budget 10, equal eps, costs 1, 4, 4.9: honest, c loses (3 * 4.9 > 10); asking 3 it wins and is paid 5."""
+    """Budget 10, equal eps, costs 1, 4, 4.9: honest, c loses (3 * 4.9 > 10).
+
+    Asking 3 it wins and is paid 5.
+    """
 
     def payments(third):
         bids = Bids.of({"a": 1, "b": 4, "c": third}, epsilon=dict.fromkeys("abc", 1.0))
@@ -332,8 +367,10 @@ def test_all_in_at_a_fixed_budget_is_not_truthful():
 
 
 def test_two_clients_weights_in_closed_form():
-    """Equal data, eps 1 and 2: v = 8, 2. With lambda = (1/2 - x, 1/2 + x), 8 (1/2-x)^2 + 2 (1/2+x)^2 + (2x)^2 is
-    least at x = (8 - 2) / 2 / (8 + 2 + 4) = 3/14: weights 2/7 and 5/7.
+    """Equal data, eps 1 and 2: v = 8, 2.
+
+    With lambda = (1/2 - x, 1/2 + x), 8 (1/2-x)^2 + 2 (1/2+x)^2 + (2x)^2 is least at x = (8 - 2) / 2
+    / (8 + 2 + 4) = 3/14: weights 2/7 and 5/7.
     """
     assert optimal_weights(np.ones(2), np.array([1.0, 2.0])) == pytest.approx([2 / 7, 5 / 7])
 

@@ -190,7 +190,10 @@ def taught(mechanism):
 
 
 STRIDE = 60
-"""Of the lies worth trying, a property test tries one in so many a round; the contract checks try them all."""
+"""Of the lies worth trying, a property test tries one in so many a round.
+
+The contract checks try them all.
+"""
 
 FIELD = {
     "bid price first": bid_price_first(),
@@ -228,7 +231,10 @@ def test_an_audit_shows_who_gains_by_lying(who, broken):
 
 
 def test_choosing_n_after_looking_at_the_bids_is_not_truthful():
-    """Costs 1, 2, 3; worth V(1) = 10, V(2) = 13.5. Honest: n = 1, b loses. b asks 2.9: n = 2, and b is paid 3."""
+    """Costs 1, 2, 3; worth V(1) = 10, V(2) = 13.5.
+
+    Honest: n = 1, b loses. b asks 2.9: n = 2, and b is paid 3.
+    """
     worth = {1: 10.0, 2: 13.5}
 
     def look_then_choose(prices):

@@ -44,7 +44,10 @@ def test_quality_per_price_pays_in_proportion_to_quality():
 
 
 def test_equals_are_ranked_by_the_column_that_settles_ties():
-    """As above, but dan goes before bob and eve before cat; of equal prices the lower number wins, at the same cost."""
+    """As above, but dan goes before bob and eve before cat.
+
+    Of equal prices the lower number wins, at the same cost.
+    """
     quality = {"ann": 6, "bob": 1, "cat": 1, "dan": 5, "eve": 2}
     tie = {"ann": 1, "bob": 5, "cat": 4, "dan": 2, "eve": 3}
     menu = QualityAuction(quality="samples").menu(Bids.of(PRICES, samples=quality, tie=tie))
@@ -94,7 +97,9 @@ def test_an_n_that_is_not_served_is_no_shortfall():
 
 
 def test_a_reserve_price_is_a_virtual_last_bid():
-    """Reserve 4.5: dan (5) is out, the other four can all be recruited, the last at the reserve itself."""
+    """Reserve 4.5: dan (5) is out, the other four can all be recruited,
+    the last at the reserve itself.
+    """
     menu = bid_price_first(reserve="4.5").menu(Bids.of(PRICES))
     assert (menu.costs / 1e6).tolist() == [2, 6, 12, 18]
     assert units(menu.award(Offer.recruit(4), RICH)) == dict.fromkeys(
@@ -143,7 +148,8 @@ def test_qualities_too_far_apart_are_refused_by_name():
     bids = Bids.of({"ann": 1, "bob": 1}, samples={"ann": 1e300, "bob": 1e-300})
     with pytest.raises(
         InvalidBidError,
-        match=r"clients 'ann' and 'bob' have qualities 1e\+300 and 1e-300, too far apart; .* 63 bits",
+        match=r"clients 'ann' and 'bob' have qualities 1e\+300 and 1e-300, too far apart; .* 63 "
+        r"bits",
     ):
         QualityAuction(quality="samples").menu(bids)
 
@@ -153,7 +159,8 @@ def test_a_reserve_price_beyond_all_money_is_refused(quality):
     bids = Bids.of(PRICES, samples=dict.fromkeys(PRICES, 2.0))
     with pytest.raises(
         ConfigError,
-        match=r"the reserve price is 9000000000000.00; paid to all 5 clients, it must fit in 63 bits",
+        match=r"the reserve price is 9000000000000.00; paid to all 5 clients, it must fit in 63 "
+        r"bits",
     ):
         QualityAuction(quality, reserve="9e12").menu(bids)
 

@@ -1,4 +1,7 @@
-"""The time-varying Gaussian process as the paper prints it (Eqs. 11 and 12); the reference for `KalmanGP`."""
+"""The time-varying Gaussian process as the paper prints it (Eqs. 11 and 12).
+
+The reference for `KalmanGP`.
+"""
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve

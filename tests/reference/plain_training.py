@@ -1,4 +1,7 @@
-"""The plain loop: what the fast engine computes, as the pseudocode says it. Slow; the reference for the tests."""
+"""The plain loop: what the fast engine computes, as the pseudocode says it.
+
+Slow; the reference for the tests.
+"""
 
 from collections.abc import Sequence
 

@@ -41,11 +41,12 @@ class Own(nn.Module):
         return self.b(self.a(x.flatten(1)).tanh())
 def Fused(shape, classes):
     return nn.Sequential(nn.BatchNorm2d(1), nn.Conv2d(1, 16, 3, stride=2, padding=1), nn.ReLU(),
-                         nn.Conv2d(16, 6, 3, stride=(1, 2), padding=(2, 1)), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
-                         nn.Flatten(), nn.ReLU(), nn.Linear(18, classes))
+                         nn.Conv2d(16, 6, 3, stride=(1, 2), padding=(2, 1)), nn.ReLU(),
+                         nn.MaxPool2d(3, 2, 1), nn.Flatten(), nn.ReLU(), nn.Linear(18, classes))
 def Twice(shape, classes):
     relu, middle = nn.ReLU(), nn.Linear(20, 20)
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, 20), relu, middle, relu, middle, relu, nn.Linear(20, classes))
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 20), relu, middle, relu, middle, relu,
+                         nn.Linear(20, classes))
 """
 CLASSES, SEED = 5, 4
 
@@ -108,7 +109,9 @@ def engine_shape(shape):
 
 
 def assert_close(got, want, start):
-    """Apart by a small share of how far training went, so that a forgotten term cannot hide behind the weights."""
+    """Apart by a small share of how far training went,
+    so that a forgotten term cannot hide behind the weights.
+    """
     apart, went = np.linalg.norm(got - want), np.linalg.norm(want - start)
     assert went > 0
     assert apart < 5e-4 * went + 2e-7 * np.linalg.norm(want)

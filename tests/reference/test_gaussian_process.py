@@ -14,7 +14,9 @@ ARMS = np.linspace(0, 1, 19)
 
 
 class OrnsteinUhlenbeckByRBF(Kernel):
-    """(1 - forgetting)^(|t - t'| / 2) * RBF(x): scikit-learn's own RBF over column 1, time in column 0."""
+    """(1 - forgetting)^(|t - t'| / 2) * RBF(x):
+    scikit-learn's own RBF over column 1, time in column 0.
+    """
 
     def __init__(self, length_scale=0.2, forgetting=0.001):
         self.length_scale = length_scale
@@ -86,7 +88,9 @@ def test_property_the_filter_is_the_dense_posterior_with_rounds_that_saw_nothing
     st.sampled_from([0.0, 0.001, 0.3]),
 )
 def test_property_columns_are_a_posterior_for_each_arm_over_its_own_values(rounds, forgetting):
-    """The words after Eq. 12, one n at a time: Eq. 11 with a-hat_1(n) .. a-hat_t(n), of which mu(n) is kept."""
+    """The words after Eq. 12, one n at a time:
+    Eq. 11 with a-hat_1(n) .. a-hat_t(n), of which mu(n) is kept.
+    """
     covariance = squared_exponential(np.linspace(0, 1, 5), 0.2)
     together = KalmanGP(covariance, forgetting, 0.01, columns=True)
     alone = [DenseGP(covariance, forgetting, 0.01) for _ in range(5)]
@@ -110,7 +114,9 @@ def test_a_column_without_a_value_keeps_its_mean():
 
 
 def test_two_observations_by_hand():
-    """One arm, K = 1, noise 1, no forgetting: after y = 1 and y = 0 the mean is 1/3 and the variance 1/3."""
+    """One arm, K = 1, noise 1, no forgetting:
+    after y = 1 and y = 0 the mean is 1/3 and the variance 1/3.
+    """
     for gp in (KalmanGP(np.ones((1, 1)), 0.0, 1.0), DenseGP(np.ones((1, 1)), 0.0, 1.0)):
         gp.observe(0, 1.0)
         gp.observe(0, 0.0)
@@ -120,7 +126,10 @@ def test_two_observations_by_hand():
 
 
 def test_forgetting_by_hand():
-    """One arm, noise 1, forgetting 3/4: y = 1 once gives mean 1/2; a round on, sqrt(1/4) of it; two on, 1/4 of it."""
+    """One arm, noise 1, forgetting 3/4: y = 1 once gives mean 1/2.
+
+    A round on, sqrt(1/4) of it; two on, 1/4 of it.
+    """
     gp = KalmanGP(np.ones((1, 1)), 0.75, 1.0)
     gp.observe(0, 1.0)
     assert gp.predict(ahead=0)[0][0] == pytest.approx(0.5)

@@ -1,4 +1,6 @@
-"""Table models by hand-written kernels against plain torch: every task, every loss, every way of training."""
+"""Table models by hand-written kernels against plain torch: every task,
+every loss, every way of training.
+"""
 
 import numpy as np
 import plain_training as plain

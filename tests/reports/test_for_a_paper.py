@@ -1,4 +1,6 @@
-"""What goes into a paper: figures with their origin, tables as text, numbers that cannot be read wrongly."""
+"""What goes into a paper: figures with their origin, tables as text,
+numbers that cannot be read wrongly.
+"""
 
 import csv
 import json

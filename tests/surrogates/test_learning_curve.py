@@ -136,7 +136,9 @@ def test_draws_come_from_their_generator_alone():
 
 
 def test_a_cell_is_ordinary_weighted_regression():
-    """Against numpy's least squares: the prior is three more observations, a round weighs its memory over its noise."""
+    """Against numpy's least squares: the prior is three more observations,
+    a round weighs its memory over its noise.
+    """
     belief = LearningCurveBelief(N, 0.1)
     cell = 777
     s, p, kappa, phi, ratio = (

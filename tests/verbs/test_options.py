@@ -1,4 +1,6 @@
-"""Every key there is: `--show-config` and the reference list what is not set, and every part's own options."""
+"""Every key there is: `--show-config` and the reference list what is not set,
+and every part's own options.
+"""
 
 import tomllib
 

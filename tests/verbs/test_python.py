@@ -1,4 +1,6 @@
-"""bara in Python: names, classes and objects, from keyword arguments to frames and figures, as the verbs do it."""
+"""bara in Python: names, classes and objects,
+from keyword arguments to frames and figures, as the verbs do it.
+"""
 
 import json
 import math
@@ -236,7 +238,8 @@ def test_what_main_defines_is_compared_on_other_processes_and_known_again(tmp_pa
                 return bara.Offer.recruit(double(2))
             def tell(self, record):
                 pass
-        found = bara.compare({SMALL!r}, allocators={{"mine": Mine(), "class": Mine, "even": "even"}}, seeds=2, jobs=2,
+        allocators = {{"mine": Mine(), "class": Mine, "even": "even"}}
+        found = bara.compare({SMALL!r}, allocators=allocators, seeds=2, jobs=2,
                              out={str(tmp_path / "out")!r})
         assert not found.failures, found.failures
         print(*sorted({{result.allocator for result in found.results if result.spent}}))
@@ -395,7 +398,10 @@ def test_ctrl_c_ends_a_run_after_its_round_and_keeps_what_is_done():
 
 @pytest.fixture
 def heard():
-    """Ctrl-C as a program hears it that has not said otherwise: what other tests started may have."""
+    """Ctrl-C as a program hears it that has not said otherwise.
+
+    What other tests started may have.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before or signal.default_int_handler)

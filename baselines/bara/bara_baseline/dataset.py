@@ -1,4 +1,7 @@
-"""Digits, two shards of labels a client; half of what is held out decides, the other half is reported."""
+"""Digits, two shards of labels per client.
+
+One half of the held-out samples is for decisions, the other half is reported.
+"""
 
 from functools import cache
 

@@ -1,4 +1,7 @@
-"""The model, one gradient step on it, and its score. torch is imported where it is used: a bid needs none."""
+"""The model, one gradient step on it, and its score.
+
+torch is imported where it is used: a bid needs none.
+"""
 
 
 def make_model(seed):
@@ -16,7 +19,10 @@ def load_model(arrays):
 
 
 def step(model, x, y, learning_rate):
-    """One gradient step on everything that a client has (the paper's ClientUpdate); returns the loss before it."""
+    """Take one gradient step on all of a client's data (the paper's ClientUpdate).
+
+    Returns the loss before the step.
+    """
     import torch
 
     loss = torch.nn.functional.cross_entropy(model(torch.from_numpy(x)), torch.from_numpy(y))

@@ -1,10 +1,12 @@
 """Data to train on: load it, verify it, divide it among clients.
 
+```python
 from bara.datasets import load, partition, picture
 
 data = load("digits")
 parts = partition("shards(2)", data.y_train, clients=20, seed=0)
 print(picture(data.y_train, parts))
+```
 """
 
 from bara.datasets._catalogue import names, silos

@@ -1,4 +1,4 @@
-"""The datasets known by name: how many classes, which bytes are the published ones, and who publishes them."""
+"""The datasets known by name: their classes, their published checksums and their publishers."""
 
 import tomllib
 from collections.abc import Mapping
@@ -12,7 +12,10 @@ from bara.plugins import nearest
 
 @dataclass(frozen=True)
 class Version:
-    """One accepted content of a dataset: the SHA-256 of each decoded array (labels as bytes), or of a table's files."""
+    """One accepted content of a dataset: the SHA-256 of each decoded array, or of a table's files.
+
+    Labels are hashed as bytes.
+    """
 
     name: str
     sha256: Mapping[str, str]
@@ -29,19 +32,19 @@ class Remote:
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known about one dataset; ``catalogue.toml`` holds them all.
+    """The facts about one dataset, as ``catalogue.toml`` lists them.
 
     Attributes:
-        name: What users call it.
+        name: What users call the dataset.
         classes: How many labels it has.
-        shape: Height, width and, of colour images, channels; empty of a table.
+        shape: Height, width and, for colour images, channels; empty for a table.
         versions: The contents that are accepted as this dataset; the complete one first.
-        remotes: The files that ``fetch`` downloads; none when the dataset is embedded.
-        mirrors: Addresses that publish them, in the order they are tried.
-        torchvision: The folder torchvision keeps it in, where it has one of its own.
-        embedded: Whether it comes with an installed package and needs no file.
-        table: Of a table, which columns are what (`bara.datasets._tables.Columns`).
-        silos: Of a table, how many own its rows.
+        remotes: The files that ``fetch`` downloads; none for an embedded dataset.
+        mirrors: Addresses that publish the files, in the order in which they are tried.
+        torchvision: The folder in which torchvision stores the dataset, where it has one.
+        embedded: True if the dataset comes with an installed package and needs no file.
+        table: The arguments of `bara.datasets._tables.Columns`; empty unless it is a table.
+        silos: How many silos own the rows of a table.
     """
 
     name: str
@@ -57,17 +60,17 @@ class Entry:
 
 
 def names() -> tuple[str, ...]:
-    """Every name in the catalogue, the embedded default first."""
+    """Return every name in the catalogue, the embedded default first."""
     return tuple(CATALOGUE)
 
 
 def silos() -> dict[str, int]:
-    """The datasets whose silos are known, and how many each has."""
+    """Return the number of silos of every dataset whose silos are known."""
     return {name: known.silos for name, known in CATALOGUE.items() if known.silos}
 
 
 def entry(name: str) -> Entry:
-    """What is known about the dataset of that name."""
+    """Return the catalogue's entry of that name, or refuse the name and suggest the nearest."""
     if name not in CATALOGUE:
         raise UnknownNameError(
             f"{name!r} is not a known dataset; {nearest(name.lower(), [*names()])}"
@@ -75,18 +78,26 @@ def entry(name: str) -> Entry:
     return CATALOGUE[name]
 
 
-def _entry(name: str, table: Mapping[str, Any]) -> Entry:
-    fields: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
-    }
-    fields["versions"] = tuple(Version(**version) for version in table["versions"])
-    fields["remotes"] = tuple(Remote(**remote) for remote in table.get("remotes", ()))
+def _read() -> dict[str, Entry]:
+    text = files("bara.datasets").joinpath("catalogue.toml").read_text(encoding="utf-8")
+    return {name: _entry(name, section) for name, section in tomllib.loads(text).items()}
+
+
+def _entry(name: str, section: Mapping[str, Any]) -> Entry:
+    fields = _with_tuples(section)
+    fields["versions"] = tuple(Version(**version) for version in section["versions"])
+    fields["remotes"] = tuple(Remote(**remote) for remote in section.get("remotes", ()))
+    fields["table"] = _with_tuples(section.get("table", {}))
     return Entry(name=name, **fields)
 
 
-def _read() -> dict[str, Entry]:
-    text = files("bara.datasets").joinpath("catalogue.toml").read_text(encoding="utf-8")
-    return {name: _entry(name, table) for name, table in tomllib.loads(text).items()}
+def _with_tuples(section: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a section of a TOML file with every list as a tuple."""
+    fields = dict(section)
+    for key, value in section.items():
+        if isinstance(value, list):
+            fields[key] = tuple(value)
+    return fields
 
 
 CATALOGUE: Mapping[str, Entry] = _read()

@@ -1,4 +1,4 @@
-"""The embedded default: 1,797 handwritten digits of 8 x 8 pixels that come with scikit-learn; no file, no network."""
+"""The embedded default: scikit-learn's 1,797 handwritten digits of 8 x 8 pixels; needs no file."""
 
 from pathlib import Path
 
@@ -9,17 +9,20 @@ from bara.datasets._splits import stratified_order
 from bara.errors import MissingExtraError
 
 TRAIN_SAMPLES = 1_400
-"""How many are trained on; 397 are held out. 1,400 makes equal shards for 10, 20, 25, 35, 50, 70 clients."""
+"""How many digits are for training; 397 are held out.
+
+1,400 makes equal shards for 10, 20, 25, 35, 50 and 70 clients.
+"""
 
 SPLIT_SEED = 2023
 
 
 def embedded_digits() -> Source:
-    """The digits inside scikit-learn, with a train/test split of our own since none is published.
+    """Return the digits inside scikit-learn, with our own split since none is published.
 
-    The split is the same everywhere and for ever: it is drawn from raw PCG64 bits, which numpy
-    guarantees not to change, and each class is held out in proportion. Pixels, published as 0 ..
-    16, are stretched to 0 .. 255.
+    The split into training and test samples is the same everywhere and for ever: it is drawn from
+    raw PCG64 bits, which numpy guarantees not to change, and each class is held out in proportion.
+    Pixels, published as 0 .. 16, are stretched to 0 .. 255.
     """
     return Source("embedded", Path("scikit-learn"), _read)
 
@@ -36,5 +39,6 @@ def _read() -> Arrays:
     labels = bunch.target.astype(np.int64)
     shuffled = np.argsort(np.random.PCG64(SPLIT_SEED).random_raw(len(labels)), kind="stable")
     order = stratified_order(labels, shuffled)
-    train, test = np.sort(order[:TRAIN_SAMPLES]), np.sort(order[TRAIN_SAMPLES:])
+    train = np.sort(order[:TRAIN_SAMPLES])
+    test = np.sort(order[TRAIN_SAMPLES:])
     return Arrays(images[train], labels[train], images[test], labels[test])

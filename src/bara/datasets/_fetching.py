@@ -1,4 +1,4 @@
-"""``fetch``: downloads a dataset from those who publish it, with checksums; run again, it goes on where it stopped."""
+"""Downloads of published datasets, checked by their checksums; a repeated one goes on."""
 
 import logging
 import os
@@ -15,18 +15,18 @@ CONNECT_AND_READ_SECONDS = (10, 60)
 CHUNK = 2**16
 
 Progress = Callable[[str, int, int], None]
-"""Told (file, bytes so far, bytes in all) as a download goes on."""
+"""A function that is told (file, bytes so far, bytes in all) while a download goes on."""
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a download did: which files came, which were there already.
+    """The outcome of a download.
 
     Attributes:
         name: The dataset.
-        folder: Where its files are; None when it is embedded and has none.
-        downloaded: The files that came.
-        kept: The files that were there and right.
+        folder: The folder of its files; None for an embedded dataset, which has none.
+        downloaded: The files that were downloaded.
+        kept: The files that were there already, with the right checksum.
     """
 
     name: str
@@ -42,37 +42,39 @@ def fetch(
     progress: Progress | None = None,
     base_urls: Sequence[str] | None = None,
 ) -> Fetched:
-    """Downloads a dataset's published files into ``<folder>/<name>/``.
+    """Download a dataset's published files into ``<folder>/<name>/``.
 
     A file that is there and right is not downloaded again. One that arrives cut short or altered is
     thrown away and the next mirror tried; a file gets its name only when it is whole.
 
     Args:
-        name: Which dataset of the catalogue.
+        name: A dataset of the catalogue.
         path: The folder; if not given, ``$BARA_DATA``, or else the user's cache.
-        progress: Told (file, bytes so far, bytes in all) as the download goes on.
+        progress: A function that is told (file, bytes so far, bytes in all) along the way.
         base_urls: Addresses to download from instead of the published mirrors.
 
     Raises:
-        DatasetError: If a file could not be had from any mirror; names the file and says what each
+        DatasetError: If no mirror has a file; the message names the file and says what each mirror
             answered.
-        UnknownNameError: If there is no such dataset; suggests the nearest.
+        UnknownNameError: If there is no such dataset; the message suggests the nearest.
         MissingExtraError: If pooch is not installed.
     """
     wanted = entry(name)
     if wanted.embedded:
         return Fetched(name, None)
-    pooch, folder = _pooch(), home(path) / name
+    pooch = _pooch()
+    folder = home(path) / name
     show = progress or (lambda _file, _done, _total: None)
     mirrors = tuple(base_urls or wanted.mirrors)
-    downloaded, kept = [], []
+    downloaded = []
+    already_there = []
     for remote in wanted.remotes:
         if _is_right(pooch, folder, remote):
-            kept.append(remote.file)
+            already_there.append(remote.file)
         else:
             _download(pooch, folder, remote, mirrors, show)
             downloaded.append(remote.file)
-    return Fetched(name, folder, tuple(downloaded), tuple(kept))
+    return Fetched(name, folder, tuple(downloaded), tuple(already_there))
 
 
 def _pooch() -> Any:
@@ -80,7 +82,7 @@ def _pooch() -> Any:
         import pooch  # noqa: PLC0415  (an extra)
     except ImportError as error:
         raise MissingExtraError("downloading needs pooch: pip install 'bara-fl[sim]'") from error
-    pooch.get_logger().setLevel(logging.WARNING)  # progress is shown by us
+    pooch.get_logger().setLevel(logging.WARNING)  # we show the progress ourselves
     return pooch
 
 
@@ -92,7 +94,7 @@ def _is_right(pooch: Any, folder: Path, remote: Remote) -> bool:
 def _download(
     pooch: Any, folder: Path, remote: Remote, mirrors: Sequence[str], show: Progress
 ) -> None:
-    """Tries one mirror after the other."""
+    """Download one file from the first mirror that sends it whole."""
     failures = []
     for mirror in mirrors:
         try:
@@ -111,31 +113,32 @@ def _retrieve(pooch: Any, folder: Path, remote: Remote, mirror: str, show: Progr
     pooch.retrieve(
         url, f"sha256:{remote.sha256}", fname=remote.file, path=folder, downloader=downloader
     )
-    (folder / remote.file).chmod(
-        0o644
-    )  # public data; the temporary file it was is its owner's alone
+    # The data is public, but pooch downloads to a temporary file that only its owner may read.
+    (folder / remote.file).chmod(0o644)
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong in the end, without the libraries it passed through."""
+    """Return the root cause of a failed download, without the libraries in between."""
     if isinstance(error, ValueError) and "hash" in str(error):
         return "what it sent is not the published file (cut short or altered); it was thrown away"
-    while (inner := error.__cause__ or error.__context__) is not None:
-        error = inner
+    cause = error.__cause__ or error.__context__
+    while cause is not None:
+        error = cause
+        cause = error.__cause__ or error.__context__
     return f"{type(error).__name__}: {error}"
 
 
 @dataclass
 class Meter:
-    """Counts what pooch reports, in the form pooch wants its progress bars, and tells a function.
+    """A progress bar as pooch wants one, which tells a function instead of drawing.
 
     Attributes:
-        file: What is downloaded.
-        size: How many bytes it has.
+        file: The file that is downloaded.
+        size: How many bytes the file has.
         show: The function that is told.
-        total: What the server says it has; set by pooch, not used.
-        done: How many bytes came.
-        told: What the function was told last; it is not told the same twice.
+        total: The size that the server announces; set by pooch, not used.
+        done: How many bytes have come.
+        told: What the function was told last; it is not told the same number twice.
     """
 
     file: str
@@ -146,15 +149,15 @@ class Meter:
     told: int = -1
 
     def update(self, came: int) -> None:
-        """Counts bytes that came; pooch counts whole chunks, so the last one may be less."""
+        """Count bytes that came; pooch counts whole chunks, so the last one may be less."""
         self.done = min(self.done + came, self.size)
         if self.done != self.told:
             self.told = self.done
             self.show(self.file, self.done, self.size)
 
     def reset(self) -> None:
-        """Starts the count again; pooch does so before it reports the whole at the end."""
+        """Count from 0 again, as pooch asks before it reports the whole file at the end."""
         self.done = 0
 
     def close(self) -> None:
-        """Nothing to tidy up."""
+        """Do nothing: there is nothing to tidy up."""

@@ -1,4 +1,4 @@
-"""Says what is there: ``verify`` one dataset part by part, list all that are ``available``."""
+"""Reports on what is there: ``verify`` checks one dataset, ``available`` lists them all."""
 
 import os
 from collections.abc import Iterator
@@ -20,20 +20,23 @@ from bara.datasets._table_loading import load_table
 from bara.datasets._tables import Columns
 from bara.errors import DatasetError, MissingExtraError, UnfitDatasetError
 
+PerLabel = tuple[int, ...]
+"""How many samples each label has."""
+
 
 @dataclass(frozen=True)
 class Report:
-    """What was found when a dataset was verified.
+    """The findings of `verify`.
 
     Attributes:
         name: The dataset.
         format: The form it was found in.
-        path: Where.
-        version: Which published content it is; empty when it is none, or nobody published it.
-        checks: Each part's checksum beside the one it should have.
+        path: Where it was found.
+        version: The published version that it equals; empty if there is none.
+        checks: The checksum of each array or file beside the published one.
         train_counts: Training samples of each label.
         test_counts: Held-out samples of each label.
-        problems: What is wrong, one sentence each; empty when all is well.
+        problems: One sentence for each thing that is wrong; empty when all is well.
     """
 
     name: str
@@ -41,17 +44,17 @@ class Report:
     path: Path
     version: str = ""
     checks: tuple[Check, ...] = ()
-    train_counts: tuple[int, ...] = ()
-    test_counts: tuple[int, ...] = ()
+    train_counts: PerLabel = ()
+    test_counts: PerLabel = ()
     problems: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether all is well."""
+        """True if nothing is wrong."""
         return not self.problems
 
     def as_json(self) -> dict[str, Any]:
-        """The report in plain types, for ``--json``."""
+        """Return the report in plain types, for ``--json``."""
         checks = [{**asdict(check), "right": check.right} for check in self.checks]
         return {**asdict(self), "path": str(self.path), "checks": checks, "ok": self.ok}
 
@@ -64,8 +67,8 @@ class Availability:
         name: The dataset.
         status: ``"embedded"``, ``"found"`` (not verified) or ``"missing"``.
         format: The form it was found in; empty when missing.
-        path: Where; None when missing.
-        command: What to run to get it, when missing.
+        path: Where it was found; None when missing.
+        command: The command that gets it, when missing.
     """
 
     name: str
@@ -75,22 +78,27 @@ class Availability:
     command: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The line in plain types, for ``--json``."""
+        """Return the line in plain types, for ``--json``."""
         return {**asdict(self), "path": str(self.path) if self.path else None}
 
 
 def verify(name: str, path: str | os.PathLike[str] | None = None) -> Report:
-    """Reads a dataset and compares it with what was published; a damaged one is reported, not raised.
+    """Read a dataset and compare it with the published one; report damage instead of raising.
+
+    Args:
+        name: The dataset.
+        path: A folder to look in first, or an ``.npz`` file itself.
 
     Raises:
-        DatasetError: If it is not there at all.
+        DatasetError: If the dataset is not there at all.
         UnknownNameError: If nothing is known by that name.
     """
     if name not in CATALOGUE and is_own(name):
         return _verify_own(name)
     if is_table(name):
         raise UnfitDatasetError(
-            f"{name} is your own table and has no published checksum; look at it with: bara data show"
+            f"{name} is your own table and has no published checksum; "
+            "look at it with: bara data show"
         )
     if name in CATALOGUE and CATALOGUE[name].table:
         return _verify_table(name, path)
@@ -102,13 +110,17 @@ def verify(name: str, path: str | os.PathLike[str] | None = None) -> Report:
     version, checks = compare(name, source, arrays)
     train, test, malformed = _counts(name, arrays)
     wrong = (*problems(name, arrays, checks), *malformed)
-    return Report(
-        name, source.kind, source.path, "" if wrong else version, checks, train, test, wrong
-    )
+    if wrong:
+        version = ""
+    return Report(name, source.kind, source.path, version, checks, train, test, wrong)
 
 
 def available(path: str | os.PathLike[str] | None = None) -> tuple[Availability, ...]:
-    """Every dataset of the catalogue and any other ``.npz`` in the places: is it there, and where; reads no data."""
+    """List every dataset of the catalogue and every other ``.npz`` in the places; read no data.
+
+    Args:
+        path: A folder to look in first.
+    """
     known = (_availability(entry, path) for entry in CATALOGUE.values())
     return (*known, *_others(path))
 
@@ -118,64 +130,66 @@ def _verify_own(name: str) -> Report:
         data = load_own(name)
     except DatasetError as error:
         return Report(name, "function", Path(name), problems=(str(error),))
-    return Report(name, "function", Path(name), "", (), *_per_label(data))
+    train, test = _per_label(data)
+    return Report(name, "function", Path(name), train_counts=train, test_counts=test)
 
 
 def _verify_table(name: str, path: str | os.PathLike[str] | None) -> Report:
     found = locate_table(name, path)
     version, digests = published(found)
-    checks = tuple(Check("table", file, *both) for file, both in digests.items())
-    wrong = tuple(altered(name, check) for check in checks if not check.right)
-    data = None if wrong else load_table(name, path, found, Columns(), verify=False)
-    return Report(
-        name,
-        found.kind,
-        found.path,
-        "" if wrong else version,
-        checks,
-        *(_per_label(data) if data else ((), ())),
-        wrong,
-    )
+    checks = []
+    wrong = []
+    for file, (digest, expected) in digests.items():
+        check = Check("table", file, digest, expected)
+        checks.append(check)
+        if not check.right:
+            wrong.append(altered(name, check))
+    if wrong:
+        return Report(name, found.kind, found.path, checks=tuple(checks), problems=tuple(wrong))
+    train, test = _per_label(load_table(name, path, found, Columns(), verify=False))
+    return Report(name, found.kind, found.path, version, tuple(checks), train, test)
 
 
-def _counts(name: str, arrays: Arrays) -> tuple[tuple[int, ...], tuple[int, ...], tuple[str, ...]]:
-    """Samples a label on both sides, or what keeps the arrays from being a dataset."""
+def _counts(name: str, arrays: Arrays) -> tuple[PerLabel, PerLabel, tuple[str, ...]]:
+    """Return samples per label of both sides, or why the arrays cannot be a dataset."""
     classes = CATALOGUE[name].classes if name in CATALOGUE else infer_classes(arrays)
     try:
-        return (*_per_label(Dataset(name, *arrays, classes=classes)), ())
+        train, test = _per_label(Dataset(name, *arrays, classes=classes))
     except DatasetError as error:
         return (), (), (str(error),)
+    return train, test, ()
 
 
-def _per_label(data: Dataset) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    train, test = (
-        np.bincount(y, minlength=data.classes).tolist() for y in (data.y_train, data.y_test)
-    )
-    return tuple(train), tuple(test)
+def _per_label(data: Dataset) -> tuple[PerLabel, PerLabel]:
+    train = np.bincount(data.y_train, minlength=data.classes)
+    test = np.bincount(data.y_test, minlength=data.classes)
+    return tuple(train.tolist()), tuple(test.tolist())
 
 
 def _availability(entry: Entry, path: str | os.PathLike[str] | None) -> Availability:
+    if entry.embedded:
+        return _embedded(entry)
     finder = find_tables if entry.table else formats.find
+    for place in places(path):
+        for source in finder(place.folder, entry.name):
+            return Availability(entry.name, "found", source.kind, source.path)
+    return Availability(entry.name, "missing", command=f"bara data fetch {entry.name}")
+
+
+def _embedded(entry: Entry) -> Availability:
+    source: Source | SiloTable
     try:
-        source: Source | SiloTable | None = None
-        if entry.embedded:
-            source = locate_table(entry.name) if entry.table else locate(entry.name)
+        source = locate_table(entry.name) if entry.table else locate(entry.name)
     except MissingExtraError as error:
         return Availability(entry.name, "missing", command=str(error).partition(": ")[2])
-    if source is None:
-        source = next(
-            (found for place in places(path) for found in finder(place.folder, entry.name)), None
-        )
-    if source is None:
-        return Availability(entry.name, "missing", command=f"bara data fetch {entry.name}")
-    return Availability(
-        entry.name, "embedded" if entry.embedded else "found", source.kind, source.path
-    )
+    return Availability(entry.name, "embedded", source.kind, source.path)
 
 
 def _others(path: str | os.PathLike[str] | None) -> Iterator[Availability]:
+    """Yield the ``.npz`` files that are no dataset of the catalogue, the first of each name."""
     seen = set(CATALOGUE)
-    for file in (file for place in places(path) for file in sorted(place.folder.glob("*.npz"))):
-        if file.stem not in seen:
-            seen.add(file.stem)
-            yield Availability(file.stem, "found", "npz", file)
+    for place in places(path):
+        for file in sorted(place.folder.glob("*.npz")):
+            if file.stem not in seen:
+                seen.add(file.stem)
+                yield Availability(file.stem, "found", "npz", file)

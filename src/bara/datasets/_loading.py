@@ -1,11 +1,10 @@
-"""A dataset by its name, wherever it is: in the path given, in ``$BARA_DATA`` or in the user's cache, in this order."""
+"""Datasets by their names, found in a given path, in ``$BARA_DATA`` or in the user's cache."""
 
 import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 from bara.datasets import _formats as formats
 from bara.datasets._catalogue import CATALOGUE, names
@@ -35,37 +34,40 @@ VARIABLE = "BARA_DATA"
 
 @dataclass(frozen=True)
 class Place:
-    """A folder that is looked through, and who named it."""
+    """A folder that is searched for datasets, and the setting that names it."""
 
     folder: Path
     origin: str
 
     def __str__(self) -> str:
-        """For messages: who named it, and what it is."""
+        """Return the setting and the folder, for messages."""
         return f"{self.origin} ({self.folder})"
 
 
 def places(path: str | os.PathLike[str] | None = None) -> tuple[Place, ...]:
-    """Every folder that is looked through, in order."""
-    given = [Place(Path(path).expanduser(), "data.path")] if path else []
+    """Return every folder that is searched, in order; a given path comes first."""
+    found = []
+    if path:
+        found.append(Place(Path(path).expanduser(), "data.path"))
     variable = os.environ.get(VARIABLE)
-    named = [Place(Path(variable).expanduser(), f"${VARIABLE}")] if variable else []
-    return (*given, *named, *_cache())
+    if variable:
+        found.append(Place(Path(variable).expanduser(), f"${VARIABLE}"))
+    return (*found, *_cache())
 
 
 def home(path: str | os.PathLike[str] | None = None) -> Path:
-    """The folder that downloads go to: the first of the places."""
+    """Return the folder that downloads go to: the first of the places."""
     found = places(path)
     if not found:
         raise MissingExtraError(
-            f"there is no folder for datasets: set data.path or ${VARIABLE}, or pip install 'bara-fl[sim]' to use your "
-            "cache"
+            f"there is no folder for datasets: set data.path or ${VARIABLE}, "
+            "or pip install 'bara-fl[sim]' to use your cache"
         )
     return found[0].folder
 
 
 def locate(name: str, path: str | os.PathLike[str] | None = None) -> Source:
-    """The first place and format in which the dataset of that name is found.
+    """Find a dataset in the first place and format that has it.
 
     Args:
         name: A name of the catalogue, or the name of any ``<name>.npz``.
@@ -73,28 +75,34 @@ def locate(name: str, path: str | os.PathLike[str] | None = None) -> Source:
     """
     if name in CATALOGUE and CATALOGUE[name].embedded:
         return embedded_digits()
-    if path and (single := _single(Path(path).expanduser())):
-        return single
+    if path:
+        single = _single(Path(path).expanduser())
+        if single is not None:
+            return single
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise UnknownNameError(
             f"{name!r} cannot be a dataset's name; {nearest(name.lower(), [*names()])}"
         )
-    looked = places(path)
-    found = next((source for place in looked for source in formats.find(place.folder, name)), None)
-    return found or _missing(name, looked)
+    searched = places(path)
+    for place in searched:
+        for source in formats.find(place.folder, name):
+            return source
+    raise _missing(name, searched)
 
 
 def locate_table(name: str, path: str | os.PathLike[str] | None = None) -> SiloTable:
-    """The first place in which a table of the catalogue is found."""
+    """Find a table of the catalogue in the first place that has it; a given path comes first."""
     if CATALOGUE[name].embedded:
         return embedded_rand()
-    looked = places(path)
-    found = next((table for place in looked for table in find_tables(place.folder, name)), None)
-    return found or _missing(name, looked)
+    searched = places(path)
+    for place in searched:
+        for table in find_tables(place.folder, name):
+            return table
+    raise _missing(name, searched)
 
 
 def _cache() -> list[Place]:
-    """The user's cache; nothing can be in it as long as the extra that fills it is not installed."""
+    """Return the user's cache; without the extra that fills the cache, nothing."""
     try:
         from platformdirs import user_cache_path  # noqa: PLC0415  (an extra)
     except ImportError:
@@ -103,7 +111,7 @@ def _cache() -> list[Place]:
 
 
 def _single(path: Path) -> Source | None:
-    """The file that a path names, if it names one rather than a folder."""
+    """Return the ``.npz`` file that a path names, or None if the path names a folder."""
     if not path.exists():
         raise UnfitDatasetError(f"data.path {path} does not exist")
     if path.is_file() and path.suffix != ".npz":
@@ -111,31 +119,31 @@ def _single(path: Path) -> Source | None:
     return npz_file(path) if path.is_file() else None
 
 
-def _missing(name: str, looked: tuple[Place, ...]) -> NoReturn:
-    where = f"looked in {', '.join(map(str, looked)) or 'no folder: none is named'}"
+def _missing(name: str, searched: tuple[Place, ...]) -> UnknownNameError | DatasetError:
+    where = f"looked in {', '.join(map(str, searched)) or 'no folder: none is named'}"
     if name not in CATALOGUE:
-        raise UnknownNameError(
-            f"there is no dataset {name!r} and no {name}.npz ({where}); {nearest(name.lower(), [*names()])}"
+        return UnknownNameError(
+            f"there is no dataset {name!r} and no {name}.npz ({where}); "
+            f"{nearest(name.lower(), [*names()])}"
         )
-    raise DatasetError(
-        f"{name} was not found. Get it with: bara data fetch {name} ({where}{_incomplete(name, looked)})"
+    return DatasetError(
+        f"{name} was not found. Get it with: bara data fetch {name} "
+        f"({where}{_incomplete(name, searched)})"
     )
 
 
-def _incomplete(name: str, looked: tuple[Place, ...]) -> str:
-    """The end of a message: the folder that holds some of the files only, where there is one."""
-    if not CATALOGUE[name].torchvision:
+def _incomplete(name: str, searched: tuple[Place, ...]) -> str:
+    """Return the end of a message: which files are lacking in a folder that holds the others."""
+    torchvision = CATALOGUE[name].torchvision
+    if not torchvision:
         return ""
-    for folder in (
-        place.folder / sub
-        for place in looked
-        for sub in (name, f"{CATALOGUE[name].torchvision}/raw", "")
-    ):
-        there = present(folder)
-        if 0 < len(there) < len(STEMS):
-            return (
-                f"; {folder} lacks {', '.join(STEMS[part] for part in STEMS if part not in there)}"
-            )
+    for place in searched:
+        for subfolder in (name, f"{torchvision}/raw", ""):
+            folder = place.folder / subfolder
+            there = present(folder)
+            if 0 < len(there) < len(STEMS):
+                lacking = [stem for array, stem in STEMS.items() if array not in there]
+                return f"; {folder} lacks {', '.join(lacking)}"
     return ""
 
 
@@ -150,7 +158,7 @@ def load(
     verify: bool = True,
     columns: Columns | None = None,
 ) -> Dataset:
-    """Loads a dataset by its name.
+    """Load a dataset by its name.
 
     Args:
         name: ``digits`` (inside scikit-learn, works offline), ``mnist``, ``fashion-mnist``,
@@ -160,14 +168,14 @@ def load(
             a function that returns a ``Dataset``.
         path: A folder to look in before ``$BARA_DATA`` and the user's cache, or an ``.npz`` file
             itself.
-        verify: Whether a dataset of the catalogue must be, byte for byte, the published one.
-        columns: Of a table, which columns are what.
+        verify: True if a dataset of the catalogue must be, byte for byte, the published one.
+        columns: The roles of a table's columns.
 
     Raises:
-        DatasetError: If it is missing (the message says which command gets it), damaged or
+        DatasetError: If the dataset is missing (the message says which command gets it), damaged or
             malformed.
         UnknownNameError: If nothing is known by that name.
-        MissingExtraError: If it needs a package that is not installed.
+        MissingExtraError: If the dataset needs a package that is not installed.
 
     >>> digits = load("digits")
     >>> digits.x_train.shape, digits.x_test.shape, digits.classes
@@ -191,12 +199,18 @@ def load(
 
 
 def require(name: str, path: str | os.PathLike[str] | None = None) -> None:
-    """Raises what ``load`` would where a dataset is not there; reads nothing, and does not ask for tables or functions.
+    """Refuse a missing dataset as ``load`` would, without reading anything.
+
+    A user's own tables and functions are not looked for.
+
+    Args:
+        name: The dataset.
+        path: A folder to look in first, or an ``.npz`` file itself.
 
     Raises:
-        DatasetError: If it is missing; the message says which command gets it.
+        DatasetError: If the dataset is missing; the message says which command gets it.
         UnknownNameError: If nothing is known by that name.
-        MissingExtraError: If it needs a package that is not installed.
+        MissingExtraError: If the dataset needs a package that is not installed.
     """
     if name in CATALOGUE and CATALOGUE[name].table:
         locate_table(name, path)
@@ -205,12 +219,12 @@ def require(name: str, path: str | os.PathLike[str] | None = None) -> None:
 
 
 def is_own(name: str) -> bool:
-    """Whether a name stands for a function: it is an import path, or an installed package offers it."""
+    """Return True if a name is a function's: an import path, or offered by an installed package."""
     return ":" in name or name in REGISTRY.names()
 
 
 def load_own(name: str) -> Dataset:
-    """Calls the function of that name and checks that a dataset comes back."""
+    """Call the function of that name and check that it returns a dataset."""
     function = REGISTRY.factory(name)
     if not callable(function):
         raise ConfigError(f"dataset {name!r} is a {type(function).__name__}; it must be a function")

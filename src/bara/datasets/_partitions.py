@@ -1,8 +1,8 @@
-"""Who holds which training samples, as a configuration words it (``"shards(2)"``), and whose labels are wrong.
+"""Partitions of training samples among clients, such as ``"shards(2)"``, and wrong labels.
 
 A partition is one sorted array of sample indices per client. Each sample is given to exactly one
-client, and no client is left without: how is said at each function. The same seed gives the same
-partition.
+client, and every client gets a sample; each function says how. All functions take the label of each
+sample, the number of clients and a seed; the same seed gives the same partition.
 """
 
 import math
@@ -19,26 +19,28 @@ from bara.randomness import stream
 from bara.text import counted
 
 Parts = list[NDArray[np.int64]]
+"""The sample indices of each client."""
 
 
 def iid(labels: Labels, clients: int, *, seed: int = 0) -> Parts:
-    """Deals the samples out at random; sizes differ by one at most, so nobody is empty.
+    """Deal the samples out at random, so that clients' sizes differ by one at most.
 
     >>> [len(part) for part in iid(np.zeros(7, np.int64), 3)]
     [3, 2, 2]
     """
     _check(labels, clients)
     order = stream(seed, "iid").permutation(len(labels))
-    return [np.sort(part) for part in np.array_split(order, clients)]
+    return [np.sort(indices) for indices in np.array_split(order, clients)]
 
 
 def shards(labels: Labels, clients: int, per_client: int = 2, *, seed: int = 0) -> Parts:
-    """Label shards, as in the paper: most clients see few of the labels.
+    """Deal out label shards, as in the paper: most clients see few of the labels.
 
-    1. Sort the samples by label. 2. Cut them into ``clients * per_client`` shards of equal size.
-       Where the number does not divide, the first shards are larger by one: nothing is dropped.
-    3. Give each client ``per_client`` shards at random. Every shard holds a sample, so nobody is
-    empty.
+    1. Sort the samples by label.
+    2. Cut them into ``clients * per_client`` shards of equal size. Where the number does not
+       divide, the first shards are larger by one: nothing is dropped.
+    3. Give each client ``per_client`` shards at random. Every shard holds a sample, so no client
+       is empty.
 
     Yang et al. 2023, Section 5.1; McMahan et al. 2017, Section 3.
 
@@ -54,15 +56,19 @@ def shards(labels: Labels, clients: int, per_client: int = 2, *, seed: int = 0) 
         )
     pieces = np.array_split(np.argsort(labels, kind="stable"), clients * per_client)
     dealt = stream(seed, "shards").permutation(len(pieces)).reshape(clients, per_client)
-    return [np.sort(np.concatenate([pieces[shard] for shard in hand])) for hand in dealt]
+    samples = []
+    for hand in dealt:
+        mine = np.concatenate([pieces[shard] for shard in hand])
+        samples.append(np.sort(mine))
+    return samples
 
 
 def dirichlet(labels: Labels, clients: int, alpha: float, *, seed: int = 0) -> Parts:
-    """Divides each class among the clients in shares drawn from a Dirichlet distribution.
+    """Divide each class among the clients in shares drawn from a Dirichlet distribution.
 
     A small alpha gives nearly every sample of a class to one client, a large one is nearly IID
-    (Yurochkin et al. 2019). A client that the draw leaves empty gets one sample from the client
-    that has most, until nobody is empty.
+    (Yurochkin et al. 2019). Each client that the draw leaves empty gets one sample from the client
+    that has most.
     """
     _check(labels, clients)
     if not (np.isfinite(alpha) and alpha > 0):
@@ -72,15 +78,15 @@ def dirichlet(labels: Labels, clients: int, alpha: float, *, seed: int = 0) -> P
     for label in np.unique(labels):
         mine = rng.permutation(np.flatnonzero(labels == label))
         owner[mine] = _cut(len(mine), rng.dirichlet(np.full(clients, alpha)))
-    return _parts(_fill(owner, clients), clients)
+    return _samples_by_owner(_fill(owner, clients), clients)
 
 
 def quantity(labels: Labels, clients: int, skew: float = 1.0, *, seed: int = 0) -> Parts:
-    """Clients with different amounts of alike data: sizes follow a power law.
+    """Give clients different amounts of alike data, by a power law.
 
-    Each client gets one sample, so nobody is empty; the rest is divided in proportion to 1,
-    2^-skew, 3^-skew, ...; who is large is drawn at random, and so is what each holds. A skew of 0
-    makes all sizes equal.
+    Each client gets one sample, so that no client is empty. The rest is divided in proportion to
+    1, 2^-skew, 3^-skew, ...; which client is large is drawn at random, and so are its samples. A
+    skew of 0 makes all sizes equal.
 
     >>> sorted(len(part) for part in quantity(np.zeros(18, np.int64), 3, 1.0))
     [4, 5, 9]
@@ -92,7 +98,7 @@ def quantity(labels: Labels, clients: int, skew: float = 1.0, *, seed: int = 0) 
     weights = np.arange(1, clients + 1, dtype=float) ** -skew
     sizes = rng.permutation(1 + _apportion(len(labels) - clients, weights / weights.sum()))
     order = rng.permutation(len(labels))
-    return [np.sort(part) for part in np.split(order, np.cumsum(sizes)[:-1])]
+    return [np.sort(indices) for indices in np.split(order, np.cumsum(sizes)[:-1])]
 
 
 FROM_1 = Within(at_least=1)
@@ -100,14 +106,14 @@ FROM_1 = Within(at_least=1)
 
 @dataclass(frozen=True)
 class Kind:
-    """One way to partition: the function, and what its number in brackets may be.
+    """A way to partition: its function, and which number may stand in its brackets.
 
     Attributes:
-        split: The function; None where it takes more than labels (`divide`).
-        rule: What the number must be, in words; empty where there is none.
-        range: The same as a range.
-        whole: Whether it must be a whole number.
-        default: The number when none is written; NaN where one must be, None where it may be left
+        split: The function; None if it needs more than labels (`divide`).
+        rule: What the number must be, in words; empty if the way takes no number.
+        range: The range that the number must be in.
+        whole: True if the number must be whole.
+        default: The number when none is written; NaN if one is required, None if it may be left
             out.
     """
 
@@ -118,12 +124,10 @@ class Kind:
     default: float | None = math.nan
 
     def allows(self, number: float) -> bool:
-        """Whether the number may stand in the brackets."""
-        return (
-            math.isfinite(number)
-            and number in self.range
-            and not (self.whole and number != int(number))
-        )
+        """Return True if the number may stand in the brackets."""
+        if not math.isfinite(number) or number not in self.range:
+            return False
+        return not self.whole or number == int(number)
 
 
 KINDS: Mapping[str, Kind] = {
@@ -140,31 +144,35 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True)
 class Scheme:
-    """A partition that was asked for, understood and checked."""
+    """A checked request for a partition: its name, and the number in its brackets, if any."""
 
     name: str
     number: float | None = None
 
     def __str__(self) -> str:
-        """As a configuration writes it."""
+        """Return the scheme as a configuration writes it."""
         return self.name if self.number is None else f"{self.name}({self.number})"
 
     def split(self, labels: Labels, clients: int, seed: int = 0) -> Parts:
-        """The sample indices of each client."""
+        """Return the sample indices of each client."""
         split = KINDS[self.name].split if self.name in KINDS else None
         if split is None:
             raise ConfigError(
                 f"partition {str(self)!r} needs a whole dataset, not labels alone; use divide"
             )
-        numbers = () if self.number is None else (self.number,)
-        return split(labels, clients, *numbers, seed=seed)
+        if self.number is None:
+            return split(labels, clients, seed=seed)
+        return split(labels, clients, self.number, seed=seed)
 
 
 def parse(text: str) -> Scheme:
-    """Understands a partition as a configuration writes it.
+    """Parse a partition as a configuration writes it.
+
+    Args:
+        text: A name, perhaps with a number in brackets, or the import path of a function.
 
     Raises:
-        UnknownNameError: If there is no such way to partition; suggests the nearest.
+        UnknownNameError: If there is no such way to partition; the message suggests the nearest.
         ConfigError: If the number in brackets is missing, not wanted or out of range.
 
     >>> parse("dirichlet(0.3)")
@@ -173,25 +181,33 @@ def parse(text: str) -> Scheme:
     Scheme(name='shards', number=2)
     """
     if ":" in text:
-        return Scheme(text.strip())  # a function of a user's own, imported when it is called
+        return Scheme(text.strip())  # a user's function, imported when it is called
     name = text.partition("(")[0].strip()
     if name not in KINDS:
         raise UnknownNameError(
             f"partition {text!r}: there is no {name!r}; {nearest(name.lower(), [*KINDS])}"
         )
-    kind, numbers = KINDS[name], _numbers(text)
+    kind = KINDS[name]
+    numbers = _numbers(text)
     if numbers and not kind.rule:
         raise ConfigError(f"partition {text!r}: {name} takes no number; expected {name!r}")
-    if not numbers and kind.default is None:
-        return Scheme(name)
-    number, *others = numbers or (kind.default or math.nan,)
-    if others or not kind.allows(number):
+    if not numbers:
+        if kind.default is None:
+            return Scheme(name)
+        numbers = (kind.default,)
+    if len(numbers) > 1 or not kind.allows(numbers[0]):
         raise ConfigError(f"partition {text!r}: the brackets must hold {kind.rule}")
-    return Scheme(name, int(number) if kind.whole else number)
+    return Scheme(name, int(numbers[0]) if kind.whole else numbers[0])
 
 
 def partition(scheme: str, labels: Labels, clients: int, seed: int = 0) -> Parts:
-    """Divides samples among clients as a configuration's word for it says.
+    """Divide samples among clients by a scheme.
+
+    Args:
+        scheme: The scheme as a configuration writes it, such as ``"shards(2)"``.
+        labels: The label of each sample.
+        clients: How many clients there are.
+        seed: The seed of the draws.
 
     >>> import numpy as np
     >>> [part.tolist() for part in partition("shards(1)", np.array([1, 0, 1, 0]), clients=2)]
@@ -203,16 +219,17 @@ def partition(scheme: str, labels: Labels, clients: int, seed: int = 0) -> Parts
 def flip_labels(
     labels: Labels, indices: NDArray[np.int64], fraction: float, classes: int, seed: int = 0
 ) -> Labels:
-    """A copy of the labels in which a fraction of those at the indices is wrong.
+    """Return a copy of the labels in which a fraction of those at the indices is wrong.
 
-    Which are flipped is drawn at random; each becomes any of the other classes, all equally likely.
+    The flipped labels are drawn at random; each becomes any of the other classes, all equally
+    likely.
 
     Args:
-        labels: Every label; left as it is.
-        indices: Whose labels may be flipped, a client's part say; each once.
-        fraction: How many of them, from 0 to 1, rounded to the nearest whole number.
+        labels: Every label; not changed.
+        indices: The samples whose labels may be flipped, such as a client's; each once.
+        fraction: The fraction to flip, from 0 to 1; their number is rounded to the nearest.
         classes: How many labels there are.
-        seed: Decides which, and what they become.
+        seed: The seed of the draws.
 
     >>> flip_labels(np.zeros(6, np.int64), np.arange(3), 1.0, classes=2)
     array([1, 1, 1, 0, 0, 0])
@@ -226,7 +243,7 @@ def flip_labels(
 
 
 def _numbers(text: str) -> tuple[float, ...]:
-    """What stands in the brackets; what cannot be read as numbers is no number."""
+    """Return the numbers in the brackets; a single NaN if they cannot be read."""
     try:
         return parse_call(text, "the partition")[1]
     except ConfigError:
@@ -241,7 +258,8 @@ def _check(labels: Labels, clients: int) -> None:
         )
     if len(labels) < clients:
         raise UnfitDatasetError(
-            f"there are more clients ({clients}) than samples ({len(labels)}): each needs at least one"
+            f"there are more clients ({clients}) than samples ({len(labels)}): "
+            "each needs at least one"
         )
 
 
@@ -251,14 +269,17 @@ def _check_whole(what: str, number: object) -> None:
 
 
 def _cut(samples: int, shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Whose each of so many samples is, when cut at the shares' running sums."""
+    """Return the owner of each of so many samples, cut at the running sums of the shares."""
     ends = np.floor(np.cumsum(shares) * samples)
     owner = np.searchsorted(ends, np.arange(samples), side="right")
     return np.minimum(owner, len(shares) - 1)
 
 
 def _apportion(samples: int, shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Whole numbers that add up to the samples, nearest to the shares (largest remainders)."""
+    """Return whole numbers nearest to the shares that add up to the samples.
+
+    Largest remainders are rounded up.
+    """
     wish = shares * samples
     sizes = np.floor(wish).astype(np.int64)
     sizes[np.argsort(sizes - wish, kind="stable")[: samples - sizes.sum()]] += 1
@@ -266,7 +287,7 @@ def _apportion(samples: int, shares: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _fill(owner: NDArray[np.int64], clients: int) -> NDArray[np.int64]:
-    """Gives every client without a sample one of the client that has most."""
+    """Give every client without a sample one of the client that has most."""
     sizes = np.bincount(owner, minlength=clients)
     for client in np.flatnonzero(sizes == 0):
         giver = int(np.argmax(sizes))
@@ -276,6 +297,6 @@ def _fill(owner: NDArray[np.int64], clients: int) -> NDArray[np.int64]:
     return owner
 
 
-def _parts(owner: NDArray[np.int64], clients: int) -> Parts:
+def _samples_by_owner(owner: NDArray[np.int64], clients: int) -> Parts:
     order = np.argsort(owner, kind="stable")
     return np.split(order, np.searchsorted(owner[order], np.arange(1, clients)))

@@ -1,4 +1,4 @@
-"""The tables known by name, whose silos are real: hospitals, cities."""
+"""The tables known by name, with real silos: hospitals and cities."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bara.datasets._catalogue import CATALOGUE
+from bara.datasets._checksums import nearest_version
 from bara.datasets._formats.table import arrow, read_table
 from bara.errors import DatasetError, MissingExtraError
 
@@ -39,9 +40,9 @@ class SiloTable:
     """A table known by name, found on disk.
 
     Attributes:
-        name: What users call it.
-        path: Its folder, or its file.
-        paths: The files it is read from.
+        name: What users call the table.
+        path: Its folder, or its only file.
+        paths: The files that the table is read from.
         kind: The format, in words for a listing.
     """
 
@@ -51,11 +52,11 @@ class SiloTable:
     kind: str = "table"
 
     def read(self) -> Any:
-        """The table, as Arrow has it."""
+        """Return the Arrow table."""
         return READERS[self.name](self.paths)
 
     def checksums(self) -> Mapping[str, str]:
-        """The SHA-256 of each file."""
+        """Return the SHA-256 of each file, by the file's name."""
         try:
             return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in self.paths}
         except OSError as error:
@@ -63,20 +64,20 @@ class SiloTable:
 
 
 def find(folder: Path, name: str) -> Iterator[SiloTable]:
-    """The hospitals' four files, or one table of them all, in a folder or in its subfolder of that name."""
+    """Yield the tables of that name in a folder: the hospitals' four files, or one file."""
     if name != "heart-disease":
         return
     for place in (folder / "heart-disease", folder):
         paths = tuple(place / f"processed.{hospital}.data" for hospital in HOSPITALS)
-        for found, kind in ((paths, "UCI's files"), ((place / "heart.csv",), "table")):
-            if all(path.is_file() for path in found):
-                yield SiloTable(
-                    "heart-disease", found[0] if len(found) == 1 else place, found, kind
-                )
+        if all(path.is_file() for path in paths):
+            yield SiloTable("heart-disease", place, paths, "UCI's files")
+        single = place / "heart.csv"
+        if single.is_file():
+            yield SiloTable("heart-disease", single, (single,), "table")
 
 
 def embedded_rand() -> SiloTable:
-    """The RAND experiment inside statsmodels."""
+    """Return the table of the RAND experiment inside statsmodels."""
     spec = find_spec("statsmodels")
     if spec is None or spec.origin is None:
         raise MissingExtraError("rand-hie comes with statsmodels: pip install 'bara-fl[silos]'")
@@ -85,29 +86,35 @@ def embedded_rand() -> SiloTable:
 
 
 def published(table: SiloTable) -> tuple[str, dict[str, tuple[str, str]]]:
-    """Which published version a table is nearest to, and for each file its checksum beside that version's."""
+    """Compare a table's files with the published version that they are nearest to.
+
+    Returns:
+        The version's name, and for each file its checksum and the published one.
+    """
     found = table.checksums()
-    versions = [one for one in CATALOGUE[table.name].versions if one.sha256.keys() == found.keys()]
-    nearest = max(
-        versions, key=lambda one: sum(one.sha256[file] == digest for file, digest in found.items())
-    )
+    same_files = [
+        version
+        for version in CATALOGUE[table.name].versions
+        if version.sha256.keys() == found.keys()
+    ]
+    nearest = nearest_version(same_files, found)
     return nearest.name, {file: (digest, nearest.sha256[file]) for file, digest in found.items()}
 
 
 def _read_heart(paths: tuple[Path, ...]) -> Any:
-    """One row a patient; a cholesterol or blood pressure of 0 was not measured."""
+    """Read one row per patient; a cholesterol or blood pressure of 0 was not measured."""
     package = arrow()
     if len(paths) == 1:
         table = read_table(paths[0])
     else:
-        parts = []
+        tables = []
         for hospital, path in zip(HOSPITALS, paths, strict=True):
-            part = read_table(path, (*HEART, "num"))
-            numbers = {
-                name: part.column(name).cast(package.float64()) for name in part.column_names
-            }
-            parts.append(package.table({"hospital": [hospital] * part.num_rows, **numbers}))
-        table = package.concat_tables(parts)
+            read = read_table(path, (*HEART, "num"))
+            columns: dict[str, Any] = {"hospital": [hospital] * read.num_rows}
+            for name in read.column_names:
+                columns[name] = read.column(name).cast(package.float64())
+            tables.append(package.table(columns))
+        table = package.concat_tables(tables)
     for name in ("chol", "trestbps"):
         values = np.array(table.column(name).cast(package.float64()).to_numpy(), copy=True)
         values[values == 0] = np.nan
@@ -118,7 +125,7 @@ def _read_heart(paths: tuple[Path, ...]) -> Any:
 
 
 def _read_rand(paths: tuple[Path, ...]) -> Any:
-    """One row a person and year; the sites by their names."""
+    """Read one row per person and year, with the sites by their names."""
     table = read_table(paths[0])
     cities = [CITIES[int(site) - 1] for site in table.column("site").to_pylist()]
     return table.set_column(table.column_names.index("site"), "site", arrow().array(cities))

@@ -1,4 +1,4 @@
-"""Takes a part of a dataset, each class (and silo) in its share: fewer training samples, or the held-out set in two."""
+"""Stratified selections: fewer training samples, or the held-out samples in two halves."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,14 +14,14 @@ from bara.randomness import stream
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """The server's own data: a validation part that decisions may use and a test part that is only reported.
+    """The server's own data: validation samples for decisions, test samples only for reports.
 
     Attributes:
-        x_validation: Images for decisions.
+        x_validation: The samples for decisions.
         y_validation: Their labels.
-        x_test: Images for reporting.
+        x_test: The samples for reports.
         y_test: Their labels.
-        same: Whether both are one and the same set, as in the paper.
+        same: True if both are one and the same set, as in the paper.
     """
 
     x_validation: NDArray[Any]
@@ -32,27 +32,24 @@ class HeldOut:
 
 
 def subset(dataset: Dataset, train_samples: int | None, seed: int = 0) -> Dataset:
-    """The dataset with fewer training samples, drawn at random with each class in its share.
+    """Draw fewer training samples at random, with each class (and silo) in its share.
 
-    Samples keep their order. With one seed, a smaller subset is part of a larger one. The test set
-    stays whole.
+    Samples stay in their order. With one seed, a larger subset contains every smaller one. The
+    test set stays whole.
 
     Args:
-        dataset: What to draw from.
-        train_samples: How many to keep; None keeps all.
-        seed: Decides which.
+        dataset: The dataset to draw from.
+        train_samples: How many training samples to draw; None for all.
+        seed: The seed of the draw.
 
     Raises:
-        UnfitDatasetError: If there are not as many.
+        UnfitDatasetError: If the dataset has fewer training samples.
     """
     if train_samples is None:
         return dataset
     available = len(dataset.y_train)
-    if (
-        isinstance(train_samples, bool)
-        or not isinstance(train_samples, int | np.integer)
-        or train_samples < 1
-    ):
+    whole = isinstance(train_samples, int | np.integer) and not isinstance(train_samples, bool)
+    if not whole or train_samples < 1:
         raise ConfigError(
             f"train_samples must be a whole number of at least 1, got {train_samples!r}"
         )
@@ -60,28 +57,29 @@ def subset(dataset: Dataset, train_samples: int | None, seed: int = 0) -> Datase
         raise UnfitDatasetError(
             f"{dataset.name}: train_samples must be at most {available}, got {train_samples}"
         )
-    kept = np.sort(_order(dataset.strata[0], seed, "subset")[:train_samples])
-    owners = dataset.owners[kept] if dataset.silos else dataset.owners
+    drawn = np.sort(_order(dataset.strata[0], seed, "subset")[:train_samples])
+    owners = dataset.owners[drawn] if dataset.silos else dataset.owners
     return replace(
-        dataset, x_train=dataset.x_train[kept], y_train=dataset.y_train[kept], owners=owners
+        dataset, x_train=dataset.x_train[drawn], y_train=dataset.y_train[drawn], owners=owners
     )
 
 
 def held_out(dataset: Dataset, mode: str = "halves", seed: int = 0) -> HeldOut:
-    """The test set as a validation part and a test part.
+    """Split the samples that a dataset holds out into validation samples and test samples.
 
     Args:
-        dataset: Whose test set.
+        dataset: The dataset.
         mode: ``"halves"``, two disjoint halves with each class in its share; the test half is the
             larger by one where they cannot be equal. ``"same"``, the whole set as both, as the
-            paper does: what is reported has then also been decided on.
-        seed: Decides which sample goes where.
+            paper does: then decisions have seen the samples of the report.
+        seed: The seed of the split.
 
     Raises:
         UnknownNameError: If the mode is neither.
         DatasetError: If there is only one sample to halve.
     """
-    x, y = dataset.x_test, dataset.y_test
+    x = dataset.x_test
+    y = dataset.y_test
     if mode == "same":
         return HeldOut(x, y, x, y, same=True)
     if mode != "halves":
@@ -93,20 +91,20 @@ def held_out(dataset: Dataset, mode: str = "halves", seed: int = 0) -> HeldOut:
             f"{dataset.name}: x_test must hold at least 2 samples to make two halves, got {len(y)}"
         )
     order = _order(dataset.strata[1], seed, "held out")
-    validation, test = np.sort(order[: len(y) // 2]), np.sort(order[len(y) // 2 :])
+    validation = np.sort(order[: len(y) // 2])
+    test = np.sort(order[len(y) // 2 :])
     return HeldOut(x[validation], y[validation], x[test], y[test], same=False)
 
 
 def stratified_order(labels: Labels, shuffled: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Reorders a permutation so that each class is spread evenly over it.
+    """Reorder a permutation so that each class is spread evenly over it.
 
-    The k-th of a class's m samples is placed at (k + 1/2) / m of the way. Any first n samples then
-    hold each class in its share of n, to within one sample a class or so, and a smaller beginning
-    is part of a larger one.
+    The k-th of a class's m samples is placed at (k + 1/2) / m of the way. The first n samples then
+    hold each class in its share, to within about one sample per class, for every n.
 
     Args:
         labels: The label of each sample.
-        shuffled: A random order of the samples; decides which of a class comes first, and ties.
+        shuffled: A random order of the samples; it orders each class and breaks ties.
 
     >>> stratified_order(np.array([0, 0, 0, 0, 1, 1]), np.arange(6)).tolist()
     [0, 4, 1, 2, 5, 3]

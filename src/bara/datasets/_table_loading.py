@@ -1,9 +1,8 @@
-"""A table by its file, or one of the catalogue by its name."""
+"""Tables as datasets: a user's file, or a table of the catalogue by its name."""
 
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
 
 from bara.datasets._catalogue import CATALOGUE
 from bara.datasets._checksums import Check, altered
@@ -15,13 +14,13 @@ from bara.errors import DatasetError
 
 
 def whole_path(name: str, path: str | os.PathLike[str] | None = None) -> Path:
-    """Where the table of that name is: in the folder that a path names, or seen from here."""
+    """Return the absolute path of a table's file, seen from a folder or from the current one."""
     folder = Path(path).expanduser() if path else Path()
     return (folder / Path(name).expanduser()).absolute()
 
 
 def digest(name: str, path: str | os.PathLike[str] | None = None) -> str:
-    """The SHA-256 of the table's file."""
+    """Return the SHA-256 of a table's file, seen from a folder or from the current one."""
     place = whole_path(name, path)
     try:
         with place.open("rb") as file:
@@ -40,26 +39,24 @@ def load_table(
     *,
     verify: bool,
 ) -> Dataset:
-    """The dataset that a table makes.
+    """Return the dataset that a table makes.
 
     Args:
         name: The table's file, or its name in the catalogue.
-        path: The folder that holds the file.
-        found: Where the one of the catalogue is.
-        columns: Which columns are what; of the catalogue's tables that is known, and may be
-            changed.
-        verify: Whether one of the catalogue must be as published.
+        path: The folder that a relative file starts from.
+        found: The files of a table of the catalogue; None for a user's own table.
+        columns: The roles of the columns; for a table of the catalogue, those that differ from the
+            catalogue's.
+        verify: True if a table of the catalogue must be as published.
     """
     if found is None:
-        return Dataset(**dataset_of(Path(name).name, read_table(whole_path(name, path)), columns))
+        table = read_table(whole_path(name, path))
+        return Dataset(**dataset_of(Path(name).name, table, columns))
     version, digests = published(found)
-    for file, both in digests.items():
-        check = Check("table", file, *both)
+    for file, (found_digest, expected) in digests.items():
+        check = Check("table", file, found_digest, expected)
         if verify and not check.right:
             raise DatasetError(altered(name, check))
-    known: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in CATALOGUE[name].table.items()
-    }
-    made = dataset_of(name, found.read(), columns.over(Columns(**known)))
+    known = Columns(**CATALOGUE[name].table)
+    made = dataset_of(name, found.read(), columns.over(known))
     return Dataset(**made, version=version if verify else "")

@@ -1,8 +1,8 @@
-"""From a table to a dataset: which columns are what, numbers and names as a model takes them, rows held out.
+"""The way from a table to a dataset: the roles of its columns, their encoding, the held-out rows.
 
-What is learned of the columns (means, deviations, which names there are, what stands for a missing
-number) is learned from training rows alone, by scikit-learn. A regression's target is standardised,
-too.
+Everything that the encoding learns from the columns (means, deviations, which names there are, what
+stands for a missing number) it learns from training rows alone, by scikit-learn. A regression's
+target is standardised, too.
 """
 
 from dataclasses import dataclass, replace
@@ -19,12 +19,12 @@ from bara.errors import DatasetError, MissingExtraError, UnfitDatasetError
 from bara.randomness import stream
 
 MOST_NAMES = 50
-"""Of a column of names, the most frequent so many count; the others are one."""
+"""How many different names of a column are told apart, the most frequent; the rest count as one."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table are what; `Dataset.from_frame` says what each is."""
+    """The roles of a table's columns; `Dataset.from_frame` explains each field."""
 
     target: str = ""
     client: str | None = None
@@ -34,18 +34,16 @@ class Columns:
     test_share: float = 0.25
 
     def over(self, other: "Columns") -> "Columns":
-        """These, and what they leave open as the other has it."""
-        changed = {
-            key: value for key, value in vars(self).items() if value != getattr(Columns(), key)
-        }
+        """Return the other columns, replaced by every field that is not at its default here."""
+        defaults = vars(Columns())
+        changed = {key: value for key, value in vars(self).items() if value != defaults[key]}
         return replace(other, **changed)
 
 
 def table_of(name: str, frame: Any) -> Any:
-    """A frame as an Arrow table."""
+    """Return a frame, or a mapping of names to columns, as an Arrow table."""
     package = arrow()
-    columns = [str(column) for column in getattr(frame, "columns", ())]
-    check_named_once(name, columns if columns and isinstance(columns[0], str) else [])
+    check_named_once(name, [str(column) for column in getattr(frame, "columns", ())])
     try:
         if hasattr(frame, "iloc"):  # pandas, whose index is no column
             return package.Table.from_pandas(frame, preserve_index=False)
@@ -55,7 +53,7 @@ def table_of(name: str, frame: Any) -> Any:
 
 
 def dataset_of(name: str, table: Any, columns: Columns) -> dict[str, Any]:
-    """What `Dataset` is made of."""
+    """Return the arguments of `Dataset` for an Arrow table with these columns."""
     check_named_once(name, table.column_names)
     if not table.num_rows:
         raise DatasetError(f"{name} has columns, but no rows")
@@ -63,30 +61,27 @@ def dataset_of(name: str, table: Any, columns: Columns) -> dict[str, Any]:
         raise UnfitDatasetError(
             f"data.test_share must be between 0 and 1, got {columns.test_share}"
         )
-    y, classes, task, asked = target_of(name, table, columns.target, columns.task)
+    y, classes, task, target = target_of(name, table, columns.target, columns.task)
     silos, owners = silos_of(name, table, columns.client)
-    features = columns.features or [
-        one for one in table.column_names if one not in (asked, columns.client)
-    ]
-    kinds = {
-        one: feature_of(name, table, one, named=one in columns.categorical) for one in features
-    }
-    if unknown := [one for one in columns.categorical if one not in kinds]:
-        raise UnfitDatasetError(
-            f"data.categorical names {unknown[0]!r}, which is not a feature; {known(kinds)}"
-        )
-    if asked in kinds or columns.client in kinds or not kinds:
-        wrong = "no column" if not kinds else repr(asked if asked in kinds else columns.client)
-        raise UnfitDatasetError(
-            f"{name}: data.features has {wrong}; it must have columns to learn from"
-        )
-    whole = Dataset(name, np.zeros((len(y), 1)), y, np.zeros((1, 1)), y[:1], classes, "", task, silos, owners,
-                    owners[:1])  # fmt: skip
+    features = _features(name, table, columns, target)
+    # All rows without their features, to draw the held-out rows stratum by stratum.
+    whole = Dataset(
+        name,
+        x_train=np.zeros((len(y), 1)),
+        y_train=y,
+        x_test=np.zeros((1, 1)),
+        y_test=y[:1],
+        classes=classes,
+        task=task,
+        silos=silos,
+        owners=owners,
+        test_owners=owners[:1],
+    )
     train, test = _held_out(whole, columns.test_share)
-    x_train, x_test = _learned(kinds, train, test)
-    if task == "regression":  # the same for a model, whatever the unit
+    x_train, x_test = _encoded(features, train, test)
+    if task == "regression":  # so that its unit makes no difference to a model
         y = (y - y[train].mean()) / (y[train].std() or 1.0)
-    return {
+    made = {
         "name": name,
         "x_train": x_train,
         "y_train": y[train],
@@ -95,12 +90,43 @@ def dataset_of(name: str, table: Any, columns: Columns) -> dict[str, Any]:
         "classes": classes,
         "task": task,
         "silos": silos,
-        **({"owners": owners[train], "test_owners": owners[test]} if silos else {}),
     }
+    if silos:
+        made["owners"] = owners[train]
+        made["test_owners"] = owners[test]
+    return made
+
+
+def _features(name: str, table: Any, columns: Columns, target: str) -> dict[str, Feature]:
+    """Return the columns to learn from, by their names."""
+    asked = list(columns.features)
+    if not asked:
+        asked = [one for one in table.column_names if one not in (target, columns.client)]
+    features = {}
+    for column in asked:
+        named = column in columns.categorical
+        features[column] = feature_of(name, table, column, named=named)
+    for column in columns.categorical:
+        if column not in features:
+            raise UnfitDatasetError(
+                f"data.categorical names {column!r}, which is not a feature; {known(features)}"
+            )
+    wrong = ""
+    if not features:
+        wrong = "no column"
+    elif target in features:
+        wrong = repr(target)
+    elif columns.client in features:
+        wrong = repr(columns.client)
+    if wrong:
+        raise UnfitDatasetError(
+            f"{name}: data.features has {wrong}; it must have columns to learn from"
+        )
+    return features
 
 
 def _held_out(whole: Dataset, share: float) -> tuple[Labels, Labels]:
-    """The training rows and the held-out rows, each in the table's order: the same whatever a run's seed."""
+    """Return the training rows and the held-out rows, in order and whatever the run's seed."""
     strata = whole.strata[0]
     order = stratified_order(strata, stream(0, "table").permutation(len(strata)))
     count = round((1 - share) * len(order))
@@ -108,38 +134,42 @@ def _held_out(whole: Dataset, share: float) -> tuple[Labels, Labels]:
         raise UnfitDatasetError(
             f"{whole.name}: {len(order)} rows cannot be divided with data.test_share {share}"
         )
-    train, test = np.sort(order[:count]), np.sort(order[count:])
+    train = np.sort(order[:count])
+    test = np.sort(order[count:])
     if whole.silos:
         lacking = np.setdiff1d(np.arange(len(whole.silos)), whole.owners[train])
         if len(lacking):
             raise UnfitDatasetError(
-                f"{whole.name}: client {whole.silos[lacking[0]]!r} has no rows in training; lower data.test_share"
+                f"{whole.name}: client {whole.silos[lacking[0]]!r} has no rows in training; "
+                "lower data.test_share"
             )
     return train, test
 
 
-def _learned(
-    kinds: dict[str, Feature], train: Labels, test: Labels
+def _encoded(
+    features: dict[str, Feature], train: Labels, test: Labels
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Both parts as a model takes them: numbers standardised, missing ones told, a column for each name."""
+    """Return training and held-out rows as a model takes them.
+
+    Numbers are standardised, missing numbers are marked, and each name has a column of its own.
+    """
     try:
-        from sklearn.compose import ColumnTransformer  # noqa: PLC0415  (heavy, and an extra)
-        from sklearn.impute import SimpleImputer  # noqa: PLC0415
-        from sklearn.pipeline import make_pipeline  # noqa: PLC0415
-        from sklearn.preprocessing import OneHotEncoder, StandardScaler  # noqa: PLC0415
+        # Heavy, and an extra.
+        from sklearn import compose, impute, pipeline, preprocessing  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError("tables need scikit-learn: pip install 'bara-fl[sim]'") from error
-    numbers = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    names = OneHotEncoder(
+    imputer = impute.SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    numbers = pipeline.make_pipeline(imputer, preprocessing.StandardScaler())
+    names = preprocessing.OneHotEncoder(
         handle_unknown="infrequent_if_exist", max_categories=MOST_NAMES, sparse_output=False
     )
-    named = np.array([one.named for one in kinds.values()])
-    transform = ColumnTransformer(
+    named = np.array([feature.named for feature in features.values()])
+    transform = compose.ColumnTransformer(
         [
-            ("numbers", make_pipeline(numbers, StandardScaler()), np.flatnonzero(~named)),
+            ("numbers", numbers, np.flatnonzero(~named)),
             ("names", names, np.flatnonzero(named)),
         ]
     )
-    table = np.stack([one.values for one in kinds.values()], axis=1)
+    table = np.stack([feature.values for feature in features.values()], axis=1)
     x_train = transform.fit_transform(table[train]).astype(np.float32)
     return x_train, transform.transform(table[test]).astype(np.float32)

@@ -13,7 +13,10 @@ from playwright.sync_api import expect, sync_playwright
 BIN = Path(sys.executable).parent
 FEDERATIONS = Path(__file__).parent.parent.parent / "dashboard"
 PATIENCE = 60_000
-"""Milliseconds that a page may take on a busy machine; how fast it is, is for the benchmarks to say."""
+"""Milliseconds that a page may take on a busy machine.
+
+How fast it is, is for the benchmarks to say.
+"""
 expect.set_options(timeout=PATIENCE)
 SCREENSHOTS = Path(os.environ.get("BARA_TEST_SCREENSHOTS", "screenshots"))
 
@@ -27,7 +30,9 @@ def environment():
 
 @pytest.fixture
 def start(tmp_path):
-    """Starts runs of the hostile federation below `runs`, each as a process that is gone when the test is."""
+    """Starts runs of the hostile federation below `runs`,
+    each as a process that is gone when the test is.
+    """
     with contextlib.ExitStack() as stack:
 
         def run(name, *changes):
@@ -94,7 +99,10 @@ def _end(process):
 
 @pytest.fixture(scope="module")
 def chromium():
-    """Debian's Chromium; where there is none the test fails. While it is there, no test may start an event loop."""
+    """Debian's Chromium; where there is none the test fails.
+
+    While it is there, no test may start an event loop.
+    """
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=os.environ["BARA_TEST_CHROMIUM"],
@@ -106,7 +114,9 @@ def chromium():
 
 @pytest.fixture
 def browse(chromium):
-    """Opens a page; at the end there must have been no error in its console and no request to anywhere else."""
+    """Opens a page; at the end there must have been no error in its console
+    and no request to anywhere else.
+    """
     with contextlib.ExitStack() as stack:
         problems = []
 

@@ -55,7 +55,8 @@ def test_the_page_follows_a_running_run_round_by_round_to_its_end(
     seen = []
     page.expose_function("note", lambda number: seen.append(int(number)))
     page.evaluate(
-        "new MutationObserver(() => note(document.body.dataset.closed)).observe(document.body, {attributes: true})"
+        "new MutationObserver(() => note(document.body.dataset.closed)).observe(document.body, "
+        "{attributes: true})"
     )
     assert closed(page) == 3
     gate.touch()

@@ -1,4 +1,6 @@
-"""What happens to batch-norm statistics: part of the state, moved by training, averaged like parameters."""
+"""What happens to batch-norm statistics: part of the state, moved by training,
+averaged like parameters.
+"""
 
 import numpy as np
 import pytest

@@ -128,7 +128,9 @@ def test_without_a_model_it_needs_a_checkpoint_is_none_and_is_made_again(tmp_pat
 
 @pytest.mark.parametrize("forged", [1, 4])
 def test_a_checkpoint_is_none_that_the_ledger_did_not_commit_to(tmp_path, forged):
-    """Whole, of the right round, with sums of its own, but not what was saved: neither itself nor a piece of it."""
+    """Whole, of the right round, with sums of its own, but not what was saved:
+    neither itself nor a piece of it.
+    """
     store = CheckpointStore(tmp_path, durable=True)
     put(store, 3, 2)
     put(store, 4, 1)

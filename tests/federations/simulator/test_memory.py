@@ -51,7 +51,10 @@ def test_where_everybody_is_recruited_there_is_nothing_to_remember(make, algorit
 
 @pytest.mark.parametrize("weights", [None, (5.0, 1.0)])
 def test_the_next_model_is_made_of_everybodys_last_update_by_data_size(make, weights):
-    """Whatever weights a mechanism brings: they compare the winners of one round, not those of two."""
+    """Whatever weights a mechanism brings.
+
+    They compare the winners of one round, not those of two.
+    """
     plain, remembering = make("training.memory=off"), make("training.memory=plain")
     start = plain.model
     moved = {}

@@ -1,4 +1,4 @@
-"""The file formats people have, one module each; ``find`` looks a folder through for a dataset in any of them."""
+"""The file formats of datasets, one module each; ``find`` searches a folder for all of them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +8,6 @@ from bara.datasets._record import Source
 
 
 def find(folder: Path, name: str) -> Iterator[Source]:
-    """Every form in which a folder holds the dataset of that name, the one quickest to read first."""
+    """Yield every form in which a folder holds a dataset, the one quickest to read first."""
     for finder in (npz.find, cifar.find, idx.find):
         yield from finder(folder, name)

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 as published for Python: a tar archive of pickled batches, or the folder unpacked from it.
+"""CIFAR-10 and CIFAR-100 as published for Python: pickled batches, in a tar archive or unpacked.
 
 A pickle is a program. The reader here knows containers, numbers, strings and flat arrays of bytes,
 and builds even those from stand-ins of its own: no function, class or numpy routine named in the
@@ -22,12 +22,12 @@ from bara.datasets._record import Arrays, Source
 from bara.errors import DatasetError
 
 LARGEST_BATCH = 512 * 2**20
-"""Bytes; a batch that claims more is refused rather than unpacked (the largest published has 155 MB)."""
+"""The most bytes that a batch may claim and still be unpacked; the largest published has 155 MB."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How one of the two datasets is laid out."""
+    """The names of a dataset's archive, folder and batches, and the key of a batch's labels."""
 
     archive: str
     folder: str
@@ -51,22 +51,23 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 def _archived(path: Path, layout: Layout) -> Iterator[tuple[str, bytes]]:
-    """The batches in the published archive; read in memory, never unpacked to disk."""
+    """Yield the batches in the published archive; nothing is unpacked to disk."""
     wanted = {f"{layout.folder}/{batch}": batch for batch in layout.train + layout.test}
     with tarfile.open(path, "r:*") as archive:
         for member in archive:
-            content = (
-                archive.extractfile(member) if member.name in wanted and member.isfile() else None
-            )
-            if content is not None and member.size <= LARGEST_BATCH:
+            if member.name not in wanted or not member.isfile() or member.size > LARGEST_BATCH:
+                continue
+            content = archive.extractfile(member)
+            if content is not None:
                 yield wanted[member.name], content.read()
 
 
 def _unpacked(path: Path, layout: Layout) -> Iterator[tuple[str, bytes]]:
-    """The batches in the folder that unpacking the archive leaves."""
+    """Yield the batches in the folder that was unpacked from the archive."""
     for batch in layout.train + layout.test:
-        if (path / batch).is_file():
-            yield batch, (path / batch).read_bytes()
+        file = path / batch
+        if file.is_file():
+            yield batch, file.read_bytes()
 
 
 def _read(
@@ -79,56 +80,59 @@ def _read(
 
 
 def find(folder: Path, name: str) -> Iterator[Source]:
-    """The unpacked folder, then the archive, in a folder or in its subfolder of that name."""
+    """Yield the unpacked folder, then the archive, in a folder or its subfolder of that name."""
     if name not in LAYOUTS:
         return
     layout = LAYOUTS[name]
     for place in (folder, folder / name):
-        if (place / layout.folder).is_dir():
-            path = place / layout.folder
-            yield Source("cifar folder", path, partial(_read, _unpacked, path, layout))
-        if (place / layout.archive).is_file():
-            path = place / layout.archive
-            yield Source("cifar archive", path, partial(_read, _archived, path, layout))
+        unpacked = place / layout.folder
+        if unpacked.is_dir():
+            yield Source("cifar folder", unpacked, partial(_read, _unpacked, unpacked, layout))
+        archive = place / layout.archive
+        if archive.is_file():
+            yield Source("cifar archive", archive, partial(_read, _archived, archive, layout))
 
 
 def _assemble(batches: Mapping[str, bytes], layout: Layout, path: Path) -> Arrays:
     lacking = [batch for batch in layout.train + layout.test if batch not in batches]
     if lacking:
         raise DatasetError(f"{path} lacks {', '.join(lacking)}")
-    decoded = {
-        batch: _decode(raw, layout.labels, f"{path}: {batch}") for batch, raw in batches.items()
-    }
-    train, test = ([decoded[batch] for batch in side] for side in (layout.train, layout.test))
+    images = {}
+    labels = {}
+    for batch, raw in batches.items():
+        images[batch], labels[batch] = _decode(raw, layout.labels, f"{path}: {batch}")
     return Arrays(
-        np.concatenate([x for x, _ in train]),
-        np.concatenate([y for _, y in train]),
-        np.concatenate([x for x, _ in test]),
-        np.concatenate([y for _, y in test]),
+        np.concatenate([images[batch] for batch in layout.train]),
+        np.concatenate([labels[batch] for batch in layout.train]),
+        np.concatenate([images[batch] for batch in layout.test]),
+        np.concatenate([labels[batch] for batch in layout.test]),
     )
 
 
 def _decode(raw: bytes, key: bytes, source: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The images and labels of one batch: rows of 1024 red, 1024 green, 1024 blue bytes."""
+    """Return the images and labels of one batch: rows of 1024 red, 1024 green, 1024 blue bytes."""
     batch = read_pickle(raw, source)
-    pixels, labels = batch.get(b"data"), batch.get(key)
+    pixels = batch.get(b"data")
+    labels = batch.get(key)
     if not isinstance(pixels, np.ndarray) or pixels.ndim != 2 or pixels.shape[1] != 3072:
         raise DatasetError(f"{source}: 'data' must be an array of rows of 3072 bytes")
-    if not isinstance(labels, list) or not all(
-        isinstance(label, int) and 0 <= label < 256 for label in labels
-    ):
+    if not isinstance(labels, list) or not all(map(_is_label, labels)):
         raise DatasetError(f"{source}: {key.decode()!r} must be a list of labels in 0 .. 255")
     images = pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     return np.ascontiguousarray(images), np.array(labels, np.uint8)
 
 
+def _is_label(label: object) -> bool:
+    return isinstance(label, int) and 0 <= label < 256
+
+
 class ByteArray:
-    """Stands in for a numpy array of unsigned bytes while a pickle is read."""
+    """A stand-in for a numpy array of unsigned bytes while a pickle is read."""
 
     pixels: NDArray[np.uint8]
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        """Takes numpy's state: version, shape, type, whether columns come first, bytes."""
+        """Take numpy's state: version, shape, type, whether columns come first, bytes."""
         _, shape, kind, fortran, raw = state
         if not isinstance(kind, UnsignedByte) or not isinstance(raw, bytes):
             raise pickle.UnpicklingError("an array that does not hold unsigned bytes")
@@ -137,21 +141,21 @@ class ByteArray:
 
 
 class UnsignedByte:
-    """Stands in for numpy's type of unsigned bytes while a pickle is read."""
+    """A stand-in for numpy's type of unsigned bytes while a pickle is read."""
 
     def __init__(self, kind: object, *_: object) -> None:
-        """Refuses every other type."""
+        """Refuse every other type."""
         if kind not in ("u1", b"u1"):
             raise pickle.UnpicklingError(
                 f"an array of type {kind!r}; only unsigned bytes are admitted"
             )
 
     def __setstate__(self, _: object) -> None:
-        """Ignores byte order and the like, which bytes do not have."""
+        """Ignore byte order and the like, which bytes do not have."""
 
 
 class _Ndarray:
-    """Stands in for the name ``numpy.ndarray``, which a pickle hands to ``_reconstruct``."""
+    """A stand-in for the name ``numpy.ndarray``, which a pickle hands to ``_reconstruct``."""
 
 
 def _reconstruct(*_: object) -> ByteArray:
@@ -184,7 +188,10 @@ class _Reader(pickle.Unpickler):
 
 
 def read_pickle(raw: bytes, source: str) -> dict[bytes, Any]:
-    """The dictionary in a pickle of plain data, arrays as numpy arrays of bytes, keys as bytes; or refuses it."""
+    """Return the dictionary in a pickle of plain data, or refuse the pickle.
+
+    Arrays become numpy arrays of bytes, and keys become bytes.
+    """
     try:
         content = _Reader(io.BytesIO(raw), encoding="bytes").load()
     except Exception as error:  # a damaged pickle may raise almost anything
@@ -193,20 +200,21 @@ def read_pickle(raw: bytes, source: str) -> dict[bytes, Any]:
         ) from error
     if not isinstance(content, dict):
         raise DatasetError(
-            f"{source} is not a batch of CIFAR: it holds a {type(content).__name__}, not a dictionary"
+            f"{source} is not a batch of CIFAR: "
+            f"it holds a {type(content).__name__}, not a dictionary"
         )
     return {_key(key): _plain(value) for key, value in content.items()}
 
 
 def _key(key: object) -> bytes:
-    return (
-        key.encode()
-        if isinstance(key, str)
-        else key
-        if isinstance(key, bytes)
-        else repr(key).encode()
-    )
+    if isinstance(key, bytes):
+        return key
+    if isinstance(key, str):
+        return key.encode()
+    return repr(key).encode()
 
 
 def _plain(value: object) -> object:
-    return getattr(value, "pixels", None) if isinstance(value, ByteArray) else value
+    if isinstance(value, ByteArray):
+        return getattr(value, "pixels", None)  # no pixels in a pickle without a state
+    return value

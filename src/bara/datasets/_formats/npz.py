@@ -1,4 +1,4 @@
-"""One numpy archive a dataset, ``<name>.npz`` with ``x_train``, ``y_train``, ``x_test`` and ``y_test``."""
+"""Numpy archives, ``<name>.npz`` with ``x_train``, ``y_train``, ``x_test`` and ``y_test``."""
 
 import zlib
 from collections.abc import Iterator
@@ -14,20 +14,21 @@ from bara.errors import DatasetError
 
 
 def npz_file(path: Path) -> Source:
-    """A numpy archive."""
+    """Return the numpy archive at a path."""
     return Source("npz", path, partial(read_npz, path))
 
 
 def read_npz(path: Path) -> Arrays:
-    """The four arrays in an archive; read without pickles, so that a hostile file can do nothing."""
+    """Return the four arrays in an archive, read without pickles: a hostile file can do nothing."""
     try:
         with path.open("rb") as file:  # ours to close: numpy leaves a damaged file open
             return _read(path, file)
+    except DatasetError:
+        raise
     except (OSError, EOFError, ValueError, BadZipFile, zlib.error) as error:
-        if isinstance(error, DatasetError):
-            raise
-        # What numpy takes for pickles it advises to load unsafely; here nothing is.
-        why = "it holds no plain arrays" if "pickle" in str(error) else error
+        why = str(error)
+        if "pickle" in why:
+            why = "it holds no plain arrays"  # numpy's own words advise to load it unsafely
         raise DatasetError(f"{path} is not a numpy archive that can be read: {why}") from error
 
 
@@ -38,17 +39,17 @@ def _read(path: Path, file: BinaryIO) -> Arrays:
             f"{path} holds a single array; it must be an archive of {', '.join(PARTS)}"
         )
     with archive:
-        lacking = [part for part in PARTS if part not in archive.files]
+        lacking = [array for array in PARTS if array not in archive.files]
         if lacking:
             raise DatasetError(
                 f"{path} lacks {', '.join(lacking)}; it must hold {', '.join(PARTS)} "
                 f"and holds {', '.join(archive.files) or 'nothing'}"
             )
-        return Arrays(*(archive[part] for part in PARTS))
+        return Arrays(archive["x_train"], archive["y_train"], archive["x_test"], archive["y_test"])
 
 
 def find(folder: Path, name: str) -> Iterator[Source]:
-    """The archive of that name in a folder or in its subfolder of that name."""
+    """Yield the archive of that name in a folder and in its subfolder of that name."""
     for path in (folder / f"{name}.npz", folder / name / f"{name}.npz"):
         if path.is_file():
             yield npz_file(path)

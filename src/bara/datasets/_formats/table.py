@@ -1,4 +1,4 @@
-"""Tables in files: CSV (gzipped or not, with commas, semicolons or tabs) and Parquet, read by Arrow."""
+"""Tables in files, read by Arrow: Parquet and CSV (perhaps gzipped; commas, semicolons or tabs)."""
 
 import gzip
 from pathlib import Path
@@ -7,14 +7,14 @@ from typing import Any
 from bara.errors import DatasetError, MissingExtraError
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".parquet")
-"""How the name of a table's file ends."""
+"""The endings of the names of tables' files."""
 
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "?")
-"""What stands for a missing value in a CSV file."""
+"""The texts that stand for a missing value in a CSV file."""
 
 
 def is_table(name: str) -> bool:
-    """Whether a dataset's name is that of a table's file.
+    """Return True if a dataset's name is that of a table's file.
 
     >>> is_table("patients.csv"), is_table("mnist"), is_table("my.module:patients")
     (True, False, False)
@@ -23,7 +23,7 @@ def is_table(name: str) -> bool:
 
 
 def arrow() -> Any:
-    """The package that reads tables."""
+    """Return pyarrow, the package that reads tables, or say how to install it."""
     try:
         import pyarrow  # noqa: PLC0415, ICN001  (heavy, and an extra)
     except ImportError as error:
@@ -34,11 +34,11 @@ def arrow() -> Any:
 
 
 def read_table(path: Path, header: tuple[str, ...] = ()) -> Any:
-    """The table in a file, as Arrow has it; a column has numbers, or text where any of it is text.
+    """Read an Arrow table from a file; a column holds numbers, or text if any of it is text.
 
     Args:
         path: The file.
-        header: The columns' names, where its first row does not say them.
+        header: The columns' names, if the file's first row does not have them.
     """
     package = arrow()
     if not path.is_file():
@@ -47,16 +47,16 @@ def read_table(path: Path, header: tuple[str, ...] = ()) -> Any:
         raise DatasetError(f"{path} is empty")
     try:
         if path.suffix == ".parquet":
-            from pyarrow.parquet import read_table as read_parquet  # noqa: PLC0415  (as above)
+            from pyarrow import parquet  # noqa: PLC0415  (heavy, and an extra)
 
-            return read_parquet(path)
+            return parquet.read_table(path)
         return _read_csv(path, header)
     except (OSError, EOFError, package.ArrowException) as error:
         raise DatasetError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
 
 
 def _read_csv(path: Path, header: tuple[str, ...]) -> Any:
-    from pyarrow import csv  # noqa: PLC0415  (as above)
+    from pyarrow import csv  # noqa: PLC0415  (heavy, and an extra)
 
     broken: list[Any] = []
 
@@ -67,7 +67,7 @@ def _read_csv(path: Path, header: tuple[str, ...]) -> Any:
     try:
         return csv.read_csv(
             path,
-            # One thread: then it knows the number of a broken row.
+            # With one thread, Arrow knows the number of a broken row.
             read_options=csv.ReadOptions(use_threads=False, column_names=list(header) or None),
             parse_options=csv.ParseOptions(delimiter=_delimiter(path), invalid_row_handler=refuse),
             convert_options=csv.ConvertOptions(null_values=list(MISSING), strings_can_be_null=True),
@@ -77,12 +77,13 @@ def _read_csv(path: Path, header: tuple[str, ...]) -> Any:
             raise
         row = broken[0]
         raise DatasetError(
-            f"{path}: line {row.number} has {row.actual_columns} fields; the header has {row.expected_columns}"
+            f"{path}: line {row.number} has {row.actual_columns} fields; "
+            f"the header has {row.expected_columns}"
         ) from error
 
 
 def _delimiter(path: Path) -> str:
-    """What separates the fields of the first line."""
+    """Return the separator that is most frequent in the first line."""
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
         first = file.readline(1_000_000)
     return max(",;\t", key=lambda sign: first.count(sign.encode()))
