@@ -49,13 +49,7 @@ def describe(strategy: Strategy, model: ArrayRecord, context: Context, grid: Gri
 
 
 def check_app(folder: Path, opened: AppSection, now: AppSection) -> None:
-    """Refuse to resume a run that another app began.
-
-    Args:
-        folder: The run's folder, for the error message.
-        opened: The app that began the run.
-        now: The app that would resume it.
-    """
+    """Refuse to resume a run in a folder if another app began it."""
     _refuse_other(folder, {"app": opened.name}, {"app": now.name})
 
 
