@@ -184,7 +184,7 @@ def note(place: dict[int, MetricRecord], round: int, metrics: Metrics, what: str
         place: The records of Flower's result to add to.
         round: The round that the metrics belong to.
         metrics: The metrics; None is neither recorded nor logged.
-        what: How the log line calls them.
+        what: The label of the metrics in the log line.
     """
     if metrics is not None:
         log.info("\t└──> %s: %s", what, metrics)

@@ -79,7 +79,7 @@ def ask(grid: Grid, messages: Iterable[Message], seconds: float) -> Answers:
 
 
 def _send(grid: Grid, messages: list[Message], seconds: float, answers: Answers) -> dict[str, int]:
-    """Push the messages; return the node that each sent message's id awaits an answer from."""
+    """Push the messages; return, by the id of each sent message, the node that must answer."""
     for message in messages:
         # A node that returns after the deadline must not find work that nobody waits for.
         message.metadata.ttl = seconds + CLOCKS

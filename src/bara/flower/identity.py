@@ -154,7 +154,7 @@ class Directory:
         return self._nodes.get(client)
 
     def shown(self, node: NodeInfo) -> str:
-        """Return how log lines call a node, before or after its bid."""
+        """Return a node's name for log lines, before or after its bid."""
         return self._name(node, None) or f"node {node.node_id}"
 
     def _name(self, node: NodeInfo, opened: Opened | None) -> str | None:

@@ -44,7 +44,7 @@ _REPEATABLE = needs(
 def check_same_seed_same_history(make: MakeFederation) -> None:
     """Check that two federations with the same seed learn the same.
 
-    Hint at it if another seed gives the same bids, which is normal for real clients only.
+    Warn with a hint if another seed gives the same bids, which is right for real clients only.
     """
     assert _evaluations(make(1)) == _evaluations(make(1)), "two runs differ"
     prices = make(1).bids(1).prices.tolist()

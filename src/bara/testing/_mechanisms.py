@@ -30,7 +30,7 @@ def check_claims_hold_at_cents(make: MakeMechanism) -> None:
 
 
 def check_unclaimed_has_a_counter_example(make: MakeMechanism) -> None:
-    """Check that every unclaimed property fails in some round; hint at those that never fail."""
+    """Check that every unclaimed property fails in some round; warn about others."""
     for finding in audit(make, trials=3000, names=EVERY_PROPERTY - make().claims):
         if finding.counter_example is None:
             hint = (
