@@ -1,4 +1,4 @@
-"""bara in a Flower app: `start` in its server_app.py, `answer_bids` and a bidder in its client_app.py."""
+"""bara in a Flower app: `start` for the server, `answer_bids` and ready bidders for the clients."""
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -34,22 +34,34 @@ __getattr__, __dir__ = lazily(
 )
 
 SUPPORTED = ("1.38.0", "1.39.0", "1.40.0", "1.41.0", "1.42.0")
-"""The Flower releases this is tested with, the oldest first (`make test-flower-versions`)."""
+"""The Flower releases that bara is tested with, oldest first (`make test-flower-versions`)."""
 
 
 def check_version(found: str | None) -> None:
-    """Refuse a Flower whose messages and grids may behave otherwise.
+    """Refuse a missing Flower, or a release whose messages and grids may behave differently.
+
+    Args:
+        found: The installed release; None if Flower is not installed.
 
     >>> check_version("1.9.0")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     bara.errors.MissingExtraError: Flower 1.9.0 is installed; bara works with 1.38 to 1.42: ...
     """
-    minors = [release.rpartition(".")[0] for release in SUPPORTED]
-    if found is None or ".".join(found.split(".")[:2]) not in minors:
-        there = "Flower is not installed" if found is None else f"Flower {found} is installed"
-        works = f"bara works with {minors[0]} to {minors[-1]}"
-        raise MissingExtraError(f"{there}; {works}: pip install 'bara-fl[flower]'")
+    supported = [_minor(release) for release in SUPPORTED]
+    if found is None:
+        problem = "Flower is not installed"
+    elif _minor(found) not in supported:
+        problem = f"Flower {found} is installed"
+    else:
+        return
+    works = f"bara works with {supported[0]} to {supported[-1]}"
+    raise MissingExtraError(f"{problem}; {works}: pip install 'bara-fl[flower]'")
+
+
+def _minor(release: str) -> str:
+    """Return the first two numbers of a release: `1.42` for `1.42.0`."""
+    return ".".join(release.split(".")[:2])
 
 
 def _installed() -> str | None:

@@ -1,4 +1,4 @@
-"""Asking the nodes of a grid for their bids, and opening what they answer."""
+"""The server's side of bidding: asks the nodes of a grid for their bids and opens the answers."""
 
 import logging
 import time
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import final
 
+import numpy as np
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 
@@ -15,7 +16,7 @@ from bara.flower._exchange import TOO_LATE, ask
 from bara.flower._options import ServerOptions
 from bara.flower.identity import Directory
 from bara.randomness import stream
-from bara.records import MAX_MONEY, TIE, Bids
+from bara.records import MAX_MONEY, TIE, Bids, FloatArray
 from bara.text import counted
 
 log = logging.getLogger("flwr")
@@ -23,11 +24,11 @@ log = logging.getLogger("flwr")
 
 @final
 class Attendance:
-    """Says who is there while a server waits for nodes, whenever that changes.
+    """A log of the connected nodes while a server waits for more, one line per change.
 
     Args:
-        wanted: How many it waits for.
-        directory: What nodes are called.
+        wanted: The number of nodes that the server waits for.
+        directory: The names of the nodes.
     """
 
     def __init__(self, wanted: int, directory: Directory) -> None:
@@ -36,7 +37,7 @@ class Attendance:
         self._shown: list[str] | None = None
 
     def show(self, nodes: Iterable[NodeInfo]) -> None:
-        """Say it, if it is news and not all of them."""
+        """Log the connected nodes, if they have changed and some are still missing."""
         names = sorted(map(self._directory.shown, nodes))
         if names != self._shown and len(names) < self._wanted:
             log.info(
@@ -50,28 +51,40 @@ class Attendance:
 def connected(
     grid: Grid, options: ServerOptions, directory: Directory | None = None
 ) -> dict[int, NodeInfo]:
-    """The nodes that are there; waits for the fewest without which no round begins."""
+    """Wait for the fewest nodes that a round needs; return all connected nodes by their ids.
+
+    Args:
+        grid: The grid whose nodes are counted.
+        options: The fewest nodes, and how long to wait for them.
+        directory: The names of the nodes, for the log; made from the options if None.
+
+    Raises:
+        RunStoppedError: when too few nodes connect in time.
+    """
     directory = directory or Directory(options.known_by, options.names, options.partitions)
-    begun, attendance = time.monotonic(), Attendance(options.fewest, directory)
-    while len(found := list(grid.get_nodes())) < options.fewest:
+    attendance = Attendance(options.fewest, directory)
+    begun = time.monotonic()
+    while True:
+        nodes = list(grid.get_nodes())
+        if len(nodes) >= options.fewest:
+            return {node.node_id: node for node in nodes}
         if time.monotonic() - begun >= options.patience:
             raise RunStoppedError(
-                f"at least {counted(options.fewest, 'node')} must connect within {options.patience:g} seconds, got "
-                f"{len(found)}"
+                f"at least {counted(options.fewest, 'node')} must connect within "
+                f"{options.patience:g} seconds, got {len(nodes)}"
             )
-        attendance.show(found)
+        attendance.show(nodes)
         time.sleep(min(1.0, options.patience))
-    return {node.node_id: node for node in found}
 
 
 @final
 class BidCollection:
-    """Opens the bids of one round after another, and knows where each client is.
+    """The collector of each round's bids, which also knows the node of each client.
 
     Args:
-        grid: Where the nodes are.
-        options: How long to wait, and for what.
-        known: Clients that stand in the books.
+        grid: The grid whose nodes bid.
+        options: How long to wait for bids, and which columns each must carry.
+        known: The clients that already stand in the books.
     """
 
     def __init__(self, grid: Grid, options: ServerOptions, known: Iterable[str] = ()) -> None:
@@ -82,32 +95,28 @@ class BidCollection:
         self._opened: tuple[int, Bids] | None = None
 
     def bids(self, round: int) -> Bids:
-        """The sealed bids of every node that answered in time; one per round, however often they are asked for."""
+        """Return a round's sealed bids from all nodes that answered in time; each is asked once."""
         if self._opened is None or self._opened[0] != round:
             self._opened = round, self._collect(round)
         return self._opened[1]
 
     def locate(self, round: int, clients: tuple[str, ...]) -> dict[str, int | None]:
-        """The node of each client, None where it is not connected."""
-        if any(self._directory.node_of(client) is None for client in clients):  # after a restart
-            if self._options.known_by == "key":
-                self._directory.know(clients)
-                self._directory.read(
-                    connected(self._grid, self._options, self._directory).values(), {}
-                )
-            else:
-                self.bids(round)  # only the nodes know which part they hold
+        """Return the node of each client, None for those that are not connected."""
+        unknown = [client for client in clients if self._directory.node_of(client) is None]
+        if unknown and self._options.known_by == "key":  # the server was restarted
+            self._directory.know(clients)
+            nodes = connected(self._grid, self._options, self._directory)
+            self._directory.read(nodes.values(), {})
+        elif unknown:
+            self.bids(round)  # only the nodes know which partition they hold
         return {client: self._directory.node_of(client) for client in clients}
 
     def _collect(self, round: int) -> Bids:
-        nodes, seconds = (
-            connected(self._grid, self._options, self._directory),
-            self._options.bid_seconds,
-        )
-        answers = ask(
-            self._grid, [bid_messages.request(node, round, seconds) for node in nodes], seconds
-        )
-        most = MAX_MONEY >> max(len(nodes), 1).bit_length()
+        nodes = connected(self._grid, self._options, self._directory)
+        seconds = self._options.bid_seconds
+        requests = [bid_messages.request(node, round, seconds) for node in nodes]
+        answers = ask(self._grid, requests, seconds)
+        most = MAX_MONEY >> max(len(nodes), 1).bit_length()  # the sum of all prices still fits
         opened: dict[int, bid_messages.Opened] = {}
         problems = dict(answers.silent)
         for node, reply in answers.told.items():
@@ -116,30 +125,26 @@ class BidCollection:
             except InvalidBidError as error:
                 problems[node] = str(error)
         for node, problem in problems.items():
-            log.warning(
-                "round %d: %s is not in the menu: %s",
-                round,
-                self._directory.shown(nodes[node]),
-                problem,
-            )
+            name = self._directory.shown(nodes[node])
+            log.warning("round %d: %s is not in the menu: %s", round, name, problem)
         self._check_turnout(round, len(nodes), problems)
         clients = self._directory.read(nodes.values(), opened)
-        return self._joined(
-            round, {client: opened[node] for client, node in clients.items() if node in opened}
-        )
+        bids = {client: opened[node] for client, node in clients.items() if node in opened}
+        return self._joined(round, bids)
 
     def _check_turnout(self, round: int, nodes: int, problems: Mapping[int, str]) -> None:
-        """End a run that nobody answers from the start; warn where most come too late."""
+        """Stop a run whose first round gets no valid bid; warn when most bids come too late."""
         if round == 1 and nodes and len(problems) == nodes:
             usual = Counter(problems.values()).most_common(1)[0][0]
             raise ConfigError(
-                f"none of {counted(nodes, 'node')} sent a valid bid ({usual}); client_app.py must call "
-                "`answer_bids(app, ...)`, and bara.federation.bid-seconds must be long enough"
+                f"none of {counted(nodes, 'node')} sent a valid bid ({usual}); client_app.py must "
+                "call `answer_bids(app, ...)`, and bara.federation.bid-seconds must be long enough"
             )
         late = sum(reason.startswith(TOO_LATE) for reason in problems.values())
         if 2 * late > nodes:
             log.warning(
-                "bara: round %d: %d of %d nodes did not bid within %g seconds; raise bara.federation.bid-seconds",
+                "bara: round %d: %d of %d nodes did not bid within %g seconds; "
+                "raise bara.federation.bid-seconds",
                 round,
                 late,
                 nodes,
@@ -147,28 +152,27 @@ class BidCollection:
             )
 
     def _joined(self, round: int, opened: Mapping[str, bid_messages.Opened]) -> Bids:
-        """The bids with the columns the mechanism wants, and those that all of them carry."""
-        wanted = set(self._options.columns)
-        bidding = {
-            c: bid
-            for c, bid in opened.items()
-            if bid.price is not None and bid.columns.keys() >= wanted
-        }
-        for client in opened.keys() - bidding.keys():
-            if opened[client].price is not None:
-                log.warning(
-                    "%s is not in the menu: its bid lacks %s",
-                    client,
-                    wanted - opened[client].columns.keys(),
-                )
-        carried = [set(bid.columns) for bid in bidding.values()]
-        common = set.intersection(*carried) if carried else wanted
-        clients = tuple(bidding)
-        columns = {
-            name: [bidding[client].columns[name] for client in clients]
-            for name in sorted(common - {TIE})
-        }
+        """Join the clients' bids, leaving out those that lack a column the mechanism requires.
+
+        A column that is not required is included if every remaining bid carries it.
+        """
+        required = set(self._options.columns)
+        prices: dict[str, int] = {}
+        for client, bid in opened.items():
+            if bid.price is None:  # the client sits this round out
+                continue
+            missing = required - bid.columns.keys()
+            if missing:
+                log.warning("%s is not in the menu: its bid lacks %s", client, missing)
+            else:
+                prices[client] = bid.price
+        carried = [set(opened[client].columns) for client in prices]
+        common = set.intersection(*carried) if carried else required
+        columns: dict[str, FloatArray] = {}
+        for name in sorted(common - {TIE}):
+            values = [opened[client].columns[name] for client in prices]
+            columns[name] = np.array(values, np.float64)
         if self._options.seed is not None:
-            places = stream(self._options.seed, "ties", round).permutation(len(clients))
-            columns[TIE] = [float(place + 1) for place in places]
-        return Bids(clients, [bidding[client].price for client in clients], columns)  # type: ignore[arg-type]
+            places = stream(self._options.seed, "ties", round).permutation(len(prices))
+            columns[TIE] = (places + 1).astype(np.float64)
+        return Bids(tuple(prices), np.array(list(prices.values()), np.int64), columns)

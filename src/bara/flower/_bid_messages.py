@@ -1,4 +1,4 @@
-"""How a bid is asked for and answered: the two messages that client and server exchange before a round."""
+"""The two messages of a sealed bid: the server's request before a round and the client's answer."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,9 @@ from bara.records import MICRO, money, show_money
 ACTION = "bid"
 MESSAGE_TYPE = f"query.{ACTION}"
 
-_ASKED, _ANSWERED, _COLUMN = "bara-round", "bara-bid", "column-"
+_REQUEST = "bara-round"
+_ANSWER = "bara-bid"
+_COLUMN = "column-"
 
 Price = float | str | Decimal
 
@@ -23,11 +25,11 @@ Price = float | str | Decimal
 @final
 @dataclass(frozen=True)
 class Bid:
-    """What a client asks for taking part in a round.
+    """A client's bid for taking part in a round.
 
     Attributes:
-        price: In units of the budget.
-        columns: What the mechanism wants beside it: `samples`, `epsilon`.
+        price: What the client asks, in units of the budget.
+        columns: Further numbers that the mechanism wants, such as `samples` or `epsilon`.
     """
 
     price: Price
@@ -40,10 +42,10 @@ class Opened:
     """A bid as the server reads it.
 
     Attributes:
-        price: In micro-units; None from a client that sits this round out.
-        columns: What came beside it.
-        partition: Which part of how many the client holds, where its node says so.
-        name: What its node calls itself, where that is a name.
+        price: What the client asks, in micro-units; None if it sits this round out.
+        columns: The further numbers in the bid, by name.
+        partition: The client's partition number and the number of partitions, if its node has one.
+        name: What the node calls itself, if that is a usable name.
     """
 
     price: int | None
@@ -53,58 +55,76 @@ class Opened:
 
 
 def request(node: int, round: int, seconds: float) -> Message:
-    """Ask a node for its bid."""
-    record = RecordDict({_ASKED: ConfigRecord({"round": round})})
+    """Return the message that asks a node for its bid.
+
+    Args:
+        node: The node's id.
+        round: The round to bid for.
+        seconds: How long the request stays valid.
+    """
+    record = RecordDict({_REQUEST: ConfigRecord({"round": round})})
     return Message(record, node, MESSAGE_TYPE, group_id=str(round), ttl=seconds)
 
 
 def asked_round(message: Message) -> int:
-    """Which round a request is about."""
-    return int(message.content.config_records[_ASKED]["round"])  # type: ignore[arg-type]
+    """Return the round that a request asks a bid for."""
+    entries: Mapping[str, Any] = message.content.config_records[_REQUEST]
+    return int(entries["round"])
 
 
 def answer(bid: Bid | Price | None, node: UserConfig) -> RecordDict:
-    """The answer to a request; None to sit the round out."""
-    words: dict[str, Any] = {}
+    """Return the content of the answer to a request.
+
+    Args:
+        bid: The client's bid, or its price alone; None to sit the round out.
+        node: The node's configuration, which may hold its partition and its name.
+    """
+    entries: dict[str, Any] = {}
     if bid is not None:
-        bid = bid if isinstance(bid, Bid) else Bid(bid)
-        words["price"] = money(bid.price, what="the price of this client's bid")
-        words |= {f"{_COLUMN}{name}": float(value) for name, value in bid.columns.items()}
-    words |= {key: node[key] for key in ("partition-id", "num-partitions", "name") if key in node}
-    return RecordDict({_ANSWERED: ConfigRecord(words)})
+        if not isinstance(bid, Bid):
+            bid = Bid(bid)
+        entries["price"] = money(bid.price, what="the price of this client's bid")
+        for name, value in bid.columns.items():
+            entries[f"{_COLUMN}{name}"] = float(value)
+    for key in ("partition-id", "num-partitions", "name"):
+        if key in node:
+            entries[key] = node[key]
+    return RecordDict({_ANSWER: ConfigRecord(entries)})
 
 
 def read(content: RecordDict, most: int, unit: int = 1) -> Opened:
-    """Open an answer; nothing in it is believed before it is checked.
+    """Open a node's answer, trusting nothing in it before it is checked.
 
     Args:
         content: What the node sent.
-        most: The highest price, in micro-units, with which sums still fit.
-        unit: What prices must be whole multiples of.
+        most: The highest price, in micro-units, at which sums of prices do not overflow.
+        unit: The amount, in micro-units, of which prices must be whole multiples.
 
     Raises:
-        InvalidBidError: when it is no bid.
+        InvalidBidError: when the answer holds no valid bid.
     """
-    words = content.config_records.get(_ANSWERED)
-    if words is None:
+    entries = content.config_records.get(_ANSWER)
+    if entries is None:
         raise InvalidBidError(
             f"its answer must hold a bid (see answer_bids), got {sorted(content)}"
         )
     return Opened(
-        _price(words.get("price"), most, unit),
-        _columns(words),
-        _partition(words),
-        name_in(words.get("name")),
+        _price(entries.get("price"), most, unit),
+        _columns(entries),
+        _partition(entries),
+        name_in(entries.get("name")),
     )
 
 
 def name_in(words: object) -> str | None:
-    """A name that fits into tables and files, if that is one; of another's the rest is left out.
+    """Return the words as a name that fits into tables and files; None if nothing usable is left.
 
     >>> name_in("silo north@host"), name_in("../"), name_in(3)
     ('silo-north-host', None, None)
     """
-    name = re.sub(r"[^A-Za-z0-9._]+", "-", words).strip("-._") if isinstance(words, str) else ""
+    if not isinstance(words, str):
+        return None
+    name = re.sub(r"[^A-Za-z0-9._]+", "-", words).strip("-._")
     return name[:40] or None
 
 
@@ -113,7 +133,8 @@ def _price(price: Any, most: int, unit: int) -> int | None:
         return None
     if isinstance(price, bool) or not isinstance(price, int) or not 0 < price <= most:
         raise InvalidBidError(
-            f"its price must be a whole number from 1 to {most} micro-units ({most // MICRO} units), got {price!r}"
+            f"its price must be a whole number from 1 to {most} micro-units "
+            f"({most // MICRO} units), got {price!r}"
         )
     if price % unit:
         raise InvalidBidError(
@@ -122,26 +143,27 @@ def _price(price: Any, most: int, unit: int) -> int | None:
     return price
 
 
-def _columns(words: Mapping[str, Any]) -> dict[str, float]:
-    found = {
-        key.removeprefix(_COLUMN): value for key, value in words.items() if key.startswith(_COLUMN)
-    }
-    for name, value in found.items():
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not (isfinite(value) and value > 0)
-        ):
-            raise InvalidBidError(f"its {name} must be finite and positive, got {value!r}")
-    return {name: float(value) for name, value in found.items()}
+def _columns(entries: Mapping[str, Any]) -> dict[str, float]:
+    columns = {}
+    for key, value in entries.items():
+        if key.startswith(_COLUMN):
+            name = key.removeprefix(_COLUMN)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not isfinite(value) or value <= 0:
+                raise InvalidBidError(f"its {name} must be finite and positive, got {value!r}")
+            columns[name] = float(value)
+    return columns
 
 
-def _partition(words: Mapping[str, Any]) -> tuple[int, int] | None:
-    part, parts = words.get("partition-id"), words.get("num-partitions")
-    if part is None or parts is None:
+def _partition(entries: Mapping[str, Any]) -> tuple[int, int] | None:
+    number = entries.get("partition-id")
+    count = entries.get("num-partitions")
+    if number is None or count is None:
         return None
-    if not (type(part) is type(parts) is int and 0 <= part < parts):
+    whole = type(number) is int and type(count) is int
+    if not whole or not 0 <= number < count:
         raise InvalidBidError(
-            f"its partition-id must be a whole number from 0 to below num-partitions, got {part!r} of {parts!r}"
+            "its partition-id must be a whole number from 0 to below num-partitions, got "
+            f"{number!r} of {count!r}"
         )
-    return part, parts
+    return number, count

@@ -1,4 +1,4 @@
-"""The client's side of the auction: ready bidders, and the few lines that let a ClientApp answer.
+"""The client's side of the auction: ready bidders, and `answer_bids` to use one in a ClientApp.
 
 Nothing here imports torch, so that answering a request stays cheap.
 """
@@ -17,34 +17,45 @@ from bara.flower._bid_messages import Bid, Price
 from bara.randomness import stream
 
 Bidder = Callable[[int, Context], Bid | Price | None]
-"""From a round and the node's context to what taking part costs it; None to sit the round out."""
+"""Takes the round and the node's context, returns the node's bid; None to sit the round out."""
 
 
 def answer_bids(app: ClientApp, bidder: Bidder) -> None:
     """Let a ClientApp answer the server's requests for bids.
 
-    Its mods do not see them: those that clip or hide a model (`fixedclipping_mod`) refuse a message
-    that holds none.
+    The app's mods do not see these requests: mods that clip or hide a model (`fixedclipping_mod`)
+    refuse a message without one.
+
+    Args:
+        app: The app that answers.
+        bidder: Decides what to bid.
     """
 
     def bid(message: Message, context: Context) -> Message:
         price = bidder(bid_messages.asked_round(message), context)
         return Message(bid_messages.answer(price, context.node_config), reply_to=message)
 
-    mods, app._mods = app._mods, []  # noqa: SLF001 - Flower has no way to leave one handler out of an app's mods
+    # Flower has no public way to exempt one handler from an app's mods. A handler gets the mods
+    # that the app has when it is registered, so the app has none for that moment.
+    mods, app._mods = app._mods, []  # noqa: SLF001 - see above
     try:
         app.query(bid_messages.ACTION)(bid)
     finally:
-        app._mods = mods  # noqa: SLF001
+        app._mods = mods  # noqa: SLF001 - see above
 
 
 def fixed(price: Price) -> Bidder:
-    """The same price every round."""
+    """Return a bidder that asks the same price every round."""
     return lambda _round, _context: price
 
 
 def per_sample(price: float, samples: int | Callable[[Context], int]) -> Bidder:
-    """So much for each sample this client trains on; the bid also says how many they are."""
+    """Return a bidder that asks a price per training sample and reports the number of samples.
+
+    Args:
+        price: The price per sample, in units of the budget.
+        samples: The number of samples, or a function that counts them in the node's context.
+    """
 
     def bid(_round: int, context: Context) -> Bid:
         count = samples(context) if callable(samples) else samples
@@ -54,18 +65,28 @@ def per_sample(price: float, samples: int | Callable[[Context], int]) -> Bidder:
 
 
 def drawn(distribution: str, seed: int = 0) -> Bidder:
-    """A cost drawn anew each round, from `uniform(0.5, 1.5)` say; it depends on the seed, the round and the node."""
+    """Return a bidder that draws a new cost each round, from the seed, the round and the node.
+
+    Args:
+        distribution: The distribution of the costs, such as `uniform(0.5, 1.5)`.
+        seed: The seed of the draws.
+    """
     source = Distribution.parse(distribution)
 
     def bid(round: int, context: Context) -> Price:
-        who = int(context.node_config.get("partition-id", context.node_id))
-        return max(float(source.draw(stream(seed, "costs", round, who), 1)[0]), 1e-6)
+        node = int(context.node_config.get("partition-id", context.node_id))
+        cost = source.draw(stream(seed, "costs", round, node), 1)[0]
+        return max(float(cost), 1e-6)
 
     return bid
 
 
 def from_environment(name: str = "BARA_PRICE") -> Bidder:
-    """The price in an environment variable of the machine the client runs on; it never leaves it but as a bid."""
+    """Return a bidder that asks the price in an environment variable of the client's machine.
+
+    Args:
+        name: The variable; it is read each round.
+    """
 
     def bid(_round: int, _context: Context) -> Price:
         if name not in os.environ:
@@ -78,16 +99,20 @@ def from_environment(name: str = "BARA_PRICE") -> Bidder:
 
 
 def from_file(path: str | Path | None = None) -> Bidder:
-    """The price in a file of the client's own machine, read each round; None for the node configuration's `bid-file`.
+    """Return a bidder that asks the price in a file on the client's machine.
 
-    An empty file sits the round out.
+    The file is read each round; while it is empty, the client sits out.
+
+    Args:
+        path: The file; None to use `bid-file` from the node's configuration.
     """
 
     def bid(_round: int, context: Context) -> Price | None:
         place = path if path is not None else context.node_config.get("bid-file")
         if place is None:
             raise ConfigError(
-                "the node configuration has no bid-file; set it to the file with this client's price"
+                "the node configuration has no bid-file; "
+                "set it to the file with this client's price"
             )
         try:
             return Path(str(place)).read_text().strip() or None

@@ -1,4 +1,4 @@
-"""How good a model is: by the strategy's evaluation on clients, by the server's own function, or by both."""
+"""The evaluation of models: on clients through the strategy, by the server's function, or both."""
 
 import logging
 import math
@@ -16,7 +16,7 @@ from bara.flower._options import ServerOptions
 from bara.records import Evaluation
 
 EvaluateFunction = Callable[[int, ArrayRecord], MetricRecord | None]
-"""What `Strategy.start` takes as `evaluate_fn`."""
+"""The type of the argument `evaluate_fn` of `Strategy.start`."""
 
 Metrics = MetricRecord | None
 
@@ -25,17 +25,18 @@ log = logging.getLogger("flwr")
 
 @final
 class Evaluator:
-    """Evaluates models as Flower's loop does, and writes what it learns into Flower's result.
+    """An evaluator of models that works as Flower's loop does and fills Flower's result.
+
+    If both the server and the clients report the metric that decides, the server's value counts.
 
     Args:
-        grid: Where clients evaluate, if the strategy has them do so.
-        strategy: Has them evaluate.
-        function: The server's own evaluation; None where it has no data. Where both tell the metric
-            that decides, the server's counts.
-        config: Sent with evaluation messages.
+        grid: The grid of the clients that evaluate, if the strategy asks any.
+        strategy: Chooses the clients that evaluate and aggregates their metrics.
+        function: The server's own evaluation; None if the server has no data.
+        config: The configuration sent with evaluation messages.
         options: Which metric decides, and how long clients may take.
-        result: Where metrics are written down.
-        last: What was known of the model before; it stands for a model that nobody evaluates.
+        result: Flower's result, where metrics are recorded.
+        last: The latest evaluation in an earlier session; used for a model that nobody evaluates.
     """
 
     def __init__(
@@ -57,109 +58,134 @@ class Evaluator:
         self._last = last or Evaluation(0.0)
 
     def __call__(self, round: int, model: ArrayRecord) -> Evaluation:
-        """The model after that round; of the initial one Flower asks the server alone, which may not say enough."""
-        told = self._by_clients(round, model) if round else None
-        central = None if self._function is None else self._function(round, model)
-        note(self._result.evaluate_metrics_serverapp, round, central, "MetricRecord")
-        decides = central is not None and self._options.accuracy in central
-        if not (round or decides):
-            told = self._by_clients(round, model)
-        told = central if decides else told or central
-        if told:  # an empty record says as little as none
-            self._last = self._read(round, told)
+        """Evaluate and record the model after a round; round 0 is the initial model.
+
+        For the initial model, Flower asks the server alone; the clients are asked only if the
+        server does not report the metric that decides.
+        """
+        by_clients: Metrics = None
+        by_server: Metrics = None
+        if round > 0:
+            by_clients = self._by_clients(round, model)
+        if self._function is not None:
+            by_server = self._function(round, model)
+        note(self._result.evaluate_metrics_serverapp, round, by_server, "MetricRecord")
+        server_decides = by_server is not None and self._options.accuracy in by_server
+        if round == 0 and not server_decides:
+            by_clients = self._by_clients(round, model)
+        deciding = by_server if server_decides else by_clients or by_server
+        if deciding:  # an empty record says no more than None
+            self._last = self._read(round, deciding)
         else:
-            accuracy = self._last.accuracy
             log.warning(
                 "bara: nobody evaluated the model of round %d; the last accuracy, %g, stands",
                 round,
-                accuracy,
+                self._last.accuracy,
             )
         return self._last
 
     def measure(self, round: int, model: ArrayRecord) -> Evaluation:
-        """Any model, by the server's own function if it has one; nothing is written down."""
-        told = self._function(round, model) if self._function else self._on_clients(round, model)
-        return self._read(round, told) if told else self._last
+        """Evaluate any model without recording it, by the server's own function if there is one."""
+        if self._function is not None:
+            metrics = self._function(round, model)
+        else:
+            metrics = self._on_clients(round, model)
+        return self._read(round, metrics) if metrics else self._last
 
     def _read(self, round: int, metrics: Mapping[str, Any]) -> Evaluation:
-        accuracy = self._options.accuracy
-        told = {
-            key: metrics[key]
-            for key in (accuracy, "loss", "test-accuracy", "test-loss")
-            if key in metrics
-        }
-        broken = {
-            key: value
-            for key, value in told.items()
-            if isinstance(value, float) and not math.isfinite(value)
-        }
+        deciding = self._options.accuracy
+        broken = {}
+        for key in (deciding, "loss", "test-accuracy", "test-loss"):
+            value = metrics.get(key)
+            if isinstance(value, float) and not math.isfinite(value):
+                broken[key] = value
         if broken:
             raise TrainingError(
                 f"round {round}: the model's metrics must be finite, got {broken}; nobody is paid"
             )
-        if accuracy not in told:
+        if deciding not in metrics:
             raise ConfigError(
-                f"the evaluation must report {accuracy!r}, from evaluate_fn or from the clients, got {sorted(metrics)}"
+                f"the evaluation must report {deciding!r}, from evaluate_fn or from the clients, "
+                f"got {sorted(metrics)}"
             )
-        reported = told.get("test-accuracy")
+        accuracy = self._fraction(deciding, metrics[deciding])
+        test_accuracy = metrics.get("test-accuracy")
+        if test_accuracy is not None:
+            test_accuracy = self._fraction("test-accuracy", test_accuracy)
         return Evaluation(
-            self._fraction(accuracy, told[accuracy]),
-            told.get("loss"),
-            test_accuracy=None if reported is None else self._fraction("test-accuracy", reported),
-            test_loss=told.get("test-loss"),
-            metric=None if self._options.better is None else float(told[accuracy]),
+            accuracy,
+            metrics.get("loss"),
+            test_accuracy=test_accuracy,
+            test_loss=metrics.get("test-loss"),
+            metric=None if self._options.better is None else float(metrics[deciding]),
             samples=_count(metrics.get("num-examples")),
         )
 
     def _fraction(self, name: str, value: float) -> float:
-        """The metric as an accuracy: itself, or so that its log-odds are the logarithm of the metric, or minus it."""
+        """Return the metric as an accuracy in [0, 1].
+
+        A metric of any size is mapped so that the accuracy's log-odds are the logarithm of the
+        metric if `higher` is better, and minus that logarithm if `lower` is better.
+        """
         better = self._options.better
         if better is None and 0 <= value <= 1:
             return value
-        if better == "higher" or (better == "lower" and (value >= 0 or self._options.blind)):
+        if better == "higher":
             odds = max(value, 0.0)
-            return odds / (1.0 + odds) if better == "higher" else 1.0 / (1.0 + odds)
-        hint = (
-            "; shift it, or use an allocator that does not look at it (even, fixed)"
-            if better
-            else "; or set bara.federation.better to lower or higher"
-        )
+            return odds / (1.0 + odds)
+        if better == "lower" and (value >= 0 or self._options.blind):
+            return 1.0 / (1.0 + max(value, 0.0))
+        if better:
+            raise ConfigError(
+                f"the metric {name!r} must be at least 0, got {value:g}; shift it, or use an "
+                "allocator that does not look at it (even, fixed)"
+            )
         raise ConfigError(
-            f"the metric {name!r} must be {'at least 0' if better else 'in [0, 1]'}, got {value:g}{hint}"
+            f"the metric {name!r} must be in [0, 1], got {value:g}; or set "
+            "bara.federation.better to lower or higher"
         )
 
     def _by_clients(self, round: int, model: ArrayRecord) -> Metrics:
-        told = self._on_clients(round, model)
-        note(self._result.evaluate_metrics_clientapp, round, told, "Aggregated MetricRecord")
-        return told
+        metrics = self._on_clients(round, model)
+        note(self._result.evaluate_metrics_clientapp, round, metrics, "Aggregated MetricRecord")
+        return metrics
 
     def _on_clients(self, round: int, model: ArrayRecord) -> Metrics:
         if self._function is None:
-            connected(self._grid, self._options)  # else a strategy would wait for ever
+            connected(self._grid, self._options)  # otherwise a strategy could wait forever
         elif not list(self._grid.get_node_ids()):
             return None
-        if round == 0 and not any(math.prod(array.shape) for array in model.values()):
-            return None  # trees that are yet to grow
+        size = sum(math.prod(array.shape) for array in model.values())
+        if round == 0 and size == 0:
+            return None  # a model of trees, none of which has grown yet
         messages = list(self._strategy.configure_evaluate(round, model, self._config, self._grid))
         if self._function is None and not messages:
             raise ConfigError(
-                "nothing evaluates the model: give `start` an evaluate_fn, or the strategy a fraction_evaluate above 0"
+                "nothing evaluates the model: give `start` an evaluate_fn, or the strategy a "
+                "fraction_evaluate above 0"
             )
         answers = ask(self._grid, messages, self._options.evaluate_seconds)
-        return (
-            self._strategy.aggregate_evaluate(round, list(answers.told.values()))
-            if messages
-            else None
-        )
+        if not messages:
+            return None
+        return self._strategy.aggregate_evaluate(round, list(answers.told.values()))
 
 
 def _count(samples: Any) -> int | None:
-    """On how many samples a model was evaluated, where the metrics tell."""
-    return int(samples) if isinstance(samples, int | float) and 1 <= samples < math.inf else None
+    """Return the number of samples behind an evaluation; None unless it is a valid number."""
+    if isinstance(samples, int | float) and 1 <= samples < math.inf:
+        return int(samples)
+    return None
 
 
 def note(place: dict[int, MetricRecord], round: int, metrics: Metrics, what: str) -> None:
-    """Write metrics down and log them, both as Flower does."""
+    """Record metrics and log them, both as Flower does.
+
+    Args:
+        place: The records of Flower's result to add to.
+        round: The round that the metrics belong to.
+        metrics: The metrics; None is neither recorded nor logged.
+        what: The label of the metrics in the log line.
+    """
     if metrics is not None:
         log.info("\t└──> %s: %s", what, metrics)
         place[round] = metrics

@@ -1,9 +1,9 @@
-"""Messages to nodes and their answers, each known by the message it replies to, until a deadline."""
+"""Messages to nodes and their answers, which are awaited until a deadline."""
 
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import final
+from typing import Any, final
 
 from flwr.app import Message
 from flwr.app.error import Error
@@ -12,13 +12,19 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 
 CLOCKS = 600.0
-"""Seconds by which the clocks of silos may differ before a message looks too old to its receiver."""
+"""Seconds by which the clocks of silos may differ before a message looks expired on arrival."""
 
-FASTEST, SLOWEST, PATIENCE = 0.01, 0.5, 0.05
-"""Seconds between two looks: this share of the time waited so far, within these bounds."""
+FASTEST = 0.01
+"""Seconds between the first two looks for answers."""
+
+PATIENCE = 0.05
+"""The share of the time waited so far that is added to the pause before the next look."""
+
+SLOWEST = 0.5
+"""The longest pause between two looks, in seconds."""
 
 TOO_LATE = "no answer within"
-"""How the reason begins why a node that said nothing has no answer."""
+"""How the reason begins for a node that sent nothing before the deadline."""
 
 _CODES = {2: "its app raised an error", 5: "its node is gone", 8: "its app's process ended"}
 
@@ -26,11 +32,11 @@ _CODES = {2: "its app raised an error", 5: "its node is gone", 8: "its app's pro
 @final
 @dataclass(frozen=True)
 class Answers:
-    """What came back.
+    """The nodes' answers to a batch of messages, by node id.
 
     Attributes:
-        told: The answer of each node that gave one.
-        silent: Why there is none from the others.
+        told: The answer of each node that sent one.
+        silent: For each of the other nodes, the reason why there is no answer.
         seconds: How long each answer took.
     """
 
@@ -40,10 +46,15 @@ class Answers:
 
 
 def ask(grid: Grid, messages: Iterable[Message], seconds: float) -> Answers:
-    """Send at most one message to each node and wait for the answers; what comes later is never looked at.
+    """Send at most one message to each node and wait for the answers; late ones are ignored.
 
-    A reply is attributed by the message it answers: when a node dies, the error that stands for its
-    reply comes from the SuperLink.
+    A reply is attributed by the message it answers, not by its sender: when a node dies, the
+    SuperLink sends an error in place of its reply.
+
+    Args:
+        grid: The grid of the nodes.
+        messages: The messages, at most one per node.
+        seconds: How long to wait for the answers.
     """
     answers = Answers()
     waiting = _send(grid, list(messages), seconds, answers)
@@ -68,66 +79,75 @@ def ask(grid: Grid, messages: Iterable[Message], seconds: float) -> Answers:
 
 
 def _send(grid: Grid, messages: list[Message], seconds: float, answers: Answers) -> dict[str, int]:
-    """Push the messages; returns whose answer each message's identifier waits for."""
+    """Push the messages; return, by the id of each sent message, the node that must answer."""
     for message in messages:
-        message.metadata.ttl = (
-            seconds + CLOCKS
-        )  # a node that comes back later finds no work nobody waits for
-    taken = set(grid.push_messages(messages))
+        # A node that returns after the deadline must not find work that nobody waits for.
+        message.metadata.ttl = seconds + CLOCKS
+    sent = set(grid.push_messages(messages))
     waiting = {}
     for message in messages:
-        if message.metadata.message_id in taken:
-            waiting[message.metadata.message_id] = message.metadata.dst_node_id
+        node = message.metadata.dst_node_id
+        if message.metadata.message_id in sent:
+            waiting[message.metadata.message_id] = node
         else:
-            answers.silent[message.metadata.dst_node_id] = "Flower could not send it the message"
+            answers.silent[node] = "Flower could not send it the message"
     return waiting
 
 
 def _reason(error: Error) -> str:
-    lines = [line.strip() for line in (error.reason or "").splitlines() if line.strip()]
-    words = _CODES.get(error.code, f"Flower's error {error.code}")
-    return f"{words}: {lines[-1][:160]}" if lines else words
+    """Describe an error in one line: its kind, and the last line of its details, if any."""
+    kind = _CODES.get(error.code, f"Flower's error {error.code}")
+    details = (error.reason or "").strip()
+    if not details:
+        return kind
+    last_line = details.splitlines()[-1].strip()
+    return f"{kind}: {last_line[:160]}"
 
 
 @final
 class RestrictedGrid(Grid):
-    """A grid on which only these nodes can be seen, so that a strategy recruits nobody else."""
+    """A grid on which only some nodes are visible, so that a strategy recruits nobody else.
+
+    Args:
+        grid: The grid that does the work.
+        nodes: The ids of the visible nodes.
+    """
 
     def __init__(self, grid: Grid, nodes: Iterable[int]) -> None:
         self._grid = grid
         self._nodes = tuple(nodes)
 
     def get_node_ids(self) -> Iterable[int]:
-        """These."""
+        """Return the ids of the visible nodes."""
         return self._nodes
 
     def get_nodes(self) -> Iterable[NodeInfo]:
-        """These."""
+        """Return those of the visible nodes that are connected."""
         return [node for node in self._grid.get_nodes() if node.node_id in self._nodes]
 
     def set_run(self, run: Run) -> None:
-        """As the grid does."""
+        """Tell the underlying grid which run it serves."""
         self._grid.set_run(run)
 
     @property
     def run(self) -> Run:
-        """The grid's."""
+        """The run that the underlying grid serves."""
         return self._grid.run
 
-    def create_message(self, *args: object, **options: object) -> Message:
-        """As the grid does."""
-        return self._grid.create_message(*args, **options)  # type: ignore[arg-type]
+    def create_message(self, *args: Any, **options: Any) -> Message:
+        """Create a message through the underlying grid."""
+        return self._grid.create_message(*args, **options)
 
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        """As the grid does."""
+        """Push messages through the underlying grid; return their ids."""
         return self._grid.push_messages(messages)
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        """As the grid does."""
+        """Pull the replies to the messages with these ids from the underlying grid."""
         return self._grid.pull_messages(message_ids)
 
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> Iterable[Message]:
-        """As the grid does."""
+        """Send messages through the underlying grid and return the replies."""
         return self._grid.send_and_receive(messages, timeout=timeout)

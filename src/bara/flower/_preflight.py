@@ -1,4 +1,4 @@
-"""What is said or refused of a strategy, an auction and their clients before any money moves."""
+"""Checks of a strategy, a mechanism and the clients before any money moves."""
 
 import inspect
 import logging
@@ -17,7 +17,7 @@ from bara.runs.config import Config
 from bara.text import counted
 
 FEW = 3
-"""So few clients that the dearest of them is many of them."""
+"""Up to this many clients, excluding the dearest one costs a noticeable share of the data."""
 
 BLIND = (Even, Increasing, Decreasing, RandomN, Fixed)
 """Allocators that do not look at accuracy."""
@@ -26,57 +26,68 @@ log = logging.getLogger("flwr")
 
 
 def check_strategy(strategy: Any) -> None:
-    """Refuse what is no strategy of Flower's Message API; say which part of one is not used."""
+    """Refuse anything but a strategy of Flower's Message API; warn if its own `start` is unused."""
+    kind = type(strategy)
     if not isinstance(strategy, Strategy):
-        name, old = type(strategy).__name__, type(strategy).__module__.startswith("flwr.server.")
-        raise ConfigError(
-            f"strategy must be one of flwr.serverapp.strategy, got {name}"
-            + (f" of {type(strategy).__module__}, which Flower keeps for apps of its old API" * old)
-            + (
-                "; secure aggregation hides each client's update, which payment on delivery must see"
-                * ("SecAgg" in name)
+        message = f"strategy must be one of flwr.serverapp.strategy, got {kind.__name__}"
+        if kind.__module__.startswith("flwr.server."):
+            message += f" of {kind.__module__}, which Flower keeps for apps of its old API"
+        if "SecAgg" in kind.__name__:
+            message += (
+                "; secure aggregation hides each client's update, which payment on delivery must "
+                "see"
             )
-        )
-    if type(strategy).start is not Strategy.start:
+        raise ConfigError(message)
+    if kind.start is not Strategy.start:
         log.warning(
-            "bara: %s overrides start, which is not called: bara runs the rounds; what it does there belongs in "
-            "evaluate_fn, configure_train or aggregate_train",
-            type(strategy).__name__,
+            "bara: %s overrides start, which is not called: bara runs the rounds; what it does "
+            "there belongs in evaluate_fn, configure_train or aggregate_train",
+            kind.__name__,
         )
 
 
 def check_run(
     strategy: Strategy, config: Config, options: ServerOptions, allocator: Allocator
 ) -> None:
-    """Refuse a run whose rounds could never train, and say who never could."""
-    trees = any(
-        isinstance(layer, flower.FedXgbBagging | flower.FedXgbCyclic) for layer in layers(strategy)
-    )
-    if trees and options.same_shapes:
-        raise ConfigError(
-            f"{type(strategy).__name__} grows trees, so updates and model differ in shape: set "
-            "bara.federation.same-shapes to false"
-        )
-    count, reserve = config.clients.count, _reserve(config)
-    most = count if reserve != "none" else count - 1
+    """Refuse a run whose rounds could never train; warn if one of few clients could never win.
+
+    Args:
+        strategy: The app's strategy.
+        config: The run's configuration.
+        options: The server's options.
+        allocator: The run's allocator, which may limit the number of winners.
+    """
+    name = type(strategy).__name__
+    for layer in layers(strategy):
+        trees = isinstance(layer, flower.FedXgbBagging | flower.FedXgbCyclic)
+        if trees and options.same_shapes:
+            raise ConfigError(
+                f"{name} grows trees, so updates and model differ in shape: set "
+                "bara.federation.same-shapes to false"
+            )
+    count = config.clients.count
+    no_reserve = _lacks_reserve(config)
+    most = count - 1 if no_reserve else count
     if isinstance(allocator, Fixed):
         most = min(most, allocator.n)
-    if (least := least_winners(strategy)) > most:
+    least = least_winners(strategy)
+    if least > most:
         raise ConfigError(
-            f"{type(strategy).__name__} needs at least {least} winners per round, but at most {most} of "
-            f"{counted(count, 'client')} can win: use more clients, a larger bara.allocator.n or a reserve price "
-            "(bara.mechanism.reserve)"
+            f"{name} needs at least {least} winners per round, but at most {most} of "
+            f"{counted(count, 'client')} can win: use more clients, a larger bara.allocator.n or a "
+            "reserve price (bara.mechanism.reserve)"
         )
-    if reserve == "none" and count <= FEW:
+    if no_reserve and count <= FEW:
         log.warning(
-            "bara: %d clients and no reserve price: the dearest bidder sets the price and can never train; with "
-            "bara.mechanism.reserve, the most that is paid to a client, all of them can win",
+            "bara: %d clients and no reserve price: the dearest bidder sets the price and can "
+            "never train; with bara.mechanism.reserve, the most that is paid to a client, all of "
+            "them can win",
             count,
         )
 
 
-def _reserve(config: Config) -> str:
-    """Whether the mechanism has a reserve price: `set`, `none`, or `not known` to it."""
-    if "reserve" not in inspect.signature(MECHANISMS.factory(config.mechanism.name)).parameters:
-        return "not known"
-    return "none" if config.mechanism.options.get("reserve") is None else "set"
+def _lacks_reserve(config: Config) -> bool:
+    """Return True if the mechanism takes a reserve price and the configuration sets none."""
+    factory = MECHANISMS.factory(config.mechanism.name)
+    takes_one = "reserve" in inspect.signature(factory).parameters
+    return takes_one and config.mechanism.options.get("reserve") is None

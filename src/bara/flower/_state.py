@@ -1,9 +1,9 @@
-"""What a strategy has learned, as a checkpoint can hold it: plain words, and the arrays that they name.
+"""The state of a strategy as a checkpoint holds it: plain JSON values, and arrays they refer to.
 
-A strategy, or an attribute of it such as a privacy accountant, that has `state_dict` and
-`load_state_dict` is saved through them. Of any other strategy every attribute is saved that is an
-array, a number, one of Flower's records, or a list, tuple or dict of such; what it was configured
-with (text, paths, functions) is not state.
+A strategy with `state_dict` and `load_state_dict` is saved through these methods, and so is an
+attribute that has them, such as a privacy accountant. Of any other strategy, every attribute is
+saved that is an array, a number, one of Flower's records, or a list, tuple or dict of these. What
+the strategy was configured with (text, paths, functions) is not state.
 """
 
 import logging
@@ -28,7 +28,7 @@ _RECORDS: dict[str, Any] = {
     "config": ConfigRecord,
     "dict": dict,
 }
-"""Mappings by the word that stands for them, the most special first."""
+"""The types of mappings by the word that stands for them, the most specific first."""
 
 _ARRAYS: dict[str, tuple[Any, Any, Any]] = {
     "array": (np.ndarray, np.asarray, np.asarray),
@@ -36,18 +36,21 @@ _ARRAYS: dict[str, tuple[Any, Any, Any]] = {
     "flower": (Array, Array.numpy, Array),
     "bytes": (bytes, lambda text: np.frombuffer(text, np.uint8), lambda array: array.tobytes()),
 }
-"""What is saved as an array, by the word that stands for it: its type, how it becomes one, and how it was one."""
+"""The types saved as arrays, by the word that stands for them.
+
+Each has the type itself, its conversion to an array, and the conversion back.
+"""
 
 
 @final
 class Knowledge:
-    """What a server knows beside its model: its strategy's state, both configurations, the metrics so far.
+    """A server's knowledge beside its model: strategy state, two configurations and the metrics.
 
     Args:
-        strategy: Whose state it is.
-        train_config: What training messages carry; what a strategy changes in it stays changed.
-        evaluate_config: What evaluation messages carry, likewise.
-        result: Holds the metrics.
+        strategy: The strategy whose state is saved.
+        train_config: The configuration in training messages; a strategy's changes to it last.
+        evaluate_config: The configuration in evaluation messages; a strategy's changes last, too.
+        result: Flower's result, which holds the metrics.
     """
 
     def __init__(
@@ -68,21 +71,29 @@ class Knowledge:
         self._lost: set[str] = set()
 
     def save(self) -> tuple[dict[str, Any], Arrays]:
-        """All of it in words and arrays; what cannot be saved is logged once."""
+        """Return everything as JSON values and arrays; log each thing that cannot be saved once."""
         arrays: dict[str, NDArray[Any]] = {}
         strategy, lost = save(self._strategy, arrays)
-        words = {name: pack(dict(known), arrays) for name, known in self._mutable.items()}
-        if new := sorted(set(lost) - self._lost):
-            self._lost |= set(new)
+        words: dict[str, Any] = {"strategy": strategy}
+        for name, known in self._mutable.items():
+            words[name] = pack(dict(known), arrays)
+        new = sorted(set(lost) - self._lost)
+        if new:
+            self._lost.update(new)
             log.warning(
-                "bara: %s cannot be saved, so a resumed run begins without; a strategy can save it with "
-                "state_dict and load_state_dict",
+                "bara: %s cannot be saved, so a resumed run begins without; a strategy can save "
+                "it with state_dict and load_state_dict",
                 ", ".join(new),
             )
-        return {"strategy": strategy, **words}, arrays
+        return words, arrays
 
     def restore(self, words: Mapping[str, Any], arrays: Arrays) -> None:
-        """Know it again; a checkpoint of an earlier version holds the strategy's arrays alone."""
+        """Restore what `save` returned, or the state in a checkpoint of an earlier version.
+
+        Args:
+            words: The saved JSON values; an earlier version saved none of the strategy's.
+            arrays: The arrays they refer to; in an earlier version, the strategy's arrays.
+        """
         if "strategy" not in words:
             restore_old(self._strategy, arrays)
             return
@@ -92,29 +103,41 @@ class Knowledge:
 
 
 def save(strategy: Strategy, arrays: dict[str, NDArray[Any]]) -> tuple[list[Any], list[str]]:
-    """The state of the strategy and of those it wraps, in words; its arrays are added to `arrays`.
+    """Return the state of a strategy and of those it wraps as JSON values.
+
+    Args:
+        strategy: The outermost strategy.
+        arrays: Where the arrays in the state are added.
 
     Returns:
-        The words, and what cannot be saved, by name.
+        The state of each strategy, outermost first, and the names of what cannot be saved.
     """
-    words, lost = [], []
+    words = []
+    lost = []
     for layer in layers(strategy):
-        kept = {}
+        saved = {}
         for name, value in _held(layer).items():
             try:
-                kept[name] = pack(value.state_dict() if _has_hook(value) else value, arrays)
+                state = value.state_dict() if _has_hook(value) else value
+                saved[name] = pack(state, arrays)
             except TypeError as error:
                 lost.append(f"{type(layer).__name__}.{name} ({error})")
-        words.append(kept)
+        words.append(saved)
     return words, lost
 
 
 def restore(strategy: Strategy, words: list[Any], arrays: Arrays) -> None:
-    """Let a fresh strategy know again what `save` told."""
-    for layer, kept in zip(layers(strategy), words, strict=True):
-        values = {name: unpack(value, arrays) for name, value in kept.items()}
+    """Restore the state that `save` returned into a new strategy.
+
+    Args:
+        strategy: The outermost strategy, made as the saved one was.
+        words: The state of each strategy as JSON values, outermost first.
+        arrays: The arrays that the state refers to.
+    """
+    for layer, saved in zip(layers(strategy), words, strict=True):
+        values = {name: unpack(value, arrays) for name, value in saved.items()}
         if _has_hook(layer):
-            layer.load_state_dict(values)  # type: ignore[attr-defined] # that is the hook
+            layer.load_state_dict(values)
             continue
         for name, value in values.items():
             held: Any = getattr(layer, name, None)
@@ -125,24 +148,28 @@ def restore(strategy: Strategy, words: list[Any], arrays: Arrays) -> None:
 
 
 def pack(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
-    """A value in words that JSON can say; its arrays are added to `arrays`.
+    """Return a value as JSON can hold it.
+
+    Args:
+        value: An array, a plain value, one of Flower's records, or a container of these.
+        arrays: Where the arrays in the value are added; the result names them.
 
     Raises:
-        TypeError: when something in it is neither an array, plain, nor made of such.
+        TypeError: when the value contains anything else.
     """
-    for kind, (made, array_of, _) in _ARRAYS.items():
-        if isinstance(value, made):
-            array = array_of(value)
+    for kind, (saved_type, to_array, _) in _ARRAYS.items():
+        if isinstance(value, saved_type):
+            array = to_array(value)
             if array.dtype == object:
                 raise TypeError("an array of objects")
-            arrays[name := str(len(arrays))] = array
+            name = str(len(arrays))
+            arrays[name] = array
             return {kind: name}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
-        return {
-            "list" if isinstance(value, list) else "tuple": [pack(one, arrays) for one in value]
-        }
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [pack(one, arrays) for one in value]}
     for kind, record in _RECORDS.items():
         if isinstance(value, record):
             return {kind: [[pack(key, arrays), pack(one, arrays)] for key, one in value.items()]}
@@ -150,35 +177,40 @@ def pack(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
 
 
 def unpack(words: Any, arrays: Arrays) -> Any:
-    """The value that was packed."""
+    """Return the value that `pack` turned into these JSON values and arrays."""
     if not isinstance(words, dict):
         return words
     ((kind, content),) = words.items()
     if kind in _RECORDS:
-        return _RECORDS[kind]({unpack(key, arrays): unpack(one, arrays) for key, one in content})
+        record = _RECORDS[kind]
+        return record({unpack(key, arrays): unpack(one, arrays) for key, one in content})
     if kind in ("list", "tuple"):
-        return (list if kind == "list" else tuple)(unpack(one, arrays) for one in content)
-    return _ARRAYS[kind][2](arrays[content])
+        values = [unpack(one, arrays) for one in content]
+        return values if kind == "list" else tuple(values)
+    _, _, from_array = _ARRAYS[kind]
+    return from_array(arrays[content])
 
 
 def restore_old(strategy: Strategy, remembered: Arrays) -> None:
-    """The same from a checkpoint of an earlier version: arrays and fractions only, each named by its place."""
+    """Restore the state from a checkpoint of an earlier version.
+
+    Args:
+        strategy: The outermost strategy, made as the saved one was.
+        remembered: The saved arrays and fractions, each named by its depth, its attribute and,
+            inside a container, the container's kind and its key there: `0/momentum/list/1`.
+    """
     for depth, layer in enumerate(layers(strategy)):
         for name, value in vars(layer).items():
             place = f"{depth}/{name}"
             if place in remembered:
-                setattr(
-                    layer,
-                    name,
-                    float(remembered[place]) if isinstance(value, float) else remembered[place],
-                )
+                old = remembered[place]
+                setattr(layer, name, float(old) if isinstance(value, float) else old)
             for kind in ("record", "dict", "list"):
                 prefix = f"{place}/{kind}/"
-                inner = {
-                    key.removeprefix(prefix): one
-                    for key, one in remembered.items()
-                    if key.startswith(prefix)
-                }
+                inner = {}
+                for key, array in remembered.items():
+                    if key.startswith(prefix):
+                        inner[key.removeprefix(prefix)] = array
                 if inner:
                     setattr(layer, name, _old_value(kind, inner))
 
@@ -186,22 +218,31 @@ def restore_old(strategy: Strategy, remembered: Arrays) -> None:
 def _old_value(kind: str, inner: Arrays) -> Any:
     if kind == "record":
         return ArrayRecord({key: Array(np.asarray(array)) for key, array in inner.items()})
-    return dict(inner) if kind == "dict" else [inner[str(i)] for i in range(len(inner))]
+    if kind == "dict":
+        return dict(inner)
+    return [inner[str(i)] for i in range(len(inner))]
 
 
-def _held(layer: Strategy) -> Mapping[str, Any]:
+def _held(layer: Any) -> Mapping[str, Any]:
+    """Return the state of one strategy by name: its `state_dict`, or its attributes."""
     if _has_hook(layer):
-        return layer.state_dict()  # type: ignore[attr-defined,no-any-return] # that is the hook
+        state: Mapping[str, Any] = layer.state_dict()
+        return state
     return {name: value for name, value in vars(layer).items() if not _is_setting(value)}
 
 
 def _is_setting(value: Any) -> bool:
-    """Whether it is what the strategy was configured with; one that it wraps is a layer of its own."""
-    plain = value is None or isinstance(value, str | PurePath | Strategy)
-    return plain or (callable(value) and not _has_hook(value))
+    """Return True for an attribute that configures the strategy rather than holding state.
+
+    A wrapped strategy counts as one: its state is saved separately.
+    """
+    if value is None or isinstance(value, str | PurePath | Strategy):
+        return True
+    return callable(value) and not _has_hook(value)
 
 
 def _has_hook(value: Any) -> bool:
+    """Return True for an object that saves and loads its own state."""
     return (
         not isinstance(value, type)
         and hasattr(value, "state_dict")

@@ -1,4 +1,4 @@
-"""What bara needs of a user's Flower strategy, without subclassing it: let winners in, weights, what it cannot do."""
+"""Adapters for any user's Flower strategy, which is neither subclassed nor copied."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,37 +17,39 @@ STRATEGIES: Registry[Strategy] = Registry(
 """Flower's strategies by name; a user's own by import path."""
 
 _WEIGHTED_MEANS = (FedAvg, FedAvgM, FedAdagrad, FedAdam, FedYogi)
-"""Whose aggregation is built on the mean weighted by `weighted_by_key`; FedProx and FedOpt inherit theirs."""
+"""Strategies built on the mean weighted by `weighted_by_key`; FedProx and FedOpt inherit theirs."""
 
 _EVERYBODY = {"fraction_train": 1.0, "min_train_nodes": 1, "min_available_nodes": 1}
-"""Who takes part is the auction's decision: every winner, however few."""
+"""Settings under which every winner trains, however few: the auction decides who takes part."""
 
 SET_ASIDE = {*_EVERYBODY, "min_evaluate_nodes", "num_sampled_clients"}
-"""What a strategy was made with and bara decides instead."""
+"""The arguments of strategies that bara overrides."""
 
 _NO_MEMORY = {
     "DifferentialPrivacy": "whose noise is for the clients of one round",
     "FedXgb": "which adds trees, not updates",
     "QFedAvg": "which weighs updates by this round's losses",
 }
-"""Flower's strategies, by how their names begin, that cannot be handed remembered updates, and why."""
+"""Why some of Flower's strategies cannot take remembered updates, by how their names begin."""
 
 
 def check_memory(strategy: Strategy) -> None:
-    """Refuse to remember updates for a strategy that would make something wrong of them."""
+    """Refuse to remember updates for a strategy that would misuse them."""
     for layer in layers(strategy):
         for kind in type(layer).__mro__:
-            why = next(
-                (why for name, why in _NO_MEMORY.items() if kind.__name__.startswith(name)), None
-            )
-            if why is not None:
-                raise ConfigError(
-                    f'training.memory cannot be used with {type(layer).__name__}, {why}; use training.memory = "off"'
-                )
+            for prefix, why in _NO_MEMORY.items():
+                if kind.__name__.startswith(prefix):
+                    raise ConfigError(
+                        f"training.memory cannot be used with {type(layer).__name__}, {why}; "
+                        'use training.memory = "off"'
+                    )
 
 
-def layers(strategy: Strategy) -> Iterator[Strategy]:
-    """The strategy, and those it wraps (Flower's differential privacy wraps another)."""
+def layers(strategy: Strategy) -> Iterator[Any]:
+    """Yield the strategy and those it wraps, outermost first.
+
+    Flower's differential privacy wraps another strategy. Each has attributes of its own, hence Any.
+    """
     inner: Any = strategy
     while isinstance(inner, Strategy):
         yield inner
@@ -55,30 +57,31 @@ def layers(strategy: Strategy) -> Iterator[Strategy]:
 
 
 def let_winners_in(strategy: Strategy) -> None:
-    """Keep the strategy from sampling among the winners, and from waiting for more of them."""
+    """Stop the strategy from sampling among the winners, and from waiting for more of them."""
     for layer in layers(strategy):
         for name, value in _EVERYBODY.items():
             if hasattr(layer, name):
                 setattr(layer, name, value)
         if getattr(layer, "fraction_evaluate", 0):
-            layer.min_evaluate_nodes = 1  # type: ignore[attr-defined] # a FedAvg has it; whoever is there evaluates
+            layer.min_evaluate_nodes = 1  # whoever is connected evaluates
 
 
 def expect(strategy: Strategy, winners: int) -> None:
-    """Tell differential-privacy wrappers how many clients there are: their noise is for so many."""
+    """Tell differential-privacy wrappers the number of clients, on which their noise depends."""
     for layer in layers(strategy):
         if hasattr(layer, "num_sampled_clients") and winners:
             layer.num_sampled_clients = winners
 
 
 def abandon(strategy: Strategy, round: int) -> None:
-    """Let go of what an accountant was to be told of a round that released nothing."""
+    """Drop the pending privacy events of a round that released no model."""
     for layer in layers(strategy):
-        getattr(layer, "_pending_events", {}).pop(round, None)
+        pending = getattr(layer, "_pending_events", {})
+        pending.pop(round, None)
 
 
 def least_winners(strategy: Strategy) -> int:
-    """So many updates a strategy must have to withstand the malicious clients it was told of."""
+    """Return the fewest updates with which a strategy withstands its declared malicious clients."""
     least = 1
     for layer in layers(strategy):
         malicious = getattr(layer, "num_malicious_nodes", 0)
@@ -90,46 +93,53 @@ def least_winners(strategy: Strategy) -> int:
 
 
 def weight_key(strategy: Strategy) -> str | None:
-    """The metric by which this strategy weighs updates, where it takes their weighted mean; None elsewhere.
+    """Return the metric that weighs updates in a strategy that takes a weighted mean, else None.
 
-    Where it does, a mechanism's own weights can be put in that metric's place. A strategy with an
-    aggregation of its own (a median, Krum, a user's) has its own idea of weights.
+    A mechanism's own weights can replace that metric. A strategy with an aggregation of its own
+    (a median, Krum, a user's) has its own idea of weights.
     """
-    if type(strategy).aggregate_train not in {one.aggregate_train for one in _WEIGHTED_MEANS}:
+    means = [one.aggregate_train for one in _WEIGHTED_MEANS]
+    if type(strategy).aggregate_train not in means:
         return None
-    return str(strategy.weighted_by_key)  # type: ignore[attr-defined] # each of them has it
+    mean: Any = strategy
+    return str(mean.weighted_by_key)
 
 
 def metric_key(strategy: Strategy) -> str | None:
-    """The metric that every update must hold, whatever the strategy makes of it; else Flower gives the round up."""
-    keys = (getattr(layer, "weighted_by_key", None) for layer in layers(strategy))
-    return next((str(key) for key in keys if key is not None), None)
+    """Return the metric that every update must hold, used or not; None if there is none.
+
+    Flower gives the whole round up if an update lacks it.
+    """
+    for layer in layers(strategy):
+        key = getattr(layer, "weighted_by_key", None)
+        if key is not None:
+            return str(key)
+    return None
 
 
 def capabilities(
     strategy: Strategy, *, protects: bool, measures: bool, repeatable: bool
 ) -> Capabilities:
-    """What a federation with this strategy can do for a mechanism.
+    """Return what a federation with this strategy can do for a mechanism.
 
     Args:
-        strategy: It would silently replace a mechanism's weights by its own unless it takes a
-            weighted mean.
-        protects: Whether clients train with local differential privacy where they are told to.
+        strategy: The strategy; unless it takes a weighted mean, it would silently replace a
+            mechanism's weights by its own.
+        protects: Whether clients train with local differential privacy when told to.
         measures: Whether the server can measure each client's loss.
-        repeatable: Whether the same award trains to the same model again, as only simulated clients
-            promise.
+        repeatable: Whether the same award always trains the same model; only simulated clients
+            promise that.
     """
-    means = "FedAvg, FedProx, FedAvgM, FedAdam, FedAdagrad, FedYogi"
-    lacks = {
-        "weights": f"{type(strategy).__name__} has an aggregation of its own; use a weighted mean ({means})",
-        "protection": "if its clients train with it, say so with `start(..., protects=True)`",
-        "evidence": "give `start` an evaluate_fn",
-    }
-    can = {
-        "weights": weight_key(strategy) is not None,
-        "protection": protects,
-        "evidence": measures,
-    }
-    return Capabilities(
-        protects, repeatable, {name: remedy for name, remedy in lacks.items() if not can[name]}
-    )
+    lacks = {}
+    if weight_key(strategy) is None:
+        lacks["weights"] = (
+            f"{type(strategy).__name__} has an aggregation of its own; use a weighted mean "
+            "(FedAvg, FedProx, FedAvgM, FedAdam, FedAdagrad, FedYogi)"
+        )
+    if not protects:
+        lacks["protection"] = (
+            "if its clients train with it, say so with `start(..., protects=True)`"
+        )
+    if not measures:
+        lacks["evidence"] = "give `start` an evaluate_fn"
+    return Capabilities(protects, repeatable, lacks)

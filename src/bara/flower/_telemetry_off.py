@@ -1,4 +1,7 @@
-"""Keeps Flower and ray from telling others that they run, and from talking; imported before them, as they look once."""
+"""Switches that silence Flower and ray: no telemetry, no update checks, no usage statistics.
+
+Import this module before them: they read the environment once, on import.
+"""
 
 import logging
 import os
@@ -7,7 +10,7 @@ SURROUNDINGS = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else ray warns about GPUs that nobody asked for
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # no warning about GPUs nobody asked for
 }
 
 for _name, _value in SURROUNDINGS.items():
@@ -15,5 +18,5 @@ for _name, _value in SURROUNDINGS.items():
 
 
 def quieten() -> None:
-    """Let only errors of Flower's through; what matters of a round is in the ledger."""
+    """Log only Flower's errors; the ledger records what matters about a round."""
     logging.getLogger("flwr").setLevel(logging.ERROR)

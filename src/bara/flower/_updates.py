@@ -1,4 +1,4 @@
-"""What winners send back: whether it can be used, and what the server saw of it."""
+"""The updates that winners send back, and the checks that decide which of them are used."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ from bara.server.screening import refusals
 @final
 @dataclass(frozen=True, eq=False)
 class Update:
-    """One winner's reply, found to be whole.
+    """One winner's reply, with its arrays read.
 
     Attributes:
         message: The reply.
-        arrays: The arrays it holds, by name.
+        arrays: The arrays in the reply, by name.
     """
 
     message: Message
@@ -28,39 +28,41 @@ class Update:
 
     @property
     def metrics(self) -> MetricRecord:
-        """What it says of its training."""
+        """The metrics that the client reports about its training."""
         return next(iter(self.message.content.metric_records.values()))
 
     @property
     def record(self) -> ArrayRecord:
-        """The model it returned, as Flower holds it."""
+        """The model that the client returned, as Flower's record."""
         return next(iter(self.message.content.array_records.values()))
 
     @property
     def form(self) -> tuple[Any, ...]:
-        """The names in it; strategies want them the same in all replies."""
+        """The names of records and metrics; strategies want them to be the same in all replies."""
         content = self.message.content
         return (*content.array_records, *content.metric_records, frozenset(self.metrics))
 
     def number(self, key: str) -> float | None:
-        """The metric of that name, if it is a finite number."""
+        """Return the metric of that name if it is a finite number, else None."""
         value = self.metrics.get(key)
-        ok = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-        return float(value) if ok else None  # type: ignore[arg-type]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            return None
+        return float(value)
 
 
 @final
 class UpdateValidator:
-    """Lets usable updates in and says why the others are not.
+    """A validator that admits usable updates and gives a reason for refusing each of the others.
 
     Args:
-        model: The arrays that were sent out.
-        weighed_by: The metric that must be a positive number, or None.
-        same_shapes: Refuse arrays that are not shaped as the model's.
-        outliers: Refuse updates so many robust deviations farther from the others than is usual;
-            None for none.
-        kinds: The kinds of numbers that the arrays began as: Flower's mean of batch norm's whole
-            counter is a fraction, and clients go on counting in whole numbers.
+        model: The arrays that were sent to the winners.
+        weighed_by: The metric that must be a positive number; None if there is none.
+        same_shapes: Refuse updates whose arrays are not shaped as the model's.
+        outliers: Refuse updates that lie this many robust deviations farther from the others than
+            is usual; None to refuse none.
+        kinds: The kind of number in each array of the initial model, which is admitted, too:
+            Flower averages batch norm's integer counter to a fraction, while clients go on
+            counting in integers.
     """
 
     def __init__(
@@ -79,86 +81,93 @@ class UpdateValidator:
         self._outliers = outliers
 
     def admit(self, replies: Mapping[str, Message]) -> tuple[dict[str, Update], dict[str, str]]:
-        """The updates that can be used, by client, and the reasons of the others."""
+        """Return the usable updates by client, and the reasons for refusing the others."""
         refused: dict[str, str] = {}
         sound: dict[str, Update] = {}
         for client, reply in replies.items():
-            read = self._read(reply)
-            if isinstance(read, str):
-                refused[client] = read
+            update = self._read(reply)
+            if isinstance(update, str):
+                refused[client] = update
             else:
-                sound[client] = read
-        refused |= _strange(sound)
-        sound = {client: update for client, update in sound.items() if client not in refused}
-        refused |= self._far(sound)
-        return {
-            client: update for client, update in sound.items() if client not in refused
-        }, refused
+                sound[client] = update
+        # Outliers are sought among the updates that remain when those with odd names are out.
+        for find in (_misnamed, self._outlying):
+            for client, reason in find(sound).items():
+                refused[client] = reason
+                del sound[client]
+        return sound, refused
 
     def _read(self, reply: Message) -> Update | str:
+        """Return the update in a reply, or the reason for refusing it."""
         content = reply.content
         if len(content.array_records) != 1 or len(content.metric_records) != 1:
             return "its update must hold exactly one ArrayRecord and one MetricRecord"
+        [record] = content.array_records.values()
         try:
-            arrays = {
-                name: array.numpy()
-                for name, array in next(iter(content.array_records.values())).items()
-            }
+            arrays = {name: array.numpy() for name, array in record.items()}
         except (ValueError, TypeError, EOFError, OSError) as error:
             return f"its update cannot be read: {error}"
         update = Update(reply, arrays)
         return self._fault(update) or update
 
     def _fault(self, update: Update) -> str:
-        if self._same_shapes and (why := _misfit(self._model, update.arrays, self._kinds)):
-            return why
-        if not all(
-            np.isfinite(array).all() for array in update.arrays.values() if array.dtype.kind in "fc"
-        ):
-            return "its update is not finite"
+        """Return the reason for refusing an update by itself; empty if there is none."""
+        if self._same_shapes:
+            misfit = _misfit(self._model, update.arrays, self._kinds)
+            if misfit:
+                return misfit
+        for array in update.arrays.values():
+            if array.dtype.kind in "fc" and not np.isfinite(array).all():
+                return "its update is not finite"
         key = self._weighed_by
-        if key is not None and not (update.number(key) or 0.0) > 0:
-            return f"its {key} must be positive, got {update.metrics.get(key)!r}"
+        if key is not None:
+            weight = update.number(key)
+            if weight is None or weight <= 0:
+                return f"its {key} must be positive, got {update.metrics.get(key)!r}"
         return ""
 
-    def _far(self, updates: Mapping[str, Update]) -> dict[str, str]:
-        """Who is an outlier; all shapes are the model's here."""
+    def _outlying(self, updates: Mapping[str, Update]) -> dict[str, str]:
+        """Return the reasons for refusing outliers; all updates are shaped as the model here."""
         if self._outliers is None or not updates:
             return {}
+        clients = list(updates)
         states = [_flat(update.arrays) for update in updates.values()]
         found = refusals(_flat(self._model), states, self._outliers)
-        clients = list(updates)
         return {clients[i]: reason for i, reason in found.items()}
 
 
 def _misfit(
     model: Mapping[str, NDArray[Any]], arrays: Mapping[str, NDArray[Any]], kinds: Mapping[str, str]
 ) -> str:
+    """Return how an update's arrays differ from the model's in form; empty if they do not."""
     if arrays.keys() != model.keys():
         return f"its update holds {sorted(arrays)}; the model holds {sorted(model)}"[:300]
     for name, array in arrays.items():
-        if array.shape != model[name].shape or array.dtype.kind not in (
-            model[name].dtype.kind,
-            kinds.get(name),
-        ):
+        wanted = model[name]
+        same_kind = array.dtype.kind in (wanted.dtype.kind, kinds.get(name))
+        if array.shape != wanted.shape or not same_kind:
             return (
-                f"its {name} must have shape {model[name].shape} and type {model[name].dtype}, as the model's, got "
-                f"{array.shape} and {array.dtype}"
+                f"its {name} must have shape {wanted.shape} and type {wanted.dtype}, as the "
+                f"model's, got {array.shape} and {array.dtype}"
             )
     return ""
 
 
-def _strange(updates: Mapping[str, Update]) -> dict[str, str]:
-    """Whose names differ from the most common ones: Flower would give the whole round up for one."""
+def _misnamed(updates: Mapping[str, Update]) -> dict[str, str]:
+    """Return the reasons for refusing updates whose names are not those of most updates.
+
+    With them, Flower would give up the whole round.
+    """
     forms = Counter(update.form for update in updates.values())
-    usual = forms.most_common(1)[0][0] if forms else ()
-    return {
-        client: "its update has other names than the others' (records, metrics)"
-        for client, update in updates.items()
-        if update.form != usual
-    }
+    if len(forms) < 2:
+        return {}
+    usual, _ = forms.most_common(1)[0]
+    unusual = [client for client, update in updates.items() if update.form != usual]
+    return dict.fromkeys(unusual, "its update has other names than the others' (records, metrics)")
 
 
 def _flat(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-    parts = [arrays[name].reshape(-1) for name in sorted(arrays) if arrays[name].dtype.kind == "f"]
-    return np.concatenate(parts).astype(np.float32)
+    """Join the floating-point arrays, in the order of their names, into one vector."""
+    names = [name for name in sorted(arrays) if arrays[name].dtype.kind == "f"]
+    vectors = [arrays[name].reshape(-1) for name in names]
+    return np.concatenate(vectors).astype(np.float32)

@@ -1,6 +1,6 @@
-"""Who is who: the nodes of a grid by the names under which the ledger pays them.
+"""The names of a grid's nodes, under which the ledger pays them.
 
-`python -m bara.flower.identity KEY.pub` prints the name that goes with a node's public key.
+`python -m bara.flower.identity KEY.pub` prints the name that belongs to a node's public key.
 """
 
 import sys
@@ -27,25 +27,28 @@ from bara.flower._bid_messages import Opened, name_in
 By = Literal["key", "partition"]
 
 _DIGITS = 20
-"""Of a fingerprint: 80 bits."""
+"""The length of a fingerprint in hexadecimal digits: 80 bits."""
 
 
 def known_by(grid: Grid) -> By:
-    """In a simulation nodes are new in every run and known by their partition, elsewhere by their key."""
+    """Return what identifies a grid's nodes: their key, or their partition in a simulation.
+
+    Simulated nodes are new in every run, so that only their partitions stay the same.
+    """
     return "partition" if isinstance(grid, InMemoryGrid) else "key"
 
 
 def fingerprint(public_key: bytes) -> str:
-    """What a client's name ends in: the beginning of its key's SHA-256.
+    """Return the end of a client's name: the first digits of its key's SHA-256.
 
     Args:
-        public_key: As Flower stores it: PEM, SubjectPublicKeyInfo.
+        public_key: The key as Flower stores it: PEM, SubjectPublicKeyInfo.
     """
     return sha256(public_key.strip()).hexdigest()[:_DIGITS]
 
 
 def client_of_key(public_key: bytes, name: str = "key") -> str:
-    """The name of the client that proves itself with this key: it survives restarts and node identifiers.
+    """Return the name of the client that owns a key; node ids may change, this name does not.
 
     >>> client_of_key(b"-----BEGIN PUBLIC KEY----- ...", "silo-north")
     'silo-north-76a5ae3e89247ddc8ba7'
@@ -54,22 +57,29 @@ def client_of_key(public_key: bytes, name: str = "key") -> str:
 
 
 def client_of_key_file(path: Path) -> str:
-    """The same from a key in a file, as ssh-keygen or openssl writes it."""
+    """Return the name of the client whose public key is in a file of ssh-keygen or openssl."""
     return client_of_key(_pem(path.read_bytes()))
 
 
 def read_names(path: Path) -> dict[str, str]:
-    """What an operator calls the clients: a file of public keys, one a line, as ssh-keygen writes them with a comment.
+    """Read an operator's names for the clients.
+
+    Args:
+        path: A file of public keys, one per line as ssh-keygen writes them: type, key, comment.
+            The comment is the name.
 
     Returns:
-        The names, by the fingerprints of the keys.
+        The names by the fingerprints of the keys.
     """
     found = {}
     try:
-        lines = [line.strip() for line in path.read_text().splitlines()]
-        for line in (line for line in lines if line and not line.startswith("#")):
-            _, _, comment = (*line.split(maxsplit=2), "", "")[:3]
-            if (name := name_in(comment)) is None:
+        for text in path.read_text().splitlines():
+            line = text.strip()
+            if not line or line.startswith("#"):
+                continue
+            words = line.split(maxsplit=2)
+            name = name_in(words[2]) if len(words) == 3 else None
+            if name is None:
                 raise ConfigError(
                     f"bara.names: a key in {str(path)!r} has no name behind it: {line[:60]}..."
                 )
@@ -88,17 +98,17 @@ def _pem(content: bytes) -> bytes:
 
 @final
 class Directory:
-    """The clients that can be reached now, and what they are called.
+    """A directory of the clients that can be reached now: their names and their nodes.
 
-    A client that is known by its key is called what the operator calls it, else what it calls
-    itself, else `key`, each followed by the key's fingerprint. So nobody can take another's name,
-    and the name it was first given stays.
+    A client with a key is called what the operator calls it, else what it calls itself, else
+    `key`, in each case followed by the key's fingerprint. Thus nobody can take another client's
+    name. A client keeps the first name it was given.
 
     Args:
-        by: What they are known by. A partition is what a node itself says: fit for simulations
-            only.
-        names: What the operator calls them, by fingerprint.
-        partitions: The partitions' names, where they have any.
+        by: What identifies the clients. A node itself states its partition, so that partitions are
+            fit for simulations only.
+        names: The operator's names for the clients, by fingerprint.
+        partitions: The names of the partitions; empty to number them.
     """
 
     def __init__(
@@ -111,21 +121,26 @@ class Directory:
         self._nodes: dict[str, int] = {}
 
     def know(self, clients: Iterable[str]) -> None:
-        """These have their names already: they stand in the books."""
+        """Remember the names of clients that already stand in the books."""
         self._called |= {client[-_DIGITS:]: client for client in clients}
 
     def read(self, nodes: Iterable[NodeInfo], opened: Mapping[int, Opened]) -> dict[str, int]:
-        """Know the nodes that are there, those with a partition by the answers they gave; returns client to node.
+        """Replace the directory's entries by the connected nodes; return the node of each client.
+
+        Args:
+            nodes: The connected nodes.
+            opened: The bids by node id, which hold the nodes' partitions and names.
 
         Raises:
-            InvalidBidError: when two nodes are one client.
+            InvalidBidError: when two nodes are the same client.
         """
         found: dict[str, int] = {}
         for node in nodes:
             name = self._name(node, opened.get(node.node_id))
             if name in found:
                 raise InvalidBidError(
-                    f"nodes {found[name]} and {node.node_id} are both client {name!r}; each client must be one node"
+                    f"nodes {found[name]} and {node.node_id} are both client {name!r}; each client "
+                    "must be one node"
                 )
             if name is not None:
                 found[name] = node.node_id
@@ -135,22 +150,27 @@ class Directory:
         return found
 
     def node_of(self, client: str) -> int | None:
-        """Where that client is, if it is known."""
+        """Return the id of a client's node, None if the client is not connected."""
         return self._nodes.get(client)
 
     def shown(self, node: NodeInfo) -> str:
-        """What a person is told of a node, before or after it has bid."""
+        """Return a node's name for log lines, before or after its bid."""
         return self._name(node, None) or f"node {node.node_id}"
 
     def _name(self, node: NodeInfo, opened: Opened | None) -> str | None:
+        """Return a node's name; None for a simulated node whose partition is not known yet."""
         if self._by == "key":
             mine = fingerprint(node.public_key)
-            said = None if opened is None else opened.name
-            return self._called.get(mine) or f"{self._names.get(mine) or said or 'key'}-{mine}"
+            if mine in self._called:
+                return self._called[mine]
+            own_name = None if opened is None else opened.name
+            name = self._names.get(mine) or own_name or "key"
+            return f"{name}-{mine}"
         if opened is None or opened.partition is None:
             return None
-        part, parts = opened.partition
-        return (self._partitions or client_names(parts))[part]
+        number, count = opened.partition
+        names = self._partitions or client_names(count)
+        return names[number]
 
 
 if __name__ == "__main__":

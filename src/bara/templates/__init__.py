@@ -1,4 +1,4 @@
-"""Folders to begin with: each works as it stands here, under a name of its own, and is copied under yours."""
+"""Project folders to start from: each works as it stands, and is copied under a name you choose."""
 
 import re
 from importlib.util import find_spec
@@ -8,20 +8,20 @@ from pathlib import Path
 from bara.errors import ConfigError
 
 TEMPLATES = {"allocator": "slow-start", "mechanism": "posted-price", "flower-app": "bara-digits"}
-"""What there is to begin with, and the name that stands in it for the new one."""
+"""The templates, and the name in each that a copy replaces by its own."""
 
 _UNUSED = {"__pycache__", ".pytest_cache", "runs"}
-"""What running a template where it stands would leave in it."""
+"""Names of what running a template in place leaves behind, which is not copied."""
 
 
 def create(template: str, name: str, place: Path) -> Path:
-    """Copy a template into a new folder of that name; returns the folder.
+    """Copy a template into a new folder and return the folder.
 
     Args:
         template: One of `TEMPLATES`.
-        name: What takes the place of the template's own name, in texts and file names: `my-app`,
-            `my_app`, `MyApp`.
-        place: Where the folder is made.
+        name: The new folder's name; it replaces the template's own name in texts and file names
+            (`my-app`, `my_app`, `MyApp`).
+        place: The folder in which the new one is made.
     """
     if template not in TEMPLATES:
         raise ConfigError(
@@ -37,11 +37,12 @@ def create(template: str, name: str, place: Path) -> Path:
         raise ConfigError(
             f"the name {name!r} is taken by an installed Python package; choose another"
         )
+    folder = place / name
     try:
-        (folder := place / name).mkdir()
+        folder.mkdir()
     except OSError as error:
         raise ConfigError(
-            f"cannot make the folder {str(place / name)!r}: {error.strerror}; choose another name"
+            f"cannot make the folder {str(folder)!r}: {error.strerror}; choose another name"
         ) from None
     source = Path(__file__).parent / template
     spellings = dict(zip(_spellings(TEMPLATES[template]), _spellings(name), strict=True))
@@ -54,7 +55,7 @@ def create(template: str, name: str, place: Path) -> Path:
 
 
 def _spellings(name: str) -> tuple[str, str, str]:
-    """The name in texts, as a module and as a class.
+    """Return a name as it is spelled in texts, as a module and as a class.
 
     >>> _spellings("my-app")
     ('my-app', 'my_app', 'MyApp')

@@ -1,9 +1,10 @@
-"""Contract checks for anyone's mechanism, allocator or federation; our own tests run them over every one there is.
+"""Contract checks for anyone's mechanism, allocator or federation; bara's own ones pass them, too.
 
-Each check takes a function that makes a fresh one, and raises AssertionError with what is wrong, or
-whatever the part itself raises. A check of something that the part does not have raises
-unittest.SkipTest, which pytest lists as skipped; `select_checks` says beforehand which those are.
-What is allowed but probably not meant is a `ContractHint`, a warning.
+Each check takes a function that makes a new part (a mechanism, an allocator or a federation). It
+raises AssertionError with what is wrong, or whatever the part itself raises. A check of something
+that the part does not have raises unittest.SkipTest, which pytest lists as skipped; `select_checks`
+tells beforehand which checks apply. What is allowed but probably unintended gives a warning, a
+`ContractHint`.
 
     from bara.testing import ALLOCATOR_CHECKS
 

@@ -1,4 +1,4 @@
-"""What every allocator promises, checked by playing it on a small federation."""
+"""Checks of what every allocator promises, made by playing it on a small federation."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.testing._selection import needs
 
 MakeAllocator = Callable[[int], Allocator]
-"""seed -> a fresh allocator for up to `CLIENTS` clients."""
+"""Takes a seed, returns a new allocator for up to `CLIENTS` clients."""
 
 CLIENTS = 8
 PURSE = Purse.of(60, 30)
@@ -30,11 +30,13 @@ def _federation(seed: int, failure_rate: float = 0.0, a_max: float = 0.85) -> Sy
 
 
 class _FailingAtFirst:
-    """A federation of which no winner delivers in the first rounds."""
+    """A federation in which no winner delivers in the first rounds."""
 
     def __init__(self, inner: Federation, rounds: int) -> None:
-        self._inner, self._rounds = inner, rounds
-        self.evaluate, self.bids = inner.evaluate, inner.bids
+        self._inner = inner
+        self._rounds = rounds
+        self.evaluate = inner.evaluate
+        self.bids = inner.bids
 
     def train(self, round: int, award: Award) -> Delivery:
         if round > self._rounds:
@@ -48,29 +50,33 @@ def play(allocator: Allocator, federation: Federation, purse: Purse = PURSE) -> 
 
 
 def trace(records: list[RoundRecord]) -> list[tuple[Offer, tuple[str, ...], tuple[int, ...]]]:
-    return [(r.awarded.offer, r.awarded.award.clients, r.awarded.award.payments) for r in records]
+    """Return the offer, the winners and their payments of each round."""
+    found = []
+    for record in records:
+        award = record.awarded.award
+        found.append((record.awarded.offer, award.clients, award.payments))
+    return found
 
 
 def check_ask_is_pure(make: MakeAllocator) -> None:
-    """Asked twice, an allocator gives the same answer, and asking changes nothing it does later."""
-    quiet = play(make(3), _federation(3))
-    nosy = make(3)
+    """Check that asking an allocator twice gives the same answer and changes nothing later."""
+    asked_once = play(make(3), _federation(3))
+    inner = make(3)
 
     class AskedTwice:
         def ask(self, purse: Purse) -> Offer:
-            assert nosy.ask(purse) == nosy.ask(purse), "two answers to one question"
-            return nosy.ask(purse)
+            assert inner.ask(purse) == inner.ask(purse), "two answers to one question"
+            return inner.ask(purse)
 
         def tell(self, record: RoundRecord) -> None:
-            nosy.tell(record)
+            inner.tell(record)
 
-    assert trace(play(AskedTwice(), _federation(3))) == trace(quiet), (
-        "asking changed a later decision"
-    )
+    asked_twice = play(AskedTwice(), _federation(3))
+    assert trace(asked_twice) == trace(asked_once), "asking changed a later decision"
 
 
 def check_replay_rebuilds_it(make: MakeAllocator) -> None:
-    """Telling a fresh allocator the stored rounds makes it answer as the one that lived through them."""
+    """Check that a new allocator, told the stored rounds, answers as the one that played them."""
     _assert_rebuilt(make(5), play(make(5), _federation(5)))
 
 
@@ -84,19 +90,23 @@ def _assert_rebuilt(rebuilt: Allocator, records: list[RoundRecord]) -> None:
 
 
 def check_same_seed_same_run(make: MakeAllocator) -> None:
-    """Two runs from one seed are the same."""
-    assert trace(play(make(7), _federation(7))) == trace(play(make(7), _federation(7))), (
-        "two runs differ"
-    )
+    """Check that two runs with the same seed are the same."""
+    one = play(make(7), _federation(7))
+    two = play(make(7), _federation(7))
+    assert trace(one) == trace(two), "two runs differ"
 
 
 def check_budget_and_deadline_hold(make: MakeAllocator) -> None:
-    """Scarce or ample, short or long, every purse is played within its bounds; so is its last round, the money gone."""
+    """Check that budget and deadline hold for scarce and ample, short and long purses.
+
+    In the last round, with all money spent, the allocator must still answer with an offer.
+    """
     for total, rounds in ((60, 30), (3, 30), (2000, 5), (0.5, 4)):
-        allocator, purse = make(1), Purse.of(total, rounds)
+        allocator = make(1)
+        purse = Purse.of(total, rounds)
         records = play(allocator, _federation(1), purse)
-        promised = [payment for record in records for payment in record.awarded.award.payments]
-        assert sum(promised) <= purse.total, "the budget is exceeded"  # where everybody delivers
+        promised = sum(sum(record.awarded.award.payments) for record in records)
+        assert promised <= purse.total, "the budget is exceeded"  # everybody delivers here
         assert len(records) <= 1 + rounds, "the deadline is exceeded"
         answer = allocator.ask(replace(purse, spent=purse.total, round=rounds))
         assert isinstance(answer, Offer), (
@@ -105,7 +115,10 @@ def check_budget_and_deadline_hold(make: MakeAllocator) -> None:
 
 
 def check_failing_clients_are_survived(make: MakeAllocator) -> None:
-    """Where winners do not deliver it goes on, can be rebuilt, and later spends the money that nobody got."""
+    """Check that an allocator copes with winners that do not deliver.
+
+    It goes on, can be rebuilt from the stored rounds, and later spends the money that nobody got.
+    """
     for rate in (0.3, 1.0):
         records = play(make(2), _federation(2, failure_rate=rate))
         assert any(record.delivery.void for record in records), (
@@ -120,7 +133,7 @@ def check_failing_clients_are_survived(make: MakeAllocator) -> None:
 
 @needs(Believer, "belief()")
 def check_failing_clients_do_not_end_learning(make: MakeAllocator) -> None:
-    """After rounds in which nobody delivered, what the others come to still moves what it believes."""
+    """Check that beliefs still follow the results after rounds in which nobody delivered."""
     beliefs = []
     for a_max in (0.85, 0.4):
         allocator = make(9)
@@ -133,16 +146,18 @@ def check_failing_clients_do_not_end_learning(make: MakeAllocator) -> None:
 
 
 def check_clients_may_come_and_go(make: MakeAllocator) -> None:
-    """N may change from round to round, down to nobody; when clients are back, it recruits again."""
+    """Check that an allocator recruits again after rounds with few bidders or none."""
 
     class Changing:
         def __init__(self) -> None:
             self._inner = _federation(4)
-            self.evaluate, self.train = self._inner.evaluate, self._inner.train
+            self.evaluate = self._inner.evaluate
+            self.train = self._inner.train
 
         def bids(self, round: int) -> Bids:
             present = (CLIENTS, 3, 1, 0, 2)[round % 5]
-            return self._inner.bids(round).without(self._inner.bidders.clients[present:])
+            absent = self._inner.bidders.clients[present:]
+            return self._inner.bids(round).without(absent)
 
     records = play(make(4), Changing())
     assert any(record.n for record in records[4:]), (
@@ -152,7 +167,7 @@ def check_clients_may_come_and_go(make: MakeAllocator) -> None:
 
 @needs(Believer, "belief()")
 def check_beliefs_are_plain(make: MakeAllocator) -> None:
-    """What it believes has a mean and a deviation for every arm."""
+    """Check that a belief has a finite mean and a deviation of at least 0 for every arm."""
     allocator = make(6)
     play(allocator, _federation(6))
     assert isinstance(allocator, Believer)
@@ -166,9 +181,13 @@ def check_beliefs_are_plain(make: MakeAllocator) -> None:
 
 @needs(Remembers, "memory() and restore()")
 def check_memory_stands_in_for_menus(make: MakeAllocator) -> None:
-    """Told rounds without menus, one that remembers what they taught it answers and believes as if it saw them."""
+    """Check that an allocator with its memory restored needs no menus in the rounds it is told.
+
+    It must answer, remember and believe as the one that saw the menus.
+    """
     for purse in (PURSE, replace(PURSE, max_rounds=8)):  # a short run is played to its deadline
-        lived, rebuilt = make(8), make(8)
+        lived = make(8)
+        rebuilt = make(8)
         records = play(lived, _federation(8), purse)
         assert isinstance(lived, Remembers)
         assert isinstance(rebuilt, Remembers)

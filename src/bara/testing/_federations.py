@@ -1,4 +1,4 @@
-"""What every federation promises, checked by training with a few winners."""
+"""Checks of what every federation promises, made by training with a few winners."""
 
 import warnings
 from collections.abc import Callable
@@ -13,15 +13,16 @@ from bara.testing._mechanisms import rich
 from bara.testing._selection import ContractHint, needs
 
 MakeFederation = Callable[[int], Federation]
-"""seed -> a fresh federation."""
+"""Takes a seed, returns a new federation."""
 
 _THREE_AT_A_TIME = Fixed(n=3, shortfall="shrink")
 
 
 def check_bids_are_repeatable(make: MakeFederation) -> None:
-    """Asked twice for a round's bids, a federation gives the same."""
+    """Check that a federation asked twice for a round's bids gives the same ones."""
     federation = make(1)
-    first, second = federation.bids(1), federation.bids(1)
+    first = federation.bids(1)
+    second = federation.bids(1)
     assert first.clients == second.clients, "other clients"
     assert first.prices.tolist() == second.prices.tolist(), "other prices"
 
@@ -41,10 +42,14 @@ _REPEATABLE = needs(
 
 @_REPEATABLE
 def check_same_seed_same_history(make: MakeFederation) -> None:
-    """Two federations from one seed learn the same; a hint where another seed bids the same, as real clients do."""
-    one, two = _evaluations(make(1)), _evaluations(make(1))
-    assert one == two, "two runs differ"
-    if make(1).bids(1).prices.tolist() == make(2).bids(1).prices.tolist():
+    """Check that two federations with the same seed learn the same.
+
+    Warn with a hint if another seed gives the same bids, which is right for real clients only.
+    """
+    assert _evaluations(make(1)) == _evaluations(make(1)), "two runs differ"
+    prices = make(1).bids(1).prices.tolist()
+    prices_of_other_seed = make(2).bids(1).prices.tolist()
+    if prices == prices_of_other_seed:
         warnings.warn(
             ContractHint("another seed bids the same, which is right where the bids are real"),
             stacklevel=2,
@@ -53,22 +58,21 @@ def check_same_seed_same_history(make: MakeFederation) -> None:
 
 @_REPEATABLE
 def check_training_again_comes_to_the_same(make: MakeFederation) -> None:
-    """A fresh federation, trained with stored awards, delivers what is stored: a run without checkpoints resumes."""
-    trained = [
-        record
-        for record in play(_THREE_AT_A_TIME, make(4), Purse.of(60, 6))
-        if record.awarded.award.n
-    ]
+    """Check that a new federation, trained with stored awards, repeats the stored deliveries.
+
+    A run without checkpoints is resumed that way.
+    """
+    records = play(_THREE_AT_A_TIME, make(4), Purse.of(60, 6))
+    trained = [record for record in records if record.awarded.award.n]
     assert trained, "nobody was recruited"
     again = make(4)
     for record in trained:
-        assert again.train(record.round, record.awarded.award) == record.delivery, (
-            f"round {record.round} differs"
-        )
+        delivery = again.train(record.round, record.awarded.award)
+        assert delivery == record.delivery, f"round {record.round} differs"
 
 
 def check_deliveries_account_for_winners(make: MakeFederation) -> None:
-    """A delivery names every winner once, as delivered or as void, and nobody else."""
+    """Check that a delivery names every winner once, as delivered or void, and nobody else."""
     federation = make(3)
     federation.evaluate()
     for round_ in (1, 2, 3):
@@ -81,7 +85,7 @@ def check_deliveries_account_for_winners(make: MakeFederation) -> None:
 
 
 def check_training_is_evaluated(make: MakeFederation) -> None:
-    """Rounds of training leave another evaluation than that of the initial model."""
+    """Check that training changes the evaluation of the initial model."""
     first, *others = _evaluations(make(3))
     assert any(evaluation != first for evaluation in others), (
         "after six rounds the evaluation is the initial model's"
@@ -91,26 +95,28 @@ def check_training_is_evaluated(make: MakeFederation) -> None:
 @_REPEATABLE
 @needs(_measures_loss, "a loss in its evaluations, since accuracy may agree by chance")
 def check_every_delivered_update_counts(make: MakeFederation) -> None:
-    """Without any one of the winners that delivered, the round comes to another evaluation."""
+    """Check that leaving out any winner that delivered changes the round's evaluation."""
     award, whole = _first_round(make(3))
     for client in whole.delivered:
         _, without = _first_round(make(3), absent=client)
         assert without.evaluation != whole.evaluation, (
-            f"with {client!r}, which is named as delivered, and without it the model is the same: its update is not "
-            f"used, or the model not evaluated after the training (winners {award.clients})"
+            f"with {client!r}, which is named as delivered, and without it the model is the same: "
+            "its update is not used, or the model not evaluated after the training "
+            f"(winners {award.clients})"
         )
 
 
 def _first_round(federation: Federation, absent: str = "") -> tuple[Award, Delivery]:
-    """The award of the first round and what comes of it when one of the winners is left out."""
+    """Return the award of the first round, and the delivery with one of the winners left out."""
     federation.evaluate()
     award = _three_winners(federation.bids(1))
-    kept = [i for i, client in enumerate(award.clients) if client != absent]
-    fewer = replace(
-        award,
-        clients=tuple(award.clients[i] for i in kept),
-        payments=tuple(award.payments[i] for i in kept),
-    )
+    clients = []
+    payments = []
+    for client, payment in zip(award.clients, award.payments, strict=True):
+        if client != absent:
+            clients.append(client)
+            payments.append(payment)
+    fewer = replace(award, clients=tuple(clients), payments=tuple(payments))
     return award, federation.train(1, fewer)
 
 
@@ -121,7 +127,8 @@ def _three_winners(bids: Bids) -> Award:
 
 
 def _evaluations(federation: Federation) -> list[Evaluation]:
-    return [record.evaluation for record in play(_THREE_AT_A_TIME, federation, Purse.of(60, 6))]
+    records = play(_THREE_AT_A_TIME, federation, Purse.of(60, 6))
+    return [record.evaluation for record in records]
 
 
 FEDERATION_CHECKS: tuple[Callable[[MakeFederation], None], ...] = (

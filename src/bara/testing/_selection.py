@@ -1,4 +1,4 @@
-"""Which checks apply to a part: each check says what a part must have for it."""
+"""The selection of checks that apply to a part, by what each check needs the part to have."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
@@ -9,11 +9,11 @@ Check = Callable[..., None]
 
 
 class ContractHint(UserWarning):
-    """Something that is allowed, and probably not meant."""
+    """A warning about something that is allowed but probably unintended."""
 
 
 class Selection(NamedTuple):
-    """The checks that apply to a part; the names of the others, each with what the part would need."""
+    """The checks that apply to a part, and the names of the others with the reason for skipping."""
 
     checks: tuple[Check, ...]
     skipped: Mapping[str, str]
@@ -23,13 +23,15 @@ def needs(capability: type | Callable[[Any], bool], what: str) -> Callable[[Chec
     """Mark a check as one for parts that have a capability; for others it raises SkipTest.
 
     Args:
-        capability: A protocol that the part must be an instance of, or a function that says whether
-            it can.
-        what: What the part must have, in words.
+        capability: A protocol that the part must implement, or a function that tells whether a
+            part has the capability.
+        what: The capability in words.
     """
 
     def has(part: object) -> bool:
-        return isinstance(part, capability) if isinstance(capability, type) else capability(part)
+        if isinstance(capability, type):
+            return isinstance(part, capability)
+        return capability(part)
 
     def mark(check: Check) -> Check:
         @functools.wraps(check)
@@ -49,7 +51,11 @@ def _needs(check: Check) -> tuple[tuple[Callable[[object], bool], str], ...]:
 
 
 def select_checks(checks: Iterable[Check], part: object) -> Selection:
-    """Which checks apply to a part that was made.
+    """Select the checks that apply to a part.
+
+    Args:
+        checks: The checks to choose from.
+        part: An allocator, a mechanism or a federation.
 
     >>> from bara.allocators import ALLOCATORS
     >>> from bara.testing import ALLOCATOR_CHECKS, check_ask_is_pure
@@ -57,9 +63,12 @@ def select_checks(checks: Iterable[Check], part: object) -> Selection:
     >>> check_ask_is_pure in applying, skipped["check_beliefs_are_plain"]
     (True, 'it needs belief()')
     """
-    lacking = {check: [what for has, what in _needs(check) if not has(part)] for check in checks}
-    applying = tuple(check for check, what in lacking.items() if not what)
-    return Selection(
-        applying,
-        {c.__name__: f"it needs {' and '.join(what)}" for c, what in lacking.items() if what},
-    )
+    applying: list[Check] = []
+    skipped: dict[str, str] = {}
+    for check in checks:
+        missing = [what for has, what in _needs(check) if not has(part)]
+        if missing:
+            skipped[check.__name__] = f"it needs {' and '.join(missing)}"
+        else:
+            applying.append(check)
+    return Selection(tuple(applying), skipped)

@@ -1,4 +1,4 @@
-"""The contract that every allocator keeps; what your allocator does not have is skipped, with the reason."""
+"""The contract of every allocator; checks of what yours does not have are skipped."""
 
 import pytest
 from slow_start import SlowStart

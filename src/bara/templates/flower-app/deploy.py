@@ -1,9 +1,10 @@
-"""Starts a SuperLink and three SuperNodes on this machine, with TLS and node authentication, and runs the app on them.
+"""A deployment on this machine: runs the app on a SuperLink and three SuperNodes.
 
     python deploy.py [--folder FOLDER] [--rounds 5] [--budget 30]
 
-Everything listens on loopback only and is ended, by process id, when the app is through.
-`docs/flower.md` leads an operator through the same steps on machines of their own.
+Connections use TLS, and nodes authenticate themselves by their keys. Everything listens on loopback
+only and is ended, by process id, when the app has finished. `docs/flower.md` leads an operator
+through the same steps on machines of their own.
 """
 
 import argparse
@@ -20,10 +21,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent
-APART = tuple(map(int, version("flwr").split(".")[:2])) < (
-    1,
-    40,
-)  # silos connect to a port of their own there
+FLOWER = tuple(map(int, version("flwr").split(".")[:2]))
+APART = FLOWER < (1, 40)  # in these releases, SuperNodes connect to a port of their own
 QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -32,10 +31,10 @@ QUIET = {
 
 
 class Deployment(contextlib.ExitStack):
-    """A SuperLink and its SuperNodes; everything started is ended on leaving.
+    """A SuperLink and its SuperNodes; a context manager that ends every process it started.
 
     Args:
-        home: Where keys, certificates and logs go.
+        home: The folder for keys, certificates and logs.
         app: The Flower app's folder.
     """
 
@@ -45,114 +44,87 @@ class Deployment(contextlib.ExitStack):
         self.app = app
         self.port = free_port()
         self.fleet_port = free_port() if APART else self.port
-        path = os.pathsep.join(
-            [str(BIN), os.environ.get("PATH", "")]
-        )  # Flower starts programs of its own by name
+        # Flower starts programs of its own by name.
+        path = os.pathsep.join([str(BIN), os.environ.get("PATH", "")])
         self.environment = {**os.environ, **QUIET, "FLWR_HOME": str(home / "flwr"), "PATH": path}
         self.superlink: subprocess.Popen | None = None
         self.nodes: dict[int, subprocess.Popen] = {}
 
     def start_superlink(self) -> None:
-        """Certificates, the SuperLink, and the connection by which `flwr` finds it.
+        """Start the SuperLink, with new certificates if there are none, and connect `flwr` to it.
 
-        What it knows, registered keys included, is in a database: started again, it goes on as the
-        same SuperLink.
+        The SuperLink keeps its state, registered keys included, in a database. Started again, it
+        goes on as the same SuperLink.
         """
         if not (self.home / "ca.crt").exists():
             make_certificates(self.home)
-        certificates = [
-            "--ssl-ca-certfile",
-            "ca.crt",
-            "--ssl-certfile",
-            "server.pem",
-            "--ssl-keyfile",
-            "server.key",
-        ]
-        self.superlink = self.begin(
-            "superlink",
-            ["flower-superlink", *certificates, "--enable-supernode-auth", "--host", "127.0.0.1"]
-            + ["--port", str(self.port), "--disable-runtime-dependency-installation"]
-            + ["--database", str(self.home / "superlink.db")]
-            + (["--fleet-api-address", f"127.0.0.1:{self.fleet_port}"] if APART else []),
-        )
+        command = ["flower-superlink", "--host", "127.0.0.1", "--port", str(self.port)]
+        command += ["--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "server.pem"]
+        command += ["--ssl-keyfile", "server.key", "--enable-supernode-auth"]
+        command += ["--database", str(self.home / "superlink.db")]
+        command += ["--disable-runtime-dependency-installation"]
+        if APART:
+            command += ["--fleet-api-address", f"127.0.0.1:{self.fleet_port}"]
+        self.superlink = self.begin("superlink", command)
         self.connect(f'root-certificates = "{self.home / "ca.crt"}"')
 
     def start_simulation_superlink(self) -> None:
-        """A SuperLink that simulates nodes instead of waiting for them."""
-        self.superlink = self.begin(
-            "superlink",
-            ["flower-superlink", "--simulation", "--insecure", "--host", "127.0.0.1"]
-            + ["--port", str(self.port), "--disable-runtime-dependency-installation"],
-        )
+        """Start a SuperLink that simulates nodes instead of waiting for them."""
+        command = ["flower-superlink", "--host", "127.0.0.1", "--port", str(self.port)]
+        command += ["--simulation", "--insecure", "--disable-runtime-dependency-installation"]
+        self.superlink = self.begin("superlink", command)
         self.connect("insecure = true")
 
     def connect(self, security: str) -> None:
-        """Write down where the SuperLink is, and wait until it listens."""
-        words = [
+        """Write the SuperLink's address into Flower's configuration, and wait until it listens."""
+        lines = [
             "[superlink]",
             'default = "loopback"',
             "[superlink.loopback]",
             f'address = "127.0.0.1:{self.port}"',
+            security,
         ]
-        (self.home / "flwr").mkdir(exist_ok=True)
-        (self.home / "flwr" / "config.toml").write_text("\n".join([*words, security, ""]))
+        folder = self.home / "flwr"
+        folder.mkdir(exist_ok=True)
+        (folder / "config.toml").write_text("\n".join(lines) + "\n")
         self.wait_until_it_listens()
 
     def make_key(self, name: str) -> None:
-        """A key pair, by which a node is known for good."""
-        path = self.home / name
-        command = [
-            "ssh-keygen",
-            "-t",
-            "ecdsa",
-            "-b",
-            "384",
-            "-N",
-            "",
-            "-q",
-            "-f",
-            str(path),
-            "-C",
-            name,
-        ]
+        """Make the key pair that identifies a node for good."""
+        command = ["ssh-keygen", "-q", "-t", "ecdsa", "-b", "384", "-N", ""]
+        command += ["-f", str(self.home / name), "-C", name]
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
 
     def register(self, name: str) -> None:
-        """Tell the SuperLink whose key it may trust."""
+        """Tell the SuperLink to trust a node's key."""
         self.flwr("supernode", "register", f"{name}.pub", "loopback")
 
     def start_supernode(
         self, number: int, of: int, name: str, **config: object
     ) -> subprocess.Popen:
-        """A silo's node; its configuration stays on its machine."""
-        words = {"partition-id": number, "num-partitions": of, "name": name, **config}
-        node_config = " ".join(
-            f'{key}="{v}"' if isinstance(v, str) else f"{key}={v}" for key, v in words.items()
-        )
-        node = self.begin(
-            f"supernode-{name}",
-            [
-                "flower-supernode",
-                "--root-certificates",
-                "ca.crt",
-                "--superlink",
-                f"127.0.0.1:{self.fleet_port}",
-            ]
-            + [
-                "--auth-supernode-private-key",
-                name,
-                "--host",
-                "127.0.0.1",
-                "--port",
-                str(free_port()),
-            ]
-            + ["--node-config", node_config],
-        )
+        """Start a silo's node and return its process.
+
+        Args:
+            number: The node's partition.
+            of: The number of partitions.
+            name: The silo's name, which is also its key's file name.
+            config: Further entries of the node's configuration, which stays on its machine.
+        """
+        entries = {"partition-id": number, "num-partitions": of, "name": name, **config}
+        words = []
+        for key, value in entries.items():
+            shown = f'"{value}"' if isinstance(value, str) else value
+            words.append(f"{key}={shown}")
+        command = ["flower-supernode", "--host", "127.0.0.1", "--port", str(free_port())]
+        command += ["--superlink", f"127.0.0.1:{self.fleet_port}"]
+        command += ["--root-certificates", "ca.crt", "--auth-supernode-private-key", name]
+        command += ["--node-config", " ".join(words)]
+        node = self.begin(f"supernode-{name}", command)
         self.nodes[number] = node
         return node
 
     def flwr(self, *arguments: str, timeout: float = 300, check: bool = True) -> str:
-        """Flower's own command; returns what it prints."""
+        """Run Flower's own command and return what it prints."""
         done = subprocess.run(
             [BIN / "flwr", *arguments],
             cwd=self.home,
@@ -166,17 +138,18 @@ class Deployment(contextlib.ExitStack):
         )
         if check and done.returncode:
             raise SystemExit(
-                f"flwr {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}\n{self.logs()}"
+                f"flwr {' '.join(arguments)} ended with {done.returncode}:\n"
+                f"{done.stdout}\n{self.logs()}"
             )
         return done.stdout
 
     def run(self, run_config: str, timeout: float = 300) -> str:
-        """The app, to its end."""
+        """Run the app to its end and return what it prints."""
         words = ["run", str(self.app), "loopback", "--stream", "--run-config", run_config]
         return self.flwr(*words, timeout=timeout)
 
     def begin(self, name: str, command: list[str]) -> subprocess.Popen:
-        """Start a process; it is ended on leaving."""
+        """Start a process, which is ended when the deployment is left."""
         log = self.enter_context((self.home / f"{name}.log").open("ab"))
         process = subprocess.Popen(
             [BIN / command[0], *command[1:]],
@@ -190,7 +163,7 @@ class Deployment(contextlib.ExitStack):
         return process
 
     def wait_until_it_listens(self, seconds: float = 60) -> None:
-        """Until the SuperLink can be reached."""
+        """Wait until the SuperLink accepts connections."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self.superlink.poll() is None:
             with (
@@ -202,15 +175,16 @@ class Deployment(contextlib.ExitStack):
         raise SystemExit(f"the SuperLink does not listen:\n{self.logs()}")
 
     def logs(self) -> str:
-        """The end of every log."""
-        return "\n".join(
-            f"--- {path.name}\n{path.read_text()[-3000:]}"
-            for path in sorted(self.home.glob("*.log"))
-        )
+        """Return the end of every log."""
+        paths = sorted(self.home.glob("*.log"))
+        return "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in paths)
 
 
 def end(process: subprocess.Popen, how: signal.Signals = signal.SIGTERM) -> None:
-    """End a process and everything it started, by their ids: Flower gives its own processes sessions of their own."""
+    """End a process and everything it started, by their ids.
+
+    Ending the process group would not do: Flower's processes have sessions of their own.
+    """
     started = descendants(process.pid)
     for signal_number, patience in ((how, 10), (signal.SIGKILL, 5)):
         with contextlib.suppress(ProcessLookupError):
@@ -224,16 +198,19 @@ def end(process: subprocess.Popen, how: signal.Signals = signal.SIGTERM) -> None
 
 
 def descendants(process: int) -> list[int]:
-    """The ids of the processes that this one has started, and those they have."""
+    """Return the ids of the processes that a process has started, directly or indirectly."""
     children: list[int] = []
     for task in Path(f"/proc/{process}/task").glob("*/children"):
         with contextlib.suppress(OSError):
             children += map(int, task.read_text().split())
-    return children + [one for child in children for one in descendants(child)]
+    found = list(children)
+    for child in children:
+        found += descendants(child)
+    return found
 
 
 def make_certificates(home: Path) -> None:
-    """A certificate authority, and the SuperLink's certificate for loopback."""
+    """Make a certificate authority, and the SuperLink's certificate for loopback."""
 
     def openssl(*words: str) -> None:
         subprocess.run(
@@ -241,37 +218,17 @@ def make_certificates(home: Path) -> None:
         )
 
     new = ["req", "-newkey", "rsa:2048", "-nodes"]
-    openssl(
-        *new,
-        "-x509",
-        "-days",
-        "365",
-        "-keyout",
-        "ca.key",
-        "-out",
-        "ca.crt",
-        "-subj",
-        "/CN=bara example CA",
-    )
+    authority = ["-keyout", "ca.key", "-out", "ca.crt", "-subj", "/CN=bara example CA"]
+    openssl(*new, "-x509", "-days", "365", *authority)
     openssl(*new, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=localhost")
     (home / "server.ext").write_text("subjectAltName = DNS:localhost, IP:127.0.0.1, IP:::1\n")
-    signing = [
-        "x509",
-        "-req",
-        "-days",
-        "365",
-        "-in",
-        "server.csr",
-        "-CA",
-        "ca.crt",
-        "-CAkey",
-        "ca.key",
-    ]
-    openssl(*signing, "-CAcreateserial", "-out", "server.pem", "-extfile", "server.ext")
+    signed_by = ["-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "365"]
+    files = ["-in", "server.csr", "-extfile", "server.ext", "-out", "server.pem"]
+    openssl("x509", "-req", *signed_by, *files)
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
+    """Return a port of loopback that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -295,8 +252,13 @@ def main() -> None:
             deployment.make_key(name)
             deployment.register(name)
             deployment.start_supernode(number, 3, name, **{"price-per-sample": price})
-        words = f"num-server-rounds={chosen.rounds} bara.budget.total={chosen.budget} bara.clients.count=3"
-        print(deployment.run(f'{words} bara.folder="{chosen.folder.resolve()}"'))
+        settings = [
+            f"num-server-rounds={chosen.rounds}",
+            f"bara.budget.total={chosen.budget}",
+            "bara.clients.count=3",
+            f'bara.folder="{chosen.folder.resolve()}"',
+        ]
+        print(deployment.run(" ".join(settings)))
     print(f"look at it: bara ledger {chosen.folder}")
 
 

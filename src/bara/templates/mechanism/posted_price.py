@@ -1,4 +1,4 @@
-"""A mechanism to begin with: change who wins and what they are paid."""
+"""A mechanism to start from: change who wins and what the winners are paid."""
 
 import numpy as np
 
@@ -7,22 +7,23 @@ from bara.mechanisms.properties import CRITICAL_PAYMENTS
 
 
 class PostedPrice:
-    """Offers everybody the same price; those who ask no more are recruited in the order of their names.
+    """A mechanism that offers everybody one price and recruits those who accept it, by name.
 
     Args:
-        price: What is offered, in the unit of the budget.
+        price: What each winner is paid, in the unit of the budget.
     """
 
     claims = CRITICAL_PAYMENTS
-    """What it promises: rational, within budget, truthful, monotone, exact. `bara audit` holds it to that."""
+    """The promises: rational, within budget, truthful, monotone, exact. `bara audit` tests them."""
 
     def __init__(self, price: float | str = "1.00") -> None:
         self._price = money(price)
 
     def menu(self, bids: Bids) -> Menu:
-        """Who wins and what that costs, for every number of winners."""
+        """Return who wins and what that costs, for every number of winners."""
         willing = np.flatnonzero(bids.prices <= self._price)
-        willing = willing[np.argsort([bids.clients[i] for i in willing], kind="stable")]
+        names = [bids.clients[i] for i in willing]
+        willing = willing[np.argsort(names, kind="stable")]
         costs = self._price * np.arange(1, len(willing) + 1)
         return Menu(bids, willing, costs, pay=lambda n, _cap: np.full(n, self._price))
 

@@ -1,4 +1,4 @@
-"""The contract that every mechanism keeps, and the properties that yours claims, tried on random rounds."""
+"""The contract of every mechanism, and the properties that yours claims, tried on random rounds."""
 
 import pytest
 from posted_price import PostedPrice

@@ -1,4 +1,4 @@
-"""A silo: it says what taking part costs it, and trains when it has won."""
+"""A silo, which bids what taking part costs it and trains when it has won."""
 
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
@@ -10,22 +10,27 @@ app = ClientApp()
 
 
 def samples(context: Context) -> int:
-    """How much data this silo holds."""
-    return len(my_part(context)[1])
+    """Return the number of samples that this silo holds."""
+    _, y = my_data(context)
+    return len(y)
 
 
-def my_part(context: Context):
-    """The silo's own file, if its node configuration names one as `data-path`; else its part of the example's data."""
-    mine = context.node_config
-    if "data-path" in mine:
-        return task.in_file(str(mine["data-path"]))
-    return task.part_of(int(mine["partition-id"]), int(mine["num-partitions"]))
+def my_data(context: Context):
+    """Return the silo's samples: from its file `data-path`, else its share of the example's data.
+
+    The silo's node configuration, which stays on its machine, says which.
+    """
+    silo = context.node_config
+    if "data-path" in silo:
+        return task.in_file(str(silo["data-path"]))
+    return task.share_of(int(silo["partition-id"]), int(silo["num-partitions"]))
 
 
 def price(round_number: int, context: Context):
-    """So much per sample: what the silo's own node configuration says, else the app's."""
+    """Bid a price per sample: the one in the silo's node configuration, else the app's."""
     each = context.node_config.get("price-per-sample", context.run_config["price-per-sample"])
-    return per_sample(float(each), samples)(round_number, context)
+    bidder = per_sample(float(each), samples)
+    return bidder(round_number, context)
 
 
 answer_bids(app, price)
@@ -35,7 +40,7 @@ answer_bids(app, price)
 def train(message: Message, context: Context) -> Message:
     model = task.make_model()
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
-    x, y = my_part(context)
+    x, y = my_data(context)
     config = context.run_config
     loss = task.train(model, x, y, float(config["learning-rate"]), int(config["local-epochs"]))
     metrics = MetricRecord({"num-examples": len(y), "train-loss": loss})

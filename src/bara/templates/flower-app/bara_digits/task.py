@@ -1,32 +1,34 @@
-"""Data and model. torch is imported where it is used, so that answering a request for a bid does not load it."""
+"""Data and model; torch is imported only where it is used, so that a bid does not load it."""
 
 import numpy as np
 
 from bara.datasets import load, partition
 
-FEATURES, CLASSES = 64, 10
+FEATURES = 64
+CLASSES = 10
 
 
-def part_of(number: int, parts: int):
-    """The training samples that one silo holds: an even part of all, drawn with a fixed seed."""
+def share_of(silo: int, silos: int):
+    """Return one silo's even share of the training samples, drawn with a fixed seed."""
     data = load("digits")
-    mine = partition("iid", data.y_train, parts, seed=0)[number]
+    mine = partition("iid", data.y_train, silos, seed=0)[silo]
     return _features(data.x_train[mine]), data.y_train[mine]
 
 
 def in_file(path: str):
-    """The training samples in a silo's own file, an `.npz` with `x` (as many rows as samples) and `y`."""
-    with np.load(path) as held:
-        return _features(held["x"]), held["y"].astype(np.int64)
+    """Return the training samples in a silo's own `.npz` file: `x`, one row per sample, and `y`."""
+    with np.load(path) as arrays:
+        return _features(arrays["x"]), arrays["y"].astype(np.int64)
 
 
 def held_out():
-    """What the server evaluates on."""
+    """Return the samples that the server evaluates on."""
     data = load("digits")
     return _features(data.x_test), data.y_test
 
 
 def make_model():
+    """Return the initial model, the same every time."""
     import torch
 
     torch.manual_seed(0)
@@ -36,7 +38,7 @@ def make_model():
 
 
 def train(model, x, y, learning_rate: float, epochs: int) -> float:
-    """Minibatch SGD; returns the last batch's loss."""
+    """Train the model by minibatch SGD and return the last batch's loss."""
     import torch
 
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
@@ -51,14 +53,15 @@ def train(model, x, y, learning_rate: float, epochs: int) -> float:
 
 
 def test(model, x, y) -> tuple[float, float]:
-    """Accuracy and mean loss."""
+    """Return the model's accuracy and mean loss."""
     import torch
 
     with torch.no_grad():
         scores = model(torch.from_numpy(x))
     y = torch.from_numpy(y)
+    accuracy = (scores.argmax(1) == y).float().mean().item()
     loss = torch.nn.functional.cross_entropy(scores, y).item()
-    return (scores.argmax(1) == y).float().mean().item(), loss
+    return accuracy, loss
 
 
 def _features(pictures: np.ndarray) -> np.ndarray:
