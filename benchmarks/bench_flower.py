@@ -5,12 +5,14 @@ wins; the bara round includes its ledger's commits.
 """
 
 import statistics
+import sys
 import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
 
-from bara.flower._telemetry_off import quieten  # isort: skip - before Flower itself
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "flower"))
+from telemetry_off import quieten  # isort: skip - before Flower itself
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -22,10 +24,10 @@ from bara.allocators import Fixed
 from bara.flower._bidders import answer_bids, fixed
 from bara.flower._federation import FlowerFederation
 from bara.flower._options import ServerOptions
-from bara.flower._ray_simulation import Simulation
 from bara.ledger import Books, Store
 from bara.mechanisms import bid_price_first
 from bara.runs.session import Session
+from ray_simulation import Simulation
 
 CLIENTS, ROUNDS, WARM = 20, 24, 4
 LIMIT = 1.3

@@ -209,8 +209,8 @@ class LocalSimulation:
 
 @pytest.fixture
 def without_ray(monkeypatch):
-    """Lets `federation.engine=flower` run its nodes in this process."""
-    monkeypatch.setattr("bara.flower.engine.Simulation", LocalSimulation)
+    """Lets the engine on Flower run its nodes in this process."""
+    monkeypatch.setattr("ray_engine.Simulation", LocalSimulation)
 
 
 @pytest.fixture

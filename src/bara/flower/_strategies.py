@@ -7,14 +7,7 @@ import flwr.serverapp.strategy as flower
 from flwr.serverapp.strategy import FedAdagrad, FedAdam, FedAvg, FedAvgM, FedYogi, Strategy
 
 from bara.errors import ConfigError
-from bara.plugins import Registry
 from bara.protocols import Capabilities
-
-STRATEGIES: Registry[Strategy] = Registry(
-    "strategy",
-    {name: f"{flower.__name__}:{name}" for name in flower.__all__ if name.startswith("Fed")},
-)
-"""Flower's strategies by name; a user's own by import path."""
 
 _WEIGHTED_MEANS = (FedAvg, FedAvgM, FedAdagrad, FedAdam, FedYogi)
 """Strategies built on the mean weighted by `weighted_by_key`; FedProx and FedOpt inherit theirs."""

@@ -8,10 +8,12 @@ import os
 import sys
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1]))
+
 from flwr.app import ConfigRecord, Context, RecordDict
 from flwr.clientapp import ClientApp
 
-from bara.flower._ray_simulation import Simulation
+from ray_simulation import Simulation
 
 
 def load(path):

@@ -13,7 +13,7 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.simulation import run_simulation
 
 from bara.errors import TrainingError
-from bara.flower._telemetry_off import quieten
+from telemetry_off import quieten
 
 _LONGEST_START, _LONGEST_END = 300.0, 60.0
 

@@ -1,4 +1,4 @@
-"""From a configuration to the same federation on Flower's simulation engine.
+"""An engine for tests: the simulator's clients as nodes of Flower's simulation engine (ray).
 
 The simulator's clients are virtual nodes: they bid as they do there and train with its kernels, so
 that menus, awards and payments are the same as in the simulator, and the model to float tolerance.
@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import final
 
-from bara.flower._telemetry_off import quieten  # isort: skip - before Flower itself
+from telemetry_off import quieten  # isort: skip - before Flower itself
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
@@ -23,8 +23,7 @@ from bara.flower._bid_messages import Bid
 from bara.flower._bidders import answer_bids
 from bara.flower._federation import FlowerFederation
 from bara.flower._options import ServerOptions, engine_options
-from bara.flower._ray_simulation import Simulation
-from bara.flower._strategies import STRATEGIES, capabilities
+from bara.flower._strategies import capabilities
 from bara.protocols import Requirements
 from bara.records import MICRO, Award
 from bara.runs.config import Config
@@ -32,6 +31,7 @@ from bara.runs.factory import bidders, keeping
 from bara.runs.sections import TrainingSection
 from bara.runs.simulation import build_engine, conduct
 from bara.simulator import Engine
+from ray_simulation import Simulation
 
 STATE = "state"
 """The one array of the model: everything it learns, in the simulator's flat vector."""
