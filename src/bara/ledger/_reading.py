@@ -106,13 +106,7 @@ def settlement_json(record: RoundRecord) -> Json:
 
 
 def read_award(round_number: int, stored: StoredRound, currency: str | None = None) -> AwardedRound:
-    """Rebuild an awarded round; one that an operator refused has no winners.
-
-    Args:
-        round_number: The round.
-        stored: Its rows. Bids and menu may be dropped; reading them is refused then.
-        currency: The currency of the run's purse; None for units of no currency.
-    """
+    """Rebuild an awarded round from its rows; one that an operator refused has no winners."""
     body = stored.promised or {}
     total, max_rounds, spent = body["purse"]
     purse = Purse(total, max_rounds, spent, round_number, currency)
@@ -136,13 +130,7 @@ def read_award(round_number: int, stored: StoredRound, currency: str | None = No
 
 
 def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRecord:
-    """Rebuild a settled round.
-
-    Args:
-        round_number: The round.
-        stored: Its rows.
-        purse: The purse that the run was opened with.
-    """
+    """Rebuild a settled round from its rows and the purse that the run was opened with."""
     body = stored.settled or {}
     evaluation = Evaluation(**body["evaluation"])
     if stored.promised is None:
@@ -259,16 +247,7 @@ def stored_page(
 def by_round(
     connection: sa.Connection, table: sa.Table, run: int, first: int, last: int, order: str
 ) -> Mapping[int, Sequence[Any]]:
-    """Return a table's rows of rounds first .. last, grouped by round.
-
-    Args:
-        connection: The database.
-        table: A table with the columns `run` and `round`.
-        run: The run's number in this database.
-        first: The first round.
-        last: The last round.
-        order: The column by which the rows of a round are sorted.
-    """
+    """Return a table's rows of rounds first .. last by round, each sorted by the column `order`."""
     found: dict[int, list[Any]] = defaultdict(list)
     query = sa.select(table).where(table.c.run == run, table.c.round.between(first, last))
     for row in connection.execute(query.order_by(table.c.round, table.c[order])):
@@ -283,14 +262,9 @@ def last_of(
     column: str = "body",
     round_number: int | None = None,
 ) -> str | None:
-    """Return one column of the last event of these kinds; None if there is no such event.
+    """Return a column of the last event of these kinds; None if there is no such event.
 
-    Args:
-        connection: The database.
-        run: The run's number in this database.
-        *kinds: The kinds of events to look for.
-        column: The column to return.
-        round_number: The round that the event is about; None for events between rounds.
+    The event is about the round `round_number` or, for None, happened between rounds.
     """
     table = schema.events
     if round_number is None:
@@ -319,13 +293,9 @@ def is_paused(connection: sa.Connection, run: int) -> bool:
 
 
 def waiting_round(connection: sa.Connection, run: int, approve_above: int | None) -> int | None:
-    """Return the unsettled round that needs an operator's answer before anyone trains, if any.
+    """Return the unsettled round that nobody may train without an operator's approval, if any.
 
-    Args:
-        connection: The database.
-        run: The run's number in this database.
-        approve_above: An award that costs more than this needs an answer, as does one whose offer
-            asks for it; None for no limit.
+    Its award costs more than `approve_above`, or its offer asks for approval.
     """
     promises, closings = schema.promises, schema.closings
     last = sa.select(sa.func.max(closings.c.round)).where(closings.c.run == run).scalar_subquery()
