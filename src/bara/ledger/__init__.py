@@ -1,7 +1,7 @@
-"""The ledger: what was promised and paid, durable before anyone trains and settled exactly once.
+"""The ledger: a durable record of what was promised before anyone trains and paid exactly once.
 
-`Store` is a database, `Books` one run in it. Events are only ever appended, each carries the hash
-of the one before, and amounts are whole micro-units that the database itself adds up. See
+`Store` is a database, `Books` one run in it. Events are only appended, each with the hash of the
+event before, and amounts are whole micro-units whose sums the database itself checks. See
 docs/ledger.md.
 """
 

@@ -1,4 +1,4 @@
-"""A run's chain of events: each bound to the one before by its hash, with commitments to what may be dropped."""
+"""A run's hash chain of events, with salted commitments to content that may be dropped later."""
 
 import hashlib
 import hmac
@@ -19,26 +19,25 @@ from bara.ledger import _schema as schema
 from bara.ledger.store import insert
 
 START = "0" * 64
-"""What stands in the place of a hash before the first event."""
+"""The `previous` hash of the first event."""
 
 PAGE = 500
-"""Events or rounds read at a time, so that memory stays flat however long a run is."""
+"""How many events or rounds are read at a time; memory stays flat however long a run is."""
 
 Rows = list[Any]
-"""The amounts that belong to an event: its hash covers them though they stand in tables of their own."""
+"""The amounts that an event's hash covers although they are stored in tables of their own."""
 
 _ENCODER = json.JSONEncoder(
     sort_keys=True,
     separators=(",", ":"),
     ensure_ascii=False,
-    default=operator.methodcaller(
-        "tolist"
-    ),  # numpy's numbers and arrays, which a plug-in may believe or remember
+    # For numpy numbers and arrays, which a plug-in's belief or memory may contain.
+    default=operator.methodcaller("tolist"),
 )
 
 
 def canonical(tree: Any) -> str:
-    """One text for one content: keys sorted, no spaces, and every float as the shortest text that reads back as it.
+    """Return the canonical JSON of a value: sorted keys, no spaces, the shortest exact floats.
 
     >>> canonical({"b": 0.1, "a": [1, None]})
     '{"a":[1,null],"b":0.1}'
@@ -47,7 +46,7 @@ def canonical(tree: Any) -> str:
 
 
 def read_body(text: str) -> dict[str, Any]:
-    """An event's body, or any content that was stored as an object."""
+    """Parse the body of an event; refuse anything but a JSON object."""
     try:
         body = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
@@ -60,7 +59,13 @@ def read_body(text: str) -> dict[str, Any]:
 
 
 def link(previous: str, content: str, key: bytes | None = None) -> str:
-    """The hash of an event that follows `previous`; with a key, an HMAC that only its holder can make."""
+    """Return the hash that links an event to the one before.
+
+    Args:
+        previous: The hash of the event before.
+        content: The event's own content, from `content()`.
+        key: Makes the hash an HMAC, which only a holder of the key can compute; None for SHA-256.
+    """
     message = f"{previous}\n{content}".encode()
     if key is None:
         return hashlib.sha256(message).hexdigest()
@@ -68,18 +73,21 @@ def link(previous: str, content: str, key: bytes | None = None) -> str:
 
 
 def new_salt() -> str:
-    """128 bits that keep a digest from being guessed back."""
+    """Return 128 random bits, so that nobody can guess the content behind a digest."""
     return secrets.token_hex(16)
 
 
 def commitment(salt: str, content: str) -> str:
-    """A digest that binds to the content without revealing it, even where few contents are possible."""
+    """Return a digest that commits to the content without revealing it.
+
+    The salt protects content that is easy to guess because it can have only a few values.
+    """
     return hashlib.sha256(f"{salt}\n{content}".encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Event:
-    """One event as stored."""
+    """An event as stored."""
 
     number: int
     kind: str
@@ -92,7 +100,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Draft:
-    """An event before it has its place in the chain."""
+    """An event that is not yet in the chain: it has no number, time or hash."""
 
     kind: str
     round: int | None = None
@@ -103,7 +111,7 @@ class Draft:
 def content(
     run: str, number: int, kind: str, round_number: int | None, at: str, body: str, rows: Rows
 ) -> str:
-    """What an event's hash is made of."""
+    """Return the text that an event's hash is computed from, without the previous hash."""
     return canonical([run, number, kind, round_number, at, body, rows])
 
 
@@ -112,12 +120,12 @@ _HEAD = "SELECT number, hash FROM events WHERE run = {} ORDER BY number DESC LIM
 
 @dataclass(frozen=True)
 class Chain:
-    """The chain of one run.
+    """The chain of events of one run.
 
     Attributes:
         run: The run's number in this database.
-        name: The run's name, which is part of every hash.
-        key: What makes the hashes HMACs; None for plain ones.
+        name: The run's name, which every hash covers.
+        key: The key that makes the hashes HMACs; None for plain SHA-256.
     """
 
     run: int
@@ -125,20 +133,23 @@ class Chain:
     key: bytes | None
 
     def head(self, connection: sa.Connection) -> tuple[int, str]:
-        """The last event's number and hash."""
+        """Return the number and the hash of the last event."""
         cursor = connection.connection.cursor()
         cursor.execute(_HEAD.format(int(self.run)))
         number, value = cursor.fetchone() or (0, START)
         return number, value
 
     def hash_of(self, connection: sa.Connection, number: int) -> str | None:
-        """The hash of the event of that number; None where there is none."""
+        """Return the hash of the event with this number; None if there is no such event."""
         table = schema.events
         query = sa.select(table.c.hash).where(table.c.run == self.run, table.c.number == number)
         return connection.scalar(query)
 
     def append(self, connection: sa.Connection, *drafts: Draft) -> int:
-        """Append events; returns the last one's number. Two that append at once cannot both get the same number."""
+        """Append events and return the last one's number.
+
+        Two processes that append at the same time cannot get the same number: it is a primary key.
+        """
         last, previous = self.head(connection)
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         stored = []
@@ -152,21 +163,17 @@ class Chain:
         return last + len(drafts)
 
     def fits(self, event: Event, previous: str, rows: Rows) -> bool:
-        """Whether the event's hash is that of its content, the hash before it, and its rows."""
+        """Return whether an event's hash matches its content, its rows and the hash before."""
         try:
             made_of = content(
                 self.name, event.number, event.kind, event.round, event.at, event.body, rows
             )
             return link(previous, made_of, self.key) == event.hash
-        except (
-            AttributeError,
-            TypeError,
-            ValueError,
-        ):  # a BLOB, or text that is none: nothing that we have written
-            return False
+        except (AttributeError, TypeError, ValueError):
+            return False  # a BLOB or undecodable text, which bara never writes
 
     def events(self, connection: sa.Connection) -> Iterator[Event]:
-        """Every event in order, some at a time."""
+        """Yield every event in order, reading a page at a time."""
         table = schema.events
         last = 0
         while True:
@@ -176,29 +183,36 @@ class Chain:
                 .order_by(table.c.number)
                 .limit(PAGE)
             ).all()
-            yield from (Event(*row[1:]) for row in page)
+            for row in page:
+                yield Event(*row[1:])
             if len(page) < PAGE:
                 return
             last = page[-1].number
 
 
 def store_redactable(
-    connection: sa.Connection, run: int, round_number: int, parts: Mapping[str, Any]
+    connection: sa.Connection, run: int, round_number: int, contents: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Store what may be dropped later; returns the digests that events commit to."""
-    rows = [(run, round_number, part, new_salt(), canonical(tree)) for part, tree in parts.items()]
+    """Store content that may be dropped later; return its digests by name, for events to hold."""
+    rows = []
+    digests = {}
+    for name, tree in contents.items():
+        salt = new_salt()
+        text = canonical(tree)
+        rows.append((run, round_number, name, salt, text))
+        digests[name] = commitment(salt, text)
     insert(connection, schema.redactable, rows)
-    return {part: commitment(salt, text) for _, _, part, salt, text in rows}
+    return digests
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """How far a run's ledger went at a time.
+    """The state of a run's ledger at one moment; proves later that no event was removed.
 
     Attributes:
-        run: Whose ledger.
-        events: How many events there were.
-        head: The hash of the last of them.
+        run: The name of the run.
+        events: The number of events in the ledger.
+        head: The hash of the last event.
     """
 
     run: str
@@ -206,12 +220,12 @@ class Receipt:
     head: str
 
     def write(self, path: Path) -> None:
-        """Replace the receipt so that at any moment there is the old one or the new one."""
+        """Write the receipt to a file atomically: a crash leaves the old receipt or the new one."""
         write_whole(path, [json.dumps(asdict(self)), "\n"])
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a receipt back."""
+        """Read a receipt from a file; refuse anything else."""
         try:
             receipt = cls(**json.loads(read_whole(path, SMALL)))
         except (OSError, ValueError, TypeError, RecursionError) as error:

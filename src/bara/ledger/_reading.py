@@ -1,4 +1,4 @@
-"""A run's rounds as they are stored, some at a time; records as JSON can say them, and back again without loss."""
+"""Stored rounds, read a page at a time, and the lossless conversion of records to and from JSON."""
 
 import json
 from collections import defaultdict
@@ -33,25 +33,25 @@ from bara.records import (
 Json = dict[str, Any]
 
 REFUSALS = ("declined", "voided")
-"""The events by which an operator takes an award back."""
+"""The kinds of events by which an operator takes an award back."""
 
 ANSWERS = ("approved", *REFUSALS)
-"""What an operator may have said of an award."""
+"""The kinds of events by which an operator answers a waiting award."""
 
 
 @dataclass(frozen=True)
 class StoredRound:
-    """One round's rows, as they were read.
+    """The stored rows of one round.
 
     Attributes:
-        promised: The award's event body, or None for round 0.
-        settled: The settlement's event body, or None while it is not settled.
-        promises: (client, amount), best first.
-        settlements: (client, paid, reason).
-        redactable: What may be dropped (bids, menu) and is still there, by name.
-        refused: Why an operator would not have it, where one would not: nobody trains and nobody is
-            paid.
-        at: When it was settled, in ISO 8601; None while it is not.
+        promised: The body of the award's event; None for round 0.
+        settled: The body of the settlement's event; None while the round is unsettled.
+        promises: (client, amount) of each winner, best first.
+        settlements: (client, paid, reason) of each winner.
+        redactable: The bids and the menu, by name, unless they were dropped.
+        refused: Why an operator took the award back; None for other rounds. In a refused round
+            nobody trains and nobody is paid.
+        at: When the round was settled, in ISO 8601; None while it is unsettled.
     """
 
     promised: Json | None
@@ -64,59 +64,73 @@ class StoredRound:
 
 
 def bids_json(bids: Bids) -> Json:
-    """Bids in columns."""
+    """Convert bids to JSON, in columns."""
     columns = {name: values.tolist() for name, values in bids.columns.items()}
     return {"clients": list(bids.clients), "prices": bids.prices.tolist(), "columns": columns}
 
 
 def award_json(awarded: AwardedRound) -> Json:
-    """An awarded round without its bids, its menu and its amounts, which have places of their own."""
+    """Convert an awarded round to JSON, without bids, menu and amounts: those have own tables."""
+    belief = None
+    if awarded.belief is not None:
+        belief = _sparse(asdict(awarded.belief))
     return {
         "purse": [awarded.purse.total, awarded.purse.max_rounds, awarded.purse.spent],
         "offer": _sparse(vars(awarded.offer)),
         "weights": awarded.award.weights,
         "fell_short": awarded.award.fell_short,
-        "belief": None if awarded.belief is None else _sparse(asdict(awarded.belief)),
+        "belief": belief,
         "privacy": awarded.privacy,
     }
 
 
 def settlement_json(record: RoundRecord) -> Json:
-    """What came of a round, without its amounts."""
-    evidence = {client: _sparse(vars(e)) for client, e in record.delivery.delivered.items()}
-    # A delivery keeps the order in which clients were named; a record that is read back must keep
-    # it too.
-    order = {"delivered": list(evidence), "void": list(record.delivery.void)}
-    ages = {str(age): n for age, n in record.delivery.ages.items()}
+    """Convert the outcome of a round to JSON, without its amounts."""
     delivery = record.delivery
+    evidence = {client: _sparse(vars(one)) for client, one in delivery.delivered.items()}
     rare = {
-        "ages": ages,
+        "ages": {str(age): n for age, n in delivery.ages.items()},
         "forgotten": delivery.forgotten,
         "blameless": delivery.blameless,
         "contributions": dict(delivery.contributions),
     }
-    told = {key: value for key, value in rare.items() if value}
-    return {"evaluation": _sparse(vars(record.evaluation)), "evidence": evidence, **order, **told}
+    tree = {
+        "evaluation": _sparse(vars(record.evaluation)),
+        "evidence": evidence,
+        # Canonical JSON sorts keys, so the clients' order in the delivery needs lists of its own.
+        "delivered": list(evidence),
+        "void": list(delivery.void),
+    }
+    tree |= {key: value for key, value in rare.items() if value}
+    return tree
 
 
 def read_award(round_number: int, stored: StoredRound, currency: str | None = None) -> AwardedRound:
-    """The promise as it was made; bids and menu are there unless they were dropped. Refused, it recruits nobody."""
+    """Rebuild an awarded round from its rows; one that an operator refused has no winners."""
     body = stored.promised or {}
     total, max_rounds, spent = body["purse"]
     purse = Purse(total, max_rounds, spent, round_number, currency)
+    if stored.refused:
+        award = Award(fell_short=body["fell_short"])
+        privacy = None
+    else:
+        clients = tuple(client for client, _ in stored.promises)
+        payments = tuple(amount for _, amount in stored.promises)
+        award = Award(clients, payments, _tuple(body["weights"]), body["fell_short"])
+        privacy = body["privacy"]
     return AwardedRound(
         purse,
         Offer(**body["offer"]),
         _read_bids(stored.redactable.get("bids"), purse.unit),
         _read_costs(stored.redactable.get("menu")),
-        Award(fell_short=body["fell_short"]) if stored.refused else _award(body, stored.promises),
+        award,
         _read_belief(body["belief"]),
-        None if stored.refused else body["privacy"],
+        privacy,
     )
 
 
 def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRecord:
-    """The settled round; `purse` is the opening one, for round 0."""
+    """Rebuild a settled round from its rows and the purse that the run was opened with."""
     body = stored.settled or {}
     evaluation = Evaluation(**body["evaluation"])
     if stored.promised is None:
@@ -124,49 +138,50 @@ def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRe
     reasons = {client: reason or "" for client, _, reason in stored.settlements}
     delivered = {client: Evidence(**body["evidence"][client]) for client in body["delivered"]}
     void = {client: reasons[client] for client in body["void"]}
-    ages = {int(age): count for age, count in body.get("ages", {}).items()}
-    forgotten, blameless = (tuple(body.get(key, ())) for key in ("forgotten", "blameless"))
     delivery = Delivery(
-        evaluation, delivered, void, ages, forgotten, blameless, body.get("contributions", {})
+        evaluation,
+        delivered,
+        void,
+        ages={int(age): n for age, n in body.get("ages", {}).items()},
+        forgotten=tuple(body.get("forgotten", ())),
+        blameless=tuple(body.get("blameless", ())),
+        contributions=body.get("contributions", {}),
     )
     return read_award(round_number, stored, purse.currency).settle(delivery)
 
 
 def asked_prices(bids: Json | None) -> dict[str, int] | None:
-    """What each client asked, in micro-units, of bids in columns; None where they are dropped."""
-    return None if bids is None else dict(zip(bids["clients"], bids["prices"], strict=True))
+    """Return each client's price in micro-units, from bids as JSON; None if bids are dropped."""
+    if bids is None:
+        return None
+    return dict(zip(bids["clients"], bids["prices"], strict=True))
 
 
-def _refusal(kind: str, body: Json) -> str:
-    """Why the winners of an award that an operator took back are void."""
-    return ": ".join(
-        [f"{kind} by the operator", *([str(body["reason"])] if "reason" in body else [])]
-    )
-
-
-def _award(body: Json, promises: Sequence[tuple[str, int]]) -> Award:
-    clients, payments = zip(*promises, strict=True) if promises else ((), ())
-    return Award(clients, payments, _tuple(body["weights"]), body["fell_short"])
+def _refusal(bodies: Mapping[str, Json]) -> str | None:
+    """Return why an operator took a round's award back, if so, from its events' bodies by kind."""
+    for kind in REFUSALS:
+        if kind in bodies:
+            words = f"{kind} by the operator"
+            if "reason" in bodies[kind]:
+                words += f": {bodies[kind]['reason']}"
+            return words
+    return None
 
 
 def _read_belief(tree: Json | None) -> Belief | None:
     if tree is None:
         return None
-    plan, outlook = tree.get("plan"), tree.get("outlook")
-    known = {key: _tuple(value) for key, value in tree.items()}
-    return Belief(
-        **{
-            **known,
-            "plan": None if plan is None else Plan(**plan),
-            "outlook": None if outlook is None else _read_outlook(outlook),
-        }
-    )
+    fields = {key: _tuple(value) for key, value in tree.items()}
+    if fields.get("plan") is not None:
+        fields["plan"] = Plan(**fields["plan"])
+    if fields.get("outlook") is not None:
+        fields["outlook"] = _read_outlook(fields["outlook"])
+    return Belief(**fields)
 
 
 def _read_outlook(tree: Json) -> MoneyOutlook:
-    return MoneyOutlook(
-        **{**tree, "prospects": tuple(Prospect(**one) for one in tree["prospects"])}
-    )
+    prospects = tuple(Prospect(**one) for one in tree["prospects"])
+    return MoneyOutlook(**{**tree, "prospects": prospects})
 
 
 def _read_bids(tree: Json | None, unit: int) -> Bids:
@@ -177,11 +192,13 @@ def _read_bids(tree: Json | None, unit: int) -> Bids:
 
 
 def _read_costs(costs: list[int] | None) -> IntArray:
-    return DROPPED_COSTS if costs is None else np.array(costs, np.int64)
+    if costs is None:
+        return DROPPED_COSTS
+    return np.array(costs, np.int64)
 
 
 def _sparse(tree: Json) -> Json:
-    """Without what is not set: it reads back as the default."""
+    """Leave out values that are None; they read back as the default."""
     return {key: value for key, value in tree.items() if value is not None}
 
 
@@ -190,7 +207,7 @@ def _tuple(value: Any) -> Any:
 
 
 def stored_rounds(connection: sa.Connection, run: int) -> Iterator[tuple[int, StoredRound]]:
-    """Every round that was promised or settled, in order."""
+    """Yield the number and the rows of every promised or settled round, in order."""
     for first in count(0, PAGE):
         page = stored_page(connection, run, first, first + PAGE - 1)
         yield from page
@@ -201,36 +218,39 @@ def stored_rounds(connection: sa.Connection, run: int) -> Iterator[tuple[int, St
 def stored_page(
     connection: sa.Connection, run: int, first: int, last: int
 ) -> list[tuple[int, StoredRound]]:
-    """Rounds first .. last."""
+    """Return the numbers and the rows of rounds first .. last, both included."""
     events = by_round(connection, schema.events, run, first, last, "number")
     promises = by_round(connection, schema.promises, run, first, last, "rank")
     settlements = by_round(connection, schema.settlements, run, first, last, "client")
     redactable = by_round(connection, schema.redactable, run, first, last, "part")
     found = []
     for number, happened in sorted(events.items()):
-        bodies = {event.kind: json.loads(event.body) for event in happened}
+        bodies = {}
+        settled_at = None
+        for event in happened:
+            bodies[event.kind] = json.loads(event.body)
+            if event.kind == "settled":
+                settled_at = event.at
         stored = StoredRound(
             bodies.get("awarded"),
             bodies.get("settled"),
             [(row.client, row.amount) for row in promises.get(number, ())],
             [(row.client, row.paid, row.reason) for row in settlements.get(number, ())],
             {row.part: json.loads(row.content) for row in redactable.get(number, ())},
-            next((_refusal(kind, bodies[kind]) for kind in REFUSALS if kind in bodies), None),
-            next((event.at for event in happened if event.kind == "settled"), None),
+            _refusal(bodies),
+            settled_at,
         )
         found.append((number, stored))
     return found
 
 
 def by_round(
-    connection: sa.Connection, table: sa.Table, run: int, first: int, last: int, *order: str
+    connection: sa.Connection, table: sa.Table, run: int, first: int, last: int, order: str
 ) -> Mapping[int, Sequence[Any]]:
-    """A table's rows of rounds first .. last, by round."""
+    """Return a table's rows of rounds first .. last by round, each sorted by the column `order`."""
     found: dict[int, list[Any]] = defaultdict(list)
     query = sa.select(table).where(table.c.run == run, table.c.round.between(first, last))
-    for row in connection.execute(
-        query.order_by(table.c.round, *(table.c[name] for name in order))
-    ):
+    for row in connection.execute(query.order_by(table.c.round, table.c[order])):
         found[row.round].append(row)
     return found
 
@@ -242,11 +262,14 @@ def last_of(
     column: str = "body",
     round_number: int | None = None,
 ) -> str | None:
-    """A column of the last event of these kinds, about a round or between rounds."""
+    """Return a column of the last event of these kinds; None if there is no such event.
+
+    The event is about the round `round_number` or, for None, happened between rounds.
+    """
     table = schema.events
     if round_number is None:
-        # The sum keeps SQLite from walking the whole chain by its primary key: the index of these
-        # few events remains.
+        # Adding 0 keeps SQLite from walking the whole chain by its primary key, so that it uses
+        # the small index of the events between rounds.
         about = sa.and_(table.c.run + 0 == run, table.c.round.is_(None))
     else:
         about = sa.and_(table.c.run == run, table.c.round == round_number)
@@ -260,17 +283,20 @@ _ADDED = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(
 
 
 def topped_up(connection: sa.Connection, run: int) -> int:
-    """What was added to the budget since the run was opened."""
+    """Return how much was added to the budget since the run was opened."""
     return int(connection.scalar(_ADDED, {"run": run}) or 0)
 
 
 def is_paused(connection: sa.Connection, run: int) -> bool:
-    """Whether an operator has stopped the run."""
+    """Return whether an operator has paused the run."""
     return last_of(connection, run, "paused", "continued", column="kind") == "paused"
 
 
 def waiting_round(connection: sa.Connection, run: int, approve_above: int | None) -> int | None:
-    """The round, if there is one, whose award is above the limit, or whose offer asks: nobody trains it unanswered."""
+    """Return the unsettled round that nobody may train without an operator's approval, if any.
+
+    Its award costs more than `approve_above`, or its offer asks for approval.
+    """
     promises, closings = schema.promises, schema.closings
     last = sa.select(sa.func.max(closings.c.round)).where(closings.c.run == run).scalar_subquery()
     query = sa.select(promises.c.round, sa.func.sum(promises.c.amount)).where(
@@ -279,9 +305,11 @@ def waiting_round(connection: sa.Connection, run: int, approve_above: int | None
     found = connection.execute(query.group_by(promises.c.round)).one_or_none()
     if found is None:
         return None
-    number, cost = int(found[0]), int(found[1])
-    offer = json.loads(last_of(connection, run, "awarded", round_number=number) or "{}").get(
-        "offer", {}
-    )
+    number = int(found[0])
+    cost = int(found[1])
+    body = json.loads(last_of(connection, run, "awarded", round_number=number) or "{}")
+    asks = body.get("offer", {}).get("asks")
     above = approve_above is not None and cost > approve_above
-    return number if above or offer.get("asks") else None
+    if above or asks:
+        return number
+    return None

@@ -1,13 +1,13 @@
-"""The tables as the code sees them. What they forbid (constraints, triggers) stands in the migrations alone.
+"""The ledger's tables as the code uses them; constraints and triggers are only in the migrations.
 
-runs         one row per run
-events       what happened, in order, each row with the hash of the one before
-promises     what an award promises each winner
-settlements  what each winner got in the end: the promise, or nothing and why
-closings     each round's balance
+runs         one row for each run
+events       everything that happened, in order; each row holds the hash of the row before
+promises     the amount that an award promises to each winner
+settlements  the outcome for each winner: the promised amount, or 0 and the reason
+closings     the balance of each round
 top_ups      money added to the budget
-sealed       what may be dropped (bids, menus); events commit to salted digests of it
-memories     what allocator and mechanism have learned, where the bids they learned it from are dropped
+sealed       content that may be dropped (bids, menus); events commit to salted digests of it
+memories     what allocator and mechanism learned from bids that are dropped
 """
 
 from typing import Any
@@ -19,14 +19,16 @@ metadata = MetaData()
 
 
 def _table(name: str, keys: str, /, **columns: type[TypeEngine[Any]]) -> Table:
-    """A table: its primary keys, whole numbers but for the names among them, then its other columns."""
-    primary = [
-        Column(key, Text if key in {"client", "part"} else Integer, primary_key=True)
-        for key in keys.split()
-    ]
-    return Table(
-        name, metadata, *primary, *(Column(column, kind) for column, kind in columns.items())
-    )
+    """Define a table by the names of its primary keys and the types of its other columns.
+
+    A primary key is an integer, except for `client` and `part`, which are text.
+    """
+    defined: list[Column[Any]] = []
+    for key in keys.split():
+        kind = Text if key in {"client", "part"} else Integer
+        defined.append(Column(key, kind, primary_key=True))
+    defined += [Column(column, kind) for column, kind in columns.items()]
+    return Table(name, metadata, *defined)
 
 
 runs = _table("runs", "id", name=Text, total=BigInteger, max_rounds=Integer)

@@ -1,4 +1,4 @@
-"""Proof that a run's record is whole: every hash, every digest, every row, every sum."""
+"""The verification of a run's record: every hash, every digest, every row and every sum."""
 
 import json
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ from bara.text import counted
 
 @dataclass(frozen=True)
 class Finding:
-    """What a verification found.
+    """The result of a verification.
 
     Attributes:
-        events: How many events are in order.
-        wrong: The first event that is not, or None.
-        problem: What is wrong with it, or None.
+        events: The number of events that are in order.
+        wrong: The number of the first event that is not in order; None if all are.
+        problem: What is wrong with that event; None if nothing is.
         head: The hash of the last event that is in order.
-        keyed: Whether the hashes were made with the key at hand. Who expects a key and reads that
-            there was none knows that somebody has written it all anew.
+        keyed: Whether the hashes were checked with a key. False where a key is expected means that
+            somebody has rewritten the whole chain.
     """
 
     events: int
@@ -37,23 +37,26 @@ class Finding:
 
     @property
     def ok(self) -> bool:
-        """Whether everything is in order."""
+        """Whether the whole record is in order."""
         return self.problem is None
 
 
 class _Wrong(Exception):  # noqa: N818 - a finding, not an error
-    """Carries the problem out of the check that found it."""
+    """A problem, raised by the check that found it."""
 
 
 def stored_receipt(books: Books) -> Receipt | None:
-    """The receipt from its second place; there is one as soon as round 0 is settled and the next one begins."""
+    """Read the receipt that the terms name; None if they name none, or before round 1 is settled.
+
+    From then on a missing receipt is an error.
+    """
     path = books.terms.receipt
     if path is None or (not path.exists() and books.last_round() < 1):
         return None
-    if not path.exists():
+    if not path.exists():  # asked again: the run may have written it meanwhile
         raise LedgerError(
-            f"the receipt {path} is missing, so nobody can tell whether events are, too; restore it, or remove "
-            "ledger.receipt from config.toml"
+            f"the receipt {path} is missing, so nobody can tell whether events are, too; "
+            "restore it, or remove ledger.receipt from config.toml"
         )
     return Receipt.read(path)
 
@@ -62,43 +65,55 @@ def require_whole(books: Books, *, needs_key: bool = False) -> None:
     """Refuse a record that is not whole, before anything of it is shown, signed or paid out.
 
     Args:
-        books: Whose record.
-        needs_key: Refuse a chain with a key where that key is not at hand; otherwise all but the
+        books: The record.
+        needs_key: Whether to refuse a chain whose key is not at hand; if False, everything but its
             hashes is checked.
     """
-    receipt = stored_receipt(books)  # before the first look at a run that may go on
+    receipt = stored_receipt(books)  # first: a later one may count events that verify cannot see
     if books.chain.key is not None:
         books.check_key()
     finding = verify(books, receipt, needs_key=needs_key)
     if not finding.ok:
         raise LedgerError(
-            f"the record of run {books.name!r} is not whole: event {finding.wrong}: {finding.problem}; nothing of it "
-            "is shown, signed or paid out"
+            f"the record of run {books.name!r} is not whole: "
+            f"event {finding.wrong}: {finding.problem}; nothing of it is shown, signed or paid out"
         )
 
 
 def is_locked(books: Books) -> bool:
-    """Whether the chain has a key that is not at hand, so that nobody can check its hashes."""
+    """Return whether the hashes cannot be checked because the chain's key is not at hand."""
     return bool(_opening(books).get("keyed")) and books.chain.key is None
 
 
 def verify(books: Books, receipt: Receipt | None = None, *, needs_key: bool = True) -> Finding:
-    """Check a run from its first event on; with a receipt, also that nothing is missing at the end or rewritten."""
+    """Check the whole record of a run, from the first event on.
+
+    Args:
+        books: The record.
+        receipt: A receipt of an earlier moment, which shows whether events were rewritten or are
+            missing at the end; None to check without.
+        needs_key: As for `require_whole`.
+    """
     if needs_key and is_locked(books):
         raise LedgerError(
-            f"the chain of run {books.name!r} has a key; verifying it needs the same key (ledger.key)"
+            f"the chain of run {books.name!r} has a key; "
+            "verifying it needs the same key (ledger.key)"
         )
     with books.store.read() as connection:
         return _Walk(books, connection, receipt).finding()
 
 
 class _Walk:
+    """One verification: a walk along the chain that stops at the first problem."""
+
     def __init__(self, books: Books, connection: sa.Connection, receipt: Receipt | None) -> None:
-        self._books, self._connection, self._receipt = books, connection, receipt
-        self._previous = START
-        self._done = 0
-        self._settled: Event | None = None
-        self._seen = dict.fromkeys(_COUNTED, 0)
+        self._books = books
+        self._connection = connection
+        self._receipt = receipt
+        self._previous = START  # the hash of the last event that was checked
+        self._done = 0  # its number
+        self._settled: Event | None = None  # the last settlement
+        self._seen = dict.fromkeys(_COUNTED, 0)  # how many rows of each table belong to events
         self._sums = _Sums()
         self._locked = is_locked(books)
 
@@ -106,14 +121,15 @@ class _Walk:
         try:
             for event in self._books.chain.events(self._connection):
                 self._check(event)
-                self._previous, self._done = event.hash, event.number
+                self._previous = event.hash
+                self._done = event.number
             self._check_whole()
             self._check_file()
         except _Wrong as wrong:
             return Finding(self._done, self._done + 1, str(wrong), self._previous)
-        except LedgerError:  # the database, not the record
+        except LedgerError:  # the database failed; this says nothing about the record
             raise
-        except Exception as error:  # noqa: BLE001 - what is in the database may be anything
+        except Exception as error:  # noqa: BLE001 - tampered content may fail anywhere
             return Finding(
                 self._done, self._done + 1, f"it cannot be read: {error!r}", self._previous
             )
@@ -126,9 +142,9 @@ class _Walk:
             raise _Wrong("it does not carry the hash of the event before it")
         rows = self._rows(event)
         if not (self._locked or self._books.chain.fits(event, self._previous, rows)):
-            doubt = "; or ledger.key holds another key than the run's" * (
-                event.number == 1 and self._books.chain.key is not None
-            )
+            doubt = ""
+            if event.number == 1 and self._books.chain.key is not None:
+                doubt = "; or ledger.key holds another key than the run's"
             raise _Wrong(
                 f"its hash does not fit its content ({event.kind}{_of_round(event)}){doubt}"
             )
@@ -144,7 +160,7 @@ class _Walk:
             raise _Wrong("its hash is not the one on the receipt")
 
     def _rows(self, event: Event) -> Rows:
-        """The amounts that belong to the event."""
+        """Return the amounts that the event's hash covers."""
         run = self._books.chain.run
         if event.kind == "opened":
             return self._fetch(schema.runs, ["total", "max_rounds"], id=run)[0]
@@ -152,9 +168,10 @@ class _Walk:
             found = self._fetch(
                 schema.promises, ["rank", "client", "amount"], run=run, round=event.round
             )
-            if [row[0] for row in sorted(found)] != list(range(len(found))):
+            found.sort()
+            if [row[0] for row in found] != list(range(len(found))):
                 raise _Wrong("the ranks of its promises are not 0, 1, 2, ...")
-            return [row[1:] for row in sorted(found)]
+            return [row[1:] for row in found]
         if event.kind == "settled":
             paid = self._fetch(
                 schema.settlements, ["client", "paid", "reason"], run=run, round=event.round
@@ -180,18 +197,21 @@ class _Walk:
         return [list(row) for row in found]
 
     def _check_redactable(self, event: Event) -> None:
-        """Bids and menu must fit their digests; they may be gone only where they are dropped, after settlement."""
-        part = {"bids": "bids", "awarded": "menu"}.get(event.kind)
-        if part is None:
+        """Refuse bids or a menu that do not match their digest, or are missing but not dropped."""
+        name = {"bids": "bids", "awarded": "menu"}.get(event.kind)
+        if name is None:
             return
-        table, run = schema.redactable, self._books.chain.run
-        found = self._fetch(table, ["salt", "content"], run=run, round=event.round, part=part)
+        run = self._books.chain.run
+        found = self._fetch(
+            schema.redactable, ["salt", "content"], run=run, round=event.round, part=name
+        )
         if not found and not self._may_be_dropped(event):
-            raise _Wrong(f"its {part}{_of_round(event)} are missing, though this ledger keeps them")
-        if found and commitment(*found[0]) != json.loads(event.body)[part]:
-            raise _Wrong(f"its {part}{_of_round(event)} do not fit their digest")
+            raise _Wrong(f"its {name}{_of_round(event)} are missing, though this ledger keeps them")
+        if found and commitment(*found[0]) != json.loads(event.body)[name]:
+            raise _Wrong(f"its {name}{_of_round(event)} do not fit their digest")
 
     def _may_be_dropped(self, event: Event) -> bool:
+        """Return whether the run drops bids and the event's round is settled."""
         if _opening(self._books).get("retention") != "drop":
             return False
         table = schema.closings
@@ -201,13 +221,14 @@ class _Walk:
         return self._connection.scalar(query) is not None
 
     def _check_file(self) -> None:
-        """Refuse a SQLite file whose pages contradict each other, even where every row that was looked up is right."""
+        """Refuse a damaged SQLite file, even if every row that was looked up is right."""
         if self._connection.dialect.name == "sqlite":
             found = self._connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
             if found != "ok":
                 raise _Wrong(f"the file is damaged: {found}")
 
     def _check_whole(self) -> None:
+        """Refuse a record that lacks events or has rows that belong to no event."""
         if not self._done:
             raise _Wrong("there is no event at all")
         if self._receipt is not None and self._receipt.run != self._books.name:
@@ -216,8 +237,8 @@ class _Walk:
             )
         if self._receipt is not None and self._receipt.events > self._done:
             raise _Wrong(
-                f"the receipt counts {counted(self._receipt.events, 'event')}, the ledger has {self._done}: its tail "
-                "is missing"
+                f"the receipt counts {counted(self._receipt.events, 'event')}, "
+                f"the ledger has {self._done}: its tail is missing"
             )
         for name, seen in self._seen.items():
             table = schema.metadata.tables[name]
@@ -231,21 +252,22 @@ class _Walk:
         self._check_memories()
 
     def _check_memories(self) -> None:
-        table = schema.memories
-        kept = self._fetch(table, ["part", "round", "salt", "content"], run=self._books.chain.run)
-        settled = self._settled
-        digests = {} if settled is None else json.loads(settled.body).get("memories", {})
-        learned = {
-            part: (settled.round if settled else None, digest) for part, digest in digests.items()
-        }
-        if {part: (number, commitment(salt, text)) for part, number, salt, text in kept} != learned:
+        """Refuse memories that do not match the digests in the last settlement."""
+        run = self._books.chain.run
+        rows = self._fetch(schema.memories, ["part", "round", "salt", "content"], run=run)
+        expected = {}
+        if self._settled is not None:
+            digests = json.loads(self._settled.body).get("memories", {})
+            expected = {part: (self._settled.round, digest) for part, digest in digests.items()}
+        found = {part: (number, commitment(salt, text)) for part, number, salt, text in rows}
+        if found != expected:
             raise _Wrong(
                 "what allocator and mechanism had learned does not fit the last settlement's digest"
             )
 
 
 def paid_in(connection: sa.Connection, run: int, first: int, last: int) -> Rows:
-    """[round, client, amount] of everybody who was paid in these rounds."""
+    """Return [round, client, amount] of every payment in rounds first .. last, sorted."""
     table = schema.settlements
     query = sa.select(table.c.round, table.c.client, table.c.paid).where(
         table.c.run == run, table.c.round.between(first, last), table.c.paid > 0
@@ -254,18 +276,20 @@ def paid_in(connection: sa.Connection, run: int, first: int, last: int) -> Rows:
 
 
 class _Sums:
-    """Adds up a run's money event by event: what a chain of hashes cannot show, for whoever made it anew."""
+    """A run's money, added up event by event.
+
+    Hashes alone prove nothing about a chain that somebody has rewritten from the start.
+    """
 
     def __init__(self) -> None:
-        self._budget = self._spent = 0
-        self._round = -1  # the last that is settled
-        self._promised: dict[str, int] = {}
-        self._open: int | None = None  # the round that is promised and not settled
-        self._refused: int | None = None  # the round whose award an operator took back
-        self._batches, self._paid_out = (
-            0,
-            0,
-        )  # how many there are, and the last round that is in one
+        self._budget = 0
+        self._spent = 0
+        self._round = -1  # the last settled round
+        self._promised: dict[str, int] = {}  # the amounts of the open round, by client
+        self._open: int | None = None  # the round that is promised but not settled
+        self._refused: int | None = None  # the last round whose award an operator took back
+        self._batches = 0  # the number of payout batches
+        self._paid_out = 0  # the last round in a batch
 
     def add(self, event: Event, rows: Rows) -> None:
         """Refuse an event whose amounts do not follow from those before it."""
@@ -282,7 +306,8 @@ class _Sums:
         elif event.kind in REFUSALS:
             if event.round != self._open:
                 raise _Wrong(
-                    f"round {event.round} is {event.kind}, but was not promised, or is already settled"
+                    f"round {event.round} is {event.kind}, "
+                    "but was not promised, or is already settled"
                 )
             self._refused = event.round
 
@@ -290,9 +315,11 @@ class _Sums:
         follows = body["batch"] == self._batches + 1 and body["first"] == self._paid_out + 1
         if event.round is None or not follows or not body["first"] <= event.round <= self._round:
             raise _Wrong(
-                f"batch {body['batch']} does not begin where the one before it ended, or pays what is not settled"
+                f"batch {body['batch']} does not begin where the one before it ended, "
+                "or pays what is not settled"
             )
-        self._batches, self._paid_out = body["batch"], event.round
+        self._batches = body["batch"]
+        self._paid_out = event.round
 
     def _promise(self, event: Event, body: dict[str, Any], promises: dict[str, int]) -> None:
         if event.round != self._round + 1 or self._open is not None:
@@ -302,23 +329,31 @@ class _Sums:
         total, _, spent = body["purse"]
         if spent != self._spent or total > self._budget:
             raise _Wrong(
-                f"it says that {spent} of {total} was spent before; by the events it is {self._spent} of {self._budget}"
+                f"it says that {spent} of {total} was spent before; "
+                f"by the events it is {self._spent} of {self._budget}"
             )
         cost = sum(promises.values())
-        if cost > min(Offer(**body["offer"]).cap(len(promises)), total - spent):
+        offered = Offer(**body["offer"]).cap(len(promises))
+        if cost > min(offered, total - spent):
             raise _Wrong(
-                f"round {event.round} promises {cost}, more than its offer or what is left of the budget"
+                f"round {event.round} promises {cost}, "
+                "more than its offer or what is left of the budget"
             )
-        self._promised, self._open = promises, event.round
+        self._promised = promises
+        self._open = event.round
 
     def _settle(self, event: Event, settlements: list[list[Any]], balance: list[int]) -> None:
-        if event.round != (0 if self._round < 0 else self._open):
+        expected = self._open
+        if self._round < 0:
+            expected = 0  # the initial evaluation, for which nothing is promised
+        if event.round != expected:
             raise _Wrong(f"round {event.round} is settled, but was not promised")
         paid = {client: amount for client, amount, _ in settlements}
         if paid.keys() != self._promised.keys():
             raise _Wrong(f"round {event.round} settles with other clients than it promised")
-        if any(amount not in (0, self._promised[client]) for client, amount in paid.items()):
-            raise _Wrong(f"round {event.round} pays somebody another amount than it promised")
+        for client, amount in paid.items():
+            if amount not in (0, self._promised[client]):
+                raise _Wrong(f"round {event.round} pays somebody another amount than it promised")
         if event.round == self._refused and any(paid.values()):
             raise _Wrong(
                 f"round {event.round} pays somebody, though the operator took its award back"
@@ -327,24 +362,31 @@ class _Sums:
         if (
             before != self._spent
             or cost != sum(paid.values())
-            or not after == before + cost <= total <= self._budget
+            or after != before + cost
+            or after > total
+            or total > self._budget
         ):
             raise _Wrong(f"the balance of round {event.round} does not add up")
-        self._spent, self._round, self._promised, self._open = after, self._round + 1, {}, None
+        self._spent = after
+        self._round += 1
+        self._promised = {}
+        self._open = None
 
 
 @lru_cache
 def _query(table: sa.Table, columns: tuple[str, ...], where: tuple[str, ...]) -> sa.Select[Any]:
-    """Made once: there are as many look-ups as there are events, and making one takes longer than its answer."""
-    conditions = (table.c[name] == sa.bindparam(name) for name in where)
-    return sa.select(*(table.c[name] for name in columns)).where(*conditions)
+    """Build a query once: it is executed for every event, and building takes longer than that."""
+    selected = [table.c[name] for name in columns]
+    conditions = [table.c[name] == sa.bindparam(name) for name in where]
+    return sa.select(*selected).where(*conditions)
 
 
 _COUNTED = ("promises", "settlements", "closings", "top_ups", "sealed")
+"""The tables in which every row belongs to an event."""
 
 
 def _opening(books: Books) -> dict[str, Any]:
-    """What the run was opened with; nothing where that event is gone or cannot be read, which the walk will find."""
+    """Return the body of the opening event; empty if it is unreadable, which the walk reports."""
     try:
         return books.opening
     except LedgerError:
@@ -352,4 +394,6 @@ def _opening(books: Books) -> dict[str, Any]:
 
 
 def _of_round(event: Event) -> str:
-    return "" if event.round is None else f" of round {event.round}"
+    if event.round is None:
+        return ""
+    return f" of round {event.round}"

@@ -1,4 +1,7 @@
-"""What needs a person: an award that waits, a pause, a low purse, a client that fails on, a target out of reach."""
+"""Events of a run that need a person.
+
+An award that waits, a pause, a low purse, a client that keeps failing, or a target out of reach.
+"""
 
 import json
 from collections import deque
@@ -12,16 +15,16 @@ from bara.records import Purse, RoundRecord
 from bara.text import counted
 
 FAILURES = 3
-"""Rounds in a row that a client fails in before somebody should look at it."""
+"""How many times in a row a client must fail before somebody should look at it."""
 
 RECENT = 10
-"""Rounds from which the pace of spending is taken."""
+"""How many recent rounds the pace of spending is taken from."""
 
 LOW = 5
-"""Rounds that the money should still last for, at that pace, unless fewer are left."""
+"""How many more rounds the money should last for at that pace, unless fewer are left."""
 
 LOOKED_AT = 60
-"""Rounds that are read again to tell who keeps failing."""
+"""How many past rounds are read again to see who keeps failing."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,15 @@ class Attention:
 
 @final
 class Watch:
-    """Follows a run's settled rounds, and says what of them needs a person."""
+    """A watch over a run's settled rounds, which says what needs a person.
+
+    Args:
+        address: How commands name the run: the DIR of `bara ledger DIR ...`.
+    """
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._failing: dict[str, tuple[int, int]] = {}  # since which round, and how often
+        self._failing: dict[str, tuple[int, int]] = {}  # (first round, times in a row)
         self._costs: deque[int] = deque(maxlen=RECENT)
         self._purse: Purse | None = None
         self._belief: Any = None
@@ -56,21 +63,22 @@ class Watch:
             self._failing.pop(client, None)
         for client in record.delivery.failed:
             since, times = self._failing.get(client, (record.round, 0))
-            self._failing[client] = since, times + 1
+            self._failing[client] = (since, times + 1)
         if record.n:
             self._costs.append(record.paid)
-        self._purse, self._belief = record.purse_after, record.awarded.belief
+        self._purse = record.purse_after
+        self._belief = record.awarded.belief
 
     def needs(self) -> list[Attention]:
-        """What needs a person now."""
-        failing = [
-            Attention(
-                f"failing: {client} since round {since}",
-                f"{client} has failed {times} times in a row, since round {since}; it backs off for longer each time",
-            )
-            for client, (since, times) in sorted(self._failing.items())
-            if times >= FAILURES
-        ]
+        """Return what needs a person now."""
+        failing = []
+        for client, (since, times) in sorted(self._failing.items()):
+            if times >= FAILURES:
+                text = (
+                    f"{client} has failed {times} times in a row, since round {since}; "
+                    "it backs off for longer each time"
+                )
+                failing.append(Attention(f"failing: {client} since round {since}", text))
         return [*self._low_purse(), *failing, *self._out_of_reach()]
 
     def _low_purse(self) -> list[Attention]:
@@ -81,54 +89,56 @@ class Watch:
         if lasts >= min(LOW, purse.rounds_left):
             return []
         text = (
-            f"{purse.show(purse.left)} is left, enough for about {counted(lasts, 'round')} as they were of late; "
+            f"{purse.show(purse.left)} is left, "
+            f"enough for about {counted(lasts, 'round')} as they were of late; "
             f"{counted(purse.rounds_left, 'round')} could still be played"
         )
-        return [
-            Attention(
-                f"low purse of {purse.total}", text, f"bara ledger {self._address} topup AMOUNT"
-            )
-        ]
+        answer = f"bara ledger {self._address} topup AMOUNT"
+        return [Attention(f"low purse of {purse.total}", text, answer)]
 
     def _out_of_reach(self) -> list[Attention]:
         outlook = getattr(self._belief, "outlook", None)
         if self._purse is None or not getattr(outlook, "out_of_reach", False):
             return []
-        text = f"the target looks out of reach with the {self._purse.show(self._purse.left)} that is left"
-        cure = f"bara ledger {self._address} topup AMOUNT"
+        left = self._purse.show(self._purse.left)
+        text = f"the target looks out of reach with the {left} that is left"
+        answer = f"bara ledger {self._address} topup AMOUNT"
         if getattr(outlook, "enough", None) is None:
-            text, cure = f"{text}, and no budget would reach it by the deadline", ""
-        return [Attention(f"out of reach with {self._purse.total}", text, cure)]
+            text += ", and no budget would reach it by the deadline"
+            answer = ""
+        return [Attention(f"out of reach with {self._purse.total}", text, answer)]
 
 
 def attentions(books: Books) -> list[Attention]:
-    """What needs a person now, from a run's books alone; nothing once it has ended."""
+    """Return what needs a person now, by a run's books; nothing for a run that has ended."""
     if books.ended() is not None:
         return []
     watch = Watch(books.address)
     for record in books.history(max(books.last_round() - LOOKED_AT, 0)):
         watch.tell(record)
     with books.store.read() as connection:
-        number, paused = unanswered(connection, books), is_paused(connection, books.chain.run)
-    found = [] if number is None else [_waiting(books, number)]
+        number = unanswered(connection, books)
+        paused = is_paused(connection, books.chain.run)
+    found = []
+    if number is not None:
+        found.append(_waiting(books, number))
     if paused:
         times = len(books.bodies("paused"))
-        found.append(
-            Attention(
-                f"pause {times}", "the run is paused", f"bara ledger {books.address} continue"
-            )
-        )
+        answer = f"bara ledger {books.address} continue"
+        found.append(Attention(f"pause {times}", "the run is paused", answer))
     return [*found, *watch.needs()]
 
 
 def _waiting(books: Books, number: int) -> Attention:
     awarded = next(one for one, _ in books.promises(number, number) if one is not None)
-    why = f": {asks}" if (asks := getattr(awarded.offer, "asks", None)) else ""
-    text = f"round {number} promises {books.purse.show(awarded.award.cost)} and waits for your answer{why}"
+    cost = books.purse.show(awarded.award.cost)
+    text = f"round {number} promises {cost} and waits for your answer"
+    if awarded.offer.asks:
+        text += f": {awarded.offer.asks}"
     approve = f"bara ledger {books.address} approve {number}"
     return Attention(f"approval of round {number}", text, f"{approve}, or decline {number}")
 
 
 def notified(books: Books) -> set[str]:
-    """What somebody was told of already, by its key."""
+    """Return the keys of the attentions that somebody was notified of."""
     return {json.loads(body)["what"] for body in books.bodies("notified")}

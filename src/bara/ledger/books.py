@@ -1,4 +1,7 @@
-"""One run's books: the promise is stored before anyone trains, the settlement after, each in one durable commit."""
+"""The books of one run: promises, stored before anyone trains, and settlements, stored afterwards.
+
+Each is one durable commit.
+"""
 
 import contextlib
 import json
@@ -42,20 +45,20 @@ from bara.ledger.store import Store, insert
 from bara.records import AwardedRound, Purse, RoundRecord
 
 _OPENED = ("retention", "approve_above")
-"""Terms that are agreed when a run is opened and stay."""
+"""The terms that are fixed when a run is opened."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """How an operator wants a run's books kept.
+    """An operator's settings for the books of a run.
 
     Attributes:
         retention: Whether bids and menus stay (`keep`) or go when their round is settled (`drop`).
-        approve_above: An award that costs more, in micro-units, waits for approval; None for no
-            such step.
-        receipt: Where a receipt is written after each round; None for nowhere.
-        key: Makes the chain an HMAC; it is never stored.
-        notify: A command or URL that is told what needs a person; None for nobody.
+        approve_above: An award that costs more than this, in micro-units, waits for approval; None
+            if none has to.
+        receipt: The file to which a receipt is written after each round; None for no receipt.
+        key: The key that makes the chain's hashes HMACs, which is never stored; None for no key.
+        notify: A command or URL to call when something needs a person; None for no notification.
     """
 
     retention: Literal["keep", "drop"] = "keep"
@@ -67,19 +70,17 @@ class Terms:
 
 @final
 class Books:
-    """One run in a store. Use `open` for a new run and `find` for one that is there."""
+    """The books of one run in a store. Use `open` for a new run and `find` for an existing one."""
 
     def __init__(self, store: Store, run: int, name: str, terms: Terms) -> None:
         self.store = store
         self.name = name
         self.terms = terms
         self.address = "DIR"
-        """What stands for the run in `bara ledger DIR ...`, as messages say it."""
+        """How messages name the run in commands: the DIR of `bara ledger DIR ...`."""
         self.chain = Chain(run, name, terms.key)
         self._promised: int | None = None  # the round whose promise is known to be stored
-        self._refused: Mapping[
-            str, str
-        ] = {}  # whom an operator would not have in that round, and why
+        self._refused: Mapping[str, str] = {}  # why, by client, an operator refused that promise
 
     @classmethod
     def open(
@@ -90,39 +91,45 @@ class Books:
         purse: Purse,
         terms: Terms | None = None,
     ) -> Self:
-        """Open the books of a new run: its budget, its deadline, its whole configuration."""
+        """Open the books of a new run.
+
+        Args:
+            store: The database.
+            name: The run's name, which must be new to the database.
+            config: The whole configuration, which is stored.
+            purse: The budget and the number of rounds.
+            terms: The operator's settings; None for the defaults.
+        """
         terms = terms or Terms()
         with store.write() as connection:
-            run = (
-                int(
-                    connection.scalar(sa.select(sa.func.coalesce(sa.func.max(schema.runs.c.id), 0)))
-                    or 0
-                )
-                + 1
-            )
+            last_run = connection.scalar(sa.select(sa.func.max(schema.runs.c.id)))
+            run = int(last_run or 0) + 1
             insert(connection, schema.runs, [(run, name, purse.total, purse.max_rounds)])
             books = cls(store, run, name, terms)
-            kept = {term: getattr(terms, term) for term in _OPENED}
             body = {
                 "config": config,
                 "keyed": terms.key is not None,
                 "place": store.identity(),
-                **kept,
             }
-            body |= {"currency": purse.currency} if purse.currency else {}
-            books.chain.append(
-                connection, Draft("opened", None, body, [purse.total, purse.max_rounds])
-            )
+            for term in _OPENED:
+                body[term] = getattr(terms, term)
+            if purse.currency:
+                body["currency"] = purse.currency
+            rows = [purse.total, purse.max_rounds]
+            books.chain.append(connection, Draft("opened", None, body, rows))
             point("opening")
         point("opened")
         return books
 
     @classmethod
     def find(cls, store: Store, name: str | None = None, terms: Terms | None = None) -> Self | None:
-        """The books of a run by its name, or of the only run there is; None where there is none.
+        """Find the books of a run; None if the store does not hold the run.
 
-        Key and receipt are the caller's; the other terms are those the run was opened with,
-        whatever the caller says.
+        Args:
+            store: The database.
+            name: The run's name; None for the only run of the store.
+            terms: The operator's settings. Retention and approval limit are ignored: those the run
+                was opened with apply.
         """
         with store.read() as connection:
             found = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.name)).all()
@@ -132,9 +139,7 @@ class Books:
         if not chosen:
             return None
         books = cls(store, chosen[0].id, chosen[0].name, terms or Terms())
-        with contextlib.suppress(
-            LedgerError
-        ):  # an opening that cannot be read is for `verify` to find
+        with contextlib.suppress(LedgerError):  # `verify` reports an unreadable opening
             opened = {term: books.opening[term] for term in _OPENED if term in books.opening}
             books.terms = replace(books.terms, **opened)
         return books
@@ -143,71 +148,83 @@ class Books:
 
     @cached_property
     def opening(self) -> dict[str, Any]:
-        """What the run was opened with: its configuration, whether the chain has a key, what is kept."""
+        """The body of the opening event: configuration, terms, place, whether there is a key."""
         with self.store.read() as connection:
             body = last_of(connection, self.chain.run, "opened")
         if body is None:
             raise LedgerError(
-                f"run {self.name!r} in {self.store.place} has no opening event; see `bara ledger DIR verify`"
+                f"run {self.name!r} in {self.store.place} has no opening event; "
+                "see `bara ledger DIR verify`"
             )
         return read_body(body)
 
     @property
     def keeps_bids(self) -> bool:
-        """Whether bids and menus stay, and so may be seen once they are opened."""
+        """Whether bids and menus stay in the ledger, and so may be shown."""
         return self.opening.get("retention") == "keep"
 
     @cached_property
     def purse(self) -> Purse:
-        """The purse the run was opened with."""
+        """The purse that the run was opened with, without later top-ups."""
         with self.store.read() as connection:
             row = connection.execute(
                 sa.select(schema.runs).where(schema.runs.c.id == self.chain.run)
             ).one()
-        with contextlib.suppress(
-            LedgerError
-        ):  # an opening that cannot be read is for `verify` to find
+        with contextlib.suppress(LedgerError):  # `verify` reports an unreadable opening
             return Purse(row.total, row.max_rounds, currency=self.opening.get("currency"))
         return Purse(row.total, row.max_rounds)
 
     def first_hash(self) -> str:
-        """How the record begins, by which it is told from any other."""
+        """Return the hash of the first event, which identifies the record."""
         with self.store.read() as connection:
             return self.chain.hash_of(connection, 1) or ""
 
     def history(self, begin: int = 0) -> Iterator[RoundRecord]:
-        """Every settled round, as it was. Each page is a look of its own: between two, somebody may train for hours."""
+        """Yield every settled round from `begin` on.
+
+        Each page is read from a snapshot of its own: the caller may train for hours in between.
+        """
         for first in count(begin, PAGE):
             with self.store.read() as connection:
                 page = stored_page(connection, self.chain.run, first, first + PAGE - 1)
-            yield from (
-                read_record(number, one, self.purse)
-                for number, one in page
-                if one.settled is not None
-            )
+            for number, stored in page:
+                if stored.settled is not None:
+                    yield read_record(number, stored, self.purse)
             if len(page) < PAGE:
                 return
 
     def promises(
         self, first: int = 0, last: int | None = None
     ) -> Iterator[tuple[AwardedRound | None, RoundRecord | None]]:
-        """Each round as it was promised, also where it was taken back, and as it was settled; 0 has no promise."""
+        """Yield each round as promised and as settled.
+
+        The promise is None for round 0, and complete even where an operator took it back; the
+        settlement is None for an unsettled round.
+
+        Args:
+            first: The first round.
+            last: The last round; None for all that follow.
+        """
         for start in count(first, PAGE):
-            end = start + PAGE - 1 if last is None else min(start + PAGE - 1, last)
+            end = start + PAGE - 1
+            if last is not None:
+                end = min(end, last)
             with self.store.read() as connection:
                 page = stored_page(connection, self.chain.run, start, end)
-            for number, one in page:
-                made = (
-                    read_award(number, replace(one, refused=None), self.purse.currency)
-                    if one.promised
-                    else None
-                )
-                yield made, None if one.settled is None else read_record(number, one, self.purse)
+            for number, stored in page:
+                awarded = None
+                if stored.promised:
+                    not_refused = replace(stored, refused=None)
+                    awarded = read_award(number, not_refused, self.purse.currency)
+                record = None
+                if stored.settled is not None:
+                    record = read_record(number, stored, self.purse)
+                yield awarded, record
             if len(page) < PAGE or end == last:
                 return
 
     def last_round(self) -> int:
-        """The last settled round; -1 before the initial evaluation."""
+        """Return the last settled round; -1 before the initial evaluation."""
         last = sa.select(sa.func.max(schema.closings.c.round)).where(
             schema.closings.c.run == self.chain.run
         )
@@ -216,49 +233,58 @@ class Books:
         return -1 if found is None else int(found)
 
     def awarded(self) -> AwardedRound | None:
-        """The promise that is stored but not settled, if there is one; without winners where it was refused."""
+        """Return the promise that is not settled yet, if any; a refused one has no winners."""
         number = self.last_round() + 1
         with self.store.read() as connection:
             page = stored_page(connection, self.chain.run, number, number)
-        if not page or page[0][1].promised is None:
+        if not page:
             return None
-        stored = page[0][1]
+        _, stored = page[0]
+        if stored.promised is None:
+            return None
         self._promised = number
-        self._refused = {client: stored.refused for client, _ in stored.promises if stored.refused}
+        self._refused = {}
+        if stored.refused:
+            self._refused = {client: stored.refused for client, _ in stored.promises}
         return read_award(number, stored, self.purse.currency)
 
     def ended(self) -> str | None:
-        """Why the run ended, once it has."""
+        """Return why the run ended; None for a run that has not."""
         with self.store.read() as connection:
             body = last_of(connection, self.chain.run, "closed")
-        return None if body is None else str(read_body(body).get("ended"))
+        if body is None:
+            return None
+        return str(read_body(body).get("ended"))
 
     def is_untouched(self) -> bool:
-        """Whether nothing but the initial model is in them: no promise, no money that an operator added."""
+        """Return whether the run has no promise, no top-up, and no settled round but round 0."""
         table = schema.events
         query = sa.select(table.c.kind, table.c.round).where(table.c.run == self.chain.run)
         with self.store.read() as connection:
-            kinds = {(kind, number) for kind, number in connection.execute(query)}
-        between = {
-            (kind, None) for kind in ("opened", "adopted", "paused", "continued", "notified")
+            found = {tuple(row) for row in connection.execute(query)}
+        return found <= {
+            ("opened", None),
+            ("adopted", None),
+            ("paused", None),
+            ("continued", None),
+            ("notified", None),
+            ("settled", 0),
         }
-        return kinds <= {("settled", 0), *between}
 
     def forgotten(self) -> list[tuple[str, int]]:
-        """Whom an operator had forgotten, each with the round before which it was."""
-        return [
-            (body["client"], body["round"]) for body in map(json.loads, self.bodies("forgotten"))
-        ]
+        """Return each client that an operator had forgotten, and the first round without it."""
+        bodies = [json.loads(text) for text in self.bodies("forgotten")]
+        return [(body["client"], body["round"]) for body in bodies]
 
     def bodies(self, kind: str) -> list[str]:
-        """What the events of a kind say, as it is stored, in their order."""
+        """Return the bodies of all events of a kind, in order, as stored JSON."""
         table = schema.events
         query = sa.select(table.c.body).where(table.c.run == self.chain.run, table.c.kind == kind)
         with self.store.read() as connection:
             return list(connection.scalars(query.order_by(table.c.number)))
 
     def memory(self, part: str) -> Any:
-        """What was last stored as the knowledge of that part, or None."""
+        """Return the memory last stored for an allocator or mechanism; None if there is none."""
         table = schema.memories
         with self.store.read() as connection:
             text = connection.scalar(
@@ -266,16 +292,21 @@ class Books:
                     table.c.run == self.chain.run, table.c.part == part
                 )
             )
-        return None if text is None else json.loads(text)
+        if text is None:
+            return None
+        return json.loads(text)
 
     def committed_checkpoint(self, round: int) -> str | None:
-        """The digest of the checkpoint that a settled round was saved in, where it was."""
+        """Return the digest of the checkpoint saved with a settled round; None if there is none."""
         with self.store.read() as connection:
             body = last_of(connection, self.chain.run, "settled", round_number=round)
-        return None if body is None else json.loads(body).get("checkpoint")
+        if body is None:
+            return None
+        checkpoint: str | None = json.loads(body).get("checkpoint")
+        return checkpoint
 
     def receipt(self) -> Receipt:
-        """How far the ledger goes now."""
+        """Return a receipt for the ledger as it is now."""
         with self.store.read() as connection:
             return Receipt(self.name, *self.chain.head(connection))
 
@@ -287,25 +318,26 @@ class Books:
         memories: Mapping[str, Any] = MappingProxyType({}),
         checkpoint: str | None = None,
     ) -> None:
-        """Store a round as the market hands it out: the promise, then the settlement.
+        """Store a step of a round: first its promise, later its settlement.
+
+        A promise that needs an operator's approval stops the run until it is answered.
 
         Args:
             step: The round, awarded or settled.
-            memories: Under `drop`, with a settlement: what allocator and mechanism have learned, by
-                part.
-            checkpoint: With a settlement: the digest of what the run would go on from.
+            memories: With a settlement under `drop`: what allocator and mechanism have learned.
+            checkpoint: With a settlement: the digest of the checkpoint that resumes the run.
         """
         self.check_receipt()
         if isinstance(step, RoundRecord):
             self._settle(step, memories, checkpoint)
             self.write_receipt()
             return
-        if self._promised != step.purse.round:  # otherwise an earlier session has stored it
+        if self._promised != step.purse.round:  # else an earlier session stored it
             self._promise(step)
         self._wait_for_approval(step)
 
     def close(self, ended: str) -> None:
-        """Write down why the run ended, once."""
+        """Store why the run ended, unless that is stored already."""
         if self.ended() is not None:
             return
         with self.store.write() as connection:
@@ -315,12 +347,12 @@ class Books:
         self.write_receipt()
 
     def note_notified(self, key: str) -> None:
-        """Write down that somebody was told of this."""
+        """Store that the attention with this key reached somebody."""
         with self.store.write() as connection:
             self.chain.append(connection, Draft("notified", None, {"what": key}))
 
     def before_round(self, purse: Purse) -> Purse:
-        """The purse with whatever was added to it since; stops the run if an operator has paused it."""
+        """Return the purse with all top-ups; stop the run if an operator has paused it."""
         with self.store.read() as connection:
             total = self.purse.total + topped_up(connection, self.chain.run)
             paused = is_paused(connection, self.chain.run)
@@ -329,30 +361,30 @@ class Books:
         return replace(purse, total=total)
 
     def check_key(self) -> None:
-        """Refuse a key other than the run's: an event that is appended with it would break the chain for ever."""
+        """Refuse a key that is not the run's: an event hashed with it would break the chain."""
         with self.store.read() as connection:
             first = next(self.chain.events(connection), None)
         rows = [self.purse.total, self.purse.max_rounds]
         if self.chain.key is None and first is not None and self.opening.get("keyed"):
             raise LedgerError(
-                f"run {self.name!r} was opened with a key, and none is set; set the environment variable that "
-                "ledger.key names. Nothing was done"
+                f"run {self.name!r} was opened with a key, and none is set; "
+                "set the environment variable that ledger.key names. Nothing was done"
             )
         if first is None or not self.chain.fits(first, START, rows):
             raise LedgerError(
-                f"the first event of run {self.name!r} does not fit the key in ledger.key; use the key that the run "
-                "was opened with. Nothing was done"
+                f"the first event of run {self.name!r} does not fit the key in ledger.key; "
+                "use the key that the run was opened with. Nothing was done"
             )
 
     def write_receipt(self) -> None:
-        """Write the receipt to its second place, if it has one."""
+        """Write the receipt to its file, if the terms name one."""
         self.check_receipt()
         if self.terms.receipt is not None:
             self.receipt().write(self.terms.receipt)
             point("receipt written")
 
     def check_receipt(self) -> None:
-        """Refuse to go on from a record that the receipt in the second place is not of, before anything is stored."""
+        """Refuse to go on if the receipt in its file does not match this record."""
         path = self.terms.receipt
         if path is None or not path.exists():
             return
@@ -361,8 +393,9 @@ class Books:
             known = self.chain.hash_of(connection, before.events)
         if before.run != self.name or known != before.head:
             raise LedgerError(
-                f"the receipt {path} does not match this record: a copy of the run goes on elsewhere, or events were "
-                "removed here; stop the copy, or restore this record, before anything is paid twice"
+                f"the receipt {path} does not match this record: a copy of the run goes on "
+                "elsewhere, or events were removed here; stop the copy, or restore this record, "
+                "before anything is paid twice"
             )
 
     def _promise(self, awarded: AwardedRound) -> None:
@@ -390,12 +423,10 @@ class Books:
     def _settle(
         self, record: RoundRecord, memories: Mapping[str, Any], checkpoint: str | None
     ) -> None:
-        run, number, purse, payments = (
-            self.chain.run,
-            record.round,
-            record.awarded.purse,
-            record.payments,
-        )
+        run = self.chain.run
+        number = record.round
+        purse = record.awarded.purse
+        payments = record.payments
         void = {**record.delivery.void, **self._refused}
         winners = sorted([*record.awarded.award.clients, *self._refused])
         rows = [(client, payments.get(client, 0), void.get(client)) for client in winners]
@@ -404,14 +435,11 @@ class Books:
         with self.store.write() as connection:
             insert(connection, schema.settlements, [(run, number, *row) for row in rows])
             insert(connection, schema.closings, [(run, number, *balance)])
-            memory = (
-                self._drop(connection, number, memories) if self.terms.retention == "drop" else {}
-            )
-            body = {
-                **settlement_json(record),
-                **memory,
-                **({"checkpoint": checkpoint} if checkpoint else {}),
-            }
+            body = settlement_json(record)
+            if self.terms.retention == "drop":
+                body["memories"] = self._drop(connection, number, memories)
+            if checkpoint:
+                body["checkpoint"] = checkpoint
             self.chain.append(connection, Draft("settled", number, body, [rows, balance]))
             point("settling")
         self._refused = {}
@@ -419,26 +447,39 @@ class Books:
 
     def _drop(
         self, connection: sa.Connection, number: int, memories: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Remove what may not stay, and store what was learned from it; returns the digests the event commits to."""
-        run, table = self.chain.run, schema.redactable
+    ) -> dict[str, str]:
+        """Delete a round's bids and menu, replace the memories, and return their digests."""
+        run = self.chain.run
+        table = schema.redactable
         connection.execute(sa.delete(table).where(table.c.run == run, table.c.round == number))
         connection.execute(sa.delete(schema.memories).where(schema.memories.c.run == run))
-        rows = [(run, part, number, new_salt(), canonical(tree)) for part, tree in memories.items()]
+        rows = []
+        digests = {}
+        for part, tree in memories.items():
+            salt = new_salt()
+            text = canonical(tree)
+            rows.append((run, part, number, salt, text))
+            digests[part] = commitment(salt, text)
         insert(connection, schema.memories, rows)
-        return {"memories": {part: commitment(salt, text) for _, part, _, salt, text in rows}}
+        return digests
 
     def _wait_for_approval(self, awarded: AwardedRound) -> None:
-        most, cost, number = self.terms.approve_above, awarded.award.cost, awarded.purse.round
-        above = most is not None and cost > most
-        if not (above or (awarded.offer.asks and cost)):
+        """Stop the run at a promise that needs approval, unless it has been approved."""
+        number = awarded.purse.round
+        cost = awarded.award.cost
+        asks = awarded.offer.asks
+        limit = self.terms.approve_above
+        above = limit is not None and cost > limit
+        if not above and not (asks and cost):
             return
         with self.store.read() as connection:
             approved = last_of(connection, self.chain.run, "approved", round_number=number)
-        if approved is None:
-            limit = f", above ledger.approve_above = {self.purse.show(most or 0)}" if above else ""
-            why = f"{awarded.offer.asks}; " if awarded.offer.asks else ""
-            raise WaitingError(
-                f"{why}round {number} promises {self.purse.show(cost)}{limit}: it waits for `bara ledger "
-                f"{self.address} approve {number}` or `decline {number}`"
-            )
+        if approved is not None:
+            return
+        why = f"round {number} promises {self.purse.show(cost)}"
+        if above:
+            why += f", above ledger.approve_above = {self.purse.show(limit or 0)}"
+        if asks:
+            why = f"{asks}; {why}"
+        command = f"bara ledger {self.address} approve {number}"
+        raise WaitingError(f"{why}: it waits for `{command}` or `decline {number}`")

@@ -1,4 +1,4 @@
-"""Tells a command or a URL what needs a person: at least once, and without holding up a round."""
+"""Notifications of what needs a person, sent to a command or a URL without delaying the run."""
 
 import json
 import queue
@@ -6,7 +6,7 @@ import shlex
 import shutil
 import subprocess
 import threading
-from typing import Any, final
+from typing import final
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
@@ -16,11 +16,11 @@ from bara.ledger.books import Books
 from bara.text import note
 
 PATIENCE = 10.0
-"""Seconds that a command or a server is given, and that a run that stops waits for them."""
+"""Seconds before a notification times out, and for which a run that stops waits for it."""
 
 
 def check_hook(hook: str) -> None:
-    """Refuse what is neither a URL nor a program that is here."""
+    """Refuse a hook that is neither an http(s) URL nor an installed program."""
     if hook.startswith(("http://", "https://")):
         return
     try:
@@ -37,14 +37,14 @@ def check_hook(hook: str) -> None:
 
 @final
 class Notifier:
-    """Hands on what needs a person, each at least once over all processes that play the run.
+    """A sender that delivers each attention at least once, over all processes that play the run.
 
-    Each is sent by a thread of its own; that it arrived is an event of the chain, which the run's
-    next step writes. What did not arrive, because the hook failed or the process died, is sent
-    again at the next round or start.
+    A thread of its own sends each attention. Once it has arrived, the run's next step stores that
+    as an event. An attention that did not arrive, because the hook failed or the process died, is
+    sent again at the next round or start.
 
     Args:
-        books: Whose; their terms name the hook.
+        books: The run's books; their terms name the hook.
     """
 
     def __init__(self, books: Books) -> None:
@@ -55,27 +55,27 @@ class Notifier:
         self._complained = False
 
     def tell(self, needs: list[Attention]) -> None:
-        """Send what is new, and write down what has arrived; returns at once."""
+        """Start sending what is new and store what has arrived, without waiting."""
         self._collect()
         for one in needs:
             if one.key not in self._told and one.key not in self._sending:
-                self._sending[one.key] = threading.Thread(
-                    target=self._send, args=(one,), daemon=True
-                )
-                self._sending[one.key].start()
+                thread = threading.Thread(target=self._send, args=(one,), daemon=True)
+                self._sending[one.key] = thread
+                thread.start()
 
     def tell_all(self) -> None:
-        """Send whatever the books say needs a person now, and wait a moment: the run stops here."""
+        """Send everything that needs a person by the books, and wait for it: the run stops here."""
         self.tell(attentions(self._books))
         self.finish()
 
     def finish(self) -> None:
-        """Wait for what is on its way, but not for long."""
+        """Wait for notifications that are being sent, each for at most `PATIENCE` seconds."""
         for thread in list(self._sending.values()):
             thread.join(PATIENCE)
         self._collect()
 
     def _collect(self) -> None:
+        """Store what has arrived, and complain about the first failure."""
         while not self._outcomes.empty():
             key, problem = self._outcomes.get_nowait()
             del self._sending[key]
@@ -85,7 +85,8 @@ class Notifier:
             elif not self._complained:
                 self._complained = True
                 note(
-                    f"bara: ledger.notify did not take {key!r}: {problem}; it is told again at the next round"
+                    f"bara: ledger.notify did not take {key!r}: {problem}; "
+                    "it is told again at the next round"
                 )
 
     def _send(self, one: Attention) -> None:
@@ -104,17 +105,15 @@ class Notifier:
 
 def _deliver(hook: str, text: str) -> None:
     if hook.startswith(("http://", "https://")):
-        request = Request(hook, text.encode(), {"content-type": "application/json"})  # noqa: S310 - http(s), as checked
+        headers = {"content-type": "application/json"}
+        request = Request(hook, text.encode(), headers)  # noqa: S310 - http(s), as checked above
         try:
-            with urlopen(request, timeout=PATIENCE):  # noqa: S310
+            with urlopen(request, timeout=PATIENCE):  # noqa: S310 - http(s), as checked above
                 return
         except URLError as error:
-            raise OSError(
-                f"the server says {error.reason if hasattr(error, 'reason') else error}"
-            ) from error
-    words: list[Any] = shlex.split(hook)
+            raise OSError(f"the server says {error.reason}") from error
     subprocess.run(  # noqa: S603 - the operator's own command
-        words,
+        shlex.split(hook),
         input=text,
         text=True,
         check=True,

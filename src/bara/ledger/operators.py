@@ -1,4 +1,4 @@
-"""What an operator may do to a run, while it goes on or between sessions; each is an event of its chain."""
+"""An operator's commands to a run, during or between sessions; each appends an event."""
 
 import contextlib
 import json
@@ -18,11 +18,11 @@ from bara.text import UNSTORABLE, note
 
 
 def top_up(books: Books, amount: int) -> None:
-    """Add to the budget; the next round's offer is made with it."""
+    """Add micro-units to the budget, which the next round's offer can use."""
     if amount <= 0 or amount % books.purse.unit:
         raise LedgerError(
-            f"a top-up must be positive and a whole multiple of {books.purse.show(books.purse.unit)}, got "
-            f"{books.purse.show(amount)}"
+            "a top-up must be positive and a whole multiple of "
+            f"{books.purse.show(books.purse.unit)}, got {books.purse.show(amount)}"
         )
     with writing(books) as connection:
         _refuse_ended(books, connection, "topped up")
@@ -36,18 +36,19 @@ def top_up(books: Books, amount: int) -> None:
 
 
 def pause(books: Books) -> None:
-    """Stop the run before its next round."""
+    """Stop the run before its next round; refused if it is paused already."""
     with writing(books) as connection:
         _refuse_ended(books, connection, "paused")
         if is_paused(connection, books.chain.run):
             raise LedgerError(
-                f"run {books.name!r} is already paused; `bara ledger {books.address} continue` lets it go on"
+                f"run {books.name!r} is already paused; "
+                f"`bara ledger {books.address} continue` lets it go on"
             )
         books.chain.append(connection, Draft("paused"))
 
 
 def continue_run(books: Books) -> None:
-    """Let a paused run go on; nothing happens to one that is not paused."""
+    """Let a run go on if it is paused; otherwise do nothing."""
     with books.store.read() as connection:
         paused = is_paused(connection, books.chain.run)
     if paused:
@@ -55,7 +56,7 @@ def continue_run(books: Books) -> None:
 
 
 def let_go_on(books: Books) -> None:
-    """Let a paused run go on; refused where it is not paused."""
+    """Let a paused run go on; refused if it is not paused."""
     with writing(books) as connection:
         _refuse_ended(books, connection, "continued")
         if not is_paused(connection, books.chain.run):
@@ -64,12 +65,11 @@ def let_go_on(books: Books) -> None:
 
 
 def check_place(books: Books) -> None:
-    """Refuse to play a copy: the run goes on where it was opened, or where it was adopted since."""
-    if books.ended() is not None:  # nothing more is paid, wherever it is shown
+    """Refuse to play a copy: a run goes on only where it was opened or last adopted."""
+    if books.ended() is not None:  # a copy of an ended run pays nothing
         return
-    if (
-        _place(books) is None
-    ):  # opened by an earlier version: it belongs where it is first played again
+    if _place(books) is None:
+        # An earlier version stored no place: the run belongs where it is first played again.
         with books.store.write() as connection:
             books.chain.append(
                 connection, Draft("adopted", None, {"place": books.store.identity()})
@@ -78,44 +78,50 @@ def check_place(books: Books) -> None:
 
 
 def require_place(books: Books) -> None:
-    """Refuse what may be done in one place only, also after the run has ended: a copy would do it again."""
+    """Refuse a copy, even of an ended run: it would do again what may be done only once."""
     place = _place(books)
     if place not in {None, books.store.identity()}:
         raise LedgerError(
-            f"run {books.name!r} is here as a copy, a moved folder or a restored backup; if it is to go on and be paid "
-            f"out here and nowhere else, use `bara ledger {books.address} adopt` (it belongs to: {place}; this is: "
-            f"{books.store.identity()})"
+            f"run {books.name!r} is here as a copy, a moved folder or a restored backup; "
+            "if it is to go on and be paid out here and nowhere else, "
+            f"use `bara ledger {books.address} adopt` "
+            f"(it belongs to: {place}; this is: {books.store.identity()})"
         )
 
 
 def _place(books: Books) -> str | None:
-    """Where the run belongs; None for one that an earlier version opened."""
+    """Return the identity of the database where the run belongs; None if none was ever stored."""
     with books.store.read() as connection:
         adopted = last_of(connection, books.chain.run, "adopted")
     return json.loads(adopted)["place"] if adopted else books.opening.get("place")
 
 
 def adopt(books: Books) -> None:
-    """Let the run go on here and nowhere else: after a move, or from a copy whose original will never go on."""
+    """Let the run go on here and nowhere else: after a move, or if the original is abandoned."""
     with writing(books) as connection:
         books.chain.append(connection, Draft("adopted", None, {"place": books.store.identity()}))
 
 
 def approve(books: Books, round_number: int) -> None:
-    """Allow a stored award that costs more than may be promised without asking; it is trained as promised."""
+    """Approve an award that waits for an answer; its winners train and are paid as promised."""
     _answer(books, round_number, "approved")
 
 
 def decline(books: Books, round_number: int) -> None:
-    """Refuse such an award: nobody trains in that round, nobody is paid, and no client is held to have failed."""
+    """Decline an award that waits for an answer: nobody trains, is paid or counts as failed."""
     _answer(books, round_number, "declined")
 
 
 def void(books: Books, round_number: int, reason: str) -> None:
-    """Take back a promise that is never settled, for example because training fails at each resume.
+    """Take back an unsettled promise, for example because training fails at each resume.
 
-    As when it is declined, nobody trains in that round, nobody is paid, and no client is held to
-    have failed. Nobody may play the run meanwhile (`RunFolder.hold_books`).
+    As with `decline`, nobody trains, is paid or counts as failed in that round. The caller must see
+    to it that nobody plays the run meanwhile (`RunFolder.hold_books`).
+
+    Args:
+        books: The run's books.
+        round_number: The round.
+        reason: Why the round is void, for the record.
     """
     if not reason.strip() or UNSTORABLE.search(reason):
         raise LedgerError(
@@ -135,15 +141,16 @@ def void(books: Books, round_number: int, reason: str) -> None:
         if known != "awarded":
             state = "not promised" if known is None else f"already {known}"
             raise LedgerError(
-                f"round {round_number} is {state}; only an award that is stored and not settled can be void"
+                f"round {round_number} is {state}; "
+                "only an award that is stored and not settled can be void"
             )
         books.chain.append(connection, Draft("voided", round_number, {"reason": reason.strip()}))
 
 
 def forget(books: Books, client: str) -> None:
-    """Let go of what a client taught: the model is no longer made of its remembered update, from the next round on.
+    """Leave a client's remembered update out of the model, from the next round on.
 
-    Nobody may play the run meanwhile (`RunFolder.hold_books`).
+    The caller must see to it that nobody plays the run meanwhile (`RunFolder.hold_books`).
     """
     with writing(books) as connection:
         _refuse_ended(books, connection, "made to forget anybody")
@@ -153,7 +160,8 @@ def forget(books: Books, client: str) -> None:
         )
         if connection.scalar(paid.limit(1)) is None:
             raise LedgerError(
-                f"client {client!r} was never paid in run {books.name!r}, so nothing is remembered of it"
+                f"client {client!r} was never paid in run {books.name!r}, "
+                "so nothing is remembered of it"
             )
         body = {"client": client, "round": books.last_round() + 1}
         books.chain.append(connection, Draft("forgotten", None, body))
@@ -163,8 +171,8 @@ def _answer(books: Books, round_number: int, answer: Literal["approved", "declin
     with writing(books) as connection:
         if waiting_round(connection, books.chain.run, books.terms.approve_above) != round_number:
             raise LedgerError(
-                f"round {round_number} does not wait for approval; only an unsettled award does, if it is above "
-                "ledger.approve_above or the allocator asks about it"
+                f"round {round_number} does not wait for approval; only an unsettled award does, "
+                "if it is above ledger.approve_above or the allocator asks about it"
             )
         given = last_of(
             connection, books.chain.run, *ANSWERS, column="kind", round_number=round_number
@@ -176,19 +184,21 @@ def _answer(books: Books, round_number: int, answer: Literal["approved", "declin
 
 @contextlib.contextmanager
 def writing(books: Books) -> Iterator[sa.Connection]:
-    """One commit by an operator, who may have mistyped the key, and a receipt for it where the run belongs."""
+    """Write an operator's command in one commit, after checking the key and the receipt.
+
+    A new receipt is written only where the run belongs: what is done to a copy must not stop the
+    original.
+    """
     books.check_key()
     books.check_receipt()
     with books.store.write() as connection:
         yield connection
-    if _place(books) in {
-        None,
-        books.store.identity(),
-    }:  # what is said to a copy does not stop the original
+    if _place(books) in {None, books.store.identity()}:
         books.write_receipt()
     else:
         note(
-            f"only this copy of the run was changed; it goes on after `bara ledger {books.address} adopt`"
+            "only this copy of the run was changed; "
+            f"it goes on after `bara ledger {books.address} adopt`"
         )
 
 

@@ -1,8 +1,8 @@
-"""Payout batches: what is to be transferred to whom, each payment in exactly one numbered batch.
+"""Payout batches: numbered lists of transfers, with every payment in exactly one batch.
 
-A batch is an event of the chain. It covers the rounds that were settled since the batch before it,
-and its amounts are their settlements', which its hash covers and the database keeps: it can be
-printed again, and says the same.
+A batch is an event of the chain. It covers the rounds settled since the batch before, and its
+amounts are those of their settlements. Its hash covers them, so that a batch can be printed again
+with the same content.
 """
 
 import csv
@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +28,19 @@ from bara.records import json_money, show_money
 from bara.text import counted, csv_text
 
 Payees = Mapping[str, Mapping[str, str]]
-"""What an operator knows of each client beside the ledger: a name, an account."""
+"""What an operator knows about each client, by client and column: a name, an account, ..."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What was to be transferred at a time.
+    """A batch of transfers, or the payments due that are in no batch yet.
 
     Attributes:
-        number: 1, 2, ...
-        first: The first round it pays.
-        last: The last one.
-        at: When it was made, in ISO 8601; "" for what is due and in no batch yet.
-        payments: (client, amount in micro-units, rounds it is for), by client.
+        number: The batch's number, from 1 on.
+        first: The first round that is paid.
+        last: The last round that is paid.
+        at: When the batch was made, in ISO 8601; "" for payments that are still due.
+        payments: (client, amount in micro-units, number of rounds), sorted by client.
     """
 
     number: int
@@ -50,24 +51,24 @@ class Batch:
 
     @property
     def made(self) -> bool:
-        """Whether it was made; otherwise it is what is due, and nothing of it may be transferred yet."""
+        """True once the batch exists; False for payments still due, not to be transferred yet."""
         return bool(self.at)
 
     @property
     def total(self) -> int:
-        """What it transfers in all."""
+        """The sum of all payments, in micro-units."""
         return sum(amount for _, amount, _ in self.payments)
 
 
 def batches(books: Books) -> list[Batch]:
-    """Every batch that was made, of a record that is whole."""
+    """Return every batch that was made, from a verified record."""
     with books.store.read() as connection:
         require_whole(books, needs_key=True)
         return [_read(connection, books, row) for row in _events(connection, books)]
 
 
 def find_batch(books: Books, number: int) -> Batch:
-    """A batch that was made."""
+    """Return the batch with this number; refuse a number that does not exist."""
     made = batches(books)
     if not 1 <= number <= len(made):
         raise LedgerError(
@@ -77,27 +78,31 @@ def find_batch(books: Books, number: int) -> Batch:
 
 
 def batch_of(books: Books, round_number: int) -> int | None:
-    """The number of the batch that pays a round; None where none does yet."""
+    """Return the number of the batch that pays a round; None if no batch does yet."""
     with books.store.read() as connection:
-        found = ((json.loads(row.body), row.round) for row in _events(connection, books))
-        return next(
-            (body["batch"] for body, last in found if body["first"] <= round_number <= last), None
-        )
+        for row in _events(connection, books):
+            body = json.loads(row.body)
+            if body["first"] <= round_number <= row.round:
+                number: int = body["batch"]
+                return number
+    return None
 
 
 def due(books: Books) -> Batch | None:
-    """What the next batch would transfer; None where every payment is in one."""
+    """Return what the next batch would transfer; None if every payment is in a batch."""
     with books.store.read() as connection:
         require_whole(books, needs_key=True)
         return _due(connection, books)
 
 
 def new_batch(books: Books, payees: Payees | None = None) -> Batch:
-    """Put every payment that is in no batch yet into a new one; refused where there is none, or in a copy of the run.
+    """Put every payment that is due into a new batch.
+
+    Refused if nothing is due, and in a copy of the run.
 
     Args:
-        books: Whose.
-        payees: Who must be known for it; None where nobody need be.
+        books: The run's books.
+        payees: The payees, which must include every client in the batch; None to accept all.
     """
     require_place(books)
     require_whole(books, needs_key=True)
@@ -107,7 +112,7 @@ def new_batch(books: Books, payees: Payees | None = None) -> Batch:
             raise LedgerError(
                 f"run {books.name!r} owes nothing: every payment is in a batch already"
             )
-        _rows(books, batch, payees)  # refuses an unknown payee before the batch is made
+        _rows(books, batch, payees)  # refuses an unknown payee before anything is stored
         body = {"batch": batch.number, "first": batch.first}
         rows = paid_in(connection, books.chain.run, batch.first, batch.last)
         books.chain.append(connection, Draft("paid out", batch.last, body, rows))
@@ -115,15 +120,12 @@ def new_batch(books: Books, payees: Payees | None = None) -> Batch:
 
 
 def read_payees(path: Path) -> Payees:
-    """An operator's own file: CSV with a column `client` and others, a line for each client."""
+    """Read an operator's CSV file: a line for each client, a column `client`, and any others."""
     try:
-        text = read_whole(path, plain=False).removeprefix("\ufeff")  # as spreadsheets write it
+        text = read_whole(path, plain=False).removeprefix("\ufeff")  # spreadsheets add it
         head = text.partition("\n")[0]
-        rows = list(
-            csv.DictReader(
-                io.StringIO(text), delimiter=";" if ";" in head and "," not in head else ","
-            )
-        )
+        delimiter = ";" if ";" in head and "," not in head else ","
+        rows = list(csv.DictReader(io.StringIO(text), delimiter=delimiter))
     except (OSError, ValueError, csv.Error) as error:
         why = getattr(error, "strerror", None) or error
         raise ConfigError(f"cannot read the payees in {str(path)!r}: {why}") from None
@@ -132,7 +134,8 @@ def read_payees(path: Path) -> Payees:
         client = row.get("client")
         if client is None:
             raise ConfigError(
-                f"the payees in {str(path)!r} must have a column `client` and a line for each client"
+                f"the payees in {str(path)!r} must have a column `client` "
+                "and a line for each client"
             )
         if client in found or None in row or None in row.values():
             what = "a second line" if client in found else "too few or too many cells"
@@ -144,22 +147,23 @@ def read_payees(path: Path) -> Payees:
 
 
 def batch_csv(books: Books, batch: Batch, payees: Payees | None = None) -> str:
-    """A line for each transfer; what the operator knows of the payees stands beside their names."""
-    known = _columns(payees)
-    names = ("client", *known, "amount", "currency", "rounds", "reference")
-    return csv_text(names, ([row[name] for name in names] for row in _rows(books, batch, payees)))
+    """Convert a batch to CSV: a line for each transfer, with the columns of the payees' file."""
+    names = ("client", *_columns(payees), "amount", "currency", "rounds", "reference")
+    rows = map(itemgetter(*names), _rows(books, batch, payees))
+    return csv_text(names, rows)
 
 
 def batch_json(books: Books, batch: Batch, payees: Payees | None = None) -> dict[str, Any]:
-    """The same, with the total."""
-    rows = [
-        {**row, **json_money(amount=micros)}
-        for row, (_, micros, _) in zip(_rows(books, batch, payees), batch.payments, strict=True)
-    ]
-    head = {"run": books.name, "batch": batch.number if batch.made else None, "due": not batch.made}
-    head |= {"first_round": batch.first, "last_round": batch.last}
+    """Convert a batch to JSON, with its total."""
+    rows = _rows(books, batch, payees)
+    for row, (_, amount, _) in zip(rows, batch.payments, strict=True):
+        row.update(json_money(amount=amount))
     return {
-        **head,
+        "run": books.name,
+        "batch": batch.number if batch.made else None,
+        "due": not batch.made,
+        "first_round": batch.first,
+        "last_round": batch.last,
         "at": batch.at,
         "currency": books.purse.currency,
         **json_money(total=batch.total),
@@ -168,31 +172,37 @@ def batch_json(books: Books, batch: Batch, payees: Payees | None = None) -> dict
 
 
 def _rows(books: Books, batch: Batch, payees: Payees | None) -> list[dict[str, Any]]:
-    if (
-        missing := []
-        if payees is None
-        else [client for client, _, _ in batch.payments if client not in payees]
-    ):
-        named = ", ".join(map(repr, missing))
-        raise LedgerError(
-            f"the file of --payees has no line for {named}; add one. No batch was made or printed"
-        )
-    return [
-        {
-            "client": client,
-            **{name: (payees or {})[client][name] for name in _columns(payees)},
-            "amount": show_money(amount),
-            "currency": books.purse.currency or "",
-            "rounds": rounds,
-            "reference": f"{books.name}-{batch.number}" if batch.made else "",
-        }
-        for client, amount, rounds in batch.payments
-    ]
+    """Return a row for each transfer; refuse a client that is not among the payees."""
+    if payees is not None:
+        missing = [client for client, _, _ in batch.payments if client not in payees]
+        if missing:
+            named = ", ".join(map(repr, missing))
+            raise LedgerError(
+                f"the file of --payees has no line for {named}; add one. "
+                "No batch was made or printed"
+            )
+    columns = _columns(payees)
+    reference = f"{books.name}-{batch.number}" if batch.made else ""
+    rows = []
+    for client, amount, rounds in batch.payments:
+        row: dict[str, Any] = {"client": client}
+        if payees is not None:
+            row |= {name: payees[client][name] for name in columns}
+        row["amount"] = show_money(amount)
+        row["currency"] = books.purse.currency or ""
+        row["rounds"] = rounds
+        row["reference"] = reference
+        rows.append(row)
+    return rows
 
 
 def _columns(payees: Payees | None) -> list[str]:
+    """Return the columns of the payees' file, except those that a batch has itself."""
+    if not payees:
+        return []
     own = {"client", "amount", "currency", "rounds", "reference"}
-    return [name for name in (next(iter((payees or {}).values()), {})) if name not in own]
+    first = next(iter(payees.values()))
+    return [name for name in first if name not in own]
 
 
 def _events(connection: sa.Connection, books: Books) -> Sequence[Any]:
@@ -215,14 +225,19 @@ def _read(connection: sa.Connection, books: Books, row: Any) -> Batch:
 def _due(connection: sa.Connection, books: Books) -> Batch | None:
     made = _events(connection, books)
     first = made[-1].round + 1 if made else 1
-    payments = _payments(connection, books, first, last := books.last_round())
-    return Batch(len(made) + 1, first, last, "", payments) if payments else None
+    last = books.last_round()
+    payments = _payments(connection, books, first, last)
+    if not payments:
+        return None
+    return Batch(len(made) + 1, first, last, "", payments)
 
 
 def _payments(
     connection: sa.Connection, books: Books, first: int, last: int
 ) -> tuple[tuple[str, int, int], ...]:
-    amounts, rounds = Counter[str](), Counter[str]()
+    """Return (client, amount, number of rounds) of everybody paid in rounds first .. last."""
+    amounts = Counter[str]()
+    rounds = Counter[str]()
     for _, client, paid in paid_in(connection, books.chain.run, first, last):
         amounts[client] += paid
         rounds[client] += 1

@@ -1,4 +1,4 @@
-"""How far a run is, read in strides: what is new since a round; and one round in full."""
+"""The progress of a run, as a dashboard reads it: what is new since a round, and single rounds."""
 
 import contextlib
 import json
@@ -28,15 +28,15 @@ from bara.ledger.store import HEAD, Store
 
 @dataclass(frozen=True)
 class State:
-    """Where a run stands.
+    """The state of a run.
 
     Attributes:
-        head: The number of the last event; anything new raises it.
-        at: When that was, in ISO 8601.
+        head: The number of the last event; it grows with everything that happens.
+        at: The time of the last event, in ISO 8601.
         closed: The last settled round; -1 before the initial evaluation.
-        total: The budget in micro-units, with what was added to it.
-        paused: An operator has stopped it between rounds.
-        ended: Why it ended, once it has.
+        total: The budget in micro-units, with all top-ups.
+        paused: Whether an operator has paused the run.
+        ended: Why the run ended; None for a run that has not.
     """
 
     head: int
@@ -49,7 +49,7 @@ class State:
 
 @dataclass(frozen=True)
 class ClosedRound:
-    """A settled round in short; amounts in micro-units."""
+    """A summary of a settled round; amounts in micro-units."""
 
     round: int
     at: str
@@ -65,7 +65,7 @@ class ClosedRound:
 
 @dataclass(frozen=True)
 class FailedDelivery:
-    """A winner that did not deliver."""
+    """A winner that did not deliver, and the promised amount that went back to the purse."""
 
     round: int
     client: str
@@ -75,17 +75,17 @@ class FailedDelivery:
 
 @dataclass(frozen=True)
 class RoundDetails:
-    """One round in full, as far as the run's retention lets it be seen.
+    """One round in full, as far as the run's retention allows; amounts in micro-units.
 
     Attributes:
-        round: Which.
-        settled: Whether it is.
-        purse: [total, max_rounds, spent] before it.
-        offer: What the allocator said before the bids were opened.
-        belief: What it believed, if it tells.
-        winners: What each was promised and paid.
-        menu: What each n would have cost; None where bids are dropped.
-        bids: What each client asked; None where bids are dropped.
+        round: The round.
+        settled: Whether the round is settled.
+        purse: (total, max_rounds, spent) before the round.
+        offer: The allocator's offer, made before the bids were opened.
+        belief: The allocator's belief; None if it does not tell.
+        winners: A line for each winner.
+        menu: The cost of each number of clients; None if bids are dropped.
+        bids: The price of each client; None if bids are dropped.
     """
 
     round: int
@@ -99,39 +99,36 @@ class RoundDetails:
 
 
 _SAME_PROMISE = sa.and_(
-    *(schema.promises.c[name] == schema.settlements.c[name] for name in ("run", "round", "client"))
+    schema.promises.c.run == schema.settlements.c.run,
+    schema.promises.c.round == schema.settlements.c.round,
+    schema.promises.c.client == schema.settlements.c.client,
 )
 
 
 def state(books: Books) -> State:
-    """Where the run stands, in a few indexed reads."""
-    run, closings = books.chain.run, schema.closings
+    """Return the state of a run, by a few indexed reads."""
+    run = books.chain.run
+    events = schema.events
+    last_event = (
+        sa.select(events.c.number, events.c.at)
+        .where(events.c.run == run)
+        .order_by(events.c.number.desc())
+        .limit(1)
+    )
     with books.store.read() as connection:
-        events = schema.events
-        last = (
-            sa.select(events.c.number, events.c.at)
-            .where(events.c.run == run)
-            .order_by(events.c.number.desc())
-        )
-        head = connection.execute(last.limit(1)).one()
-        closed = connection.scalar(
-            sa.select(sa.func.max(closings.c.round)).where(closings.c.run == run)
-        )
+        head = connection.execute(last_event).one()
+        closed = books.last_round()
         added = topped_up(connection, run)
         paused = is_paused(connection, run)
-        ended = last_of(connection, run, "closed")
-    return State(
-        head.number,
-        head.at,
-        -1 if closed is None else int(closed),
-        books.purse.total + added,
-        paused,
-        None if ended is None else str(json.loads(ended)["ended"]),
-    )
+        closing = last_of(connection, run, "closed")
+    ended = None
+    if closing is not None:
+        ended = str(json.loads(closing)["ended"])
+    return State(head.number, head.at, closed, books.purse.total + added, paused, ended)
 
 
 def closed_rounds(books: Books, after: int, until: int) -> list[ClosedRound]:
-    """The settled rounds after that one, and not after this one."""
+    """Return the settled rounds after round `after`, up to and including round `until`."""
     events, closings = schema.events, schema.closings
     query = (
         sa.select(closings, events.c.at, events.c.body)
@@ -148,7 +145,7 @@ def closed_rounds(books: Books, after: int, until: int) -> list[ClosedRound]:
 
 
 def failures(books: Books, after: int, until: int) -> list[FailedDelivery]:
-    """Who did not deliver in these rounds, and why; where an operator refused an award, nobody failed."""
+    """Return who failed in the rounds after `after` up to `until`; refused rounds do not count."""
     table, promises, events = schema.settlements, schema.promises, schema.events
     refused = sa.select(events.c.round).where(
         events.c.run == books.chain.run, events.c.kind.in_(REFUSALS)
@@ -168,7 +165,13 @@ def failures(books: Books, after: int, until: int) -> list[FailedDelivery]:
 
 
 def add_totals(books: Books, totals: dict[str, ClientTotal], closed: Sequence[ClosedRound]) -> None:
-    """Add what clients asked, were promised and were paid in these rounds, which follow one another."""
+    """Add the winners of some rounds to the totals of clients.
+
+    Args:
+        books: The run's books.
+        totals: The totals by client, which are changed.
+        closed: The rounds to add, one after another without a gap.
+    """
     if not closed:
         return
     table, promises = schema.settlements, schema.promises
@@ -198,16 +201,27 @@ def add_totals(books: Books, totals: dict[str, ClientTotal], closed: Sequence[Cl
         total.promised += int(promised)
         total.paid += int(paid)
         total.returned += int(returned)
-        total.asked = None if asked is None or total.asked is None else total.asked + asked[client]
+        if asked is None or total.asked is None:
+            total.asked = None
+        else:
+            total.asked += asked[client]
 
 
 def round_details(books: Books, number: int) -> RoundDetails | None:
-    """One round that was promised. Under `drop` neither menu nor bids are shown, not even while they are there."""
+    """Return a round in full; None if it was not promised.
+
+    Under `drop` menu and bids are not shown, not even before the settlement deletes them.
+    """
     with books.store.read() as connection:
         page = stored_page(connection, books.chain.run, number, number)
-    if not page or (promised := page[0][1].promised) is None:
+    if not page:
         return None
-    stored = page[0][1] if books.keeps_bids else replace(page[0][1], redactable={})
+    _, stored = page[0]
+    promised = stored.promised
+    if promised is None:
+        return None
+    if not books.keeps_bids:
+        stored = replace(stored, redactable={})
     return RoundDetails(
         number,
         stored.settled is not None,
@@ -240,11 +254,13 @@ def _closed(row: Any) -> ClosedRound:
 def _asked(
     connection: sa.Connection, books: Books, closed: Sequence[ClosedRound]
 ) -> Counter[str] | None:
-    """What the winners of these rounds asked in all; None where bids are dropped."""
+    """Return the sum of each winner's prices over these rounds; None if bids are dropped."""
     if not books.keeps_bids:
         return None
     asked: Counter[str] = Counter()
-    run, first, last = books.chain.run, closed[0].round, closed[-1].round
+    run = books.chain.run
+    first = closed[0].round
+    last = closed[-1].round
     winners = by_round(connection, schema.promises, run, first, last, "rank")
     table = schema.redactable
     query = sa.select(table.c.round, table.c.content).where(
@@ -258,12 +274,12 @@ def _asked(
 
 
 def read_books(place: Path | str, run: str | None = None, terms: Terms | None = None) -> Books:
-    """A run's books for reading only, while it goes on or afterwards; nothing is made, brought up to date or held.
+    """Open a run's books for reading only, without creating, migrating or locking anything.
 
     Args:
         place: The ledger's file, or the URL of its database.
-        run: The run's name in a database that it shares; None for the only run of a file.
-        terms: Its key and its receipt, where they are at hand.
+        run: The run's name; None for the only run of the database.
+        terms: The key and the receipt to verify with; None for neither.
     """
     store = Store.read_only(place)
     with contextlib.ExitStack() as stack:
@@ -271,12 +287,14 @@ def read_books(place: Path | str, run: str | None = None, terms: Terms | None = 
         version = store.version()
         if version not in (None, HEAD) and store.engine.dialect.name != "sqlite":
             raise LedgerError(
-                f"the ledger {store.place} has schema {version}, expected {HEAD}; `bara resume` upgrades it"
+                f"the ledger {store.place} has schema {version}, expected {HEAD}; "
+                "`bara resume` upgrades it"
             )
-        books = None if version is None else Books.find(store, run, terms)
+        books = None
+        if version is not None:
+            books = Books.find(store, run, terms)
         if books is None:
-            raise NoBooksError(
-                f"the ledger {store.place} holds no run{f' {run!r}' if run else ''} yet"
-            )
+            which = f" {run!r}" if run else ""
+            raise NoBooksError(f"the ledger {store.place} holds no run{which} yet")
         stack.pop_all()
         return books

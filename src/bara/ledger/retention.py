@@ -1,9 +1,8 @@
-"""What stays of a round when bids and menus are dropped after settlement, and who may learn from what goes.
+"""The retention rule `drop`: bids and menus are deleted once their round is settled.
 
-Under `drop`, an allocator or mechanism that can say what it has learned from bids and menus
-(`Remembers`) is told whole rounds, and what it says is stored after each. One that cannot is shown,
-from the first round on, only what stays; if it asks for the bids or the menu it is refused at once,
-not when the run is resumed.
+Under `drop`, an allocator or mechanism that can save what it has learned (`Remembers`) is told
+whole rounds, and its memory is stored after each. Any other is told rounds without bids and menu
+from the start: if it reads them, it is refused at once, not only when the run is resumed.
 """
 
 from dataclasses import replace
@@ -16,21 +15,22 @@ from bara.records import Bids, IntArray, RoundRecord
 
 @final
 class Dropped:
-    """Stands where bids or a menu were."""
+    """A placeholder for dropped bids or a dropped menu, which refuses to be read."""
 
     def __init__(self, what: str) -> None:
         self._what = what
 
     def _refuse(self, *_: Any) -> Never:
         raise LedgerError(
-            f"the {self._what} of this round were dropped (ledger.retention is 'drop'); an allocator or mechanism that "
-            "learns from them needs memory() and restore(), or ledger.retention = 'keep'"
+            f"the {self._what} of this round were dropped (ledger.retention is 'drop'); "
+            "an allocator or mechanism that learns from them needs memory() and restore(), "
+            "or ledger.retention = 'keep'"
         )
 
     __getitem__ = __len__ = __iter__ = __array__ = _refuse
 
     def __getattr__(self, name: str) -> Never:
-        """Nothing of it can be read."""
+        """Refuse to read any attribute; special methods are simply missing."""
         if name.startswith("__"):
             raise AttributeError(name)
         self._refuse()
@@ -41,18 +41,18 @@ DROPPED_COSTS = cast("IntArray", Dropped("menu's costs"))
 
 
 def is_dropped(what: object) -> bool:
-    """Whether bids or a menu are gone."""
+    """Return whether these bids, or this menu, were dropped."""
     return isinstance(what, Dropped)
 
 
 def strip(record: RoundRecord) -> RoundRecord:
-    """The round as it is after its bids and its menu are dropped."""
+    """Return the round with its bids and its menu dropped."""
     return replace(record, awarded=replace(record.awarded, bids=DROPPED_BIDS, costs=DROPPED_COSTS))
 
 
 @final
 class Redacted:
-    """An allocator or mechanism under `drop`: all that it has, but it is told only what it may know."""
+    """An allocator or mechanism under `drop`, which sees bids and menus only if it `Remembers`."""
 
     def __init__(self, inner: Allocator | Mechanism) -> None:
         self.inner = inner
@@ -61,5 +61,7 @@ class Redacted:
                 setattr(self, name, getattr(inner, name))
 
     def tell(self, record: RoundRecord) -> None:
-        """Tell it what it may know."""
-        self.inner.tell(record if isinstance(self.inner, Remembers) else strip(record))
+        """Tell the allocator or mechanism about a round, stripped unless it `Remembers`."""
+        if not isinstance(self.inner, Remembers):
+            record = strip(record)
+        self.inner.tell(record)

@@ -1,4 +1,4 @@
-"""Receipts that a client can check without trusting, or seeing, the ledger: Ed25519 over its own statement."""
+"""Receipts signed with Ed25519, which a client can check without seeing or trusting the ledger."""
 
 import hashlib
 from dataclasses import asdict
@@ -23,40 +23,47 @@ except ModuleNotFoundError as error:
 
 
 def public_key(books: Books) -> str:
-    """What clients check receipts with; publish it before the run."""
+    """Return the key that clients check receipts with; publish it before the run."""
     return _signer(books).public_key().public_bytes_raw().hex()
 
 
 def client_receipt(
     books: Books, client: str, period: Period | None = None, page: str | None = None
 ) -> dict[str, Any]:
-    """One client's own statement, the ledger's head, and a signature over both. Amounts are micro-units.
+    """Return one client's statement in micro-units, the ledger's head, and a signature over both.
 
     Args:
-        books: Whose.
-        client: Which.
-        period: The days that it is of; None for the whole run.
-        page: The digest of the page that shows it; None where it is shown on none.
+        books: The run's books.
+        client: The client's name.
+        period: The days that the statement covers; None for the whole run.
+        page: The digest of the HTML page that shows the statement; None for no page.
     """
     with books.store.read():
-        (total, own), head = own_statement(books, client, period), books.receipt()
+        total, own = own_statement(books, client, period)
+        head = books.receipt()
     rounds = [
         {"round": line.round, "promised": line.promised, "paid": line.paid, "reason": line.reason}
         for line in own
     ]
     words = {**asdict(head), "client": client, "paid": total.paid, "rounds": rounds}
-    words |= {"currency": books.purse.currency} if books.purse.currency else {}
-    words |= {name: day for name, day in vars(period or Period()).items() if day}
-    words |= {"page": page} if page else {}
+    if books.purse.currency:
+        words["currency"] = books.purse.currency
+    if period is not None:
+        words |= {name: day for name, day in vars(period).items() if day}
+    if page:
+        words["page"] = page
     signature = _signer(books).sign(canonical(words).encode()).hex()
     return {**words, "public_key": public_key(books), "signature": signature}
 
 
 def check_client_receipt(receipt: dict[str, Any], key: str, paid: int | None = None) -> None:
-    """Check a receipt with the public key that the operator published, and with what the client's own books say.
+    """Refuse a receipt that does not match the operator's public key or the client's own books.
 
-    Raises:
-        LedgerError: says what does not fit.
+    Args:
+        receipt: The receipt, as `client_receipt` returns it.
+        key: The public key that the operator published.
+        paid: What the client was paid by its own books, in micro-units; None to check only the
+            signature and the sum.
     """
     try:
         words = {
@@ -76,7 +83,8 @@ def check_client_receipt(receipt: dict[str, Any], key: str, paid: int | None = N
     if words["paid"] != sum(line["paid"] or 0 for line in words["rounds"]):
         raise LedgerError("the receipt's rounds do not add up to what it says was paid")
     if paid is not None and words["paid"] != paid:
-        said, own = (show_money(amount, words.get("currency")) for amount in (words["paid"], paid))
+        said = show_money(words["paid"], words.get("currency"))
+        own = show_money(paid, words.get("currency"))
         raise LedgerError(
             f"the receipt says that {said} was paid, but the client's record says {own}"
         )
@@ -85,7 +93,8 @@ def check_client_receipt(receipt: dict[str, Any], key: str, paid: int | None = N
 def _signer(books: Books) -> Ed25519PrivateKey:
     if books.chain.key is None:
         raise ConfigError(
-            "signing needs a key; set ledger.key to the name of an environment variable that holds one"
+            "signing needs a key; "
+            "set ledger.key to the name of an environment variable that holds one"
         )
     books.check_key()
     return Ed25519PrivateKey.from_private_bytes(

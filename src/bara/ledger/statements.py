@@ -1,4 +1,4 @@
-"""Who was promised and paid what, by client and by round, adding up to the micro-unit; as records, CSV and JSON."""
+"""Statements of what was promised and paid, by client and by round; as records, CSV and JSON."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,22 +29,22 @@ from bara.text import csv_text
 _MONEY = frozenset(
     {"asked", "promised", "paid", "returned", "opened_with", "topped_up", "spent", "outstanding"}
 )
-"""Names of amounts, which are micro-units here and decimals in what is exported."""
+"""The fields that are amounts: micro-units in records, decimals in exports."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One winner in one round.
+    """One winner in one round; amounts in micro-units.
 
     Attributes:
-        round: Which.
-        client: Who.
-        asked: Its price, in micro-units; None once bids are dropped.
-        promised: What it was to be paid on delivery.
-        paid: What it was paid; None while the round is not settled.
-        reason: Why it was not, or will not be, where it is not.
-        privacy: The privacy budget its delivery spent, where bids carry one.
-        at: When the round was settled, in ISO 8601; None while it is not.
+        round: The round.
+        client: The winner.
+        asked: The price it bid; None once bids are dropped.
+        promised: The amount promised for its delivery.
+        paid: The amount it was paid; None while the round is unsettled.
+        reason: Why it was not or will not be paid; None for other winners.
+        privacy: The privacy budget that its delivery spends; None if bids carry none.
+        at: When the round was settled, in ISO 8601; None while it is unsettled.
     """
 
     round: int
@@ -59,7 +59,7 @@ class Line:
 
 @dataclass
 class ClientTotal:
-    """One client over all rounds."""
+    """The totals of one client over its rounds; amounts in micro-units."""
 
     client: str
     won: int = 0
@@ -71,10 +71,13 @@ class ClientTotal:
     privacy: float | None = None
 
     def add(self, line: Line) -> None:
-        """Count one more round."""
+        """Add one round that the client won."""
         self.won += 1
         self.promised += line.promised
-        self.asked = None if self.asked is None or line.asked is None else self.asked + line.asked
+        if self.asked is None or line.asked is None:
+            self.asked = None
+        else:
+            self.asked += line.asked
         if line.paid is None:
             return
         self.paid += line.paid
@@ -87,7 +90,7 @@ class ClientTotal:
 
 @dataclass(frozen=True)
 class RoundTotal:
-    """One round over all clients."""
+    """The totals of one round over its winners; amounts in micro-units."""
 
     round: int
     n: int
@@ -99,20 +102,20 @@ class RoundTotal:
 
 @dataclass(frozen=True)
 class Statement:
-    """A run's account. Budget = spent + left; spent = all that clients were paid = all that rounds paid.
+    """The account of a run, in micro-units; spent is the sum over clients and the sum over rounds.
 
     Attributes:
-        run: Whose.
-        opened_with: The budget at first.
-        topped_up: What was added to it.
-        spent: What was paid.
-        outstanding: What is promised and not settled.
-        ended: Why the run ended, once it has.
-        paused: Whether an operator has stopped it.
-        waiting: The round whose award waits for an operator's answer, if one does.
-        clients: By client.
-        rounds: By round.
-        currency: What all amounts are in; None for units of no currency.
+        run: The run's name.
+        opened_with: The budget that the run was opened with.
+        topped_up: The amount added to the budget since.
+        spent: The amount paid to clients.
+        outstanding: The amount promised in an unsettled round.
+        ended: Why the run ended; None for a run that has not.
+        paused: Whether an operator has paused the run.
+        waiting: The round whose award waits for an operator's answer, if any.
+        clients: The totals of each client.
+        rounds: The totals of each round.
+        currency: The currency of all amounts; None for units of no currency.
     """
 
     run: str
@@ -129,39 +132,44 @@ class Statement:
 
     @property
     def budget(self) -> int:
-        """What there was to spend."""
+        """The whole budget: opened_with + topped_up."""
         return self.opened_with + self.topped_up
 
     @property
     def left(self) -> int:
-        """What is not spent."""
+        """The budget that is not spent."""
         return self.budget - self.spent
 
 
 def lines(books: Books, client: str | None = None) -> Iterator[Line]:
-    """Every winner of every round, or one client's own rounds, in which nobody else's bid is seen."""
+    """Yield a line for each winner of each round, from a verified record.
+
+    Args:
+        books: The run's books.
+        client: Whose lines to yield, which show nothing of other clients; None for everybody's.
+    """
     with books.store.read() as connection:
         require_whole(books)
         for number, stored in stored_rounds(connection, books.chain.run):
-            yield from (
-                line for line in round_lines(number, stored) if client in (None, line.client)
-            )
+            for line in round_lines(number, stored):
+                if client in (None, line.client):
+                    yield line
 
 
 def statement(books: Books) -> Statement:
-    """The whole account, of a record that is whole (`require_whole`)."""
+    """Return the account of a run, from a verified record (`require_whole`)."""
     clients: dict[str, ClientTotal] = {}
-    rounds, outstanding = [], 0
+    rounds = []
+    outstanding = 0
     with books.store.read() as connection:
         require_whole(books)
         for number, stored in stored_rounds(connection, books.chain.run):
             here = list(round_lines(number, stored))
             for line in here:
                 clients.setdefault(line.client, ClientTotal(line.client)).add(line)
+                if line.paid is None and line.reason is None:
+                    outstanding += line.promised
             rounds.append(_round_total(number, stored, here))
-            outstanding += sum(
-                line.promised for line in here if line.paid is None and line.reason is None
-            )
         added = topped_up(connection, books.chain.run)
         paused = is_paused(connection, books.chain.run)
         waiting = unanswered(connection, books)
@@ -182,26 +190,28 @@ def statement(books: Books) -> Statement:
 
 
 def unanswered(connection: sa.Connection, books: Books) -> int | None:
-    """The round whose award waits for an operator's answer, if one does."""
+    """Return the round whose award still waits for an operator's answer, if any."""
     number = waiting_round(connection, books.chain.run, books.terms.approve_above)
-    if (
-        number is None
-        or last_of(connection, books.chain.run, *ANSWERS, round_number=number) is not None
-    ):
+    if number is None:
+        return None
+    answer = last_of(connection, books.chain.run, *ANSWERS, round_number=number)
+    if answer is not None:
         return None
     return number
 
 
 @dataclass(frozen=True)
 class Period:
-    """The days of a statement, both included, as `2026-01-31`; None for no limit."""
+    """The first and the last day of a statement, like `2026-01-31`; None for no limit."""
 
     first: str | None = None
     last: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no day."""
-        for day in filter(None, (self.first, self.last)):
+        """Refuse a text that is not a day, and a first day after the last."""
+        for day in (self.first, self.last):
+            if not day:
+                continue
             try:
                 date.fromisoformat(day)
             except ValueError:
@@ -212,31 +222,43 @@ class Period:
             raise LedgerError(f"--since {self.first} must not be after --until {self.last}")
 
     def holds(self, at: str | None) -> bool:
-        """Whether that moment, in UTC, is in it; what is not settled is in none that has an end or a beginning."""
+        """Return whether a round is in the period.
+
+        Args:
+            at: When the round was settled, in ISO 8601 and UTC; None for an unsettled round, which
+                belongs only to a period without limits.
+        """
         if at is None:
-            return self.first is self.last is None
+            return self.first is None and self.last is None
         day = at[:10]
-        return (self.first or day) <= day <= (self.last or day)
+        if self.first and day < self.first:
+            return False
+        return not self.last or day <= self.last
 
 
 def own_statement(
     books: Books, client: str, period: Period | None = None
 ) -> tuple[ClientTotal, list[Line]]:
-    """One client's account, over the whole run or some days of it."""
+    """Return one client's totals and lines; refuse a client that won nothing.
+
+    Args:
+        books: The run's books.
+        client: The client's name.
+        period: The days to count; None for the whole run.
+    """
     holds = (period or Period()).holds
-    total, own = ClientTotal(client), [line for line in lines(books, client) if holds(line.at)]
+    own = [line for line in lines(books, client) if holds(line.at)]
     if not own:
-        raise LedgerError(
-            f"client {client!r} has not won a round of {books.name!r}"
-            + " in these days" * bool(period)
-        )
+        days = " in these days" if period else ""
+        raise LedgerError(f"client {client!r} has not won a round of {books.name!r}{days}")
+    total = ClientTotal(client)
     for line in own:
         total.add(line)
     return total, own
 
 
 def round_lines(number: int, stored: StoredRound) -> Iterator[Line]:
-    """Every winner of one round, best first."""
+    """Yield a line for each winner of one round, best first."""
     paid = {client: (amount, reason) for client, amount, reason in stored.settlements}
     asked = asked_prices(stored.redactable.get("bids")) or {}
     privacy: dict[str, Any] = (stored.promised or {}).get("privacy") or {}
@@ -248,75 +270,78 @@ def round_lines(number: int, stored: StoredRound) -> Iterator[Line]:
 
 
 def _round_total(number: int, stored: StoredRound, here: list[Line]) -> RoundTotal:
-    settled = stored.settled
-    evaluation = {} if settled is None else settled["evaluation"]
-    return RoundTotal(
-        number,
-        sum(line.paid is not None and line.reason is None for line in here),
-        sum(line.reason is not None for line in here),
-        sum(line.promised for line in here),
-        None if settled is None else sum(line.paid or 0 for line in here),
-        evaluation.get("test_accuracy", evaluation.get("accuracy")),
-    )
+    delivered = void = promised = 0
+    for line in here:
+        promised += line.promised
+        if line.reason is not None:
+            void += 1
+        elif line.paid is not None:
+            delivered += 1
+    paid = accuracy = None
+    if stored.settled is not None:
+        paid = sum(line.paid or 0 for line in here)
+        evaluation = stored.settled["evaluation"]
+        accuracy = evaluation.get("test_accuracy", evaluation.get("accuracy"))
+    return RoundTotal(number, delivered, void, promised, paid, accuracy)
 
 
 def line_json(record: ClientTotal | RoundTotal | Line) -> dict[str, Any]:
-    """A line with amounts as decimal numbers and, beside them, exactly."""
+    """Convert a record to JSON, each amount as a number and, in `NAME_exact`, as an exact text."""
     return _amounts(vars(record))
 
 
 def statement_json(account: Statement) -> dict[str, Any]:
-    """The whole account."""
-    records = {
-        "clients": [*map(line_json, account.clients)],
-        "rounds": [*map(line_json, account.rounds)],
-    }
-    return {
-        **_amounts(vars(account)),
-        **json_money(budget=account.budget, left=account.left),
-        **records,
-    }
+    """Convert the account of a run to JSON, amounts as in `line_json`."""
+    tree = _amounts(vars(account))
+    tree |= json_money(budget=account.budget, left=account.left)
+    tree["clients"] = [line_json(total) for total in account.clients]
+    tree["rounds"] = [line_json(total) for total in account.rounds]
+    return tree
 
 
 def export_json(books: Books) -> dict[str, Any]:
-    """Every event and every promise with what became of it; bids and menus are left out."""
+    """Return every event and every line of a run as JSON, without bids and menus."""
     with books.store.read() as connection:
-        own = [
-            line_json(line) for line in lines(books)
-        ]  # first: it sees to it that the record is whole
+        records = [line_json(line) for line in lines(books)]  # first, as it verifies the record
         table = schema.top_ups
         query = sa.select(table.c.number, table.c.amount).where(table.c.run == books.chain.run)
         added = {row.number: row.amount for row in connection.execute(query)}
-        events = [
-            {**vars(event), "body": json.loads(event.body)}
-            | (json_money(amount=added[event.number]) if event.number in added else {})
-            for event in books.chain.events(connection)
-        ]
-    return {"run": books.name, "events": events, "lines": own}
+        events = []
+        for event in books.chain.events(connection):
+            tree = {**vars(event), "body": json.loads(event.body)}
+            if event.number in added:
+                tree |= json_money(amount=added[event.number])
+            events.append(tree)
+    return {"run": books.name, "events": events, "lines": records}
 
 
 def table_csv(records: Iterable[ClientTotal | RoundTotal | Line]) -> str:
-    """Lines with amounts as exact decimals; nothing where nothing is known."""
+    """Convert records of one kind to CSV, amounts as exact decimals; empty if there are none."""
     rest = iter(records)
     first = next(rest, None)
     if first is None:
         return ""
-    names = [*vars(first)]
-    return csv_text(names, (exact_values(record, names) for record in chain([first], rest)))
+    names = list(vars(first))
+    rows = (exact_values(record, names) for record in chain([first], rest))
+    return csv_text(names, rows)
 
 
 def exact_values(record: Any, names: Iterable[str]) -> list[Any]:
-    """Some of a record's values, amounts as exact decimals, None where nothing is known."""
-    values = ((name, getattr(record, name)) for name in names)
-    return [
-        show_money(value) if name in _MONEY and value is not None else value
-        for name, value in values
-    ]
+    """Return the named values of a record, amounts as exact decimals, unknown ones as None."""
+    values = []
+    for name in names:
+        value = getattr(record, name)
+        if name in _MONEY and value is not None:
+            value = show_money(value)
+        values.append(value)
+    return values
 
 
 def _amounts(values: Mapping[str, Any]) -> dict[str, Any]:
-    shown = [
-        json_money(**{key: value}) if key in _MONEY else {key: value}
-        for key, value in values.items()
-    ]
-    return {key: value for one in shown for key, value in one.items()}
+    tree: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in _MONEY:
+            tree |= json_money(**{name: value})
+        else:
+            tree[name] = value
+    return tree

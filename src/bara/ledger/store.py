@@ -1,4 +1,4 @@
-"""A database that holds ledgers: SQLite in a file, or PostgreSQL by URL; opened, migrated, and spoken to safely."""
+"""The database that holds ledgers: a SQLite file, or a PostgreSQL database given by its URL."""
 
 import contextlib
 import os
@@ -19,37 +19,35 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchM
 from bara.errors import ConfigError, LedgerError, MissingExtraError, NoBooksError
 
 VERSIONS = ("0001", "0002")
-"""Of the schema, from the first on."""
+"""The versions of the schema, oldest first."""
 
 HEAD = VERSIONS[-1]
-"""The newest, to which every ledger is brought when it is opened for writing."""
+"""The newest version; a ledger is migrated to it when it is opened for writing."""
 
 HOSTS = "BARA_LEDGER_HOSTS"
-"""The environment variable in which an operator names the database servers that a run's folder may send readers to."""
+"""The environment variable that lists the database servers that a run's folder may point to."""
 
 WRITERS = 5_522_401
-"""The number of the PostgreSQL lock that writers take turns with."""
+"""The number of the PostgreSQL advisory lock that admits one writer at a time."""
 
 
 @final
 class Store:
-    """An open database. Use `open`.
+    """An open database. Use `open`, `in_file` or `read_only` to get one.
 
     Attributes:
-        place: Where it is, as an error message says it.
+        place: The path of the SQLite file or the URL of the server, for error messages.
     """
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         self._driver: Any = engine.dialect.loaded_dbapi
-        self._file: list[int] | None = None  # which file it is, while it is written to
-        self._unlocked: Path | None = None  # a file that is only read
-        self._looks = threading.local()
-        self.place = (
-            engine.url.database
-            if engine.dialect.name == "sqlite"
-            else engine.url.render_as_string()
-        )
+        self._file: list[int] | None = None  # device and inode of a SQLite file opened for writing
+        self._unlocked: Path | None = None  # the path of a SQLite file opened read-only
+        self._snapshots = threading.local()
+        self.place: str | None = engine.url.render_as_string()
+        if engine.dialect.name == "sqlite":
+            self.place = engine.url.database
 
     @classmethod
     def open(cls, url: str | sa.URL, *, patience: float = 5.0) -> Self:
@@ -62,9 +60,8 @@ class Store:
         store = cls(_engine(url, patience))
         try:
             store._migrate()
-            store._file = (
-                _file_number(store.place) if store.engine.dialect.name == "sqlite" else None
-            )
+            if store.engine.dialect.name == "sqlite":
+                store._file = _stat_fields(store.place, "dev", "ino")
         except BaseException:
             store.close()
             raise
@@ -72,22 +69,32 @@ class Store:
 
     @classmethod
     def in_file(cls, path: Path, *, patience: float = 5.0) -> Self:
-        """Open a SQLite file."""
+        """Open a SQLite file and bring its schema up to date.
+
+        Args:
+            path: The file, which is created if it does not exist.
+            patience: Seconds to wait for another program's lock.
+        """
         return cls.open(_file_url(path), patience=patience)
 
     @classmethod
     def read_only(cls, place: Path | str, *, patience: float = 2.0) -> Self:
-        """Open a SQLite file or a database's URL for reading only: nothing is migrated, locked, written or left behind.
+        """Open a database for reading only: nothing is migrated, locked, written or left behind.
 
-        On SQLite a connection is made for each look and let go at once, so that a run that ends can
-        fold its log in. A first schema is read as it is.
+        On SQLite each read has a connection of its own and closes it at once, so that a run that
+        ends can fold its write-ahead log into the file. Older schemas are read as they are.
+
+        Args:
+            place: The path of a SQLite file, or a database's URL.
+            patience: Seconds to wait for another program's lock.
         """
         url = _file_url(place) if isinstance(place, Path) else _parsed(place)
         if url.get_backend_name() != "sqlite":
             return cls(_engine(url, patience))
         path = Path(url.database or "")
-        for file in (_beside(path, end) for end in ("", "-wal", "-shm", "-journal")):
-            if file.exists() and not file.is_file():  # a pipe would be waited for
+        for ending in ("", "-wal", "-shm", "-journal"):
+            file = _beside(path, ending)
+            if file.exists() and not file.is_file():  # opening a pipe would block
                 raise LedgerError(f"{file} is not a regular file, so it cannot be a ledger")
         if not path.exists():
             raise NoBooksError(f"there is no ledger {str(path)!r} yet")
@@ -100,7 +107,7 @@ class Store:
         return store
 
     def close(self) -> None:
-        """Let go of it; SQLite folds its write-ahead log into the file."""
+        """Close the database; SQLite then folds its write-ahead log into the file."""
         if "_writer" in vars(self):
             self._writer.close()
             del self._writer
@@ -108,140 +115,154 @@ class Store:
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sa.Connection]:
-        """One durable transaction: all of it is stored or none."""
+        """Write in one durable transaction: all of it is stored, or nothing."""
         with self._clear_errors(), self._writer.begin():
-            if (
-                self.engine.dialect.name == "postgresql"
-            ):  # one writer at a time, as SQLite has it anyway
+            if self.engine.dialect.name == "postgresql":  # SQLite admits one writer anyway
                 self._writer.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS})")
             yield self._writer
             self._check_file()
 
     def identity(self) -> str:
-        """What tells this database from a copy of it: where a file and its folder are, or a server's own number."""
+        """Return a text that differs between this database and any copy of it.
+
+        For SQLite it names the host, the device, the folder and the file; for PostgreSQL, the
+        server's own identifier, the database and the address.
+        """
         if self.engine.dialect.name == "sqlite":
-            device, number = _file_number(self.place) or (0, 0)
+            device, file_inode = _stat_fields(self.place, "dev", "ino") or (0, 0)
             folder = Path(self.place or "").absolute().parent
-            place = f"device {device}, folder {folder.stat().st_ino}.{_generation(folder)}, file {number}"
-            return f"{socket.gethostname()}, {place}"
+            folder_inode = folder.stat().st_ino
+            return (
+                f"{socket.gethostname()}, device {device}, "
+                f"folder {folder_inode}.{_generation(folder)}, file {file_inode}"
+            )
         with self.read() as connection:
             found = connection.exec_driver_sql(
-                "SELECT system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database()), "
-                "COALESCE(host(inet_server_addr()), 'local'), COALESCE(inet_server_port(), 0) FROM pg_control_system()"
+                "SELECT system_identifier, "
+                "(SELECT oid FROM pg_database WHERE datname = current_database()), "
+                "COALESCE(host(inet_server_addr()), 'local'), COALESCE(inet_server_port(), 0) "
+                "FROM pg_control_system()"
             ).one()
         return "server {}, database {}, at {}:{}".format(*found)
 
     def _check_file(self) -> None:
-        """Refuse a file that is gone, or has two names and so two logs: what it says would be paid again."""
+        """Refuse a file that was replaced or hard-linked: payments would be lost and made again.
+
+        Each name of a linked file would have a write-ahead log of its own.
+        """
         if self._file is None:
             return
-        *file, names = _file_number(self.place, "dev", "ino", "nlink") or [0]
-        if file != self._file:
+        found = _stat_fields(self.place, "dev", "ino", "nlink")
+        if found is None or found[:2] != self._file:
             raise LedgerError(
-                f"the ledger {self.place} was removed or replaced while it was in use; nothing of this step is stored: "
-                "restore it, then resume"
+                f"the ledger {self.place} was removed or replaced while it was in use; "
+                "nothing of this step is stored: restore it, then resume"
             )
-        if names > 1:
+        if found[2] > 1:
             raise LedgerError(
-                f"the ledger {self.place} has another name, too (a hard link), and each name would have a log of its "
-                "own; nothing of this step is stored: remove one of the names"
+                f"the ledger {self.place} has another name, too (a hard link), and each name "
+                "would have a log of its own; nothing of this step is stored: remove one of the "
+                "names"
             )
 
     @cached_property
     def _writer(self) -> sa.Connection:
-        """Kept from commit to commit: to take one from the pool and give it back is a fifth of a commit's work."""
+        """The connection of all commits.
+
+        Taking one from the pool each time would be a fifth of a commit's work.
+        """
         return self.engine.connect().execution_options(bara_write=True)
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """One consistent look; one within another, in a thread, is the same: what is verified is what is shown."""
-        outer: sa.Connection | None = getattr(self._looks, "now", None)
+        """Read from one consistent snapshot.
+
+        Nested calls in one thread share it, so that what is verified is also what is shown.
+        """
+        outer: sa.Connection | None = getattr(self._snapshots, "now", None)
         if outer is not None and not outer.closed:
             yield outer
             return
         with self._at_rest(), self._clear_errors(), self.engine.begin() as connection:
-            if (
-                self.engine.dialect.name == "postgresql"
-            ):  # else each statement would see another moment
+            if self.engine.dialect.name == "postgresql":
+                # Otherwise each statement would see a snapshot of its own.
                 connection.exec_driver_sql(
                     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
                 )
-            self._looks.now = connection
+            self._snapshots.now = connection
             yield connection
 
     @contextlib.contextmanager
     def _at_rest(self) -> Iterator[None]:
-        """Refuse what was read of a file without a log, which no lock protects, if a run went on in it meanwhile."""
+        """Refuse what was read if the file changed meanwhile: without a log no lock protects it."""
         path = self._unlocked
-        before = (
-            None
-            if path is None or _beside(path, "-wal").exists()
-            else _file_number(path, "mtime_ns", "size")
-        )
+        before = None
+        if path is not None and not _beside(path, "-wal").exists():
+            before = _stat_fields(path, "mtime_ns", "size")
         try:
             yield
         finally:
-            if before is not None and _file_number(path, "mtime_ns", "size") != before:
+            if before is not None and _stat_fields(path, "mtime_ns", "size") != before:
                 raise LedgerError(
                     f"a run went on in the ledger {path} while it was read; try again"
                 )
 
     @contextlib.contextmanager
     def _clear_errors(self) -> Iterator[None]:
+        """Turn the errors of the database into a LedgerError that says what to do."""
         try:
             yield
         except (IntegrityError, self._driver.IntegrityError) as error:
             raise LedgerError(
                 f"the ledger {self.place} refuses this: {_words(error)}; nothing of it was stored"
             ) from error
-        except (
-            DatabaseError,
-            self._driver.Error,
-            UnicodeDecodeError,
-        ) as error:  # SQLite quotes damaged bytes
+        # UnicodeDecodeError: SQLite's messages may quote damaged bytes.
+        except (DatabaseError, self._driver.Error, UnicodeDecodeError) as error:
             raise LedgerError(
-                f"cannot use the ledger {self.place}: {_words(error)}; this step is stored as a whole or not at all; "
-                "once the cause is gone, `bara resume` goes on"
+                f"cannot use the ledger {self.place}: {_words(error)}; this step is stored "
+                "as a whole or not at all; once the cause is gone, `bara resume` goes on"
             ) from error
 
     def _migrate(self) -> None:
         if self.version() == HEAD:
             return
-        from alembic import command  # noqa: PLC0415 - slow to import, and only needed when there is something to do
-        from alembic.config import Config  # noqa: PLC0415
+        from alembic import command, config  # noqa: PLC0415 - slow to import and rarely needed
 
-        config = Config()
-        config.set_main_option(
-            "script_location", str(Path(__file__).parent / "migrations").replace("%", "%%")
-        )
-        config.set_main_option(
-            "version_locations",
-            str(Path(__file__).parent / "migrations/versions").replace("%", "%%"),
-        )
-        config.set_main_option("path_separator", "newline")
+        scripts = str(Path(__file__).parent / "migrations").replace("%", "%%")
+        options = config.Config()
+        options.set_main_option("script_location", scripts)
+        options.set_main_option("version_locations", f"{scripts}/versions")
+        options.set_main_option("path_separator", "newline")
         with self.write() as connection:
-            config.attributes["connection"] = connection
-            command.upgrade(config, HEAD)
+            options.attributes["connection"] = connection
+            command.upgrade(options, HEAD)
 
     def version(self) -> str | None:
-        """The schema's version; None for a database without one."""
+        """Return the version of the schema; None for a database without one."""
         with self.read() as connection:
             if not sa.inspect(connection).has_table("alembic_version"):
                 return None
             found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
-        version = None if found is None else str(found)
-        if version not in (None, *VERSIONS):
+        if found is None:
+            return None
+        version = str(found)
+        if version not in VERSIONS:
             raise LedgerError(
-                f"the ledger {self.place} has schema {version}, but this bara only knows up to {HEAD}; update bara"
+                f"the ledger {self.place} has schema {version}, "
+                f"but this bara only knows up to {HEAD}; update bara"
             )
         return version
 
 
 def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert rows, values in the order of the table's columns, by a statement that is compiled once.
+    """Insert rows by a statement that is compiled once and goes straight to the driver.
 
-    They go straight to the driver: a round's few rows take the database less time than they take
-    SQLAlchemy.
+    SQLAlchemy's own way would take longer than the database needs for a round's few rows.
+
+    Args:
+        connection: The database.
+        table: The table to insert into.
+        rows: The values of each row, in the order of the table's columns.
     """
     if rows:
         connection.connection.cursor().executemany(_insertion(table, connection.dialect), rows)
@@ -253,7 +274,7 @@ def _insertion(table: sa.Table, dialect: sa.Dialect) -> str:
 
 
 def whole_url(url: str) -> str:
-    """The same database from whatever folder it is opened; a server's is as it was."""
+    """Make a SQLite file's path in a URL absolute; return the URL of a server as it is."""
     parsed = _parsed(url)
     file = parsed.database or ":memory:"
     if parsed.get_backend_name() != "sqlite" or file == ":memory:" or file.startswith("file:"):
@@ -262,48 +283,51 @@ def whole_url(url: str) -> str:
 
 
 def run_names(url: str) -> list[str]:
-    """The runs that a database holds, in the order in which they were opened; nothing in it is changed."""
+    """Return the names of a database's runs in the order they were opened; change nothing."""
     store = Store.read_only(url)
     with contextlib.closing(store):
         if store.version() is None:
             return []
         with store.read() as connection:
-            return [
-                str(name)
-                for name in connection.scalars(sa.text("SELECT name FROM runs ORDER BY id"))
-            ]
+            names = connection.scalars(sa.text("SELECT name FROM runs ORDER BY id"))
+            return [str(name) for name in names]
 
 
 def check_host(url: str) -> None:
-    """Refuse a database server that nobody but a run's folder names: it would be sent the operator's password.
+    """Refuse a database server that the operator has not allowed in BARA_LEDGER_HOSTS.
 
-    Servers on this machine are no exception: another of its users may have started them.
+    Whoever wrote a run's folder chose its URL, and the server would be sent the operator's
+    password. Servers on this machine are no exception: another user may have started them.
     """
     parsed = _parsed(url)
     if parsed.get_backend_name() == "sqlite":
         return
     allowed = set(os.environ.get(HOSTS, "").replace(",", " ").split())
     names = [url]
-    if parsed.host and not parsed.query:  # an option may name another host
-        names = [*([f"{parsed.host}:{parsed.port}"] if parsed.port else []), parsed.host, url]
+    if parsed.host and not parsed.query:  # an option in the query may name another host
+        names = [parsed.host, url]
+        if parsed.port:
+            names = [f"{parsed.host}:{parsed.port}", *names]
     if not allowed.intersection(names):
         raise LedgerError(
-            f"the folder keeps its books on a server that you have not allowed, {parsed.render_as_string()}; nothing "
-            f"was sent to it; if it is yours, set {HOSTS}={shlex.quote(names[0])}"
+            "the folder keeps its books on a server that you have not allowed, "
+            f"{parsed.render_as_string()}; nothing was sent to it; "
+            f"if it is yours, set {HOSTS}={shlex.quote(names[0])}"
         )
 
 
 def _file_url(path: Path) -> sa.URL:
-    """Made of its parts: in a text, `?` and `%` of a folder's name would be the URL's own."""
+    """Return a file's URL without parsing text, where `?` and `%` in a path have a meaning."""
     return sa.URL.create("sqlite", database=str(path))
 
 
-def _beside(path: Path, end: str) -> Path:
-    return path.with_name(path.name + end)
+def _beside(path: Path, ending: str) -> Path:
+    """Return the path with an ending added to its name, as SQLite names its log and index."""
+    return path.with_name(path.name + ending)
 
 
 def check_url(url: str | sa.URL) -> None:
-    """Refuse what is no database, and a password, which would be stored, before anything is written."""
+    """Refuse a URL that names no database or that holds a password, which would be stored."""
     parsed = _parsed(url)
     if parsed.password is not None or "password" in parsed.query:
         raise ConfigError(
@@ -343,9 +367,7 @@ def _engine(url: str | sa.URL, patience: float) -> sa.Engine:
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
-    connection.isolation_level = (
-        None  # transactions begin where we say, not where the driver guesses
-    )
+    connection.isolation_level = None  # the driver must not begin transactions of its own
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA synchronous = FULL")
@@ -357,22 +379,26 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 def _connect_read_only(path: Path, patience: float) -> sqlite3.Connection:
     try:
         return _look_at(path, patience)
-    except (
-        sqlite3.OperationalError
-    ):  # a run that ends in this instant takes its log away: what is there now?
+    except sqlite3.OperationalError:
+        # A run that ends at this moment removes its log; what is there now can be read.
         return _look_at(path, patience)
 
 
 def _look_at(path: Path, patience: float) -> sqlite3.Connection:
-    """A connection that makes and changes no file, which a plain read-only one would do to the log and its index."""
-    log, index = _beside(path, "-wal").exists(), _beside(path, "-shm").exists()
-    # Without a log nobody writes; a log without its index is a dead run's, and is indexed in
-    # memory.
-    how = (
-        "immutable=1" if not log else "mode=ro&readonly_shm=1" if index else "mode=ro&vfs=unix-none"
-    )
+    """Connect without creating or changing a file.
+
+    SQLite's plain read-only mode would touch the write-ahead log and its index.
+    """
+    log = _beside(path, "-wal").exists()
+    index = _beside(path, "-shm").exists()
+    if not log:  # nobody is writing
+        options = "immutable=1"
+    elif index:
+        options = "mode=ro&readonly_shm=1"
+    else:  # the log of a run that died; SQLite indexes it in memory
+        options = "mode=ro&vfs=unix-none"
     connection = sqlite3.connect(
-        f"file:{quote(str(path))}?{how}", uri=True, timeout=patience, isolation_level=None
+        f"file:{quote(str(path))}?{options}", uri=True, timeout=patience, isolation_level=None
     )
     try:
         if log and not index:
@@ -389,7 +415,7 @@ def _look_at(path: Path, patience: float) -> sqlite3.Connection:
 
 
 _SINCE_THE_FIRST = {"top_ups": "run, number, amount", "memories": "run, part, round, salt, content"}
-"""Tables that a ledger of the first schema does not have; who reads it sees them empty."""
+"""Tables and columns added since the first schema; a reader of that schema sees them empty."""
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
@@ -397,27 +423,30 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.connection.cursor().execute("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
-def _file_number(place: Path | str | None, *what: str) -> list[int] | None:
-    """What tells a file from others, or other things of it; None where it is not there."""
+def _stat_fields(place: Path | str | None, *names: str) -> list[int] | None:
+    """Return these `st_` fields of a file's status; None if there is no such file."""
+    if not place:
+        return None
     try:
-        found = os.stat(place or "")  # noqa: PTH116 - the text is at hand
+        status = Path(place).stat()
     except OSError:
         return None
-    return [getattr(found, f"st_{name}") for name in what or ("dev", "ino")]
+    return [getattr(status, f"st_{name}") for name in names]
 
 
 def _generation(folder: Path) -> int:
-    """Tells a folder from a later one of the same number, which file systems give out again; 0 where they cannot say.
+    """Return a folder's inode generation; 0 where the file system has none.
 
-    (Of the ledger's own file it cannot be asked: closing it once more would let go of SQLite's
-    locks.)
+    It differs between a folder and a later one that was given the same inode number. The ledger's
+    file itself cannot be asked: closing it once more would release SQLite's locks.
     """
     with contextlib.suppress(ImportError, OSError):
-        import fcntl  # noqa: PLC0415 - not everywhere
+        import fcntl  # noqa: PLC0415 - not on every system
 
+        get_version = 0x80087601  # FS_IOC_GETVERSION
         file = os.open(folder, os.O_RDONLY)
         try:
-            found = fcntl.ioctl(file, 0x80087601, bytes(struct.calcsize("l")))  # FS_IOC_GETVERSION
+            found = fcntl.ioctl(file, get_version, bytes(struct.calcsize("l")))
         finally:
             os.close(file)
         return int(struct.unpack("l", found)[0]) & 0xFFFFFFFF
@@ -425,5 +454,5 @@ def _generation(folder: Path) -> int:
 
 
 def _words(error: Exception) -> str:
-    """What the database itself says."""
+    """Return the first line of the database's own error message."""
     return str(getattr(error, "orig", error)).strip().partition("\n")[0]

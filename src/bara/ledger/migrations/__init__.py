@@ -1,1 +1,1 @@
-"""The schema's history, from the first version on; shipped with the package and applied when a ledger is opened."""
+"""The versions of the database schema, applied when a ledger is opened for writing."""

@@ -1,4 +1,4 @@
-"""Called by alembic, with the connection of the store that is being opened."""
+"""The script that alembic runs, with the connection of the store that is being opened."""
 
 from alembic import context
 

@@ -1,1 +1,1 @@
-"""One module a version."""
+"""One module for each version of the schema."""

@@ -1,4 +1,4 @@
-"""Runs, events, promises, settlements, closings, and the sealed parts that events commit to."""
+"""Version 1: runs, events, promises, settlements, closings, and the sealed content of rounds."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,7 +13,7 @@ _BEFORE = "run = NEW.run AND round = NEW.round - 1"
 
 
 def upgrade() -> None:
-    """Make the first schema."""
+    """Create the first schema."""
     _events()
     _money()
     op.create_table(
@@ -104,13 +104,15 @@ def _rules() -> None:
     refuse_insert(
         "settlements_keep_promises",
         "settlements",
-        f"NEW.paid <> 0 AND NEW.paid <> (SELECT amount FROM promises WHERE {_ROUND} AND client = NEW.client)",
+        "NEW.paid <> 0 AND NEW.paid <> "
+        f"(SELECT amount FROM promises WHERE {_ROUND} AND client = NEW.client)",
         "a settlement pays what was promised or nothing",
     )
     refuse_insert(
         "closings_count_everyone",
         "closings",
-        f"(SELECT COUNT(*) FROM settlements WHERE {_ROUND}) <> (SELECT COUNT(*) FROM promises WHERE {_ROUND})",
+        f"(SELECT COUNT(*) FROM settlements WHERE {_ROUND}) <> "
+        f"(SELECT COUNT(*) FROM promises WHERE {_ROUND})",
         "a round closes when every winner is settled",
     )
     refuse_insert(

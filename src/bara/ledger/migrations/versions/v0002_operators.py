@@ -1,4 +1,4 @@
-"""Money added while a run goes on, and what was learned from bids that are dropped."""
+"""Version 2: money added during a run, and what was learned from bids that are dropped."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Add top-ups, within which closings must stay, and memories."""
+    """Create top-ups, which raise the limit for closings, and memories."""
     op.create_table(
         "top_ups",
         sa.Column("run", sa.Integer, sa.ForeignKey("runs.id"), primary_key=True),
