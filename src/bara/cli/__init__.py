@@ -1,8 +1,7 @@
-"""The command line: one module a verb, thin over the functions that Python users call.
+"""The command line: one module for each verb, thin over the functions that Python users call.
 
 A verb imports what it needs when it runs, so that `--version`, `--help` and a mistyped option
-answer at once; and what is here imports nothing yet, so that Ctrl-C is heard from the first moment
-on.
+answer at once. This module imports almost nothing, so that Ctrl-C works from the first moment.
 """
 
 import contextlib
@@ -13,13 +12,12 @@ from bara._lazy import lazily
 
 __getattr__, __dir__ = lazily(__name__, {"app": "commands"})
 
-
 RUNNING = {"run", "resume", "compare", "audit", "plan"}
-"""The verbs that run plug-ins, which they also find in the folder where they are started; the others only open."""
+"""The verbs that run plug-ins, and so also find those in the current folder."""
 
 
 def main() -> None:
-    """The program `bara`."""
+    """Run the program `bara`."""
     try:
         from typer import Exit
 
@@ -27,7 +25,8 @@ def main() -> None:
         from bara.cli.output import errors, standard_streams
 
         with standard_streams(), errors():
-            if next((word for word in sys.argv[1:] if not word.startswith("-")), None) in RUNNING:
+            words = (word for word in sys.argv[1:] if not word.startswith("-"))
+            if next(words, None) in RUNNING:
                 _find_plugins_here()
             app()
     except KeyboardInterrupt:
@@ -38,10 +37,9 @@ def main() -> None:
 
 
 def _find_plugins_here() -> None:
-    with contextlib.suppress(OSError):  # a folder that is gone holds none
-        sys.path.append(os.getcwd())  # noqa: PTH109 - pathlib is a tenth of the time until Ctrl-C is heard
-        # Last: what lies around there stands in for no package of ours. For workers, which would
-        # put it first, too.
-        os.environ.update(
-            {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
-        )
+    """Let this process and its workers import plug-ins from the current folder."""
+    with contextlib.suppress(OSError):  # the current folder may be gone
+        # At the end of the path, where nothing in the folder can replace an installed package.
+        sys.path.append(os.getcwd())  # noqa: PTH109 - pathlib takes long to import
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        os.environ["PYTHONSAFEPATH"] = "1"  # or workers would put their folder first

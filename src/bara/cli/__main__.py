@@ -1,4 +1,4 @@
-"""`python -m bara.cli`: the program `bara`."""
+"""The program `bara` as a module: `python -m bara.cli`."""
 
 from bara.cli import main
 

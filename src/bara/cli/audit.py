@@ -1,7 +1,7 @@
-"""The verb `audit`: what a mechanism claims, tried on random rounds."""
+"""The verb `audit`: a test of a mechanism's claims on random rounds."""
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,10 +38,17 @@ def audit_command(
         make = partial(MECHANISMS.build, spec.pop("name"), spec)
         audited = make()
         findings = list(audit(make, trials, seed, unit=smallest_unit(currency)))
-        lying = None if "truthful-in-price" in audited.claims else regret(audited, seed=seed)
+        lying = None
+        if "truthful-in-price" not in audited.claims:
+            lying = regret(audited, seed=seed)
         if as_json:
-            tree = {"mechanism": mechanism, "findings": [vars(f) for f in findings]}
-            print_json(tree | ({} if lying is None else {"regret": vars(lying)}))
+            tree: dict[str, Any] = {
+                "mechanism": mechanism,
+                "findings": [vars(finding) for finding in findings],
+            }
+            if lying is not None:
+                tree["regret"] = vars(lying)
+            print_json(tree)
         else:
             show(audit_table(mechanism, findings, lying))
         if any(finding.broken for finding in findings):

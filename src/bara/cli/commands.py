@@ -1,4 +1,4 @@
-"""The application: every verb with its examples."""
+"""The command-line application: every verb with its examples."""
 
 from typing import Annotated
 
@@ -18,7 +18,8 @@ from bara.cli.report import report_command
 from bara.cli.run import resume_command, run_command
 
 app = typer.Typer(
-    help="Decides, round by round, how much of a federation's money to spend on which participants.",
+    help="Decides, round by round, how much of a federation's money to spend on which "
+    "participants.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -43,51 +44,58 @@ def _options(
     pass
 
 
-for _name, _verb, *_lines in (
-    ("run", run_command, "bara run", "bara run --set allocator.name=even --set budget.total=600"),
-    ("resume", resume_command, "bara resume runs/20260101-120000-000-digits-bara"),
-    (
-        "audit",
-        audit_command,
-        "bara audit bid-price-first",
-        "bara audit my_package:MyMechanism --trials 20000",
+app.command(
+    "run",
+    epilog=examples("bara run", "bara run --set allocator.name=even --set budget.total=600"),
+)(run_command)
+app.command("resume", epilog=examples("bara resume runs/20260101-120000-000-digits-bara"))(
+    resume_command
+)
+app.command(
+    "audit",
+    epilog=examples(
+        "bara audit bid-price-first", "bara audit my_package:MyMechanism --trials 20000"
     ),
-    (
-        "compare",
-        compare_command,
+)(audit_command)
+app.command(
+    "compare",
+    epilog=examples(
         "bara compare --allocators even,even:carry_over=true,planner --seeds 5",
         "bara compare --mechanisms bid-price-first,fair --set training.memory=off,plain --latex",
         "bara compare --suite report --out results/report",
     ),
-    (
-        "paper",
-        paper_command,
-        "bara paper fig1",
-        "bara paper all --seeds 5 --out paper",
-        "bara paper all --data digits",
+)(compare_command)
+app.command(
+    "paper",
+    help="Reproduce the paper's figures and tables, and show what it claims beside what was "
+    "measured.",
+    epilog=examples(
+        "bara paper fig1", "bara paper all --seeds 5 --out paper", "bara paper all --data digits"
     ),
-    (
-        "plan",
-        plan_command,
+)(paper_command)
+app.command(
+    "plan",
+    help="Forecast rounds, cost and accuracy for allocators and budgets, or find the budget that "
+    "reaches a goal.",
+    epilog=examples(
         "bara plan experiment.toml --past runs --budgets 500,1000,2000",
         "bara plan --past runs --reach 0.85 --confidence 0.9 --allocators planner",
     ),
-    ("new", new_command, "bara new allocator my-allocator", "bara new flower-app my-app"),
-    (
-        "report",
-        report_command,
-        "bara report runs/20260101-120000-000-digits-planner",
-        "bara report results",
-    ),
-    (
-        "dashboard",
-        dashboard_command,
-        "bara dashboard runs",
-        "bara dashboard runs --host 0.0.0.0 --port 8000",
-    ),
-    ("receipt", receipt_command, "bara receipt client-03.json --public-key HEX --paid 12.5"),
-):
-    app.command(_name, epilog=examples(*_lines))(_verb)
+)(plan_command)
+app.command(
+    "new", epilog=examples("bara new allocator my-allocator", "bara new flower-app my-app")
+)(new_command)
+app.command(
+    "report",
+    epilog=examples("bara report runs/20260101-120000-000-digits-planner", "bara report results"),
+)(report_command)
+app.command(
+    "dashboard",
+    epilog=examples("bara dashboard runs", "bara dashboard runs --host 0.0.0.0 --port 8000"),
+)(dashboard_command)
+app.command("receipt", epilog=examples("bara receipt client-03.json --public-key HEX --paid 12.5"))(
+    receipt_command
+)
 app.add_typer(
     data_app,
     name="data",

@@ -1,4 +1,4 @@
-"""The verb `compare`: allocators, and whatever else, side by side, over one federation or a suite of them."""
+"""The verb `compare`: allocators and other settings side by side, on the same federations."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,8 +15,9 @@ def compare_command(
     allocators: Annotated[
         str | None,
         typer.Option(
-            help="Allocators, separated by commas, with options as in even:carry_over=true. Default: the one that "
-            "CONFIG or --set names, if any, and then even, even:carry_over=true, increasing, finale, bara, planner."
+            help="Allocators, separated by commas, with options as in even:carry_over=true. "
+            "Default: the one that CONFIG or --set names, if any, and then even, "
+            "even:carry_over=true, increasing, finale, bara, planner."
         ),
     ] = None,
     mechanisms: Annotated[
@@ -37,8 +38,8 @@ def compare_command(
     budgets: Annotated[
         str,
         typer.Option(
-            help="Compare several budgets, separated by commas: shares of the configured one (0.25,0.5,1) or, if any "
-            "is above 10, amounts."
+            help="Compare several budgets, separated by commas: shares of the configured one "
+            "(0.25,0.5,1) or, if any is above 10, amounts."
         ),
     ] = "",
     only: Annotated[
@@ -59,8 +60,8 @@ def compare_command(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Keep results, results.csv and report.html here; go on where an earlier call stopped, and add to "
-            "what it compared."
+            help="Keep results, results.csv and report.html here; go on where an earlier call "
+            "stopped, and add to what it compared."
         ),
     ] = None,
     jobs: Jobs = -1,
@@ -82,7 +83,7 @@ def compare_command(
         from bara.reports.terminal import table_of
         from bara.studies.compare import compare
 
-        if latex + markdown + as_json > 1:
+        if [latex, markdown, as_json].count(True) > 1:
             raise ConfigError("give one of --latex, --markdown and --json")
         keys, grid = varied(changes)
         found = compare(
@@ -104,8 +105,10 @@ def compare_command(
         )
         if as_json:
             print_json(found.to_json(history=history))
-        elif latex or markdown:
-            say(found.to_latex() if latex else found.to_markdown(), nl=False)
+        elif latex:
+            say(found.to_latex(), nl=False)
+        elif markdown:
+            say(found.to_markdown(), nl=False)
         else:
             show(table_of(found))
         if found.failures:

@@ -1,4 +1,4 @@
-"""`bara dashboard DIR`: live pages over runs."""
+"""The verb `dashboard`: live pages over runs in the browser."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from bara.cli.options import Debug
 from bara.cli.output import errors, say
 from bara.text import note
 
-TOKEN = "BARA_DASHBOARD_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN = "BARA_DASHBOARD_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 
 
 def dashboard_command(
@@ -47,5 +47,13 @@ def dashboard_command(
         serve(
             place if "://" in place else Path(place),
             address(host, port, token or os.environ.get(TOKEN), allow_host),
-            lambda line: (say if line[:4] == "http" else note)(line),
+            _tell,
         )
+
+
+def _tell(line: str) -> None:
+    """Print the dashboard's address to standard output, and warnings to standard error."""
+    if line.startswith("http"):
+        say(line)
+    else:
+        note(line)

@@ -1,4 +1,4 @@
-"""The verbs of `bara data`."""
+"""The verbs of `bara data`: list, fetch, verify and show datasets."""
 
 from functools import partial
 from pathlib import Path
@@ -48,24 +48,26 @@ def data_fetch(
 
         wanted = datasets.names() if name == "all" else (name,)
         with progress_bar(quiet=as_json) as progress:
-            fetched = [
-                datasets.fetch(one, path, progress=partial(_update, progress, {})) for one in wanted
-            ]
+            fetched = []
+            for each in wanted:
+                update = partial(_update, progress, {})
+                fetched.append(datasets.fetch(each, path, progress=update))
         if as_json:
-            print_json(
-                {"fetched": [{**vars(f), "folder": f.folder and str(f.folder)} for f in fetched]}
-            )
-        else:
-            for f in fetched:
-                where = "embedded, nothing to fetch" if f.folder is None else f"in {f.folder}"
-                say(
-                    f"{f.name}: {where} ({len(f.downloaded)} downloaded, {len(f.kept)} already there)"
-                )
+            trees = [{**vars(one), "folder": one.folder and str(one.folder)} for one in fetched]
+            print_json({"fetched": trees})
+            return
+        for one in fetched:
+            where = f"in {one.folder}"
+            if one.folder is None:
+                where = "embedded, nothing to fetch"
+            files = f"{len(one.downloaded)} downloaded, {len(one.kept)} already there"
+            say(f"{one.name}: {where} ({files})")
 
 
 def _update(
     progress: "Progress", tasks: "dict[str, TaskID]", file: str, done: int, total: int
 ) -> None:
+    """Show how much of a file is downloaded."""
     if file not in tasks:
         tasks[file] = progress.add_task(file, total=total, note="bytes")
     progress.update(tasks[file], completed=done, total=total)
@@ -121,24 +123,24 @@ def data_show(
         from bara import datasets
 
         dataset = datasets.load(name, path, columns=datasets.Columns(target or "", client))
-        partition = partition or ("natural" if dataset.silos else "shards(2)")
-        parts, names = datasets.divide(dataset, partition, clients, seed)
-        labels, classes = (
-            (dataset.y_train, dataset.classes) if dataset.classes else (dataset.levels, 10)
-        )
+        if not partition:
+            partition = "natural" if dataset.silos else "shards(2)"
+        shares, names = datasets.divide(dataset, partition, clients, seed)
+        labels = dataset.y_train
+        classes = dataset.classes
+        if not classes:  # a regression: its targets are shown in ten levels
+            labels = dataset.levels
+            classes = 10
         if as_json:
-            held = {
-                "labels": datasets.counts(labels, parts, classes).tolist(),
-                "names": list(names),
-            }
             print_json(
                 {
                     "dataset": name,
                     "partition": partition,
-                    "clients": len(parts),
+                    "clients": len(shares),
                     "seed": seed,
-                    **held,
+                    "labels": datasets.counts(labels, shares, classes).tolist(),
+                    "names": list(names),
                 }
             )
         else:
-            say(datasets.picture(labels, parts, classes, names=names))
+            say(datasets.picture(labels, shares, classes, names=names))

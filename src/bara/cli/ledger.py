@@ -1,11 +1,12 @@
-"""`bara ledger DIR ...`: what each client was promised and paid, proof of it, and what an operator may do."""
+"""The verbs of `bara ledger`: statements, proofs and payouts for clients, actions for operators."""
 
 import contextlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 import typer
 from typer.core import TyperGroup
 
@@ -22,14 +23,18 @@ if TYPE_CHECKING:
 
 
 class _RunAnywhere(TyperGroup):
-    """Takes `--run NAME` wherever it stands: click takes a group's own options before its arguments only."""
+    """A group that accepts `--run NAME` anywhere; click wants it before the arguments."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Put it first."""
-        for place, word in enumerate(args):
-            if word == "--run" or word.startswith("--run="):
-                end = place + 2 - ("=" in word)
-                return super().parse_args(ctx, args[place:end] + args[:place] + args[end:])
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Move the first `--run` to the front, and parse the arguments."""
+        for start, word in enumerate(args):
+            if word == "--run":
+                end = start + 2
+            elif word.startswith("--run="):
+                end = start + 1
+            else:
+                continue
+            return super().parse_args(ctx, args[start:end] + args[:start] + args[end:])
         return super().parse_args(ctx, args)
 
 
@@ -60,21 +65,22 @@ def _open(context: typer.Context, place: Place, run: RunName = None) -> None:
 
 @contextlib.contextmanager
 def _books(context: typer.Context, debug: bool) -> Iterator["Books"]:
-    """The books for reading: nothing in the folder is made or changed."""
+    """Open the books for reading; nothing in the folder is created or changed."""
     with _folder(context, debug) as folder:
         from bara.ledger import is_locked
 
         books = folder.read_books()
         if is_locked(books):
             note(
-                f"NOT VERIFIED: run {books.name!r} has a key, which is not set here, so changed amounts would not be "
-                "noticed; set the environment variable that ledger.key names"
+                f"NOT VERIFIED: run {books.name!r} has a key, which is not set here, so changed "
+                "amounts would not be noticed; set the environment variable that ledger.key names"
             )
         yield books
 
 
 @contextlib.contextmanager
 def _folder(context: typer.Context, debug: bool) -> Iterator["RunPlace"]:
+    """Open the run that the command line names, and report errors in one line."""
     with errors(debug):
         from bara.runs.database import find_run
 
@@ -120,32 +126,27 @@ def statement_command(
 
         if client is None and (since or until or as_html):
             raise ConfigError(
-                "--since, --until and --html need --client NAME: they are for one client's statement"
+                "--since, --until and --html need --client NAME: "
+                "they are for one client's statement"
             )
         if client is not None:
             with books.store.read():
-                period, currency = (
-                    Period(since, until) if since or until else None,
-                    books.purse.currency,
-                )
+                currency = books.purse.currency
+                period = Period(since, until) if since or until else None
                 total, own = own_statement(books, client, period)
                 if as_html:
                     say(_page(books, total, own, period))
                 elif as_json:
-                    print_json(
-                        {
-                            **line_json(total),
-                            "currency": currency,
-                            "rounds": [line_json(line) for line in own],
-                        }
-                    )
+                    own_rounds = [line_json(line) for line in own]
+                    print_json({**line_json(total), "currency": currency, "rounds": own_rounds})
                 elif as_csv:
                     say(table_csv(own), nl=False)
                 else:
                     show(own_table(total, own, currency))
             return
         with books.store.read():
-            account, needs = statement(books), attentions(books)
+            account = statement(books)
+            needs = attentions(books)
         if as_json:
             print_json({**statement_json(account), "needs": [vars(one) for one in needs]})
         elif as_csv:
@@ -153,10 +154,12 @@ def statement_command(
         else:
             show(statement_tables(account, metric_of(books.opening.get("config") or {})))
             for one in needs:
-                say(f"needs you: {one.text}" + (f"; {one.answer}" if one.answer else ""))
+                answer = f"; {one.answer}" if one.answer else ""
+                say(f"needs you: {one.text}{answer}")
 
 
 def _page(books: "Books", total: "ClientTotal", own: "list[Line]", period: "Period | None") -> str:
+    """Return one client's statement as an HTML page, signed if the run has a key."""
     from bara.reports.client_statement import client_statement
 
     sign = None
@@ -189,37 +192,46 @@ def verify_command(
         from bara.runs.replay import replay
 
         finding = verify(books, None if receipt is None else Receipt.read(receipt))
-        replayed = replay(books, plugins=plugins) if again and finding.ok else None
+        replayed = None
+        if again and finding.ok:
+            replayed = replay(books, plugins=plugins)
         if as_json:
-            more = {} if replayed is None else {"replay": {"ok": replayed.ok, **vars(replayed)}}
-            print_json({"ok": finding.ok, **vars(finding), **more})
+            tree: dict[str, Any] = {"ok": finding.ok, **vars(finding)}
+            if replayed is not None:
+                tree["replay"] = {"ok": replayed.ok, **vars(replayed)}
+            print_json(tree)
         elif finding.ok:
-            fits = ["the key fits"] * finding.keyed + ["the receipt fits"] * (receipt is not None)
-            say(
-                f"the record is whole: {counted(finding.events, 'event')}, head {', '.join([finding.head, *fits])}"
-            )
+            words = f"the record is whole: {counted(finding.events, 'event')}, head {finding.head}"
+            if finding.keyed:
+                words += ", the key fits"
+            if receipt is not None:
+                words += ", the receipt fits"
+            say(words)
+            if replayed is not None:
+                say(_replay_words(replayed))
         else:
             say(f"the record is NOT whole: event {finding.wrong}: {finding.problem}")
-        if replayed is not None and not as_json:
-            say(_replay_words(replayed))
         if not finding.ok or (replayed is not None and not replayed.ok):
             raise typer.Exit(1)
 
 
 def _replay_words(replayed: "Replay") -> str:
+    offers = counted(replayed.offers, "offer")
     menus = counted(replayed.awards, "menu")
-    same = (
-        f"replayed with the same result: {counted(replayed.offers, 'offer')}, {menus} with awards"
-    )
-    unknown = f"; {replayed.unknown}" if replayed.unknown else ""
-    return (
-        f"{same}{unknown}"
-        if replayed.ok
-        else f"round {replayed.round} comes out otherwise: {replayed.problem}; {same}"
-    )
+    same = f"replayed with the same result: {offers}, {menus} with awards"
+    if not replayed.ok:
+        return f"round {replayed.round} comes out otherwise: {replayed.problem}; {same}"
+    if replayed.unknown:
+        return f"{same}; {replayed.unknown}"
+    return same
 
 
-@ledger_app.command("explain", epilog=examples("bara ledger DIR explain 12 --client client-03"))
+@ledger_app.command(
+    "explain",
+    help="Why a round went as it did: offer, bids, winners, what set the price, what other asks "
+    "would have brought.",
+    epilog=examples("bara ledger DIR explain 12 --client client-03"),
+)
 def explain_command(
     context: typer.Context,
     round_number: Round,
@@ -230,7 +242,7 @@ def explain_command(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Why a round went as it did: offer, bids, winners, what set the price, what other asks would have brought."""
+    """Explain a round in words."""
     with _books(context, debug) as books:
         from bara.ledger import require_whole
         from bara.runs.explanation import explain_round
@@ -246,10 +258,12 @@ def explain_command(
 
 @ledger_app.command(
     "export",
+    help="Everything but bids and menus: each event (JSON), or each promise and what became of it "
+    "(CSV).",
     epilog=examples("bara ledger DIR export > ledger.json", "bara ledger DIR export --csv"),
 )
 def export_command(context: typer.Context, as_csv: AsCsv = False, debug: Debug = False) -> None:
-    """Everything but bids and menus: each event (JSON), or each promise and what became of it (CSV)."""
+    """Print the ledger without bids and menus."""
     with _books(context, debug) as books:
         from bara.ledger.statements import export_json, lines, table_csv
 
@@ -260,7 +274,10 @@ def export_command(context: typer.Context, as_csv: AsCsv = False, debug: Debug =
 
 
 @ledger_app.command(
-    "payouts", epilog=examples("bara ledger DIR payouts --new --payees payees.csv > batch.csv")
+    "payouts",
+    help="What is to be transferred to whom: the batches that were made, a new one, or one of them "
+    "again (CSV or JSON).",
+    epilog=examples("bara ledger DIR payouts --new --payees payees.csv > batch.csv"),
 )
 def payouts_command(
     context: typer.Context,
@@ -277,7 +294,7 @@ def payouts_command(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """What is to be transferred to whom: the batches that were made, a new one, or one of them again (CSV or JSON)."""
+    """Print the batches of payments, make a new one, or print one of them again."""
     with _folder(context, debug) as folder:
         from bara.cli.tables import batches_table
         from bara.ledger import payouts
@@ -286,17 +303,22 @@ def payouts_command(
         if new and batch is not None:
             raise ConfigError("give either --new or --batch, not both")
         books = folder.open_books() if new else folder.read_books()
-        if not new and batch is None:
+        if new:
+            wanted = payouts.new_batch(books, known)
+        elif batch is not None:
+            wanted = payouts.find_batch(books, batch)
+        else:
             with books.store.read():
-                made, due = payouts.batches(books), payouts.due(books)
+                made = payouts.batches(books)
+                due = payouts.due(books)
             if as_json:
-                print_json(
-                    [payouts.batch_json(books, one) for one in [*made, *([due] if due else [])]]
-                )
+                listed = list(made)
+                if due:
+                    listed.append(due)
+                print_json([payouts.batch_json(books, one) for one in listed])
             else:
                 show(batches_table(made, due, books.purse.currency, folder.address))
             return
-        wanted = payouts.new_batch(books, known) if new else payouts.find_batch(books, batch or 0)
         if as_json:
             print_json(payouts.batch_json(books, wanted, known))
         else:
@@ -317,19 +339,28 @@ def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> 
 
         books = folder.open_books()
         added = money(amount, what="the top-up")
-        before = statement(books).budget  # of a record that is whole: to another nothing is added
+        before = statement(books).budget  # refuses a record that is not whole
         operators.top_up(books, added)
         say(f"the budget is {books.purse.show(before + added)} now")
 
 
 def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments: object) -> None:
-    """Do what an operator says, and say what makes the run go on."""
+    """Do what an operator asks for, and print the command that lets the run go on.
+
+    Args:
+        context: The command line.
+        debug: Whether to show the traceback of an error.
+        action: The name of a function in `bara.ledger.operators`.
+        done: The words to print before the command.
+        arguments: The further arguments of the function.
+    """
     with _folder(context, debug) as folder:
         from bara.ledger import operators
 
         books = folder.hold_books() if action in ("void", "forget") else folder.open_books()
         getattr(operators, action)(books, *arguments)
-        say(f"{done}: {folder.continue_command if action == 'pause' else folder.resume_command}")
+        command = folder.continue_command if action == "pause" else folder.resume_command
+        say(f"{done}: {command}")
 
 
 @ledger_app.command("pause", epilog=examples("bara ledger DIR pause"))
@@ -358,14 +389,22 @@ def approve_command(context: typer.Context, round_number: Round, debug: Debug = 
     )
 
 
-@ledger_app.command("decline", epilog=examples("bara ledger DIR decline 12"))
+@ledger_app.command(
+    "decline",
+    help="Refuse an award above ledger.approve_above: nobody trains, nobody is paid, "
+    "`bara resume DIR` goes on.",
+    epilog=examples("bara ledger DIR decline 12"),
+)
 def decline_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
-    """Refuse an award above ledger.approve_above: nobody trains, nobody is paid, `bara resume DIR` goes on."""
+    """Refuse an award that needs approval."""
     _act(context, debug, "decline", f"round {round_number} is declined; go on with", round_number)
 
 
 @ledger_app.command(
-    "void", epilog=examples('bara ledger DIR void 12 --reason "training fails at each resume"')
+    "void",
+    help="Take back a promise that is never settled: nobody trains, nobody is paid, "
+    "`bara resume DIR` goes on.",
+    epilog=examples('bara ledger DIR void 12 --reason "training fails at each resume"'),
 )
 def void_command(
     context: typer.Context,
@@ -375,7 +414,7 @@ def void_command(
     ],
     debug: Debug = False,
 ) -> None:
-    """Take back a promise that is never settled: nobody trains, nobody is paid, `bara resume DIR` goes on."""
+    """Take back the promise of a round that is never settled."""
     _act(context, debug, "void", f"round {round_number} is void; go on with", round_number, reason)
 
 
@@ -390,10 +429,13 @@ def forget_command(
 
 
 @ledger_app.command(
-    "sign", epilog=examples("bara ledger DIR sign --client client-03 > client-03.json")
+    "sign",
+    help="Sign a client's receipt; without a client, print the public key that receipts are "
+    "checked with.",
+    epilog=examples("bara ledger DIR sign --client client-03 > client-03.json"),
 )
 def sign_command(context: typer.Context, client: Client = None, debug: Debug = False) -> None:
-    """Sign a client's receipt; without a client, print the public key that receipts are checked with."""
+    """Sign a client's receipt, or print the public key."""
     with _books(context, debug) as books:
         from bara.ledger.signatures import client_receipt, public_key
 

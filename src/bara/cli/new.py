@@ -1,4 +1,4 @@
-"""The verb `new`: a folder to begin with."""
+"""The verb `new`: a folder to start from, for a plug-in or a Flower app."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What the verbs' arguments and options share."""
+"""Arguments and options that several verbs share, and helpers that read their values."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,8 @@ ConfigFile = Annotated[
     Path | None,
     typer.Argument(
         metavar="[CONFIG.toml]",
-        help="The experiment: a file or the name of a preset (figures-mnist). Default: all defaults.",
+        help="The experiment: a file or the name of a preset (figures-mnist). "
+        "Default: all defaults.",
     ),
 ]
 Changes = Annotated[
@@ -32,13 +33,22 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 Jobs = Annotated[int, typer.Option(help="How many processes; -1 for one per core.")]
 
 
+COMMA = re.compile(r",(?![^(\[{]*[)\]}])")
+"""A comma outside all brackets."""
+
+
 def examples(*lines: str) -> str:
-    """What stands beneath a verb's help."""
+    """Return the examples that stand beneath a verb's help, one to a line."""
     return "Examples:\n\n" + "\n\n".join(f"  {line}" for line in lines)
 
 
 def listed(text: str, option: str | None = None) -> list[str]:
-    """The names in an option that takes several, by comma; with the option's name, at least one is required."""
+    """Return the names in a text, which are separated by commas.
+
+    Args:
+        text: The value of an option that takes several names.
+        option: The option's name, if it must name at least one.
+    """
     names = [name.strip() for name in text.split(",") if name.strip()]
     if option is not None and not names:
         raise ConfigError(f"{option} must name at least one, got {text!r}")
@@ -46,9 +56,14 @@ def listed(text: str, option: str | None = None) -> list[str]:
 
 
 def numbers(text: str, option: str) -> list[float]:
-    """The numbers in an option that takes several, by comma."""
+    """Return the numbers in a text, which are separated by commas.
+
+    Args:
+        text: The value of an option that takes several numbers.
+        option: The option's name, for the error message.
+    """
     try:
-        return [float(part) for part in listed(text)]
+        return [float(number) for number in listed(text)]
     except ValueError:
         raise ConfigError(
             f"{option} {text!r} must be numbers separated by commas, like 0.25,0.5,1 or 500,1000"
@@ -56,7 +71,10 @@ def numbers(text: str, option: str) -> list[float]:
 
 
 def varied(changes: list[str]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-    """What --set changes, and what it varies: keys with one value, and keys with several, by comma.
+    """Return the keys that `--set` gives one value, and those that it gives several, by comma.
+
+    Args:
+        changes: The values of `--set`, each KEY=VALUE or KEY=VALUE,VALUE.
 
     >>> varied(["budget.total=600", "training.memory=off,plain", "clients.bids=uniform(1, 2)"])
     ({'budget.total': 600, 'clients.bids': 'uniform(1, 2)'}, {'training.memory': ['off', 'plain']})
@@ -66,15 +84,17 @@ def varied(changes: list[str]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     keys: dict[str, Any] = {}
     grid: dict[str, list[Any]] = {}
     for change in changes:
-        key, equals, text = (part.strip() for part in change.partition("="))
-        parts = [part.strip() for part in re.split(r",(?![^(\[{]*[)\]}])", text) if part.strip()]
-        if not key or not equals or not parts:
+        key, _, text = map(str.strip, change.partition("="))
+        values = [value.strip() for value in COMMA.split(text) if value.strip()]
+        if not key or not values:
             raise ConfigError(
-                f"--set {change!r} must be KEY=VALUE, like budget.total=600, or KEY=VALUE,VALUE to vary it"
+                f"--set {change!r} must be KEY=VALUE, like budget.total=600, "
+                "or KEY=VALUE,VALUE to vary it"
             )
         whole = toml_value(text)
-        if len(parts) == 1 or not isinstance(whole, str) or whole != text:  # a list, or in quotes
-            keys[key] = whole
+        is_plain_text = isinstance(whole, str) and whole == text  # no TOML list, no quotes
+        if len(values) > 1 and is_plain_text:
+            grid[key] = [toml_value(value) for value in values]
         else:
-            grid[key] = [toml_value(part) for part in parts]
+            keys[key] = whole
     return keys, grid

@@ -1,4 +1,4 @@
-"""How the verbs show their work and their errors: all that reaches a terminal passes here."""
+"""The output of the verbs: text, tables, JSON and errors, made safe for a terminal."""
 
 import contextlib
 import io
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 
 def command_line() -> str:
-    """What the user typed, to be repeated."""
+    """Return the command that the user typed, so that it can be repeated."""
     return shlex.join(["bara", *sys.argv[1:]])
 
 
 @contextmanager
 def _standard_output() -> Iterator[None]:
+    """Flush standard output, and name it in errors of writing to it."""
     try:
         yield
         sys.stdout.flush()
@@ -39,22 +40,29 @@ def _standard_output() -> Iterator[None]:
 
 @_standard_output()
 def say(text: str, *, nl: bool = True) -> None:
-    """Lines, with nothing in them that steers a terminal."""
-    sys.stdout.write(_lines(text) + "\n" * nl)
+    """Print text without control characters.
+
+    Args:
+        text: One or more lines.
+        nl: Whether to end the text with a new line.
+    """
+    end = "\n" if nl else ""
+    sys.stdout.write(_lines(text) + end)
 
 
 def _lines(text: str) -> str:
+    """Spell out the control characters in each line."""
     return "\n".join(map(spelled, text.split("\n")))
 
 
 def print_json(tree: Any) -> None:
-    """One document."""
+    """Print a tree as one JSON document."""
     say(json.dumps(tree, indent=1))
 
 
 @_standard_output()
 def show(what: "RenderableType") -> None:
-    """A table or a panel."""
+    """Print a table or a panel."""
     from rich.console import Console
 
     console = Console()
@@ -64,19 +72,26 @@ def show(what: "RenderableType") -> None:
 
 
 class Spelled:
-    """Something to be drawn, with nothing in its text that steers a terminal."""
+    """A renderable whose text is drawn without control characters.
+
+    Args:
+        what: The table or panel.
+    """
 
     def __init__(self, what: "RenderableType") -> None:
         self._what = what
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
-        """What would be drawn, its text spelled out."""
-        for part in console.render(self._what, options):
-            yield part if part.control else part._replace(text=_lines(part.text))
+        """Yield the segments of the renderable, with their text spelled out."""
+        for segment in console.render(self._what, options):
+            if segment.control:
+                yield segment
+            else:
+                yield segment._replace(text=_lines(segment.text))
 
 
 class _Unfailing(io.TextIOWrapper):
-    """A stream for progress, which cannot fail what it tells of: what cannot be written is dropped."""
+    """A stream that drops what it cannot write: showing progress must not fail the work."""
 
     def write(self, text: str) -> int:
         with contextlib.suppress(OSError):
@@ -90,10 +105,10 @@ class _Unfailing(io.TextIOWrapper):
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Streams that take every character, closed ones too; and a stderr that never fails."""
+    """Make standard streams accept every character, even if closed, and stderr never fail."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # it was closed when we were started
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for as long as the program lives
+        if getattr(sys, name) is None:  # closed by whoever started the program
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - stays open to the end
         getattr(sys, name).reconfigure(errors="backslashreplace")
     sys.stderr = _Unfailing(
         sys.stderr.buffer, sys.stderr.encoding, "backslashreplace", line_buffering=True
@@ -103,29 +118,40 @@ def standard_streams() -> Iterator[None]:
     finally:
         try:
             sys.stdout.flush()
-        except (
-            OSError
-        ):  # reported where it was written; Python would write it once more, and fail again
+        except OSError:
+            # The error was reported when it happened; Python would try again at exit, and fail.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def errors(debug: bool = False) -> Iterator[None]:
-    """One clear line: exit 2 for what was asked wrongly, 1 for work that failed; `--debug` shows the traceback, too."""
+    """Turn every error into one line and an exit code: 2 for wrong usage, 1 for failed work.
+
+    Args:
+        debug: Whether to show the traceback as well.
+    """
     try:
         yield
     except typer.Exit:
         raise
-    except BrokenPipeError:  # whoever read has had enough
+    except BrokenPipeError:  # the reader has closed the pipe, as `head` does
         raise typer.Exit(141) from None
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - anything at all
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - every error becomes a line
         if debug or "--debug" in sys.argv:
             traceback.print_exc()
-        line, code = explain(error), 2 if isinstance(error, ConfigError) else 1
-        code = 130 if isinstance(error, InterruptionError) else code
+        line = explain(error)
         if isinstance(error, KeyboardInterrupt):
-            line, code = "interrupted", 130
+            line = "interrupted"
         elif is_fault(error):
             line = f"this is a bug in bara; please report it with the output of --debug: {line}"
-        note(f"bara: {'; '.join([line, *getattr(error, '__notes__', [])])}")
-        raise typer.Exit(code) from None
+        notes = getattr(error, "__notes__", [])
+        note(f"bara: {'; '.join([line, *notes])}")
+        raise typer.Exit(_exit_code(error)) from None
+
+
+def _exit_code(error: BaseException) -> int:
+    if isinstance(error, InterruptionError | KeyboardInterrupt):
+        return 130
+    if isinstance(error, ConfigError):
+        return 2
+    return 1

@@ -1,4 +1,4 @@
-"""The verb `paper`: the paper's figures and tables, with what was measured beside what was claimed."""
+"""The verb `paper`: the paper's figures and tables, claims beside measurements."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +21,8 @@ def paper_command(
     scale: Annotated[
         str,
         typer.Option(
-            help="A factor on the presets' samples (digits has all), or full: all samples and the paper's networks."
+            help="A factor on the presets' samples (digits has all), or full: all samples and the "
+            "paper's networks."
         ),
     ] = "1",
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = 3,
@@ -49,9 +50,9 @@ def paper_command(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Reproduce the paper's figures and tables, and show what it claims beside what was measured."""
+    """Reproduce the paper's figures and tables."""
     with errors(debug):
-        import bara.paper.figures  # noqa: F401 - what drawing needs is missed now, not after hours
+        import bara.paper.figures  # noqa: F401 - a missing package fails now, not after hours
         from bara.paper.analysis import analyse
         from bara.paper.exhibits import Scale, exhibits, known_datasets, union
         from bara.paper.runtime_estimate import expected_seconds
@@ -70,18 +71,19 @@ def paper_command(
             note(f"{counted(len(grid), 'run')}, {len(grid) - len(todo)} done")
             if todo:
                 minutes = sum(expected_seconds(todo, jobs).values()) / 60
-                about = f"about {minutes:,.0f} minutes" if minutes >= 2 else "less than two minutes"
+                about = "less than two minutes"
+                if minutes >= 2:
+                    about = f"about {minutes:,.0f} minutes"
                 note(f"the rest will take {about}")
         results, failures = run_grid(grid, out / "runs", jobs, progress=not as_json)
         shown = [analyse(one, results, datasets, size) for one in wanted]
         opened = publish(shown, results, out, command_line())
         if as_json:
-            lost = [vars(failure) for failure in failures]
-            trees = [
-                {"name": s.exhibit.name, "rows": s.rows, "measured": s.measured, "size": s.size}
-                for s in shown
-            ]
-            print_json({"exhibits": trees, "failures": lost})
+            trees = []
+            for one in shown:
+                tree = {"name": one.exhibit.name, "rows": one.rows}
+                trees.append({**tree, "measured": one.measured, "size": one.size})
+            print_json({"exhibits": trees, "failures": [vars(failure) for failure in failures]})
         else:
             for one in shown:
                 show(exhibit_table(one))

@@ -1,4 +1,4 @@
-"""The verb `plan`: what a budget would buy, and what a goal would cost, before anything is spent."""
+"""The verb `plan`: a forecast of what budgets buy and goals cost, before money is spent."""
 
 from typing import Annotated
 
@@ -14,13 +14,15 @@ def plan_command(
     past: Annotated[
         list[str],
         typer.Option(
-            help="Learn from past runs: a run's folder, a folder of runs or a database's URL; may be repeated."
+            help="Learn from past runs: a run's folder, a folder of runs or a database's URL; may "
+            "be repeated."
         ),
     ] = [],
     allocators: Annotated[
         str,
         typer.Option(
-            help="Allocators, separated by commas. Default: even, even:carry_over=true, planner; with a goal, planner."
+            help="Allocators, separated by commas. Default: even, even:carry_over=true, planner; "
+            "with a goal, planner."
         ),
     ] = "",
     start: Annotated[
@@ -32,7 +34,8 @@ def plan_command(
     budgets: Annotated[
         str,
         typer.Option(
-            help="Budgets, separated by commas. Default: half the configured one, all of it, and twice."
+            help="Budgets, separated by commas. Default: half the configured one, all of it, and "
+            "twice."
         ),
     ] = "",
     reach: Annotated[
@@ -48,7 +51,7 @@ def plan_command(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Forecast rounds, cost and accuracy for allocators and budgets, or find the budget that reaches a goal."""
+    """Forecast rounds, cost and accuracy, or find the budget that reaches a goal."""
     with errors(debug):
         from bara.reports.terminal import outlook_table
         from bara.studies.forecast import plan
@@ -56,7 +59,8 @@ def plan_command(
         keys, grid = varied(changes)
         if grid:
             raise ConfigError(
-                f"--set {next(iter(grid))} has several values, which only compare can vary; give one"
+                f"--set {next(iter(grid))} has several values, which only compare can vary; "
+                "give one"
             )
         found = plan(
             config,
@@ -76,5 +80,6 @@ def plan_command(
             print_json(found.to_json())
             return
         show(outlook_table(found.rows, found.told))
-        if answer := found.answer():
+        answer = found.answer()
+        if answer:
             say(answer)

@@ -1,4 +1,4 @@
-"""The verb `report`: a run or a comparison as one page, figures and data."""
+"""The verb `report`: a run or a comparison as an HTML page, with figures and data."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The verbs `run` and `resume`: one federation under a budget, from its beginning or from where it stopped."""
+"""The verbs `run` and `resume`: a run of one federation, from its start or where it stopped."""
 
 import shlex
 from importlib.util import find_spec
@@ -49,9 +49,11 @@ def run_command(
             return
         if experiment.federation.engine == "synthetic" and find_spec("torch") is None:
             note(
-                "without torch, a synthetic learning curve stands in for training (pip install 'bara-fl[sim]')"
+                "without torch, a synthetic learning curve stands in for training "
+                "(pip install 'bara-fl[sim]')"
             )
-        _tell(run(experiment, out=out or True, log=logs, progress=not as_json), as_json)
+        result = run(experiment, out=out or True, log=logs, progress=not as_json)
+        _tell(result, as_json)
 
 
 ResumedFolder = Annotated[str, typer.Argument(metavar="DIR", help="The run's folder.")]
@@ -66,27 +68,28 @@ def resume_command(
 
         if "://" in folder:
             raise ConfigError(
-                f"{folder!r} is a database; name the run's folder, which has its models, or, if your own program plays "
-                "the run, start that again"
+                f"{folder!r} is a database; name the run's folder, which has its models, or, if "
+                "your own program plays the run, start that again"
             )
         _tell(resume(folder, log=logs, progress=not as_json), as_json)
 
 
 def _tell(result: "Result", as_json: bool) -> None:
+    """Print the result of a run."""
     from bara.reports.terminal import run_summary
 
-    folder = str(result.folder)  # both verbs have one
+    folder = str(result.folder)  # never None here: both verbs write to a folder
     try:
         if as_json:
             print_json(result.to_json())
         else:
-            show(
-                run_summary(result, {"report": str(Path(folder, "report.html")), "folder": folder})
-            )
+            places = {"report": str(Path(folder, "report.html")), "folder": folder}
+            show(run_summary(result, places))
     except OSError as error:
         error.add_note(f"the books are whole; go on with: bara resume {shlex.quote(folder)}")
         raise
     if not result.payments:
         note(
-            "nobody was ever recruited; a single bidder can only win under a reserve price (mechanism.reserve)"
+            "nobody was ever recruited; a single bidder can only win under a reserve price "
+            "(mechanism.reserve)"
         )

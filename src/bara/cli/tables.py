@@ -1,4 +1,4 @@
-"""Tables for people that no run is needed for: a ledger's account, an audit, datasets."""
+"""Tables for the terminal: a ledger's statements and payouts, an audit, and datasets."""
 
 from collections.abc import Sequence
 
@@ -17,18 +17,15 @@ from bara.text import counted, spelled
 
 
 def statement_tables(account: Statement, measure: str = "accuracy") -> RenderableType:
-    """By client, by round, and the totals."""
-    private = any(c.privacy is not None for c in account.clients)
-    money = _money("asked", "promised", "paid", currency=account.currency)
-    clients = _table("client", "won", "void", *money, *["privacy"] * private)
-    for c in account.clients:
-        amounts = (_amount(micros, account.currency) for micros in (c.asked, c.promised, c.paid))
-        clients.add_row(
-            plain(c.client), str(c.won), str(c.void), *amounts, *[_epsilon(c.privacy)] * private
-        )
+    """Return a run's statement: a table by client, one by round, and the totals.
+
+    Args:
+        account: The statement.
+        measure: The name of what the model is measured by.
+    """
     return Group(
         Text(f"run {spelled(account.run)}", style="bold"),
-        Fitted(clients),
+        Fitted(_clients(account)),
         Fitted(_rounds(account, measure)),
         _totals(account),
     )
@@ -37,12 +34,22 @@ def statement_tables(account: Statement, measure: str = "accuracy") -> Renderabl
 def own_table(
     total: ClientTotal, own: Sequence[Line], currency: str | None = None
 ) -> RenderableType:
-    """One client's own account."""
+    """Return the table of one client's rounds, below a line with its totals.
+
+    Args:
+        total: The client's totals.
+        own: The client's rounds.
+        currency: The currency of the run, if it has one.
+    """
     table = _table("round", *_money("asked", "promised", "paid", currency=currency), "why not")
     for line in own:
-        paid = _amount(line.paid, currency) or "not settled"
-        amounts = _amount(line.asked, currency), _amount(line.promised, currency), paid
-        table.add_row(str(line.round), *amounts, plain(line.reason or ""))
+        table.add_row(
+            str(line.round),
+            _amount(line.asked, currency),
+            _amount(line.promised, currency),
+            _amount(line.paid, currency) or "not settled",
+            plain(line.reason or ""),
+        )
     won = f"{counted(total.won, 'round')} won, {total.void} void"
     words = f"{spelled(total.client)}: {won}, paid {show_money(total.paid, currency)}"
     if total.privacy is not None:
@@ -50,24 +57,33 @@ def own_table(
     return Group(Text(words, style="bold"), Fitted(table))
 
 
+def _clients(account: Statement) -> Table:
+    private = any(one.privacy is not None for one in account.clients)
+    heads = ["won", "void", *_money("asked", "promised", "paid", currency=account.currency)]
+    if private:
+        heads.append("privacy")
+    table = _table("client", *heads)
+    for one in account.clients:
+        cells = [plain(one.client), str(one.won), str(one.void)]
+        for micros in (one.asked, one.promised, one.paid):
+            cells.append(_amount(micros, account.currency))
+        if private:
+            cells.append(_epsilon(one.privacy))
+        table.add_row(*cells)
+    return table
+
+
 def _rounds(account: Statement, measure: str) -> Table:
-    table = _table(
-        "round",
-        "delivered",
-        "void",
-        *_money("promised", "paid", currency=account.currency),
-        measure,
-    )
-    for r in account.rounds:
-        accuracy = "" if r.accuracy is None else f"{100 * r.accuracy:.1f} %"
-        paid = _amount(r.paid, account.currency) or "not settled"
+    money = _money("promised", "paid", currency=account.currency)
+    table = _table("round", "delivered", "void", *money, measure)
+    for one in account.rounds:
         table.add_row(
-            str(r.round),
-            str(r.n),
-            str(r.void),
-            _amount(r.promised, account.currency),
-            paid,
-            accuracy,
+            str(one.round),
+            str(one.n),
+            str(one.void),
+            _amount(one.promised, account.currency),
+            _amount(one.paid, account.currency) or "not settled",
+            "" if one.accuracy is None else f"{100 * one.accuracy:.1f} %",
         )
     return table
 
@@ -78,9 +94,8 @@ def _totals(account: Statement) -> Text:
 
     words = f"budget {told(account.budget)}"
     if account.topped_up:
-        words += (
-            f" (opened with {told(account.opened_with)}, topped up by {told(account.topped_up)})"
-        )
+        opened = told(account.opened_with)
+        words += f" (opened with {opened}, topped up by {told(account.topped_up)})"
     words += f", spent {told(account.spent)}, left {told(account.left)}"
     if account.outstanding:
         words += f", of which {told(account.outstanding)} is promised and not settled"
@@ -90,40 +105,61 @@ def _totals(account: Statement) -> Text:
 def batches_table(
     made: Sequence[Batch], due: Batch | None, currency: str | None, address: str
 ) -> RenderableType:
-    """The batches that were made, if any, and what is in none yet."""
-    table = _table("batch", "made", "rounds", "clients", *_money("amount", currency=currency))
-    for one in made:
-        rounds, made_at = f"{one.first} to {one.last}", one.at[:16].replace("T", " ")
-        table.add_row(
-            str(one.number), made_at, rounds, str(len(one.payments)), _amount(one.total, currency)
-        )
+    """Return the table of all batches, if any, and a line about the payments that are due.
+
+    Args:
+        made: The batches that were made.
+        due: The payments that are in no batch yet, if any.
+        currency: The currency of the run, if it has one.
+        address: The words that name the run in a command.
+    """
     words = "nothing is due: every payment is in a batch"
     if due is not None:
-        words = f"{show_money(due.total, currency)} to {counted(len(due.payments), 'client')} is due, in no batch yet"
+        amount = show_money(due.total, currency)
+        words = f"{amount} to {counted(len(due.payments), 'client')} is due, in no batch yet"
         words += f"; make one with: bara ledger {spelled(address)} payouts --new"
-    return Group(*([Fitted(table)] if made else []), Text(words))
+    if not made:
+        return Group(Text(words))
+    table = _table("batch", "made", "rounds", "clients", *_money("amount", currency=currency))
+    for one in made:
+        table.add_row(
+            str(one.number),
+            one.at[:16].replace("T", " "),
+            f"{one.first} to {one.last}",
+            str(len(one.payments)),
+            _amount(one.total, currency),
+        )
+    return Group(Fitted(table), Text(words))
 
 
 def _standing(account: Statement) -> str:
+    """Say whether the run has ended, waits or is paused."""
     if account.ended:
         return f"ended: {spelled(account.ended)}"
     if account.waiting is not None:
         return f"round {account.waiting} waits for approval"
-    return "paused" if account.paused else "not ended"
+    if account.paused:
+        return "paused"
+    return "not ended"
 
 
 def _table(first: str, *others: str) -> Table:
+    """Make an empty table: names in the first column, text below `why not`, numbers elsewhere."""
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     table.add_column(first, no_wrap=True)
     for name in others:
-        text = name == "why not"
-        table.add_column(name, justify="left" if text else "right", no_wrap=not text)
+        if name == "why not":
+            table.add_column(name)
+        else:
+            table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
 def _money(*names: str, currency: str | None) -> list[str]:
-    """Heads of columns of amounts, which say the currency once."""
-    return [f"{name}, {currency}" if currency else name for name in names]
+    """Return the heads of columns of amounts, which name the currency if there is one."""
+    if not currency:
+        return list(names)
+    return [f"{name}, {currency}" for name in names]
 
 
 def _epsilon(privacy: float | None) -> str:
@@ -131,14 +167,20 @@ def _epsilon(privacy: float | None) -> str:
 
 
 def _amount(micros: int | None, currency: str | None) -> str:
-    """An amount below a head that says the currency."""
+    """Return an amount without its currency, which the column's head names."""
     return "" if micros is None else show_money(micros, currency).removesuffix(f" {currency}")
 
 
 def audit_table(
     mechanism: str, findings: Sequence[Finding], lying: Regret | None = None
 ) -> RenderableType:
-    """What an audit found, property by property, and what lying is worth where it is worth something."""
+    """Return what an audit found, property by property, and what the best lie gains.
+
+    Args:
+        mechanism: The name of the mechanism.
+        findings: What the audit found for each property.
+        lying: What lying gains, for a mechanism that does not claim to be truthful.
+    """
     table = Table(
         box=SIMPLE_HEAD,
         title=f"audit of {plain(mechanism)}",
@@ -153,47 +195,37 @@ def audit_table(
         if finding.counter_example is None:
             found = Text(f"holds in {counted(finding.trials, 'trial')}", style="green")
         else:
-            found = Text(
-                f"counter-example: {finding.counter_example}",
-                style="red" if finding.claimed else "yellow",
-            )
+            colour = "red" if finding.claimed else "yellow"
+            found = Text(f"counter-example: {finding.counter_example}", style=colour)
         table.add_row(finding.name, claimed, found)
     if lying is None:
         return table
-    worth = f"{lying.mean:.2f} % of a cost on average, {lying.most:.0f} % at most"
-    return Group(
-        table,
-        Text(f"Regret, what the best lie gains in {lying.rounds} rounds of 20 clients: {worth}."),
-    )
+    words = f"Regret, what the best lie gains in {lying.rounds} rounds of 20 clients: "
+    words += f"{lying.mean:.2f} % of a cost on average, {lying.most:.0f} % at most."
+    return Group(table, Text(words))
 
 
 def datasets_table(found: Sequence[Availability]) -> RenderableType:
-    """Which datasets are here, and how to get the others."""
+    """Return the table of datasets: where each is, or how to get it."""
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for column in ("dataset", "status", "where, or how to get it"):
         table.add_column(column, overflow="fold")
     for one in found:
         colour = "yellow" if one.status == "missing" else "green"
-        table.add_row(
-            plain(one.name), f"[{colour}]{one.status}[/]", plain(str(one.path or one.command or ""))
-        )
+        where = plain(str(one.path or one.command or ""))
+        table.add_row(plain(one.name), f"[{colour}]{one.status}[/]", where)
     return table
 
 
 def verification(report: Report) -> RenderableType:
-    """What checking a dataset found."""
-    lines = [
-        Text(f"{report.name}: {report.format} at {report.path or 'scikit-learn'}", style="bold")
-    ]
+    """Return what the check of a dataset found, line by line."""
+    place = report.path or "scikit-learn"
+    lines = [Text(f"{report.name}: {report.format} at {place}", style="bold")]
     lines += [Text(problem, style="red") for problem in report.problems]
     if report.ok:
-        counts = (
-            f"{sum(report.train_counts):,} training and {sum(report.test_counts):,} test samples"
-        )
-        lines.append(
-            Text(
-                f"as published ({report.version or 'no published checksum'}): {counts}",
-                style="green",
-            )
-        )
+        version = report.version or "no published checksum"
+        train = sum(report.train_counts)
+        test = sum(report.test_counts)
+        words = f"as published ({version}): {train:,} training and {test:,} test samples"
+        lines.append(Text(words, style="green"))
     return Group(*lines)

@@ -116,4 +116,5 @@ def _finals(curve: LearningCurveBelief, n: float, blocks_ahead: float, rounds: i
     rng = stream(0, "forecast", rounds)
     shapes = curve.draw(rng, DRAWS)
     noise = shapes.deviation(n)[0] * rng.standard_normal(DRAWS)
-    return np.clip(shapes.after([n], [blocks_ahead], [n], [0])[0] + noise, 0, 1)
+    finals: FloatArray = np.clip(shapes.after([n], [blocks_ahead], [n], [0])[0] + noise, 0, 1)
+    return finals

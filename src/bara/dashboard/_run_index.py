@@ -236,9 +236,10 @@ class DatabaseRuns:
 def _folders(folder: Path) -> list[Path]:
     """Return the folders in a folder; none if it cannot be read."""
     try:
-        return [one for one in folder.iterdir() if os.path.isdir(one)]  # noqa: PTH112 - never raises
+        paths = list(folder.iterdir())
     except OSError:
         return []
+    return [one for one in paths if os.path.isdir(one)]  # noqa: PTH112 - Path.is_dir may raise
 
 
 def _name(path: Path) -> str:

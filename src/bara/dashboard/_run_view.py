@@ -136,7 +136,8 @@ class RunView:
     @property
     def config(self) -> dict[str, Any]:
         """The configuration that the run was opened with."""
-        return self.books.opening["config"]  # type: ignore[no-any-return]
+        config: dict[str, Any] = self.books.opening["config"]
+        return config
 
     @property
     def engine(self) -> str:
