@@ -277,7 +277,8 @@ def test_the_swing_of_a_regime_is_what_seven_clients_make(swing):
         "regimes", Regime(2.0, swing, 1).name
     )
     accuracy = [
-        entry["accuracy"] for entry in play_run(config.with_allocator("fixed:n=7", 0)).history[1000:]
+        entry["accuracy"]
+        for entry in play_run(config.with_allocator("fixed:n=7", 0)).history[1000:]
     ]
     assert 100 * statistics.pstdev(accuracy) == pytest.approx(swing, rel=0.15)
 

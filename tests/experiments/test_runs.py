@@ -52,7 +52,9 @@ def test_what_lying_earned_is_measured_against_the_truthful_twin():
 
     def profit(settings):
         records = []
-        play_run(settings, lambda step: records.append(step) if isinstance(step, RoundRecord) else None)
+        play_run(
+            settings, lambda step: records.append(step) if isinstance(step, RoundRecord) else None
+        )
         return sum(
             paid - costs(record.round).prices[costs(record.round).clients.index(client)]
             for record in records

@@ -45,7 +45,9 @@ def comparisons(monkeypatch, tmp_path):
         )
         Counted.told_apart = 0
         with RunFolder.new(tmp_path / str(clients), config) as folder:
-            assert sum(entry["n"] for entry in play_run(config, folder=folder).history) > clients / 4
+            assert (
+                sum(entry["n"] for entry in play_run(config, folder=folder).history) > clients / 4
+            )
         return Counted.told_apart
 
     return play

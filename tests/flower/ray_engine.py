@@ -15,6 +15,7 @@ from typing import final
 from telemetry_off import quieten  # isort: skip - before Flower itself
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
+from flwr.serverapp import strategy as flower_strategies
 
 from bara.clients.bidding import Bidders
 from bara.clients.conduct import Conduct
@@ -124,9 +125,8 @@ def simulated(
     )
     quieten()
     key = "num-examples" if config.training.aggregation == "samples" else "one"
-    strategy = STRATEGIES.build(
-        options.pop("strategy", "FedAvg"), fraction_evaluate=0.0, weighted_by_key=key
-    )
+    make_strategy = getattr(flower_strategies, options.pop("strategy", "FedAvg"))
+    strategy = make_strategy(fraction_evaluate=0.0, weighted_by_key=key)
     evidence = config.training.evidence or requirements.evidence
     make = partial(silos, config.to_toml(), requirements)
     mine = make()

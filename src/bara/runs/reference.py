@@ -7,10 +7,10 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from bara.allocators import ALLOCATORS
-from bara.errors import BaraError
 from bara.mechanisms import MECHANISMS
-from bara.plugins import Registry, import_path, in_words
+from bara.plugins import Registry, in_words
 from bara.runs.config import Config
+from bara.runs.engines import SYNTHETIC
 from bara.runs.factory import FEDERATIONS
 from bara.runs.sections import Table
 from bara.simulator.synthetic import LearningCurve
@@ -58,16 +58,9 @@ def options_of(section: str, name: str, part: Any = None) -> list[Option]:
 
 
 def _of_engine(name: str) -> list[Option]:
-    if name == "synthetic":
+    if name == SYNTHETIC:
         return _of_record(LearningCurve, [one.name for one in fields(LearningCurve)])
-    if name != "flower":
-        return []
-    try:
-        options = import_path("bara.flower._options:ServerOptions")
-    except BaraError:  # its extra is not here
-        return []
-    strategy = Option("strategy", "FedAvg", "text", "the Flower strategy that joins updates")
-    return [strategy, *_of_record(options, ["bid_seconds", "train_seconds"])]
+    return []
 
 
 def _of_signature(factory: Callable[..., Any]) -> list[Option]:

@@ -204,8 +204,12 @@ PRIVATE = [
 
 @pytest.mark.parametrize("level", ["record", "client"])
 def test_a_private_run_is_the_same_again_on_any_number_of_workers(level):
-    alone = play_run(Config.load(None, [*PRIVATE, f"mechanism.level={level}", "federation.workers=1"]))
-    again = play_run(Config.load(None, [*PRIVATE, f"mechanism.level={level}", "federation.workers=2"]))
+    alone = play_run(
+        Config.load(None, [*PRIVATE, f"mechanism.level={level}", "federation.workers=1"])
+    )
+    again = play_run(
+        Config.load(None, [*PRIVATE, f"mechanism.level={level}", "federation.workers=2"])
+    )
     other = play_run(
         Config.load(None, [*PRIVATE, f"mechanism.level={level}", "federation.workers=1", "seed=1"])
     )
