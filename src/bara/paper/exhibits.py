@@ -1,4 +1,4 @@
-"""The paper's figures and tables (Yang et al. 2023) as grids of runs, with what the paper claims of each."""
+"""The paper's figures and tables (Yang et al. 2023) as grids of runs, each with its claim."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,29 +17,35 @@ PAPERS = {
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
 }
-"""The paper's datasets, and what figures call them."""
+"""The paper's datasets, each with its title in figures."""
 
 DATASETS = {**PAPERS, "digits": "digits"}
-"""Those that there are presets for; digits stands in where no data has been fetched."""
+"""The datasets with presets; digits is the substitute where no data has been fetched."""
 
 BORDER = {
     "late": "digits, a late curve",
     "early": "digits, an early curve that swings, half the money",
 }
-"""Real training on either side of the map's border, and what tables call it."""
+"""Real training on either side of the map's border, each with its title in tables."""
 
 TITLES = {**DATASETS, **BORDER}
-"""What tables and figures call everything that accuracies are shown of."""
+"""The titles in tables and figures of everything with accuracies."""
 
 NETWORKS = {"mnist": "mlp", "fashion-mnist": "cnn", "cifar10": "cifar-cnn", "cifar100": "cifar-cnn"}
-"""What the paper trains on each; under privacy `cifar-cnn-private`, which has group norm for batch norm."""
+"""The paper's model for each dataset.
+
+Under privacy it is `cifar-cnn-private`, with group norm in place of batch norm.
+"""
 
 BARA = {
     "BARA (letter)": "bara:preset=paper",
     "BARA (intended)": "bara:preset=intended",
     "BARA (ours)": "bara",
 }
-"""The paper's algorithm in three readings: to the letter, as its figures were probably made, and our default."""
+"""The paper's algorithm in three readings.
+
+They are the letter of the text, what its figures were probably made with, and our default.
+"""
 
 BASELINES = {"EA": "even", "MIA": "increasing", "MDA": "decreasing", "RA": "random"}
 OURS = {"EA, carry-over": "even:carry_over=true", "finale": "finale", "planner": "planner"}
@@ -63,10 +69,10 @@ READINGS = {
     "EA": "even",
     "EA, carry-over": "even:carry_over=true",
 }
-"""Readings of the text's open points, one changed at a time."""
+"""Readings of the open points in the paper's text, changed one at a time."""
 
 UNLIMITED = 1000.0
-"""Times the budget that a search for n* without one is given: more than any n can spend."""
+"""The multiple of the budget for a search of n* without a budget: more than any n can spend."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +80,18 @@ class Exhibit:
     """A figure or table.
 
     Attributes:
-        name: As the command line has it.
-        title: As its heading has it.
-        claim: What the paper says of it.
-        family: Which presets it runs: `figures`, `table1` or `table2`.
-        methods: Allocators by what the figure calls them.
-        ours: Which of these are not the paper's.
-        dataset: The one it is about; None for all.
-        places: What it is about in place of datasets.
-        search: The allocator with which every n is tried alone, too, to find the best; empty for
-            none.
-        repeats: Times the seeds, where runs cost little.
-        reported: For each dataset what the paper reports, alone and with BARA, in per cent.
+        name: The name on the command line.
+        title: The heading.
+        claim: The paper's claim.
+        family: The family of presets to run: `figures`, `table1`, `table2`, `regimes` or `border`.
+        methods: The allocators, by their names in the figure.
+        ours: The names of those methods that are not the paper's.
+        dataset: The only dataset that the exhibit shows; None to show all.
+        places: The settings to show in place of datasets.
+        search: The allocator with which every n is also tried alone, to find the best n; empty for
+            no search.
+        repeats: A factor on the number of seeds, for exhibits whose runs are cheap.
+        reported: The paper's accuracies for each dataset, alone and with BARA, in per cent.
     """
 
     name: str
@@ -101,7 +107,7 @@ class Exhibit:
     reported: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def datasets(self, wanted: Sequence[str]) -> list[str]:
-        """Those of the wanted datasets that it shows; the first of them where its own is not among them."""
+        """Return the wanted datasets that the exhibit shows; the first if its own is not wanted."""
         if self.places:
             return list(self.places)
         if self.dataset is None:
@@ -110,7 +116,14 @@ class Exhibit:
 
 
 def _table(name: str, mechanism: str, how: str, *reported: tuple[float, float]) -> Exhibit:
-    """A mechanism, and how it is run, alone and with allocation, and what the paper reports of both on its datasets."""
+    """Return the table of a mechanism, alone and with budget allocation.
+
+    Args:
+        name: The name of the exhibit and of its presets.
+        mechanism: The mechanism's name in the heading.
+        how: How the mechanism is run, for the heading.
+        *reported: The paper's accuracies for each of its datasets, alone and with BARA.
+    """
     return Exhibit(
         name,
         f"{mechanism}{how}, alone and with budget allocation",
@@ -121,83 +134,82 @@ def _table(name: str, mechanism: str, how: str, *reported: tuple[float, float]) 
     )
 
 
-EXHIBITS = {
-    one.name: one
-    for one in (
-        Exhibit(
-            "fig1",
-            "Final accuracy of budget allocations",
-            "BARA significantly outperforms the other baselines in final model accuracy.",
+_EXHIBITS = (
+    Exhibit(
+        "fig1",
+        "Final accuracy of budget allocations",
+        "BARA significantly outperforms the other baselines in final model accuracy.",
+    ),
+    Exhibit(
+        "fig2",
+        "Clients per round chosen by BARA",
+        "After T_0 = 40 rounds of exploration the number of clients quickly converges "
+        "to a stable value.",
+        methods=BARA,
+    ),
+    Exhibit(
+        "fig3",
+        "Regret per round of BARA",
+        "Reg_t / t converges fast for t > T_0 and approaches 0: BARA finds n*.",
+        methods=BARA,
+        search="fixed",
+    ),
+    Exhibit(
+        "fig4",
+        "Accuracy over rounds",
+        "MIA is the worst at the beginning (t < 50), MDA cannot improve later (t > 150); "
+        "BARA ends best.",
+        dataset="fashion-mnist",
+    ),
+    _table("table1", "FAIR", "", (84.88, 87.64), (74.90, 77.73), (54.59, 57.57), (29.27, 29.66)),
+    _table(
+        "table2",
+        "FL-Market",
+        " (record-level privacy, critical auction)",
+        *((57.51, 62.31), (58.22, 64.16), (33.18, 36.01), (20.79, 21.41)),
+    ),
+    Exhibit(
+        "ablation",
+        "Readings of Algorithm 1",
+        "Not in the paper: what each open point of its text is worth.",
+        methods=READINGS,
+        ours=frozenset(
+            {
+                "EA",
+                "EA, carry-over",
+                "ours, learning curve",
+                "ours, learning curve, what is left",
+            }
         ),
-        Exhibit(
-            "fig2",
-            "Clients per round chosen by BARA",
-            "After T_0 = 40 rounds of exploration the number of clients quickly converges to a stable value.",
-            methods=BARA,
-        ),
-        Exhibit(
-            "fig3",
-            "Regret per round of BARA",
-            "Reg_t / t converges fast for t > T_0 and approaches 0: BARA finds n*.",
-            methods=BARA,
-            search="fixed",
-        ),
-        Exhibit(
-            "fig4",
-            "Accuracy over rounds",
-            "MIA is the worst at the beginning (t < 50), MDA cannot improve later (t > 150); BARA ends best.",
-            dataset="fashion-mnist",
-        ),
-        _table(
-            "table1", "FAIR", "", (84.88, 87.64), (74.90, 77.73), (54.59, 57.57), (29.27, 29.66)
-        ),
-        _table(
-            "table2",
-            "FL-Market",
-            " (record-level privacy, critical auction)",
-            *((57.51, 62.31), (58.22, 64.16), (33.18, 36.01), (20.79, 21.41)),
-        ),
-        Exhibit(
-            "ablation",
-            "Readings of Algorithm 1",
-            "Not in the paper: what each open point of its text is worth.",
-            methods=READINGS,
-            ours=frozenset(
-                {
-                    "EA",
-                    "EA, carry-over",
-                    "ours, learning curve",
-                    "ours, learning curve, what is left",
-                }
-            ),
-            dataset="mnist",
-        ),
-        Exhibit(
-            "regimes",
-            "Where BARA beats even allocation",
-            "Not in the paper: for which federations its claim can hold, and for which it does.",
-            family="regimes",
-            methods={"EA": "even", **BARA, "planner": "planner"},
-            places=tuple(REGIMES),
-            search="explored",
-            repeats=4,
-        ),
-        Exhibit(
-            "border",
-            "The map's border on real data",
-            "Not in the paper: whether the map holds where clients really train.",
-            family="border",
-            methods={"EA": "even", **BARA, "planner": "planner"},
-            places=tuple(BORDER),
-            search="explored",
-        ),
-    )
-}
+        dataset="mnist",
+    ),
+    Exhibit(
+        "regimes",
+        "Where BARA beats even allocation",
+        "Not in the paper: for which federations its claim can hold, and for which it does.",
+        family="regimes",
+        methods={"EA": "even", **BARA, "planner": "planner"},
+        places=tuple(REGIMES),
+        search="explored",
+        repeats=4,
+    ),
+    Exhibit(
+        "border",
+        "The map's border on real data",
+        "Not in the paper: whether the map holds where clients really train.",
+        family="border",
+        methods={"EA": "even", **BARA, "planner": "planner"},
+        places=tuple(BORDER),
+        search="explored",
+    ),
+)
+
+EXHIBITS = {one.name: one for one in _EXHIBITS}
 """Every figure and table by name."""
 
 
 def exhibits(names: Iterable[str]) -> list[Exhibit]:
-    """Those of the given names; `all` for every one."""
+    """Return the exhibits of the given names, each once; all of them for `all` or no name."""
     wanted = list(dict.fromkeys(names)) or ["all"]
     if "all" in wanted:
         return list(EXHIBITS.values())
@@ -210,7 +222,7 @@ def exhibits(names: Iterable[str]) -> list[Exhibit]:
 
 
 def known_datasets(names: Sequence[str]) -> list[str]:
-    """The same names; one that no preset is about is refused."""
+    """Return the names of datasets unchanged; refuse a dataset without a preset."""
     for name in names:
         if name not in DATASETS:
             raise UnknownNameError(
@@ -221,16 +233,16 @@ def known_datasets(names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Scale:
-    """How large the paper's experiments are run.
+    """The size at which the paper's experiments are run.
 
     Attributes:
-        samples: Times the presets' samples; None for the paper's own size: all samples, and its
-            networks.
-        seeds: Repetitions.
-        searched: How many n the search for the best one tries.
-        unlimited: Whether the n* of Figure 3 is searched for without the budget, each n for T_max
+        samples: A factor on the presets' samples; None for the paper's own size: all samples, and
+            its networks.
+        seeds: The number of repetitions.
+        searched: The number of n that the search for the best one tries.
+        unlimited: True to search for the n* of Figure 3 without the budget, each n for T_max
             rounds: "the constraint of the reward budget is not considered for searching n*";
-            otherwise each n has one whole budget.
+            False to give each n one whole budget.
         changes: Single keys to change in every run (`budget.total=600`).
     """
 
@@ -248,12 +260,13 @@ class Scale:
             )
         if self.searched < 2:
             raise ConfigError(
-                f"the search for the best n must try at least 2 numbers of clients, got {self.searched}"
+                "the search for the best n must try at least 2 numbers of clients, "
+                f"got {self.searched}"
             )
 
     @staticmethod
     def factor(text: str) -> float | None:
-        """`samples` as one writes it on the command line: a number, or `full`."""
+        """Parse `samples` from the command line: a number, or `full`."""
         if text == "full":
             return None
         try:
@@ -262,7 +275,7 @@ class Scale:
             raise ConfigError(f"--scale must be a number, or full, got {text!r}") from None
 
     def config(self, family: str, dataset: str) -> Config:
-        """A preset at this size; of a regime, which has no data, what is changed in budget and clients."""
+        """Return a preset at this size; for a regime, only changes of budget and clients count."""
         if dataset in REGIMES:
             tree = REGIMES[dataset].tree()
             for change in self.changes:
@@ -280,6 +293,7 @@ class Scale:
         return Config.parse(tree)
 
     def _resize(self, tree: dict[str, Any], family: str, dataset: str) -> None:
+        """Set the samples of a preset, and at the paper's own size its network."""
         for key in ("train_samples", "evaluation_samples"):
             if key in tree["data"]:
                 size = tree["data"].pop(key)
@@ -290,22 +304,24 @@ class Scale:
                 "--scale full is the paper's own size, and digits is not in the paper"
             )
         if self.samples is None and dataset in NETWORKS:
-            private = "-private" if family == "table2" and NETWORKS[dataset] == "cifar-cnn" else ""
-            tree["training"]["model"] = NETWORKS[dataset] + private
+            model = NETWORKS[dataset]
+            if family == "table2" and model == "cifar-cnn":
+                model = "cifar-cnn-private"
+            tree["training"]["model"] = model
 
     def numbers(self, clients: int) -> list[int]:
-        """The n that the search tries: evenly spread over 1 .. N - 1, both ends among them."""
+        """Return the n that the search tries, spread evenly from 1 to N - 1."""
         most = max(clients - 1, 1)
-        return sorted(
-            {round(1 + k * (most - 1) / (self.searched - 1)) for k in range(self.searched)}
-        )
+        steps = self.searched - 1
+        return sorted({round(1 + k * (most - 1) / steps) for k in range(self.searched)})
 
     def cells(self, exhibit: Exhibit, datasets: Sequence[str]) -> list[Cell]:
-        """The runs that an exhibit is made of."""
+        """Return the runs of an exhibit."""
         grid: list[Cell] = []
         for dataset in exhibit.datasets(datasets):
             config = self.config(exhibit.family, dataset)
-            setting, seeds = f"{exhibit.family}-{dataset}", exhibit.repeats * self.seeds
+            setting = f"{exhibit.family}-{dataset}"
+            seeds = exhibit.repeats * self.seeds
             numbers = self.numbers(config.clients.count) if exhibit.search else []
             alone = [f"{exhibit.search}:n={n}" for n in numbers]
             grid += cells(config, [*exhibit.methods.values(), *alone], seeds, setting)
@@ -315,5 +331,9 @@ class Scale:
 
 
 def union(grids: Iterable[Sequence[Cell]]) -> list[Cell]:
-    """Every run once, however many exhibits it is part of."""
-    return list({cell.key: cell for grid in grids for cell in grid}.values())
+    """Return every run once, however many exhibits show it."""
+    runs: dict[str, Cell] = {}
+    for grid in grids:
+        for cell in grid:
+            runs[cell.key] = cell
+    return list(runs.values())

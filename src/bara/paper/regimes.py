@@ -1,8 +1,8 @@
-"""For which federations is the paper right? Its market on learning curves of many kinds, without a model.
+"""The regimes of the map: the paper's market on learning curves of many kinds, without a model.
 
-A regime says how early the curve converges, how much it matters whom a round selects, and how much
-money there is; the rest is the paper's own setting. Accuracy comes from `bara.simulator.synthetic`,
-whose notation this is.
+They tell for which federations the paper is right. A regime says how early the curve converges, how
+much it matters which clients a round selects, and how much money there is; the rest is the paper's
+own setting. Accuracy comes from `bara.simulator.synthetic`, whose notation is used here.
 """
 
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ class Regime:
     """One kind of federation.
 
     Attributes:
-        s: The curve's scale in full rounds: small for one that converges early.
-        swing: By about how many points accuracy swings from round to round with the 7 clients that
-            an even share of the paper's money buys.
-        money: Times the paper's budget.
+        s: The curve's scale in full rounds, small for a curve that converges early.
+        swing: The points by which accuracy swings from round to round, roughly, with the 7 clients
+            that an even share of the paper's money buys.
+        money: The budget as a multiple of the paper's.
     """
 
     s: float
@@ -29,16 +29,16 @@ class Regime:
 
     @property
     def name(self) -> str:
-        """As runs are labelled."""
+        """The label of the regime's runs."""
         return f"s={self.s:g} swing={self.swing:g} money={self.money:g}"
 
     @property
     def learned(self) -> float:
-        """Which part of all there is to learn is learned by round 50 if all clients take part."""
+        """The fraction of all there is to learn that is learned by round 50 if all take part."""
         return float(1 - gap_left(50, self.s, _P))
 
     def tree(self) -> dict[str, Any]:
-        """The experiment, with the paper's budget."""
+        """Return the experiment as a tree of keys, with the paper's budget."""
         curve = {"s": self.s, "p": _P, "delta": 0.15 * self.swing, "v_1": 1e-3 * self.swing**2}
         return {
             "budget": {"total": 1500, "max_rounds": 200},
@@ -49,9 +49,15 @@ class Regime:
 
 _P = 0.8
 
-REGIMES = {
-    one.name: one
-    for one in (Regime(*axes) for axes in product((40.0, 12.0, 2.0), (1, 2, 5), (0.5, 1, 2)))
-}
-"""All combinations of late, middling and early curves, small, middling and large swings, and half, all and twice the
-paper's money, by name."""
+_SCALES = (40.0, 12.0, 2.0)
+_SWINGS = (1, 2, 5)
+_MONEY = (0.5, 1, 2)
+
+_REGIMES = [Regime(*axes) for axes in product(_SCALES, _SWINGS, _MONEY)]
+
+REGIMES = {one.name: one for one in _REGIMES}
+"""All regimes by name.
+
+They combine late, middling and early curves, small, middling and large swings, and half, all and
+twice the paper's money.
+"""

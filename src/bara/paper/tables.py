@@ -1,4 +1,4 @@
-"""The paper's figures and tables as files and as one page, each with what is claimed and what was measured."""
+"""The paper's figures and tables as files and as one page, each with its claim and finding."""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from bara.files import write_whole
-from bara.paper.analysis import ExhibitResult, Row
+from bara.paper.analysis import LESS, ExhibitResult, Row
 from bara.paper.exhibits import TITLES
 from bara.reports.comparison_table import show_estimate, show_p
 from bara.reports.data_files import Origin, write_csv
@@ -24,18 +24,21 @@ TABLES = {"table1", "table2", "ablation", "border"}
 def publish(
     shown: Sequence[ExhibitResult], results: Sequence[Result], folder: Path, command: str
 ) -> Path:
-    """Write every exhibit, the data behind it, their runs as `results.csv` and a page; returns what to open.
+    """Write every exhibit with its data, all runs as `results.csv`, and a page; return the page.
 
     Args:
         shown: The exhibits.
-        results: The runs that they are made of.
-        folder: Where to.
-        command: What made them, for the page.
+        results: The runs behind the exhibits.
+        folder: The folder to write to.
+        command: The command that made the exhibits, for the page.
     """
-    from bara.reports.drawings import save_rows  # noqa: PLC0415 - it needs an extra, and a second to import
+    from bara.reports.drawings import save_rows  # noqa: PLC0415 - an extra, and slow to import
 
     origin = Origin(command)
-    body = f"<p>Made by <code>{escape(command)}</code>. Accuracy in per cent; intervals are 95 % over paired seeds.</p>"
+    body = (
+        f"<p>Made by <code>{escape(command)}</code>. "
+        "Accuracy in per cent; intervals are 95 % over paired seeds.</p>"
+    )
     for one in shown:
         stem = folder / one.exhibit.name
         body += f"<h2>{escape(_heading(one))}</h2>"
@@ -51,7 +54,7 @@ def publish(
                 body += table(head, rows)
         for name, text in told(one).items():
             body += f"<p><b>{name}.</b> {escape(text)}</p>"
-    _keep_scales(shown, folder / "scale.json")
+    _note_scales(shown, folder / "scale.json")
     write_csv(run_rows(results), folder / "results.csv", origin)
     path = folder / "paper.html"
     write_whole(path, [page("The paper, reproduced", body)])
@@ -59,62 +62,75 @@ def publish(
 
 
 def draw(shown: ExhibitResult, stem: Path, origin: Origin) -> None:
-    """Save the figure that an exhibit is; where it has several panels, each of them, too."""
-    from bara.paper import figures  # noqa: PLC0415 - as above
+    """Save the figure of an exhibit; if it has several panels, also each panel by itself."""
+    from bara.paper import figures  # noqa: PLC0415 - an extra, and slow to import
 
     if tabled(shown):
         figures.save_bars(shown, stem, origin)
     elif shown.exhibit.name == "regimes":
         figures.save_map(shown, stem, origin)
     else:
-        figures.save_charts(
-            figures.exhibit_charts(shown), stem, shown.exhibit.title, shown.size, origin
-        )
+        charts = figures.exhibit_charts(shown)
+        figures.save_charts(charts, stem, shown.exhibit.title, shown.size, origin)
 
 
-def _keep_scales(shown: Sequence[ExhibitResult], path: Path) -> None:
-    """Note how large each exhibit was run, beside those of earlier calls: presets may change, what was run does not."""
+def _note_scales(shown: Sequence[ExhibitResult], path: Path) -> None:
+    """Note the size of each exhibit's runs, beside the notes of earlier calls.
+
+    Presets may change later; the size of what was run does not.
+    """
     known = json.loads(path.read_text()) if path.exists() else {}
-    known |= {one.exhibit.name: {**asdict(one.scale), "size": one.size} for one in shown}
+    for one in shown:
+        known[one.exhibit.name] = {**asdict(one.scale), "size": one.size}
     path.write_text(json.dumps(known, indent=1) + "\n")
 
 
 def told(shown: ExhibitResult) -> dict[str, str]:
-    """What stands beside an exhibit."""
+    """Return the texts beside an exhibit: the claim, the finding and the size of its runs."""
     return {"Claimed": shown.exhibit.claim, "Measured": shown.measured, "Size": shown.size}
 
 
 def tabled(shown: ExhibitResult) -> bool:
-    """Whether its data fit a table: accuracies on datasets do."""
+    """Return True if the exhibit's data fit a table: accuracies on datasets do."""
     return bool(shown.rows) and "final" in shown.rows[0] and "swing" not in shown.rows[0]
 
 
 def table_rows(shown: ExhibitResult) -> list[list[str]]:
-    """A table of accuracies as text, a head first; p-values and the paper's figures where there are any."""
-    dropped = {"p"} if all(row["p"] is None for row in shown.rows) else set()
-    dropped |= set() if shown.exhibit.reported else {"paper"}
-    rows = [
-        {name: text for name, text in _cells(row).items() if name not in dropped}
-        for row in shown.rows
-    ]
-    return [[*rows[0]], *([*row.values()] for row in rows)]
+    """Return a table of accuracies as text, a head first.
+
+    P-values and the paper's own numbers have columns only where there are any.
+    """
+    dropped = set()
+    if all(row["p"] is None for row in shown.rows):
+        dropped.add("p")
+    if not shown.exhibit.reported:
+        dropped.add("paper")
+    head: list[str] = []
+    rows = []
+    for row in shown.rows:
+        cells = _cells(row)
+        for name in dropped:
+            del cells[name]
+        head = list(cells)
+        rows.append(list(cells.values()))
+    return [head, *rows]
 
 
 def markdown(shown: ExhibitResult, images: str = "") -> str:
-    """An exhibit for documents: its table where it is of accuracies, its figure, and what stands beside it.
+    """Return an exhibit for documents: its figure, its table of accuracies, and its texts.
 
     Args:
         shown: The exhibit.
-        images: The folder of its figure, as the document has to name it.
+        images: The path from the document to the folder of the figure, with its last slash.
     """
-    parts = [f"## {_heading(shown)}"]
+    paragraphs = [f"## {_heading(shown)}"]
     if shown.exhibit.name not in TABLES:
-        parts.append(f"![{_heading(shown)}]({images}{shown.exhibit.name}.png)")
+        paragraphs.append(f"![{_heading(shown)}]({images}{shown.exhibit.name}.png)")
     if tabled(shown):
         head, *rows = table_rows(shown)
-        parts.append(markdown_table(head, rows).rstrip())
-    parts += [f"**{name}.** {text}" for name, text in told(shown).items()]
-    return "\n\n".join(parts) + "\n"
+        paragraphs.append(markdown_table(head, rows).rstrip())
+    paragraphs += [f"**{name}.** {text}" for name, text in told(shown).items()]
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def _heading(shown: ExhibitResult) -> str:
@@ -124,27 +140,25 @@ def _heading(shown: ExhibitResult) -> str:
 
 
 def _cells(row: Row) -> dict[str, str]:
-    final, last10 = (
-        Estimate(row[key], row[f"{key}_margin"], row["seeds"]) for key in ("final", "last10")
-    )
-    less = (
-        None
-        if row["less_EA"] is None
-        else Estimate(row["less_EA"], row["less_EA_margin"], row["seeds"])
-    )
     return {
         "dataset": TITLES[row["dataset"]],
         "method": row["method"],
-        "final": show_estimate(final),
-        "last 10": show_estimate(last10),
-        "less EA": show_estimate(less, signed=True),
+        "final": show_estimate(_estimate(row, "final")),
+        "last 10": show_estimate(_estimate(row, "last10")),
+        "less EA": show_estimate(_estimate(row, LESS), signed=True),
         "p": show_p(row["p"]),
         "rounds": f"{row['rounds']:.0f}",
         "paper": "" if row["paper"] is None else f"{row['paper']:.2f}",
     }
 
 
+def _estimate(row: Row, name: str) -> Estimate | None:
+    if row[name] is None:
+        return None
+    return Estimate(row[name], row[f"{name}_margin"], row["seeds"])
+
+
 def _inline(path: Path) -> str:
-    """A figure within the page, without what stands before its first element."""
+    """Return an SVG file for use within a page, without the lines before its first element."""
     text = path.read_text("utf-8")
     return text[text.index("<svg") :]

@@ -1,4 +1,7 @@
-"""Figures for print and for notebooks: charts as PNG, SVG and PDF, and the data behind them as CSV and Parquet."""
+"""Figures for print and for notebooks.
+
+Charts become PNG, SVG and PDF, and the data behind them CSV and Parquet.
+"""
 
 import io
 from collections.abc import Sequence
@@ -25,11 +28,11 @@ except ModuleNotFoundError as error:
     raise MissingExtraError(f"figures need {error.name}: pip install 'bara-fl[figures]'") from None
 
 INK = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c8c00", "#555555")
-"""Colours that the colour-blind can tell apart (Okabe and Ito), strong enough for lines on white."""
+"""Line colours that the colour-blind can tell apart (Okabe and Ito), strong enough on white."""
 STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (5, 3)))
-"""Lines are told apart in grey, too."""
+"""Dash patterns, which tell lines apart in grey."""
 MARKS = ("o", "s", "^", "D", "v", "x", "P", "*")
-"""Marks on lines whose dashes tell something else."""
+"""Markers for lines whose dashes already stand for something else."""
 FORMATS = ("png", "svg", "pdf")
 LOOK: Any = {
     "font.size": 9,
@@ -46,25 +49,26 @@ LOOK: Any = {
 
 
 def _metadata(origin: Origin, form: str, title: str) -> dict[str, str | None]:
-    """What made a figure as each format wants it; without a date, so that the same figure is the same file."""
-    by, both = f"bara {__version__}", f"{origin.command}\n\n{origin.config}".strip()
+    """Return a figure's metadata in one format, without a date: the same figure, the same file."""
+    creator = f"bara {__version__}"
+    both = f"{origin.command}\n\n{origin.config}".strip()
     forms: dict[str, dict[str, str | None]] = {
         "png": {
             "Title": title,
-            "Software": by,
+            "Software": creator,
             "Source": origin.command,
             "Description": origin.config,
         },
         "svg": {
             "Title": title,
-            "Creator": by,
+            "Creator": creator,
             "Source": origin.command,
             "Description": both,
             "Date": None,
         },
         "pdf": {
             "Title": title,
-            "Creator": by,
+            "Creator": creator,
             "Subject": origin.command,
             "Keywords": both,
             "CreationDate": None,
@@ -77,18 +81,18 @@ class Drawing(Figure):
     """A figure that notebooks show and that saves itself in every format.
 
     Attributes:
-        origin: What made it.
+        origin: The command and the configuration behind the figure.
     """
 
     origin = UNKNOWN
 
     def save(self, stem: str | Path) -> None:
-        """Write PNG, SVG and PDF."""
-        title = self.get_suptitle() or ", ".join(
-            ax.get_title() for ax in self.axes if ax.get_title()
-        )
+        """Write PNG, SVG and PDF to the stem with each format's suffix."""
+        stem = Path(stem)
+        titles = [ax.get_title() for ax in self.axes]
+        title = self.get_suptitle() or ", ".join(filter(None, titles))
         for form in FORMATS:
-            path = Path(stem).with_name(f"{Path(stem).name}.{form}")
+            path = stem.with_name(f"{stem.name}.{form}")
             self.savefig(path, dpi=300, metadata=_metadata(self.origin, form, title))
 
     def _repr_png_(self) -> bytes:
@@ -98,44 +102,41 @@ class Drawing(Figure):
 
 
 COLUMN, PAGE = 3.4, 7.0
-"""Inches of one column and of both on a two-column page."""
+"""The widths in inches of one column and of both on a two-column page."""
 
 
 def plot(
     shown: Result | Comparison, name: str | None = None, *, columns: int = 1, ax: Axes | None = None
 ) -> Any:
-    """A figure of a run's or a comparison's report; see `Comparison.plot`."""
+    """Draw a figure of a run's or a comparison's report; see `Comparison.plot`."""
     charts = charts_of(shown)
+    names = [chart.name for chart in charts]
     if name is not None:
-        chosen = [chart for chart in charts if chart.name == name]
-        if not chosen:
-            raise UnknownNameError(
-                f"there is no figure {name!r}; {nearest(name, [chart.name for chart in charts])}"
-            )
-        charts = chosen
+        if name not in names:
+            raise UnknownNameError(f"there is no figure {name!r}; {nearest(name, names)}")
+        charts = [chart for chart in charts if chart.name == name]
     if ax is None:
         return drawn(charts, columns, origin_of(shown))
     if len(charts) > 1:
-        raise ConfigError(
-            f"axes can hold only one figure; name one of {', '.join(chart.name for chart in charts)}"
-        )
+        raise ConfigError(f"axes can hold only one figure; name one of {', '.join(names)}")
     draw_lines(ax, charts[0])
     ax.legend()
     return ax
 
 
 def drawn(charts: Sequence[Chart], columns: int = 1, origin: Origin = UNKNOWN) -> Drawing:
-    """Charts beside each other in one figure, as wide as so many columns of a page; the legend stands outside.
+    """Draw charts side by side in one figure, with the legend outside.
 
     Args:
-        charts: What to draw.
-        columns: 1 or 2; several charts take both.
-        origin: What made them.
+        charts: The charts to draw.
+        columns: The width of the figure in columns of a page, 1 or 2; several charts take both.
+        origin: The command and the configuration behind the charts.
     """
     if columns not in {1, 2}:
         raise ConfigError(f"a figure must be 1 or 2 columns wide, got {columns}")
     across = 1 if len(charts) == 1 else 2
-    width, lines = (COLUMN if columns == across == 1 else PAGE), -(-len(charts) // across)
+    lines = -(-len(charts) // across)
+    width = COLUMN if columns == across == 1 else PAGE
     height = 2.5 * lines + 0.3 if across == columns else 3.6
     with rc_context(LOOK):
         figure = Drawing(figsize=(width, height), layout="constrained")
@@ -145,11 +146,7 @@ def drawn(charts: Sequence[Chart], columns: int = 1, origin: Origin = UNKNOWN) -
             spare.set_visible(False)
         for chart, ax in zip(charts, grid, strict=False):
             draw_lines(ax, chart)
-        names = {
-            text: handle
-            for ax in grid
-            for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)
-        }
+        names = legend_of(grid)
         if len(names) > 1:
             widest = max(map(len, names))
             beside = max(int(width * 15 / (widest + 8)), 1)
@@ -161,20 +158,44 @@ def drawn(charts: Sequence[Chart], columns: int = 1, origin: Origin = UNKNOWN) -
                 fontsize=7,
                 handlelength=3.5,
             )
-            figure.set_size_inches(
-                width, height + 0.15 * -(-len(names) // beside)
-            )  # room of its own
+            legend_lines = -(-len(names) // beside)
+            figure.set_size_inches(width, height + 0.15 * legend_lines)  # room of its own
     return figure
 
 
+def legend_of(axes: Sequence[Axes]) -> dict[str, Any]:
+    """Return the handle of each name in the axes, every name once, for one legend of all."""
+    names: dict[str, Any] = {}
+    for ax in axes:
+        handles, texts = ax.get_legend_handles_labels()
+        names |= zip(texts, handles, strict=True)
+    return names
+
+
 def save_rows(rows: Sequence[Row], stem: Path, origin: Origin = UNKNOWN) -> None:
-    """The data behind a figure; every column has a type, also where nothing is known."""
-    types = {column: _ARROW[type_of(column, rows)] for column in (rows[0] if rows else ())}
-    plain = [
-        {column: _of_type(value, types[column]) for column, value in row.items()} for row in rows
-    ]
-    told = {"command": origin.command, "config": origin.config} if origin != UNKNOWN else None
-    table = pa.Table.from_pylist(plain, pa.schema(list(types.items()), metadata=told))
+    """Write the data behind a figure as CSV and Parquet.
+
+    Every column has one type, even where it holds no value at all.
+
+    Args:
+        rows: The data, with the same columns in every row.
+        stem: The path of both files without their suffix.
+        origin: The command and the configuration behind the data.
+    """
+    types = {}
+    for name in rows[0] if rows else ():
+        types[name] = _ARROW[type_of(name, rows)]
+    plain = []
+    for row in rows:
+        values = dict(row)
+        for name, value in row.items():
+            if types[name] == pa.string() and value is not None:
+                values[name] = str(value)
+        plain.append(values)
+    metadata = None
+    if origin != UNKNOWN:
+        metadata = {"command": origin.command, "config": origin.config}
+    table = pa.Table.from_pylist(plain, pa.schema(list(types.items()), metadata=metadata))
     write_csv(plain, stem.with_suffix(".csv"), origin)
     pyarrow.parquet.write_table(table, stem.with_suffix(".parquet"))
 
@@ -182,53 +203,50 @@ def save_rows(rows: Sequence[Row], stem: Path, origin: Origin = UNKNOWN) -> None
 _ARROW = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
 
-def _of_type(value: Any, kind: pa.DataType) -> Any:
-    return str(value) if kind == pa.string() and value is not None else value
-
-
 def save_figures(
     shown: Result | Comparison, folder: Path, columns: int = 1, origin: Origin = UNKNOWN
 ) -> None:
-    """Each figure of a report as a file of its own, and every round as data."""
+    """Write each figure of a report to files of its own, and every round as data.
+
+    Args:
+        shown: The run or the comparison.
+        folder: The folder to write to, which is made if it is missing.
+        columns: The width of each figure in columns of a page, 1 or 2.
+        origin: The command and the configuration behind the figures; by default what the run or
+            the comparison itself states.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    origin = origin_of(shown) if origin == UNKNOWN else origin
+    if origin == UNKNOWN:
+        origin = origin_of(shown)
     for chart in charts_of(shown):
         drawn([chart], columns, origin).save(folder / chart.name)
-    save_rows(
-        round_rows([shown] if isinstance(shown, Result) else shown.results),
-        folder / "rounds",
-        origin,
-    )
+    results = [shown] if isinstance(shown, Result) else shown.results
+    save_rows(round_rows(results), folder / "rounds", origin)
 
 
 def draw_lines(ax: Axes, chart: Chart) -> None:
-    """Lines, bands and marks of a chart; lines are told apart in grey, too."""
+    """Draw the lines, bands and marks of a chart; grey print still tells the lines apart."""
     for number, line in enumerate(chart.lines):
         hue, dashes = line.look or (number, number + number // len(INK))
         colour = INK[hue % len(INK)]
-        style: Any = "-" if line.faint else STYLES[dashes % len(STYLES)]
-        look: Any = (
-            {"linewidth": 0.8, "alpha": 0.6, "zorder": 1}
-            if line.faint
-            else {"linewidth": 1.3, "zorder": 2}
-        )
-        if line.look:  # in grey, what one colour is for is told by marks
-            look |= {
-                "marker": MARKS[hue % len(MARKS)],
-                "markevery": max(len(line.xs) // 8, 1),
-                "markersize": 3,
-            }
+        style: Any = STYLES[dashes % len(STYLES)]
+        look: Any = {"linewidth": 1.3, "zorder": 2}
+        if line.faint:
+            style = "-"
+            look = {"linewidth": 0.8, "alpha": 0.6, "zorder": 1}
+        if line.look:  # in grey, markers stand for what the colour stands for
+            look["marker"] = MARKS[hue % len(MARKS)]
+            look["markevery"] = max(len(line.xs) // 8, 1)
+            look["markersize"] = 3
         ax.plot(line.xs, line.ys, color=colour, linestyle=style, label=line.name, **look)
         if line.band:
             ax.fill_between(line.xs, *line.band, color=colour, alpha=0.15, linewidth=0)
-    for number, (place, name) in enumerate(
-        chart.marks
-    ):  # one below the other, because they may be close
+    for number, (place, name) in enumerate(chart.marks):
         ax.axvline(place, color="#222222", linestyle=":", linewidth=0.9, zorder=3)
         ax.annotate(
             name,
             (place, 1),
-            (2, -7 - 8 * number),
+            (2, -7 - 8 * number),  # one below the other, because marks may be close
             ("data", "axes fraction"),
             textcoords="offset points",
             size=6.5,
@@ -241,5 +259,8 @@ def draw_lines(ax: Axes, chart: Chart) -> None:
     ax.set_ylabel(chart.y_name)
     if chart.per_cent:
         ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    if all(isinstance(y, int) for line in chart.lines for y in line.ys):
+    heights: list[float] = []
+    for line in chart.lines:
+        heights += line.ys
+    if all(isinstance(height, int) for height in heights):
         ax.yaxis.set_major_locator(MaxNLocator(integer=True))

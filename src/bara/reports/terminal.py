@@ -1,4 +1,4 @@
-"""What a person sees in the terminal."""
+"""The summaries and tables that a person sees in the terminal."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,11 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def spark_line(values: Sequence[float], width: int = 50) -> str:
-    """A curve in one line of text, thinned to the width.
+    """Draw a curve in one line of text, thinned to the width.
+
+    Args:
+        values: The heights of the curve.
+        width: The most characters that the line may have.
 
     >>> spark_line([0, 1, 2, 3])
     '▁▃▆█'
@@ -39,14 +43,16 @@ def spark_line(values: Sequence[float], width: int = 50) -> str:
     if not values:
         return ""
     step = max(len(values) / width, 1)
-    shown = [*(values[int(i * step)] for i in range(int(len(values) / step) - 1)), values[-1]]
-    low, high = min(values), max(values)
+    shown = [values[int(i * step)] for i in range(int(len(values) / step) - 1)]
+    shown.append(values[-1])
+    low = min(values)
+    high = max(values)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0
     return "".join(_BARS[round((value - low) * scale)] for value in shown)
 
 
 def per_cent(value: float) -> str:
-    """An accuracy as people read it."""
+    """Show an accuracy in per cent."""
     return f"{100 * value:.1f} %"
 
 
@@ -55,62 +61,65 @@ KEPT = {
     "average": "kept: the average of the last models",
     "best": "kept: the best on validation",
 }
-"""What is said of the model that is taken home."""
+"""The words for each way to choose the kept model."""
 
 
 def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
-    """A finished run: what was reached, what it cost, who was paid, and where to read on."""
+    """Return a panel on a finished run: accuracy, costs, payments, and where to read on.
+
+    Args:
+        result: The run.
+        places: Files and folders to point to, by what they are.
+    """
+
+    def tell(amount: float) -> str:
+        return tell_money(amount, result.currency)
+
     accuracies = [entry["accuracy"] for entry in result.history]
     clients = [float(entry["n"]) for entry in result.history[1:]]
     facts = Table.grid(padding=(0, 2))
-    kept = f"[bold]{per_cent(result.accuracy_kept)}[/] {KEPT[result.kept]}"
-    others = {"final": result.accuracy_final, "best": result.accuracy_best}
-    beside = [f"{per_cent(value)} {name}" for name, value in others.items() if name != result.kept]
-    facts.add_row(result.measure, ", ".join([kept, *beside]))
+    reached = [f"[bold]{per_cent(result.accuracy_kept)}[/] {KEPT[result.kept]}"]
+    if result.kept != "final":
+        reached.append(f"{per_cent(result.accuracy_final)} final")
+    if result.kept != "best":
+        reached.append(f"{per_cent(result.accuracy_best)} best")
+    facts.add_row(result.measure, ", ".join(reached))
     facts.add_row("", Text(spark_line(accuracies), style="green"))
     facts.add_row("clients / round", Text(spark_line(clients), style="cyan"))
-    spent, budget = (tell_money(value, result.currency) for value in (result.spent, result.budget))
-    facts.add_row(
-        "spent", f"{spent} of {budget} in {counted(result.rounds, 'round')} ({plain(result.ended)})"
-    )
-    facts.add_row(
-        "left", f"{tell_money(result.budget - result.spent, result.currency)} stays in the purse"
-    )
-    top = list(result.payments.items())[:5]
-    paid = (
-        ", ".join(
-            f"{plain(client)} {tell_money(amount, result.currency)}" for client, amount in top
-        )
-        or "nobody"
-    )
+    spent = f"{tell(result.spent)} of {tell(result.budget)}"
+    rounds = counted(result.rounds, "round")
+    facts.add_row("spent", f"{spent} in {rounds} ({plain(result.ended)})")
+    facts.add_row("left", f"{tell(result.budget - result.spent)} stays in the purse")
+    most = list(result.payments.items())[:5]
+    paid = ", ".join(f"{plain(client)} {tell(amount)}" for client, amount in most) or "nobody"
     facts.add_row("paid most", f"{paid} ({counted(len(result.payments), 'client')} paid)")
     if result.contributions:
-        worth = [
-            f"{plain(client)} {show_points(one)}"
-            for client, one in list(result.contributions.items())[:6]
-        ]
-        facts.add_row(
-            "contributed", "\n".join([f"points of {result.measure}, nine rounds in ten:", *worth])
-        )
+        contributed = [f"points of {result.measure}, nine rounds in ten:"]
+        for client, one in list(result.contributions.items())[:6]:
+            points = show_points(one)
+            contributed.append(f"{plain(client)} {points}")
+        facts.add_row("contributed", "\n".join(contributed))
     if result.lying is not None:
         facts.add_row("lying earned", lying_text(result))
     for name, place in places.items():
         facts.add_row(name, Text(place))
-    title = f"{result.dataset}, {counted(result.clients, 'client')}, {plain(result.allocator)} on {plain(result.mechanism)}"
+    allocation = f"{plain(result.allocator)} on {plain(result.mechanism)}"
+    title = f"{result.dataset}, {counted(result.clients, 'client')}, {allocation}"
     return Panel(facts, title=title, title_align="left", expand=False)
 
 
 def lying_text(result: Result) -> str:
-    """What strategic bidding earned, against asking the truth."""
+    """Show what strategic clients earned by lying, beside their profit and the truthful one."""
     earned = result.lying or {}
-    gain, profit, truthful = (
-        tell_money(earned[key], result.currency) for key in ("gain", "profit", "truthful_profit")
-    )
-    return f"{'' if gain.startswith('-') else '+'}{gain} (profit {profit}, truthful {truthful})"
+    gain = tell_money(earned["gain"], result.currency)
+    profit = tell_money(earned["profit"], result.currency)
+    truthful = tell_money(earned["truthful_profit"], result.currency)
+    sign = "" if gain.startswith("-") else "+"
+    return f"{sign}{gain} (profit {profit}, truthful {truthful})"
 
 
 def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> RenderableType:
-    """Allocators side by side; differences are paired by seed."""
+    """Return the table of allocators side by side; differences are paired by seed."""
     head, *rows = comparison_rows(results)
     table = Fitted(rich_table(head, rows, words(head)))
     return Group(table, Text(comparison_note(results, head, rows), style="dim"), *_lost(failures))
@@ -119,25 +128,35 @@ def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> 
 def rich_table(
     head: Sequence[str], rows: Sequence[Sequence[str]], texts: int, *, wrap: bool = False
 ) -> Table:
-    """A table whose first columns are texts, which are folded, and whose others are numbers, which are not cut."""
+    """Return a table of texts, which are folded, and then of numbers, which are not cut.
+
+    Args:
+        head: The names of the columns.
+        rows: The rows without the head.
+        texts: The number of columns at the left that hold texts.
+        wrap: True to let numbers take several lines.
+    """
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     for place, column in enumerate(head):
         if place < texts:
-            longest = max((len(word) for row in rows for word in row[place].split()), default=0)
-            table.add_column(
-                plain(column), overflow="fold", min_width=max(len(column), min(longest, 12))
-            )
+            longest = 0
+            for row in rows:
+                longest = max([longest, *map(len, row[place].split())])
+            least = max(len(column), min(longest, 12))
+            table.add_column(plain(column), overflow="fold", min_width=least)
         else:
             table.add_column(plain(column), justify="right", no_wrap=not wrap)
     for row in rows:
-        table.add_row(
-            *(f"[bold]{plain(cell)}[/]" if isinstance(cell, Best) else plain(cell) for cell in row)
-        )
+        table.add_row(*map(_cell, row))
     return table
 
 
+def _cell(text: str) -> str:
+    return f"[bold]{plain(text)}[/]" if isinstance(text, Best) else plain(text)
+
+
 def table_of(comparison: Comparison) -> RenderableType:
-    """The table that says the most of a comparison."""
+    """Return a comparison's main table: the frontier, the suite, or allocators side by side."""
     if comparison.frontier is not None:
         return frontier_table(comparison.frontier, comparison.failures)
     if comparison.standings is not None:
@@ -146,7 +165,10 @@ def table_of(comparison: Comparison) -> RenderableType:
 
 
 def _numbered(rows: list[list[str]]) -> list[Text]:
-    """Where more than allocators are varied, put numbers for the names, which would leave no room, and list them."""
+    """Replace long names by numbers and return their legend, which is empty if names are short.
+
+    Names are long if more than the allocators was varied; they would leave no room for numbers.
+    """
     names = [row[0] for row in rows]
     if not any(", " in name for name in names):
         return []
@@ -156,7 +178,7 @@ def _numbered(rows: list[list[str]]) -> list[Text]:
 
 
 def frontier_table(frontier: Frontier, failures: Sequence[Failure]) -> RenderableType:
-    """Allocators down, parts of the budget across, and what the baseline's accuracy costs each."""
+    """Return allocators down, shares of the budget across, and the share that each needs."""
     head, *rows = frontier_rows(frontier)
     legend = _numbered(rows)
     note = Text(frontier_note(frontier), style="dim")
@@ -164,11 +186,12 @@ def frontier_table(frontier: Frontier, failures: Sequence[Failure]) -> Renderabl
 
 
 def _lost(failures: Sequence[Failure]) -> list[Text]:
+    """Return a line for each run that failed."""
     return [Text(f"{label(one)}: {one.error}", style="red") for one in failures]
 
 
 def suite_table(standings: Standings, failures: Sequence[Failure]) -> RenderableType:
-    """Settings down, allocators across, the best of each setting bold; below, where each allocator stands."""
+    """Return settings down, allocators across, best bold; below, each allocator's standing."""
     head, *rows = suite_rows(standings)
     table = rich_table(head, rows, 1, wrap=True)
     table.rows[len(standings.settings) - 1].end_section = True
@@ -176,32 +199,36 @@ def suite_table(standings: Standings, failures: Sequence[Failure]) -> Renderable
 
 
 def outlook_table(rows: Sequence[Sequence[str]], told: str) -> RenderableType:
-    """What each allocator would make of each budget, a head first, and in a line what that was learned from."""
+    """Return the table of forecasts, what limits them, and what they were learned from.
+
+    Args:
+        rows: The rows of `outlook_rows`, head included.
+        told: What the forecasts were learned from, in a line.
+    """
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     head, *lines = rows
     for column in head[:-1]:
-        name = column == "allocator"
-        table.add_column(
-            column, justify="left" if name else "right", overflow="fold" if name else "ellipsis"
-        )
+        if column == "allocator":
+            table.add_column(column, justify="left", overflow="fold")
+        else:
+            table.add_column(column, justify="right", overflow="ellipsis")
     for row in lines:
         table.add_row(*map(plain, row[:-1]))
     return Group(Fitted(table), Text(f"What binds: {_binds(lines)}."), Text(told, style="dim"))
 
 
 def _binds(rows: Sequence[Sequence[str]]) -> str:
-    """What keeps forecasts from being better, and, where that differs, which; it has no room in the table."""
+    """Say what limits the forecasts, and which of them if that differs.
+
+    The table has no room for this, its last column.
+    """
     found: dict[str, dict[str, list[str]]] = {}
     for budget, allocator, *_, binds in rows:
         found.setdefault(binds, {}).setdefault(allocator, []).append(budget)
-    whose = {
-        binds: "; ".join(
-            f"{allocator} with {', '.join(budgets)}" for allocator, budgets in those.items()
-        )
-        for binds, those in found.items()
-    }
-    return (
-        ", ".join(f"{binds} ({who})" for binds, who in whose.items())
-        if len(whose) > 1
-        else next(iter(whose), "")
-    )
+    if len(found) < 2:
+        return next(iter(found), "")
+    told = []
+    for binds, allocators in found.items():
+        whose = [f"{name} with {', '.join(budgets)}" for name, budgets in allocators.items()]
+        told.append(f"{binds} ({'; '.join(whose)})")
+    return ", ".join(told)
