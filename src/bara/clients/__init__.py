@@ -1,1 +1,1 @@
-"""Simulated clients: what taking part costs them, how they bid, how they behave."""
+"""Simulated clients: their costs of taking part, their bids and their conduct."""

@@ -1,4 +1,4 @@
-"""How simulated clients behave once they have won: some fail, some are late, some cheat."""
+"""The conduct of simulated clients that have won: some fail, some are late, some cheat."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,19 +11,21 @@ from bara.randomness import stream
 
 Role = Literal["noisy", "free rider", "poisoner"]
 
+_CHEATS = ("free rider", "poisoner")
+"""The roles whose updates differ from what honest training would send."""
+
 
 @final
 @dataclass(frozen=True)
 class Conduct:
-    """Everything clients do besides training as told; all of it follows from seed, round and winners.
+    """The failures, delays and cheating of winners; seed, round and winners determine them all.
 
     Attributes:
-        seed: Where it comes from.
-        roles: Who is not honest, and how.
+        seed: The seed of all random numbers drawn here.
+        roles: The role of each client that is not honest.
         failure_rate: The probability that a winner does not answer.
-        late_rate: The probability that its update comes too late.
-        free_riding: What a free rider delivers: the model as it got it, or random numbers around
-            it.
+        late_rate: The probability that a winner's update comes too late.
+        free_riding: What a free rider delivers: the model as received, or random numbers around it.
     """
 
     seed: int
@@ -33,41 +35,37 @@ class Conduct:
     free_riding: Literal["unchanged", "random"]
 
     def absent(self, round: int, clients: Sequence[str]) -> dict[str, str]:
-        """Which of these do not deliver this round, and why."""
+        """Return the clients among these that do not deliver this round, each with its reason."""
         drawn = stream(self.seed, "failures", round).random((2, len(clients)))
-        void = {
-            c: "its update came too late"
-            for c, late in zip(clients, drawn[1] < self.late_rate, strict=True)
-            if late
-        }
-        return void | {
-            c: "it did not answer"
-            for c, out in zip(clients, drawn[0] < self.failure_rate, strict=True)
-            if out
-        }
+        reasons = {}
+        for i in np.flatnonzero(drawn[1] < self.late_rate):
+            reasons[clients[i]] = "its update came too late"
+        for i in np.flatnonzero(drawn[0] < self.failure_rate):
+            reasons[clients[i]] = "it did not answer"
+        return reasons
 
     def tamper(self, round: int, clients: Sequence[str], state: State, updates: Updates) -> Updates:
-        """The updates as they arrive: a free rider's is no work, a poisoner's points backwards."""
-        cheats = [
-            (row, client)
-            for row, client in enumerate(clients)
-            if self.roles.get(client, "noisy") != "noisy"
-        ]
-        if not cheats:
+        """Return the updates as sent: a free rider's is no work, a poisoner's points backwards."""
+        if not any(self.roles.get(client) in _CHEATS for client in clients):
             return updates
-        states, after = updates.states.copy(), list(updates.loss_after)
-        for row, client in cheats:
-            if self.roles[client] == "free rider":
+        states = updates.states.copy()
+        losses = list(updates.loss_after)
+        for row, client in enumerate(clients):
+            role = self.roles.get(client)
+            if role not in _CHEATS:
+                continue
+            before, after = updates.loss_before[row], losses[row]
+            if role == "free rider":
                 states[row] = state + self._idle_noise(round, client, state)
-                after[row] = None if after[row] is None else updates.loss_before[row]
+                if after is not None:
+                    losses[row] = before
             else:
                 states[row] = 2 * state - states[row]
-                after[row] = (
-                    None if after[row] is None else _mirrored(updates.loss_before[row], after[row])
-                )
-        return replace(updates, states=states, loss_after=tuple(after))
+                losses[row] = _mirrored(before, after)
+        return replace(updates, states=states, loss_after=tuple(losses))
 
     def _idle_noise(self, round: int, client: str, state: State) -> State:
+        """Return what a free rider adds to the model it received."""
         if self.free_riding == "unchanged":
             return np.zeros_like(state)
         rng = stream(self.seed, f"free riding of {client}", round)
@@ -79,11 +77,16 @@ def cast_roles(
     clients: Sequence[str], seed: int, *, noisy: int, free_riders: int, poisoners: int
 ) -> dict[str, Role]:
     """Give out the roles at random, at most one per client."""
-    wanted: list[Role] = ["noisy"] * noisy + ["free rider"] * free_riders + ["poisoner"] * poisoners  # type: ignore[assignment]
+    counts: dict[Role, int] = {"noisy": noisy, "free rider": free_riders, "poisoner": poisoners}
+    wanted: list[Role] = []
+    for role, count in counts.items():
+        wanted += [role] * count
     drawn = stream(seed, "roles").permutation(len(clients))
     return {clients[i]: role for i, role in zip(drawn, wanted, strict=False)}
 
 
 def _mirrored(before: float | None, after: float | None) -> float | None:
-    """To first order, going backwards loses what going forwards gains."""
-    return None if before is None or after is None else 2 * before - after
+    """Return the loss of a mirrored update: to first order, it rises by what the update gained."""
+    if before is None or after is None:
+        return None
+    return 2 * before - after

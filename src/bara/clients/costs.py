@@ -1,4 +1,4 @@
-"""What taking part costs clients: drawn from a distribution, `uniform(0.5, 1.5)`, or what their privacy is worth.
+"""The costs of taking part: drawn from a distribution, or the value of the privacy given up.
 
 The valuations of privacy are those of FL-Market's bidders (Zheng et al. 2022).
 """
@@ -21,9 +21,10 @@ _DRAWS: dict[str, tuple[int, Callable[..., FloatArray]]] = {
     "normal": (2, lambda rng, size, mean, deviation: rng.normal(mean, deviation, size)),
     "exponential": (1, lambda rng, size, mean: rng.exponential(mean, size)),
 }
+"""How many arguments each distribution takes, and the function that draws from it."""
 
 Valuation = Callable[[float], float]
-"""The share eps / eps_max of privacy given up -> what it costs, before a client's own factor."""
+"""A function from the share eps / eps_max of privacy given up to its cost, per unit of alpha."""
 
 VALUATIONS: dict[str, Valuation] = {
     "square": lambda epsilon: epsilon**2,
@@ -32,11 +33,19 @@ VALUATIONS: dict[str, Valuation] = {
     "exponential": math.expm1,
 }
 MIXED = "mixed"
+"""The name that stands for all of `VALUATIONS`."""
+
+_LEAST = 1e-6
+"""The smallest price there is: one micro-unit."""
 
 
 @dataclass(frozen=True)
 class Distribution:
     """A named distribution of positive prices.
+
+    Attributes:
+        name: The name of the distribution, such as `uniform`.
+        arguments: The numbers in its parentheses.
 
     >>> Distribution.parse("uniform(0.5, 1.5)").draw(np.random.default_rng(0), 2).round(3).tolist()
     [1.137, 0.77]
@@ -47,17 +56,19 @@ class Distribution:
 
     @classmethod
     def parse(cls, text: str) -> "Distribution":
-        """Read `uniform(0.5, 1.5)`, `lognormal(0, 0.5)`, `normal(1, 0.2)`, `exponential(1)` or `constant(1)`."""
+        """Parse a distribution, as in `uniform(0.5, 1.5)`, `lognormal(0, 0.5)` or `constant(1)`."""
         name, arguments = parse_call(text, "a distribution")
         if name not in _DRAWS:
             raise ConfigError(f"no distribution is named {name!r}; {nearest(name, list(_DRAWS))}")
-        if len(arguments) != _DRAWS[name][0]:
-            raise ConfigError(f"{name} takes {counted(_DRAWS[name][0], 'number')}, got {text!r}")
-        if not all(np.isfinite(arguments)) or (
-            name == "uniform" and not 0 <= arguments[0] <= arguments[1]
-        ):
+        expected, _ = _DRAWS[name]
+        if len(arguments) != expected:
+            raise ConfigError(f"{name} takes {counted(expected, 'number')}, got {text!r}")
+        finite = all(np.isfinite(arguments))
+        unordered = name == "uniform" and not 0 <= arguments[0] <= arguments[1]
+        if not finite or unordered:
             raise ConfigError(
-                f"a distribution must have finite numbers, and uniform 0 <= low <= high, got {text!r}"
+                "a distribution must have finite numbers, and uniform 0 <= low <= high, "
+                f"got {text!r}"
             )
         if name in ("lognormal", "normal") and arguments[1] < 0:
             raise ConfigError(f"a distribution's spread must be zero or more, got {text!r}")
@@ -66,12 +77,17 @@ class Distribution:
         return cls(name, arguments)
 
     def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
-        """That many values; what falls to zero or below counts as the smallest price there is."""
-        return np.maximum(_DRAWS[self.name][1](rng, size, *self.arguments), 1e-6)
+        """Draw `size` prices; a value of zero or less becomes the smallest price there is."""
+        _, draw = _DRAWS[self.name]
+        return np.maximum(draw(rng, size, *self.arguments), _LEAST)
 
 
 def valuations(name: str) -> tuple[Valuation, ...]:
-    """The valuations a configuration names: one of ours, `mixed` for all four, or `package.module:function`."""
+    """Return the valuations that a configuration names.
+
+    Args:
+        name: One of `VALUATIONS`, `mixed` for all of them, or `package.module:function`.
+    """
     if name == MIXED:
         return tuple(VALUATIONS.values())
     if ":" in name:
@@ -88,46 +104,51 @@ def valuations(name: str) -> tuple[Valuation, ...]:
 
 @dataclass(frozen=True, eq=False)
 class PrivacyCosts:
-    """Costs of each round: v_i = alpha_i c(eps_i), alpha ~ U(0.5, 1.5), c drawn among the valuations.
+    """The clients' costs of giving up privacy: client i's cost in a round is alpha_i c(eps_i).
 
-    A client's privacy budget is its own for the whole run; alpha and c are drawn every round, as
-    the paper draws its bids (our choice). Budgets above 1 are divided by the largest first (our
-    choice): e^100 - 1 is no price.
+    Every round, alpha_i is drawn from U(0.5, 1.5) and c from the valuations, as the paper draws its
+    bids (our choice); eps_i stays the same for the whole run. Where a budget exceeds 1, all are
+    first divided by the largest (our choice), because e^100 - 1 is no price.
 
     Attributes:
         epsilons: Each client's privacy budget for one round.
-        choices: The valuations c is drawn from; each must rise with epsilon.
+        choices: The valuations that c is drawn from; each must rise with epsilon.
     """
 
     epsilons: FloatArray
     choices: tuple[Valuation, ...]
 
     def __post_init__(self) -> None:
-        """Refuse privacy budgets that are none and a valuation that gives privacy away."""
+        """Refuse a budget that is not finite and positive, and a valuation that does not rise."""
         bad = ~(np.isfinite(self.epsilons) & (self.epsilons > 0))
         if bad.any():
             client = int(np.argmax(bad))
             raise InvalidBidError(
-                f"client {client} has a privacy budget of {self.epsilons[client]}; it must be finite and positive"
+                f"client {client} has a privacy budget of {self.epsilons[client]}; "
+                "it must be finite and positive"
             )
         for choice in self.choices:
             _check_rises(choice)
 
     def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
-        """One round's costs, in units of the budget."""
+        """Draw each client's cost for one round, in units of the budget."""
         alpha = rng.uniform(0.5, 1.5, size)
         kinds = rng.integers(len(self.choices), size=size)
         shares = self.epsilons / max(1.0, float(self.epsilons.max()))
-        costs = [
-            self.choices[kind](float(share)) for kind, share in zip(kinds, shares, strict=True)
-        ]
-        return np.asarray(np.maximum(alpha * np.array(costs), 1e-6))
+        costs = []
+        for kind, share in zip(kinds, shares, strict=True):
+            valuation = self.choices[kind]
+            costs.append(valuation(float(share)))
+        return np.asarray(np.maximum(alpha * np.array(costs), _LEAST))
 
 
 def _check_rises(valuation: Valuation) -> None:
+    """Refuse a valuation that is not positive and rising, judged at 100 points."""
     values = np.array([valuation(share) for share in np.linspace(0.01, 1, 100).tolist()])
-    if not (np.isfinite(values).all() and values[0] > 0 and (np.diff(values) > 0).all()):
+    finite = np.isfinite(values).all()
+    if not (finite and values[0] > 0 and (np.diff(values) > 0).all()):
+        name = getattr(valuation, "__name__", valuation)
         raise ConfigError(
-            f"the valuation {getattr(valuation, '__name__', valuation)!r} must be positive and rise with epsilon from "
+            f"the valuation {name!r} must be positive and rise with epsilon from "
             "0 to 1: giving up more privacy must cost more"
         )

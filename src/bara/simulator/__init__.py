@@ -1,4 +1,7 @@
-"""Trains on this machine: the engine and its workers, in torch; and a federation on a learning curve, without."""
+"""Simulation on this machine: an engine that trains in torch, and a federation without a model.
+
+Importing this package does not import torch; its names are loaded when they are first used.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,10 +1,9 @@
-"""Where everything a model learns lives in one flat float32 vector.
+"""The layout of a model's parameters and buffers in one flat float32 vector.
 
-The vector is *parameters, then buffers*: first every parameter in the module's own order, then what
-the module remembers without a gradient (batch-norm means and variances), then its whole-number
-buffers (`num_batches_tracked`). Aggregation averages the whole vector, so batch-norm statistics are
-averaged like parameters; whole numbers are averaged too and rounded to the nearest when a module
-reads them.
+The vector holds first every parameter in the module's own order, then the floating-point buffers
+(batch-norm means and variances), then the whole-number buffers (`num_batches_tracked`). Aggregation
+averages the whole vector, so batch-norm statistics are averaged like parameters; whole numbers are
+averaged too, and rounded to the nearest when a module reads them.
 """
 
 from collections.abc import Iterator
@@ -18,26 +17,26 @@ from torch import Tensor, nn
 @final
 @dataclass(frozen=True)
 class Slot:
-    """One named tensor's place in the flat vector."""
+    """The place of one named tensor in the flat vector."""
 
     name: str
     start: int
     shape: tuple[int, ...]
 
     def view(self, flat: Tensor) -> Tensor:
-        """This tensor inside `flat`, without a copy."""
+        """Return this tensor inside `flat`, without a copy."""
         return flat[self.start : self.start + self.size].view(self.shape)
 
     @property
     def size(self) -> int:
-        """How many numbers it holds."""
+        """The number of elements of the tensor."""
         return int(torch.Size(self.shape).numel())
 
 
 @final
 @dataclass(frozen=True)
 class Layout:
-    """The places of a module's parameters, of its buffers, and of its whole-number buffers."""
+    """The places of a module's parameters, floating-point buffers and whole-number buffers."""
 
     parameters: tuple[Slot, ...]
     buffers: tuple[Slot, ...]
@@ -45,19 +44,26 @@ class Layout:
 
     @classmethod
     def of(cls, module: nn.Module) -> "Layout":
-        """The layout of this module."""
-        slots = _place(_tensors(module))
-        learned = {name for name, _ in module.named_parameters()}
-        whole = {name for name, buffer in module.named_buffers() if not buffer.is_floating_point()}
-        return cls(
-            parameters=tuple(slot for slot in slots if slot.name in learned),
-            buffers=tuple(slot for slot in slots if slot.name not in learned | whole),
-            counts=tuple(slot for slot in slots if slot.name in whole),
-        )
+        """Lay out this module's tensors."""
+        learned = dict(module.named_parameters())
+        parameters: list[Slot] = []
+        buffers: list[Slot] = []
+        counts: list[Slot] = []
+        start = 0
+        for name, tensor in _tensors(module):
+            slot = Slot(name, start, tuple(tensor.shape))
+            start += tensor.numel()
+            if name in learned:
+                parameters.append(slot)
+            elif tensor.is_floating_point():
+                buffers.append(slot)
+            else:
+                counts.append(slot)
+        return cls(tuple(parameters), tuple(buffers), tuple(counts))
 
     @property
     def learned(self) -> int:
-        """How many numbers are parameters: they come first."""
+        """The number of parameters, which come first in the vector."""
         return sum(slot.size for slot in self.parameters)
 
     @property
@@ -66,11 +72,11 @@ class Layout:
         return sum(slot.size for slot in self)
 
     def __iter__(self) -> Iterator[Slot]:
-        """Every slot, in the vector's order."""
+        """Iterate over every slot in the vector's order."""
         return iter(self.parameters + self.buffers + self.counts)
 
     def read(self, module: nn.Module) -> Tensor:
-        """A flat copy of what the module holds now."""
+        """Return a flat copy of the module's current tensors."""
         held = dict(_tensors(module))
         return torch.cat([held[slot.name].detach().reshape(-1).float() for slot in self])
 
@@ -79,20 +85,18 @@ class Layout:
         held = dict(_tensors(module))
         for slot in self:
             value = slot.view(flat)
-            held[slot.name].data.copy_(value.round() if slot in self.counts else value)
+            if slot in self.counts:
+                value = value.round()
+            held[slot.name].data.copy_(value)
 
 
 def _tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
-    buffers = list(module.named_buffers())
-    whole = [(name, buffer) for name, buffer in buffers if not buffer.is_floating_point()]
-    real = [(name, buffer) for name, buffer in buffers if buffer.is_floating_point()]
-    return [*module.named_parameters(), *real, *whole]
-
-
-def _place(tensors: list[tuple[str, Tensor]]) -> list[Slot]:
-    slots: list[Slot] = []
-    start = 0
-    for name, tensor in tensors:
-        slots.append(Slot(name, start, tuple(tensor.shape)))
-        start += tensor.numel()
-    return slots
+    """Return the module's named tensors in the vector's order."""
+    floating: list[tuple[str, Tensor]] = []
+    whole: list[tuple[str, Tensor]] = []
+    for name, buffer in module.named_buffers():
+        if buffer.is_floating_point():
+            floating.append((name, buffer))
+        else:
+            whole.append((name, buffer))
+    return [*module.named_parameters(), *floating, *whole]

@@ -1,4 +1,4 @@
-"""A model as local training sees it: over one flat vector, by autograd or by hand-written kernels."""
+"""Networks: models over one flat vector, computed by autograd or by hand-written kernels."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, final
@@ -15,11 +15,11 @@ class Network(Protocol):
     """A model over one flat vector.
 
     Attributes:
-        layout: what is where in the vector.
-        state: the vector the model computes with: written before training, moved by it.
-        chunk: how much of a full batch to take at once; None where it cannot be divided, because
-            the samples of a batch may influence each other (batch norm; of a user's own module
-            nothing is known).
+        layout: The places of the model's tensors in the vector.
+        state: The vector that the model computes with; training changes it.
+        chunk: The number of samples of a full batch to take at once; None where a batch must stay
+            whole, because its samples may influence each other (batch norm, and any module whose
+            layers are not known).
     """
 
     layout: Layout
@@ -27,20 +27,23 @@ class Network(Protocol):
     chunk: int | None
 
     def context(self) -> AbstractContextManager[Any]:
-        """What everything below is done in: entered once a client, because entering costs as much as a layer."""
+        """Return the context in which to call `aim`, `accumulate` and `scores`.
+
+        It is entered once for each client, because entering costs as much as a layer.
+        """
 
     def aim(self, target: Tensor) -> None:
-        """Let `accumulate` write to this flat vector of parameters; it may be the state's own."""
+        """Let `accumulate` write to this flat vector of parameters, possibly the state's own."""
 
     def accumulate(self, x: Tensor, y: Tensor, beta: float, alpha: float) -> Tensor:
-        """Do target = beta * target + alpha * gradient of the batch's summed loss; return the scores."""
+        """Do target = beta * target + alpha * (gradient of the summed loss); return the scores."""
 
     def scores(self, x: Tensor) -> Tensor:
-        """The scores as evaluation sees them: nothing is remembered, nothing moves."""
+        """Return the scores in evaluation mode, without changing any state."""
 
 
 def network_of(module: nn.Module, loss: Loss) -> Network:
-    """The fastest network that can train this module."""
+    """Return the fastest network that can train this module."""
     if isinstance(module, nn.Sequential) and is_fusable(module):
         return FusedSequential(module, loss)
     return Autograd(module, loss)
@@ -48,7 +51,7 @@ def network_of(module: nn.Module, loss: Loss) -> Network:
 
 @final
 class Autograd:
-    """A `Network` for any `torch.nn.Module`: its parameters and gradients are views into flat vectors."""
+    """A `Network` for any module, whose parameters and gradients become views of flat vectors."""
 
     def __init__(self, module: nn.Module, loss: Loss) -> None:
         """Move the module's parameters and buffers into one flat vector."""
@@ -62,28 +65,29 @@ class Autograd:
         self._bind()
 
     def context(self) -> AbstractContextManager[Any]:
-        """Nothing special."""
+        """Return a context that does nothing."""
         return nullcontext()
 
     def aim(self, target: Tensor) -> None:
-        """Let the gradients go there."""
+        """Send the gradients to this vector."""
         self._target = target
 
     def accumulate(self, x: Tensor, y: Tensor, beta: float, alpha: float) -> Tensor:
-        """Backward into one flat gradient, then one pass over the target."""
+        """Compute one flat gradient by autograd and add it to the target."""
         self._gradient.zero_()
         scores = self._forward(x)
-        self._loss.total(scores, y).backward()  # type: ignore[no-untyped-call]
+        self._loss.total(scores, y).backward()  # type: ignore[no-untyped-call] # torch's
         with torch.no_grad():
             self._target.mul_(beta).add_(self._gradient, alpha=alpha)
         return scores.detach()
 
     def scores(self, x: Tensor) -> Tensor:
-        """In the module's evaluation mode."""
+        """Return the scores in the module's evaluation mode."""
         self._module.eval()
         self._read_counts()
         with torch.no_grad():
-            return self._module(x)  # type: ignore[no-any-return]
+            scores: Tensor = self._module(x)
+        return scores
 
     def _forward(self, x: Tensor) -> Tensor:
         self._module.train()
@@ -93,6 +97,7 @@ class Autograd:
         return scores
 
     def _bind(self) -> None:
+        """Make the module's tensors views of the flat vectors, except whole-number buffers."""
         for slot in self.layout.parameters:
             parameter = self._module.get_parameter(slot.name)
             parameter.data = slot.view(self.state)

@@ -1,4 +1,4 @@
-"""From the clients' states to the next one."""
+"""Aggregation of the clients' states into the next global state."""
 
 import math
 from collections.abc import Sequence
@@ -12,17 +12,17 @@ from bara.simulator._workers.trainer import one_thread
 
 
 def aggregate(updates: Updates, weights: Sequence[float]) -> State:
-    """The weighted mean of the clients' whole states, summed in the clients' order.
+    """Return the weighted mean of the clients' whole states, summed in the clients' order.
 
     Batch-norm statistics are part of a state and are averaged with the same weights as the
     parameters. With FedSGD the mean of the clients' w - rate * gradient is w - rate * (the weighted
     mean gradient), Algorithm 1's server step.
 
     Args:
-        updates: of one round.
-        weights: one for each client, in the updates' order: `updates.samples`, all equal, or a
-            mechanism's own; they are divided by their sum. A client of weight 0 is left out,
-            whatever its update holds; one whose numbers are not finite must have it
+        updates: The updates of one round.
+        weights: One weight for each client, in the updates' order: `updates.samples`, all equal, or
+            a mechanism's own. They are divided by their sum. A client of weight 0 is left out,
+            whatever its update holds; an update that is not finite must have weight 0
             (`bara.server.screening`).
     """
     _check_weights(updates, weights)
@@ -38,7 +38,8 @@ def aggregate(updates: Updates, weights: Sequence[float]) -> State:
 def _check_weights(updates: Updates, weights: Sequence[float]) -> None:
     if len(weights) != len(updates.clients):
         raise ConfigError(
-            f"aggregation needs one weight per client, got {len(weights)} for {len(updates.clients)}"
+            f"aggregation needs one weight per client, got {len(weights)} "
+            f"for {len(updates.clients)}"
         )
     if not np.isfinite(weights).all() or min(weights) < 0 or math.fsum(weights) <= 0:
         raise ConfigError(

@@ -1,7 +1,8 @@
-"""The paper's models, and a user's own by import path; built from a seed, torch's global generator untouched.
+"""The models: the paper's by name, a user's own by import path, each initialised from a seed.
 
 A model is a `torch.nn.Module` that maps a batch of samples to one score per class. `shape` is one
 sample's shape as torch sees it: (channels, height, width) for pictures, (features,) for tables.
+Building a model leaves torch's global generator as it was.
 """
 
 import copy
@@ -19,12 +20,12 @@ Factory = Callable[[Shape, int], nn.Module]
 
 
 def linear(shape: Shape, classes: int) -> nn.Module:
-    """Softmax regression: one linear layer. Few numbers, so that noise on every one of them leaves something."""
+    """Build a softmax regression: one linear layer, small enough to train with privacy noise."""
     return nn.Sequential(nn.Flatten(), nn.Linear(int(torch.Size(shape).numel()), classes))
 
 
 def mlp(shape: Shape, classes: int) -> nn.Module:
-    """Two hidden layers of 200 with ReLU (784-200-200-10 on MNIST); takes samples of any shape."""
+    """Build two hidden layers of 200 with ReLU (784-200-200-10 on MNIST), for any sample shape."""
     features = int(torch.Size(shape).numel())
     return nn.Sequential(
         nn.Flatten(),
@@ -37,7 +38,7 @@ def mlp(shape: Shape, classes: int) -> nn.Module:
 
 
 def cnn(shape: Shape, classes: int) -> nn.Module:
-    """Two 5x5 convolutions (32 and 64 channels, padding 2), each with 2x2 max pooling and ReLU, one linear layer."""
+    """Build two 5x5 convolutions with pooling and ReLU (32 and 64 channels), and a linear layer."""
     channels, height, width = _picture("cnn", shape, smallest=4)
     return nn.Sequential(
         nn.Conv2d(channels, 32, 5, padding=2),
@@ -52,12 +53,18 @@ def cnn(shape: Shape, classes: int) -> nn.Module:
 
 
 def cifar_cnn(shape: Shape, classes: int) -> nn.Module:
-    """3x3 convolutions without padding, each with ReLU, 2x2 pooling, batch norm; on 32x32: 2304-512-classes."""
+    """Build two 3x3 convolutions with ReLU, pooling and batch norm, and two linear layers.
+
+    The convolutions have no padding; on 32x32 pictures, the linear layers are 2304-512-classes.
+    """
     return _cifar_cnn("cifar-cnn", shape, classes, nn.BatchNorm2d)
 
 
 def cifar_cnn_private(shape: Shape, classes: int) -> nn.Module:
-    """The same with group norm (8 groups), under which samples do not influence each other: privacy asks for that."""
+    """Build `cifar_cnn` with group norm (8 groups), for training with privacy.
+
+    Privacy demands that samples do not influence each other, which they do under batch norm.
+    """
     return _cifar_cnn("cifar-cnn-private", shape, classes, partial(nn.GroupNorm, 8))
 
 
@@ -97,21 +104,23 @@ MODELS: Registry[nn.Module] = Registry(
 
 
 def build(name: str, shape: Shape, classes: int, seed: int) -> nn.Module:
-    """The model of that name, initialised from the seed.
+    """Build the model of this name and initialise it from the seed.
 
     Args:
-        name: one of `MODELS`, or `package.module:Name`, called as `Name(shape, classes)` to get a
-            `torch.nn.Module`. What Python handed over may be such a module itself; a copy is taken.
-        shape: one sample's shape as torch sees it, (channels, height, width) for pictures.
-        classes: how many scores a sample gets.
-        seed: of the initial weights.
+        name: One of `MODELS`, or `package.module:Name`, called as `Name(shape, classes)` to get a
+            `torch.nn.Module`. A name may also stand for a module that was given as an object; that
+            module is copied, with its weights.
+        shape: One sample's shape as torch sees it, (channels, height, width) for pictures.
+        classes: The number of scores for each sample.
+        seed: The seed of the initial weights.
     """
     factory = MODELS.factory(name)
     if isinstance(factory, nn.Module):
         factory = partial(_copied, factory)
     if not callable(factory):
         raise ConfigError(
-            f"model {name!r} must be a class or function that builds a torch.nn.Module, got {factory!r}"
+            f"model {name!r} must be a class or function that builds a torch.nn.Module, "
+            f"got {factory!r}"
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -121,7 +130,7 @@ def build(name: str, shape: Shape, classes: int, seed: int) -> nn.Module:
 
 
 def _copied(module: nn.Module, _shape: Shape, _classes: int) -> nn.Module:
-    """A model that is there already, with its weights, whatever the seed."""
+    """Copy a module with its weights, whatever the seed."""
     return copy.deepcopy(module)
 
 
@@ -143,7 +152,8 @@ def _demand_scores(name: str, module: nn.Module, shape: Shape, classes: int) -> 
     got = _shape_of_scores(name, module.eval(), torch.zeros(2, *shape))
     if got != (2, classes):
         raise ConfigError(
-            f"model {name!r} turns 2 samples of shape {shape} into {got}; {classes} classes need (2, {classes})"
+            f"model {name!r} turns 2 samples of shape {shape} into {got}; "
+            f"{classes} classes need (2, {classes})"
         )
 
 
@@ -161,10 +171,12 @@ def _shape_of_scores(name: str, module: nn.Module, samples: Tensor) -> Shape:
 def _picture(name: str, shape: Shape, smallest: int) -> tuple[int, int, int]:
     if len(shape) != 3 or min(shape[1:]) < smallest:
         raise ConfigError(
-            f"model {name!r} needs pictures (channels, height, width) of at least {smallest}x{smallest}, got {shape}"
+            f"model {name!r} needs pictures (channels, height, width) of at least "
+            f"{smallest}x{smallest}, got {shape}"
         )
     return shape[0], shape[1], shape[2]
 
 
 def _twice_convolved(side: int) -> int:
+    """Return the side of a picture after two 3x3 convolutions, each with 2x2 pooling."""
     return ((side - 2) // 2 - 2) // 2

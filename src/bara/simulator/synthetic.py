@@ -1,12 +1,13 @@
-"""A federation without a model: accuracy from a closed-form learning curve with selection noise, in microseconds.
+"""A federation without a model: its accuracy follows a learning curve, computed in microseconds.
 
 Notation:
-    S       progress: the sum over rounds of rho(n) = (1 + kappa / N) n / (n + kappa), so that rho(N) = 1
+    N, n    the number of clients, and of those that delivered in the round
+    S       progress: the sum over rounds of rho(n) = (1 + kappa / N) n / (n + kappa); rho(N) = 1
     E       recent selection noise: an exponential average, with memory phi, of 1/n - 1/N
     curve   a_max - (a_max - a_0) (1 + S / s)^(-p)
 
-accuracy = curve(S) - delta E + noise, the noise's variance being v_0 + v_1 (1/n - 1/N), clipped to
-[0, 1]. The loss is that of a classifier of this accuracy: -log of it.
+The accuracy is curve(S) - delta E + noise, clipped to [0, 1]; the noise has the variance
+v_0 + v_1 (1/n - 1/N). The loss is -log(accuracy).
 """
 
 import math
@@ -24,7 +25,7 @@ from bara.surrogates import gap_left, progress, spread
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """The task: how accuracy grows with progress and suffers from selecting few. See the module's notation.
+    """A task: accuracy grows with progress and suffers from selecting few (see the module).
 
     Attributes:
         a_0: The accuracy of the initial model.
@@ -62,56 +63,54 @@ class LearningCurve:
         return self.a_0
 
     def accuracy(self, progress: float, selection: float, apart: float, noise: float) -> float:
-        """What a round comes to; see `Curve`."""
+        """Return the accuracy after a round; `Curve` describes the arguments."""
         learned = self.a_max - (self.a_max - self.a_0) * gap_left(progress, self.s, self.p)
         value = learned - self.delta * selection + noise * math.sqrt(self.v_0 + self.v_1 * apart)
         return float(min(max(value, 0.0), 1.0))
 
 
 class Curve(Protocol):
-    """A task as a federation without a model needs it.
-
-    Attributes:
-        start: The accuracy of the initial model.
-        kappa: See the module's notation.
-        phi: Likewise.
-    """
+    """A learning task as a federation without a model needs it; the module explains the symbols."""
 
     @property
-    def start(self) -> float: ...  # noqa: D102
+    def start(self) -> float:
+        """The accuracy of the initial model."""
+
     @property
-    def kappa(self) -> float: ...  # noqa: D102
+    def kappa(self) -> float:
+        """The number of clients from which on more of them add little progress."""
+
     @property
-    def phi(self) -> float: ...  # noqa: D102
+    def phi(self) -> float:
+        """The fraction of the selection noise that stays from round to round."""
 
     def accuracy(self, progress: float, selection: float, apart: float, noise: float) -> float:
-        """What a round comes to.
+        """Return the accuracy after a round.
 
         Args:
-            progress: S, this round's included.
-            selection: E, likewise.
+            progress: S, including this round.
+            selection: E, including this round.
             apart: This round's own 1/n - 1/N.
-            noise: Standard normal.
+            noise: A standard normal random number.
         """
-        ...
 
 
 @final
 class SyntheticFederation:
-    """Bidders on a learning curve.
+    """A federation of bidders whose accuracy follows a learning curve.
 
     Args:
-        bidders: Who bids what.
-        curve: The task.
-        seed: Noise and failures depend on nothing but (seed, round).
+        bidders: The clients and their bids.
+        curve: The learning task.
+        seed: The seed of noise and failures, which depend on nothing but (seed, purpose, round).
         failure_rate: The probability that a winner does not deliver.
-        purpose: What its random numbers are for; another one's are others.
-        samples: How many samples the server measures accuracies on, all of them on the same; None
-            where it measures exactly.
+        purpose: The name of the random streams; under another name, other numbers are drawn.
+        samples: The number of held-out samples that every accuracy is measured on, or None to
+            measure exactly.
     """
 
     capabilities = Capabilities(protects=True)
-    """It has no data that could be told."""
+    """Privacy needs no protection here, since there are no data."""
 
     def __init__(
         self,
@@ -131,42 +130,48 @@ class SyntheticFederation:
         self._selection = 0.0
         self._accuracy = curve.start
         self._samples = samples
-        self._off = stream(seed, f"{purpose}, measured").standard_normal() if samples else 0.0
+        self._measured_noise = 0.0
+        if samples:
+            self._measured_noise = stream(seed, f"{purpose}, measured").standard_normal()
 
     def evaluate(self) -> Evaluation:
-        """The model as it is now; at first, the initial one."""
+        """Return the current accuracy and loss; before the first round, those at the start."""
+        exact = self._accuracy
         if self._samples is None:
-            return Evaluation(self._accuracy, loss=_loss(self._accuracy))
-        error = self._off * math.sqrt(self._accuracy * (1 - self._accuracy) / self._samples)
-        measured = min(max(self._accuracy + error, 0.0), 1.0)
-        return Evaluation(
-            measured, _loss(measured), self._accuracy, _loss(self._accuracy), self._samples
-        )
+            return Evaluation(exact, loss=_loss(exact))
+        error = self._measured_noise * math.sqrt(exact * (1 - exact) / self._samples)
+        measured = min(max(exact + error, 0.0), 1.0)
+        return Evaluation(measured, _loss(measured), exact, _loss(exact), self._samples)
 
     def bids(self, round: int) -> Bids:
-        """What each client asks."""
+        """Return the clients' bids in this round."""
         return self.bidders.bids(round)
 
     def train(self, round: int, award: Award) -> Delivery:
-        """Move along the curve by what those who deliver are worth."""
+        """Move along the curve according to the number of winners that deliver."""
         rng = stream(self._seed, self._purpose, round)
         failed = rng.random(award.n) < self._failure_rate
         noise = rng.standard_normal()
         self.bidders.tell(round, award)
-        delivered = {
-            client: Evidence() for client, out in zip(award.clients, failed, strict=True) if not out
-        }
+        delivered: dict[str, Evidence] = {}
+        void: dict[str, str] = {}
+        for client, has_failed in zip(award.clients, failed, strict=True):
+            if has_failed:
+                void[client] = "it did not answer"
+            else:
+                delivered[client] = Evidence()
         if delivered:
             self._learn(len(delivered), noise)
-        void = {client: "it did not answer" for client in award.clients if client not in delivered}
         return Delivery(self.evaluate(), delivered, void)
 
     def _learn(self, n: int, noise: float) -> None:
-        c, N = self._curve, len(self.bidders.clients)
+        """Add a round in which n clients delivered."""
+        curve = self._curve
+        N = len(self.bidders.clients)
         apart = float(spread(n, N))
-        self._progress += progress(n, N, c.kappa)
-        self._selection = c.phi * self._selection + (1 - c.phi) * apart
-        self._accuracy = c.accuracy(self._progress, self._selection, apart, noise)
+        self._progress += progress(n, N, curve.kappa)
+        self._selection = curve.phi * self._selection + (1 - curve.phi) * apart
+        self._accuracy = curve.accuracy(self._progress, self._selection, apart, noise)
 
 
 def _loss(accuracy: float) -> float:

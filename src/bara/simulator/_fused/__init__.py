@@ -1,1 +1,1 @@
-"""Hand-written kernels for plain sequences of layers: no autograd, no stored gradient."""
+"""Hand-written kernels for plain sequences of layers, without autograd or stored gradients."""

@@ -1,6 +1,6 @@
 """The fast network: a plain sequence of known layers, computed by hand-written kernels.
 
-Two things make it fast beside the kernels: no gradient is stored (see `kernels`), and the first
+Besides the kernels, two things make it fast: no gradient is stored (see `kernels`), and the first
 layer never computes the gradient of the samples themselves.
 """
 
@@ -36,19 +36,21 @@ KERNELS: dict[type[nn.Module], Callable[[Any, Tensors], Kernel]] = {
 
 
 def is_fusable(module: nn.Module) -> bool:
-    """Whether the kernels can compute this module: an `nn.Sequential` of layers they know, in their usual form.
+    """Return whether the kernels can compute this module: an `nn.Sequential` of usual layers.
 
-    Each layer stands once: a module names its children once, however often it calls them.
+    Each layer must occur once only, because a module names a repeated child only once.
     """
-    return (
-        type(module) is nn.Sequential
-        and 0 < len(module) == len(set(module))
-        and all(map(_usual, module))
-    )
+    if type(module) is not nn.Sequential or len(module) == 0:
+        return False
+    repeats = len(set(module)) < len(module)
+    return not repeats and all(map(_usual, module))
 
 
 def chunk_of(module: nn.Module) -> int | None:
-    """How much of a full batch to take at once: products like it large, convolutions in the cache."""
+    """Return the number of samples of a full batch to take at once, or None for all of them.
+
+    Matrix products are fast on large chunks, convolutions on chunks that fit the cache.
+    """
     kinds = {type(layer) for layer in module.modules()}
     if not is_fusable(module) or nn.BatchNorm2d in kinds:
         return None
@@ -60,37 +62,41 @@ class FusedSequential:
     """A `Network` for every module that `is_fusable`."""
 
     def __init__(self, module: nn.Sequential, loss: Loss) -> None:
-        """Take over the module's values; the module itself is not touched afterwards."""
+        """Copy the module's values; the module itself is not used afterwards."""
         self._loss = loss
         self.layout = Layout.of(module)
         self.state = self.layout.read(module)
         self.chunk = chunk_of(module)
-        self._kernels, self._names = self._compile(_pool_first(list(module.named_children())))
-        first = next((i for i, slots in enumerate(self._names) if slots), 0)
+        self._kernels: list[Kernel] = []
+        self._slots: list[dict[str, Slot]] = []
+        for name, layer in _pool_first(list(module.named_children())):
+            slots = self._slots_of(name)
+            held = {within: slot.view(self.state) for within, slot in slots.items()}
+            self._kernels.append(KERNELS[type(layer)](layer, held))
+            self._slots.append(slots)
         self._forwards = [kernel.forward for kernel in self._kernels]
-        # From the top down to the first layer that learns; each of them but that one owes the one
-        # below its gradient.
-        self._backwards = [
-            (kernel.backward, i > 0) for i, kernel in enumerate(self._kernels[first:])
-        ][::-1]
+        # Backward goes from the top down to the lowest layer that learns. That layer need not
+        # compute the gradient of its input; those above must.
+        lowest = min((i for i, slots in enumerate(self._slots) if slots), default=0)
+        self._backwards: list[tuple[Callable[..., Tensor], bool]] = []
+        for i in reversed(range(lowest, len(self._kernels))):
+            self._backwards.append((self._kernels[i].backward, i > lowest))
 
     def context(self) -> AbstractContextManager[Any]:
-        """No autograd at all."""
+        """Return a context without autograd."""
         return torch.inference_mode()
 
     def aim(self, target: Tensor) -> None:
-        """Each kernel writes to its own place in the target."""
-        for kernel, slots in zip(self._kernels, self._names, strict=True):
-            kernel.aim(
-                {
-                    name: slot.view(target)
-                    for name, slot in slots.items()
-                    if slot in self.layout.parameters
-                }
-            )
+        """Send each kernel's gradients to its own slots of the target."""
+        for kernel, slots in zip(self._kernels, self._slots, strict=True):
+            targets = {}
+            for name, slot in slots.items():
+                if slot in self.layout.parameters:
+                    targets[name] = slot.view(target)
+            kernel.aim(targets)
 
     def accumulate(self, x: Tensor, y: Tensor, beta: float, alpha: float) -> Tensor:
-        """Forward, the gradient of the loss by the scores, backward."""
+        """Compute the scores, then send every kernel's gradients to the target."""
         scores = self._forward(x, training=True)
         g = self._loss.gradient(scores, y)
         for backward, wanted in self._backwards:
@@ -98,7 +104,7 @@ class FusedSequential:
         return scores
 
     def scores(self, x: Tensor) -> Tensor:
-        """Forward only."""
+        """Return the scores in evaluation mode."""
         return self._forward(x, training=False)
 
     def _forward(self, x: Tensor, *, training: bool) -> Tensor:
@@ -106,24 +112,14 @@ class FusedSequential:
             x = forward(x, training=training)
         return x
 
-    def _compile(
-        self, layers: list[tuple[str, nn.Module]]
-    ) -> tuple[list[Kernel], list[dict[str, Slot]]]:
-        names = [
-            {
-                s.name.removeprefix(f"{name}."): s
-                for s in self.layout
-                if s.name.startswith(f"{name}.")
-            }
-            for name, _ in layers
-        ]
-        kernels = [
-            KERNELS[type(layer)](
-                layer, {name: slot.view(self.state) for name, slot in slots.items()}
-            )
-            for (_, layer), slots in zip(layers, names, strict=True)
-        ]
-        return kernels, names
+    def _slots_of(self, layer: str) -> dict[str, Slot]:
+        """Return the slots of a layer, by the tensors' names within the layer."""
+        prefix = f"{layer}."
+        slots = {}
+        for slot in self.layout:
+            if slot.name.startswith(prefix):
+                slots[slot.name.removeprefix(prefix)] = slot
+        return slots
 
 
 def _pool_first(layers: list[tuple[str, nn.Module]]) -> list[tuple[str, nn.Module]]:
@@ -136,6 +132,7 @@ def _pool_first(layers: list[tuple[str, nn.Module]]) -> list[tuple[str, nn.Modul
 
 
 def _usual(layer: nn.Module) -> bool:
+    """Return whether a kernel can compute this layer with its options."""
     match layer:
         case nn.Linear():
             return type(layer) is nn.Linear and layer.bias is not None

@@ -1,1 +1,1 @@
-"""Worker processes that train clients side by side, and the memory they share."""
+"""The worker processes that train clients side by side, and the memory they share."""

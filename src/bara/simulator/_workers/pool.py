@@ -1,15 +1,17 @@
-"""The parent's side of the workers: hands out tasks, one at a time to whoever is free."""
+"""The pool of workers: the parent's side, which gives each free worker the next task."""
 
 import os
 import signal
 import subprocess
 import sys
 import weakref
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any, Protocol, Self, final
 
 from bara.errors import TrainingError
@@ -20,19 +22,19 @@ from bara.simulator._workers.trainer import Trainer, one_thread
 SURROUNDINGS = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    # glibc: keep what is freed. Giving pages back and faulting them in again costs convolutions a
-    # tenth of their time
+    # These let glibc hold on to freed memory: returning pages and faulting them in again costs
+    # convolutions a tenth of their time.
     "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
     "MALLOC_TRIM_THRESHOLD_": str(2**30),
 }
-"""What a worker's environment says beside the parent's."""
+"""The environment variables that a worker has in addition to the parent's."""
 
 
 class WorkerPool(Protocol):
-    """The workers that do the tasks."""
+    """A pool of workers that do tasks."""
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
-        """Every task's result, in the tasks' order."""
+        """Do the tasks and return their results in the same order."""
 
     def close(self) -> None:
         """Stop every worker; may be called twice."""
@@ -40,19 +42,19 @@ class WorkerPool(Protocol):
 
 @final
 class InProcess:
-    """One worker: this process, on one thread."""
+    """A pool without worker processes: tasks run in this process, on one thread."""
 
     def __init__(self, setup: Setup, arrays: Arrays) -> None:
-        """Build the trainer here."""
+        """Build the trainer in this process."""
         self._trainer = Trainer(setup, arrays)
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
-        """One after the other."""
+        """Do the tasks one after the other."""
         with one_thread():
             return [self._done(task) for task in tasks]
 
     def close(self) -> None:
-        """No worker to stop."""
+        """Do nothing: there is no worker to stop."""
 
     def _done(self, task: Task) -> TaskResult:
         try:
@@ -64,14 +66,14 @@ class InProcess:
 @final
 @dataclass(frozen=True)
 class Worker:
-    """One process and the line to it."""
+    """A worker process and the connection to it."""
 
     process: subprocess.Popen[bytes]
     line: Connection
 
     @classmethod
     def start(cls, memory: int) -> Self:
-        """Start a process that imports what this one can import, and computes on one thread."""
+        """Start a process with this process's import path, which computes on one thread."""
         ours, theirs = Pipe()
         command = [
             sys.executable,
@@ -90,12 +92,14 @@ class Worker:
             )
         return cls(process, ours)
 
-    def stop(self) -> None:
-        """Let go of the lifeline: the process ends itself at once; should it not, it is ended."""
-        self.line.close()
+    def release(self) -> None:
+        """Close the lifeline, whereupon the process ends itself at once."""
         if self.process.stdin:
-            with suppress(BrokenPipeError):
-                self.process.stdin.close()
+            self.process.stdin.close()
+
+    def stop(self) -> None:
+        """Wait until the released process has ended; kill it after five seconds."""
+        self.line.close()
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -103,24 +107,28 @@ class Worker:
             self.process.wait()
 
     def fate(self) -> str:
-        """How the process ended, for an error message."""
+        """Say how the process ended, for an error message."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=5)
         code = self.process.returncode
-        how = (
-            f"was ended by {signal.Signals(-code).name}"
-            if code and code < 0
-            else f"ended with code {code}"
-        )
+        how = f"ended with code {code}"
+        if code and code < 0:
+            how = f"was ended by {signal.Signals(-code).name}"
         return f"worker process {self.process.pid} {how}"
 
 
 @final
 class Processes:
-    """Several workers, each a process of one thread that lives as long as the pool."""
+    """A pool of worker processes, each with one thread, that live as long as the pool."""
 
     def __init__(self, setup: Setup, memory: int, count: int) -> None:
-        """Start them side by side and wait until every trainer is built."""
+        """Start the workers side by side and wait until every trainer is built.
+
+        Args:
+            setup: The plan from which each worker builds its trainer.
+            memory: The file descriptor of the shared memory.
+            count: The number of workers.
+        """
         self._workers: list[Worker] = []
         self._end = weakref.finalize(self, _stop, self._workers)
         try:
@@ -134,27 +142,29 @@ class Processes:
             raise
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
-        """Give each free worker the next task; when anything fails, all of them stop: half a round is no round."""
+        """Do the tasks; if one fails, stop all workers, because half a round is of no use."""
         if not self._end.alive:
             raise TrainingError("the engine is closed: its workers have stopped")
         try:
-            return self._shared_out(tasks)
+            return self._distribute(tasks)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """End every process."""
+        """Stop every worker."""
         self._end()
 
-    def _shared_out(self, tasks: Sequence[Task]) -> list[TaskResult]:
+    def _distribute(self, tasks: Sequence[Task]) -> list[TaskResult]:
+        """Give each free worker the next task until every result has arrived."""
         results: dict[int, TaskResult] = {}
-        waiting = list(enumerate(tasks))[::-1]
+        waiting = deque(enumerate(tasks))
         busy: dict[object, tuple[Worker, int]] = {}
         free = self._workers.copy()
         while waiting or busy:
             while free and waiting:
-                worker, (number, task) = free.pop(), waiting.pop()
+                worker = free.pop()
+                number, task = waiting.popleft()
                 _say(worker, task, str(task))
                 busy[worker.line] = (worker, number)
             for line in wait([worker.line for worker, _ in busy.values()]):
@@ -165,6 +175,7 @@ class Processes:
 
 
 def _say(worker: Worker, message: Setup | Task, doing: str) -> None:
+    """Send a message to a worker; `doing` names the task for an error message."""
     try:
         worker.line.send(message)
     except (BrokenPipeError, ConnectionError) as error:
@@ -172,6 +183,7 @@ def _say(worker: Worker, message: Setup | Task, doing: str) -> None:
 
 
 def _hear(worker: Worker, doing: str) -> Any:
+    """Receive a worker's answer; raise an error if the worker or the task failed."""
     try:
         answer = worker.line.recv()
     except (EOFError, ConnectionError) as error:
@@ -186,16 +198,14 @@ def _hear(worker: Worker, doing: str) -> Any:
 
 
 def _stop(workers: list[Worker]) -> None:
-    for (
-        worker
-    ) in workers:  # all lifelines first, so that nobody is waited for while others still compute
-        if worker.process.stdin:
-            with suppress(BrokenPipeError):
-                worker.process.stdin.close()
+    """Stop the workers; all are released first, so that they end side by side."""
+    for worker in workers:
+        worker.release()
     for worker in workers:
         worker.stop()
 
 
 def _surroundings() -> dict[str, str]:
-    here = os.pathsep.join(path or os.getcwd() for path in sys.path)  # noqa: PTH109 - the text is wanted
-    return {**os.environ, **SURROUNDINGS, "PYTHONPATH": here}
+    """Return a worker's environment, with this process's own import path."""
+    paths = [path or str(Path.cwd()) for path in sys.path]
+    return {**os.environ, **SURROUNDINGS, "PYTHONPATH": os.pathsep.join(paths)}

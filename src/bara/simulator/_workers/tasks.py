@@ -1,4 +1,4 @@
-"""What parent and workers say to each other: small frozen records."""
+"""The messages between the parent process and its workers: small frozen records."""
 
 from dataclasses import dataclass
 from typing import final
@@ -13,7 +13,7 @@ from bara.simulator.training import Training
 @final
 @dataclass(frozen=True)
 class Setup:
-    """Everything a trainer is built from; small enough to send."""
+    """The plan from which a worker builds its trainer."""
 
     model: str
     shape: tuple[int, ...]
@@ -27,7 +27,7 @@ class Setup:
 @final
 @dataclass(frozen=True)
 class Train:
-    """Train one client from the shared state into a row of the shared updates."""
+    """A task: train one client from the shared state into a row of the shared updates."""
 
     round: int
     client: int
@@ -38,7 +38,7 @@ class Train:
 @final
 @dataclass(frozen=True)
 class Trained:
-    """What is known of a trained client beside its update."""
+    """The result of a training task, besides the update in shared memory."""
 
     row: int
     loss_before: float | None
@@ -48,7 +48,7 @@ class Trained:
 @final
 @dataclass(frozen=True)
 class Evaluate:
-    """Evaluate the shared state on a stretch of a held-out part, and hand over the scores where they are wanted."""
+    """A task: evaluate the shared state on a stretch of a held-out set, with or without scores."""
 
     part: str
     start: int
@@ -59,7 +59,7 @@ class Evaluate:
 @final
 @dataclass(frozen=True)
 class Tally:
-    """Right answers, summed loss and scores over some samples; tallies of chunks add up in the chunks' order."""
+    """The right answers, summed loss and scores over some samples."""
 
     right: int = 0
     loss: float = 0.0
@@ -67,15 +67,19 @@ class Tally:
     scores: tuple[NDArray[np.float32], ...] = ()
 
     def __add__(self, other: "Tally") -> "Tally":
-        """Both together."""
-        counts = self.right + other.right, self.loss + other.loss, self.samples + other.samples
-        return Tally(*counts, self.scores + other.scores)
+        """Return the tally over both sets of samples."""
+        return Tally(
+            right=self.right + other.right,
+            loss=self.loss + other.loss,
+            samples=self.samples + other.samples,
+            scores=self.scores + other.scores,
+        )
 
 
 @final
 @dataclass(frozen=True)
 class TaskFailure:
-    """An answer that is none: what went wrong in a line, and as the worker saw it."""
+    """A failed task: a one-line reason and the traceback."""
 
     reason: str
     traceback: str

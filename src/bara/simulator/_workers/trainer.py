@@ -1,10 +1,11 @@
-"""What does a worker's tasks: a model over the shared arrays, trained and evaluated on one thread.
+"""The trainer, which does a worker's tasks: it trains and evaluates a model on one thread.
 
-There is one in every worker process, and one in this process where it is the only worker.
+Every worker process has one trainer; without worker processes, the parent process has one.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -24,69 +25,90 @@ from bara.simulator.training import Local
 
 @final
 class Trainer:
-    """Does tasks, one at a time, on one thread."""
+    """A model over the shared arrays, and the tasks that can be done with it."""
 
     def __init__(self, setup: Setup, arrays: Arrays) -> None:
         """Build the model over the shared arrays."""
-        held: dict[str, Tensor] = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        shared = {name: torch.from_numpy(array) for name, array in arrays.items()}
         self._seed = setup.seed
-        self._arrays = held
+        self._arrays: dict[str, Tensor] = shared
         self._loss = loss_of(setup.task, setup.training.loss)
-        self._network = network_of(
-            build(setup.model, setup.shape, setup.outputs, setup.seed), self._loss
-        )
-        self._train = Samples(held["x_train"], held["y_train"])
-        self._held = Samples(held["x_held"], held["y_held"])
-        privacy = setup.training.privacy
-        private = privacy and PrivateGradient(
-            build(setup.model, setup.shape, setup.outputs, setup.seed), privacy, self._loss
-        )
+        build_module = partial(build, setup.model, setup.shape, setup.outputs, setup.seed)
+        self._network = network_of(build_module(), self._loss)
+        self._train = Samples(shared["x_train"], shared["y_train"])
+        self._held = Samples(shared["x_held"], shared["y_held"])
+        private = None
+        if setup.training.privacy is not None:
+            private = PrivateGradient(build_module(), setup.training.privacy, self._loss)
         self._local = Local(self._network, setup.training, self._train, self._loss, private)
 
     def do(self, task: Task) -> TaskResult:
-        """Do what the task says."""
-        return self._trained(task) if isinstance(task, Train) else self._evaluated(task)
+        """Do a task and return its result."""
+        if isinstance(task, Train):
+            return self._trained(task)
+        return self._evaluated(task)
 
     def _trained(self, task: Train) -> Trained:
-        part = self._part(task.client)
-        state, result = self._arrays["state"], self._arrays["updates"][task.row]
-        before = self._mean_loss(state, part) if task.evidence else None
+        indices = self._indices(task.client)
+        state = self._arrays["state"]
+        result = self._arrays["updates"][task.row]
         turn = Turn(self._seed, task.round, task.client)
-        with nullcontext() if isinstance(self._network, FusedSequential) else _own_randomness(turn):
-            free = self._local.train(state, part, turn, result)
-        after = self._mean_loss(result, part) if task.evidence else None
-        return Trained(task.row, before if free is None else free, after)
+        measured_before = measured_after = None
+        if task.evidence:
+            measured_before = self._mean_loss(state, indices)
+        randomness: AbstractContextManager[None] = nullcontext()
+        if not isinstance(self._network, FusedSequential):  # fused layers draw no random numbers
+            randomness = _own_randomness(turn)
+        with randomness:
+            loss_before = self._local.train(state, indices, turn, result)
+        if loss_before is None:
+            loss_before = measured_before
+        if task.evidence:
+            measured_after = self._mean_loss(result, indices)
+        return Trained(task.row, loss_before, measured_after)
 
     def _evaluated(self, task: Evaluate) -> Tally:
         self._network.state.copy_(self._arrays["state"])
         stretch = self._arrays[f"held/{task.part}"][task.start : task.stop]
         return tally(self._network, self._loss, self._held, stretch, scores=task.scores)
 
-    def _part(self, client: int) -> range:
-        return range(*self._arrays["bounds"][client : client + 2].tolist())
+    def _indices(self, client: int) -> range:
+        """Return the rows of the training samples that belong to a client."""
+        start, stop = self._arrays["bounds"][client : client + 2].tolist()
+        return range(start, stop)
 
-    def _mean_loss(self, state: Tensor, part: range) -> float:
+    def _mean_loss(self, state: Tensor, indices: range) -> float:
         self._network.state.copy_(state)
-        counted = tally(self._network, self._loss, self._train, part)
+        counted = tally(self._network, self._loss, self._train, indices)
         return counted.loss / counted.samples
 
 
 def tally(
     network: Network, loss: Loss, samples: Samples, indices: Indices, *, scores: bool = False
 ) -> Tally:
-    """Count in chunks of a fixed size: the sum is the same whoever computes which part."""
+    """Evaluate a network on the samples at these indices.
+
+    Chunks have a fixed size, so that the floating-point sum is the same in every process.
+
+    Args:
+        network: The network, with the state to evaluate.
+        loss: The loss to sum, which also counts right answers.
+        samples: The stored samples.
+        indices: The samples to evaluate.
+        scores: Whether the tally includes a copy of the scores.
+    """
     total = Tally()
     with network.context():
         for x, y in samples.batches(indices, CHUNK):
             found = network.scores(x)
-            kept = (found.float().numpy().copy(),) if scores else ()
-            total += Tally(loss.right(found, y), float(loss.total(found, y)), len(y), kept)
+            copies = (found.float().numpy().copy(),) if scores else ()
+            total += Tally(loss.right(found, y), float(loss.total(found, y)), len(y), copies)
     return total
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute on one thread, as the workers do: sums then come out the same, and nobody competes for a core."""
+    """Let torch compute on one thread, as in the workers, so that sums have the same bits."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -97,10 +119,9 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def _own_randomness(turn: Turn) -> Iterator[None]:
-    """Let a module that draws numbers (dropout, say) draw the same ones whoever trains this client."""
+    """Seed torch from the turn alone, for modules that draw random numbers (such as dropout)."""
     with torch.random.fork_rng(devices=[]):
-        # Not torch.manual_seed: it would also keep a stack trace for every kind of accelerator that
-        # might come yet.
+        # torch.manual_seed would also store a stack trace for every kind of accelerator.
         seed = np.random.SeedSequence(turn).generate_state(1)[0]
         torch.default_generator.manual_seed(int(seed))
         yield

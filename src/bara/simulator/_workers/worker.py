@@ -1,8 +1,10 @@
-"""A worker process: `python -m bara.simulator._workers.worker CONNECTION MEMORY`, started by `pool` alone.
+"""The program of a worker process, which only `pool` starts.
 
-It answers one message with one message until its parent is gone. Its standard input is its
-lifeline: the parent never writes there, and when the parent ends, in whatever way, the worker reads
-the end of the file and is gone too, also from the middle of a long task.
+A worker answers each message of its parent with one message. Its standard input is its lifeline:
+the parent never writes there, and when the parent ends, in whatever way, the worker reads the end
+of the file and exits, even in the middle of a long task.
+
+Usage: `python -m bara.simulator._workers.worker CONNECTION MEMORY`, both as file descriptors.
 """
 
 import os
@@ -21,13 +23,13 @@ from bara.simulator._workers.trainer import Trainer
 
 
 def serve(connection: Connection, memory: int) -> None:
-    """Build the trainer from the first message, then do tasks for as long as there are any."""
+    """Build the trainer from the first message, then do one task for each further message."""
     try:
         trainer = _trainer(connection.recv(), memory)
-    except Exception as error:  # noqa: BLE001 - whatever a user's module raises is the parent's to report
+    except Exception as error:  # noqa: BLE001 - the parent reports any error of a user's module
         connection.send(TaskFailure(explain(error), traceback.format_exc()))
         return
-    connection.send(None)  # the trainer stands
+    connection.send(None)  # the trainer is ready
     while True:
         connection.send(_attempt(trainer, connection.recv()))
 
@@ -41,23 +43,22 @@ def _trainer(setup: Setup, memory: int) -> Trainer:
 def _attempt(trainer: Trainer, task: Task) -> TaskResult | TaskFailure:
     try:
         return trainer.do(task)
-    except Exception as error:  # noqa: BLE001 - as above
+    except Exception as error:  # noqa: BLE001 - the parent reports any error of a user's module
         return TaskFailure(explain(error), traceback.format_exc())
 
 
 def _end_with_the_parent() -> None:
+    """Wait for the end of the lifeline, then exit."""
     sys.stdin.buffer.read()
     os._exit(0)
 
 
 if __name__ == "__main__":
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C is the parent's: it ends us by letting go of the lifeline
+    # Ctrl-C is for the parent, which ends its workers by closing their lifelines.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     torch.set_num_threads(1)
-    with suppress(EOFError, ConnectionError):  # the parent has let go
+    with suppress(EOFError, ConnectionError):  # the parent has closed the connection
         serve(Connection(int(sys.argv[1])), int(sys.argv[2]))
-    os._exit(
-        0
-    )  # nothing here has to be put away, and the reader of the lifeline would hold up a slow exit
+    # There is nothing to clean up, and an ordinary exit would wait for the lifeline's thread.
+    os._exit(0)
