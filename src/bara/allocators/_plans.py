@@ -21,6 +21,10 @@ REAL = 0.8
 """The part of a round's deviation from the curve that other data than those it was measured on would show, too."""
 
 FINALE_SHARES = 4
+"""The even shares that each round of a finale gets, as `Finale` has by default."""
+
+MARGIN = 0.0005
+"""The accuracy by which a plan must be better to count as better."""
 
 
 def _premiums(most: int) -> FloatArray:

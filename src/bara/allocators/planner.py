@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bara.allocators._aims import Aims, Outset
 from bara.allocators._arms import arms_of, check_clients
 from bara.allocators._kept import KeptModel
-from bara.allocators._plans import Plans
+from bara.allocators._plans import MARGIN, Plans
 from bara.allocators.finale import Finale
 from bara.allocators.prospects import Prospects, enough
 from bara.randomness import stream
@@ -29,9 +29,6 @@ ARMS = 24
 DRAWS = 48
 FIRST_ROUNDS = 4
 """Rounds before which there is nothing to plan on."""
-
-MARGIN = 0.0005
-"""How much more than even-with-a-finale a plan must promise."""
 
 PATIENCE = 0.8
 """The memory of surprises: about five rounds."""
