@@ -1,12 +1,14 @@
 """How much each constant of the planner's rule for targets matters: vary one at a time.
 
-python benchmarks/measure_aims.py
+python benchmarks/measure_aims.py [PART]
 
 Targets are played on synthetic federations of 20 clients and 100 rounds in which selecting few
 clients costs little, as with a memory. A federation's target is the best accuracy that `even` shows
-in the first half of its rounds. Printed for each value: the part of the targets reached by the kept
-model, but for half a point, and the part of what `even` spends in all.
+in the first PART of its rounds (0.75 unless given). Printed for each value: the part of the targets
+that the kept model reaches, but for half a point, and the spend as a part of what `even` spends.
 """
+
+import sys
 
 import numpy as np
 
@@ -76,10 +78,11 @@ def measured(even):
 
 
 def main():
+    part = float(sys.argv[1]) if len(sys.argv) > 1 else 0.75
     even = {}
     for number in range(FEDERATIONS):
         records = played(Even(), number)
-        early = [one.evaluation.reported_accuracy for one in records[: len(records) // 2]]
+        early = [one.evaluation.reported_accuracy for one in records[: int(part * len(records))]]
         even[number] = (max(early), records[-1].purse_after.spent)
     print(f"as they are: {measured(even)}", flush=True)
     for name, values in VALUES.items():
