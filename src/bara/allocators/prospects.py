@@ -67,14 +67,14 @@ class Prospects:
         left = self._purse.left
         best = (kept, kept, kept)
         found = []
-        for part in PARTS:
-            affordable = np.flatnonzero(self.spend <= part * left)
+        for fraction in PARTS:
+            affordable = np.flatnonzero(self.spend <= fraction * left)
             if len(affordable):
                 plan = affordable[np.argmax(self.means[affordable])]
                 if self.means[plan] > best[0]:
                     draws = np.maximum(self._finals[plan], kept)
                     best = (float(draws.mean()), *interval(draws))
-            found.append(Prospect(self._purse.spent + int(part * left), *best))
+            found.append(Prospect(self._purse.spent + int(fraction * left), *best))
         return tuple(found)
 
     def chances(self, level: float) -> FloatArray:
