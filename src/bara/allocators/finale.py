@@ -54,5 +54,5 @@ class Overture(Finale):
     What is bought early is used longest, above all where updates are remembered.
     """
 
-    def _heavy(self, length: int, max_rounds: int) -> tuple[int, int]:  # noqa: ARG002 - the signature of `Finale`
+    def _heavy(self, length: int, max_rounds: int) -> tuple[int, int]:  # noqa: ARG002 - as in Finale
         return 1, length
