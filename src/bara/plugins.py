@@ -1,4 +1,4 @@
-"""Names to things: our own, a user's by import path `package.module:Name`, or an installed entry point."""
+"""Parts by name: our own, a user's by import path `package.module:Name`, or an entry point's."""
 
 import copy
 import difflib
@@ -43,52 +43,55 @@ _EXTRAS = {
     "dp_accounting": "sim",
     "flwr": "flower",
     "ray": "flower",
-}
-_EXTRAS |= {
     "starlette": "dashboard",
     "uvicorn": "dashboard",
     "tensorboard": "tensorboard",
     "mlflow": "mlflow",
 }
-
+"""The extra of `bara-fl` that installs each optional package."""
 
 _imported: set[str] = set()
-"""The packages that parts were imported from, ours and others'."""
+"""The top-level packages that parts were imported from, `bara` among them."""
 
 _named: dict[str, str] = {}
 """The names of our own parts, by import path."""
 
 OBJECT = "object:"
-"""Begins the name of a part that Python handed over and that no import path leads to."""
+"""The prefix of the name of a part that Python handed over and that has no import path."""
 
 
 class Handed(str):
-    """What such a part is called, and the part itself: a name wherever one is read."""
+    """The name of a part that Python handed over, with the part itself attached."""
 
     __slots__ = ("part",)
     part: Any
 
     def __new__(cls, name: str, part: Any) -> Self:
-        """A name that holds a part."""
+        """Return a name that holds a part."""
         made = super().__new__(cls, name)
         made.part = part
         return made
 
     @staticmethod
     def name_of(value: Any) -> Any:
-        """The import path of a class or function; where none leads to it, its name with it. Texts stay as they are."""
+        """Return the import path of a class or function, or a `Handed` name where it has none.
+
+        Text, and whatever cannot be called, is returned unchanged.
+        """
         if isinstance(value, str) or not callable(value):
             return value
         spec, part = describe(value)
-        return spec["name"] if part is None and len(spec) == 1 else Handed(spec["name"], value)
+        if part is None and len(spec) == 1:
+            return spec["name"]
+        return Handed(spec["name"], value)
 
     def __deepcopy__(self, _memo: Any) -> "Handed":
-        """A name is never changed."""
+        """Return the name itself, which is immutable."""
         return self
 
 
 def nearest(name: str, known: list[str]) -> str:
-    """A hint that names what was probably meant, or everything there is."""
+    """Return a hint for an unknown name: the one probably meant, or all the known names."""
     close = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
     alike = [difflib.SequenceMatcher(None, one, name).ratio() for one in close]
     if alike and alike[0] not in alike[1:]:
@@ -97,29 +100,37 @@ def nearest(name: str, known: list[str]) -> str:
 
 
 def parse_call(text: str, what: str) -> tuple[str, tuple[float, ...]]:
-    """Read `name(1, 2)` or a bare `name`, as configurations write distributions, strategies and partitions.
+    """Read `name(1, 2)` or `name`, as a configuration writes distributions and strategies.
+
+    Args:
+        text: The text to read.
+        what: What the text describes, for the error.
 
     >>> parse_call("uniform(0.5, 1.5)", "bids")
     ('uniform', (0.5, 1.5))
     """
+    wrong = ConfigError(f"{what} must be a name with numbers, like 'name(0.5, 1.5)', got {text!r}")
     number = r"\s*[-+.\deE]+\s*"
     match = re.fullmatch(rf"\s*([a-z-]+)\s*(?:\(({number}(?:,{number})*)?\))?\s*", text)
+    if match is None:
+        raise wrong
+    name, numbers = match.groups()
+    if numbers is None:
+        return name, ()
     try:
-        return match[1], tuple(float(part) for part in (match[2] or "").split(",") if part)  # type: ignore[index]
-    except (TypeError, ValueError):
-        raise ConfigError(
-            f"{what} must be a name with numbers, like 'name(0.5, 1.5)', got {text!r}"
-        ) from None
+        return name, tuple(float(one) for one in numbers.split(","))
+    except ValueError:
+        raise wrong from None
 
 
 def import_path(path: str) -> Any:
-    """What `package.module:Name` stands for."""
+    """Import the object that `package.module:Name` names."""
     if isinstance(path, Handed):
         return path.part
     if path.startswith(OBJECT):
         raise UnknownNameError(
-            f"{path.removeprefix(OBJECT)!r} was an object in Python, which no import path leads to: hand it over "
-            "again, as when the run began"
+            f"{path.removeprefix(OBJECT)!r} was an object in Python, which no import path leads "
+            "to: hand it over again, as when the run began"
         )
     module_name, _, attribute = path.partition(":")
     _imported.add(module_name.partition(".")[0])
@@ -131,7 +142,8 @@ def import_path(path: str) -> Any:
         missing = (getattr(error, "name", None) or "").partition(".")[0]
         if missing in _EXTRAS:
             raise MissingExtraError(
-                f"{path} needs {missing}, which is not installed: pip install 'bara-fl[{_EXTRAS[missing]}]'"
+                f"{path} needs {missing}, which is not installed: "
+                f"pip install 'bara-fl[{_EXTRAS[missing]}]'"
             ) from error
         raise UnknownNameError(f"cannot import {module_name!r} (of {path!r}): {error}") from error
     try:
@@ -143,11 +155,11 @@ def import_path(path: str) -> Any:
 
 
 def describe(part: Any) -> tuple[dict[str, Any], Any]:
-    """A part that Python hands over, as a configuration writes it (name, options), and the part where that is no name.
+    """Return a part that Python hands over as a configuration writes it: name and options.
 
-    A class or function that can be imported goes by its import path, or by its name if it is one of
-    ours, and so does a frozen dataclass of plain values. Anything else goes by what it is called,
-    and comes along.
+    The second value is None if the name says it all, which holds for a class or function that can
+    be imported and for a frozen dataclass of plain values. Any other part gets a label for a name,
+    and is returned as the second value.
     """
     kind = part if isinstance(part, type) or inspect.isroutine(part) else type(part)
     path = f"{kind.__module__}:{kind.__qualname__}"
@@ -155,24 +167,28 @@ def describe(part: Any) -> tuple[dict[str, Any], Any]:
         name = _named.get(path, path)
         if kind is part:
             return {"name": name}, None
-        if (options := _plain_fields(part)) is not None:
+        options = _plain_fields(part)
+        if options is not None:
             return {"name": name, **options}, None
-    own = getattr(part, "name", None)
-    shown = (
-        repr(part) if kind is not part and "__repr__" in _attributes(kind) else kind.__qualname__
-    )
-    shown = own if kind is not part and isinstance(own, str) else shown
-    label = shown if len(shown) <= 60 and shown.isprintable() else kind.__qualname__
-    return {"name": OBJECT + label.rpartition("<locals>.")[2]}, part
+    return {"name": OBJECT + _label(part, kind)}, part
 
 
-def _attributes(kind: Any) -> set[str]:
-    """What a class has beyond what every object has."""
-    return {name for one in kind.__mro__[:-1] for name in vars(one)}
+def _label(part: Any, kind: Any) -> str:
+    """Return a short label for a part: its own name, its representation, or its class's name."""
+    label = str(kind.__qualname__)
+    if kind is not part:
+        own = getattr(part, "name", None)
+        if isinstance(own, str):
+            label = own
+        elif kind.__repr__ is not object.__repr__:
+            label = repr(part)
+    if len(label) > 60 or not label.isprintable():
+        label = kind.__qualname__
+    return label.rpartition("<locals>.")[2]
 
 
 def leads_to(path: str, kind: Any) -> bool:
-    """Whether this is the import path of that class or function, in any program."""
+    """Return True where the import path names that class or function in any program."""
     if path.startswith("__main__:"):
         return False
     try:
@@ -182,53 +198,61 @@ def leads_to(path: str, kind: Any) -> bool:
 
 
 def _plain_fields(part: Any) -> dict[str, Any] | None:
-    """What a frozen dataclass was made with, defaults left out; None where that cannot be written down."""
-    if not is_dataclass(part) or not getattr(type(part), "__dataclass_params__").frozen:  # noqa: B009 - untyped
+    """Return the fields of a frozen dataclass that differ from their defaults.
+
+    None where the part is no frozen dataclass, or where a value cannot be written down.
+    """
+    if not is_dataclass(part) or not operator.attrgetter("__dataclass_params__.frozen")(part):
         return None
-    made = {one.name: getattr(part, one.name) for one in fields(part) if one.init}
-    defaults = {one.name: one.default for one in fields(part) if one.default is not MISSING}
-    changed = {
-        name: value
-        for name, value in made.items()
-        if name not in defaults or value != defaults[name]
-    }
-    return (
-        changed
-        if all(type(value) in (bool, int, float, str) for value in changed.values())
-        else None
-    )
+    changed = {}
+    for one in fields(part):
+        if not one.init:
+            continue
+        value = getattr(part, one.name)
+        if one.default is not MISSING and value == one.default:
+            continue
+        if type(value) not in (bool, int, float, str):
+            return None
+        changed[one.name] = value
+    return changed
 
 
 def explain(error: BaseException) -> str:
-    """An error in one line: what went wrong and, where a plug-in's code took part in it, which and where."""
-    text = str(error)
-    if isinstance(error, OSError) and error.strerror and not isinstance(error, BaraError):
+    """Return an error as one line, with the place in a plug-in's code where it passed through."""
+    if isinstance(error, BaraError):
+        text = str(error)
+    elif isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    elif not isinstance(error, BaraError):
+    else:
         text = f"{type(error).__name__}: {error}"
+    text = text.replace("\n", " ")
     place = _place_in_plugin(error)
-    return " ".join(text.split("\n")) + (f" (in the plug-in {place})" if place else "")
+    if place is None:
+        return text
+    return f"{text} (in the plug-in {place})"
 
 
 def _place_in_plugin(error: BaseException | None) -> str | None:
-    """The innermost line of a plug-in that an error, or what it was raised from, has passed."""
+    """Return the innermost line of a plug-in that an error, or its cause, passed through."""
     found = None
+    plugins = _imported - {"bara"}
     while error is not None and found is None:
         for frame, line in traceback.walk_tb(error.__traceback__):
-            module, code = str(frame.f_globals.get("__name__")), frame.f_code
-            if module.partition(".")[0] in _imported - {"bara"}:
+            module = str(frame.f_globals.get("__name__"))
+            if module.partition(".")[0] in plugins:
+                code = frame.f_code
                 found = f"{module}:{code.co_qualname.partition('.')[0]}, {code.co_filename}:{line}"
         error = error.__cause__
     return found
 
 
 def is_fault(error: BaseException) -> bool:
-    """Whether an error is neither one that we raise on purpose, nor the system's, nor a plug-in's: it is our own."""
+    """Return True for a fault of bara: not raised on purpose, nor by the system or a plug-in."""
     return not isinstance(error, BaraError | OSError) and _place_in_plugin(error) is None
 
 
 def parse_spec(spec: str) -> dict[str, Any]:
-    """Read a plug-in with its options as one writes it on the command line.
+    """Read a part with its options as one writes it on the command line.
 
     >>> parse_spec("even:carry_over=true")
     {'name': 'even', 'carry_over': True}
@@ -237,19 +261,21 @@ def parse_spec(spec: str) -> dict[str, Any]:
     """
     name: list[str] = []
     options: dict[str, str] = {}
-    for part in spec.split(":"):
-        key, equals, text = part.partition("=")
+    last = ""
+    for piece in spec.split(":"):
+        key, equals, text = piece.partition("=")
         if equals:
-            options[last := key.strip()] = text
+            last = key.strip()
+            options[last] = text
         elif options:  # the rest of an import path that is an option's value
-            options[last] += f":{part}"
+            options[last] += f":{piece}"
         else:
-            name.append(part.strip())
+            name.append(piece.strip())
     return {"name": ":".join(name), **{key: toml_value(text) for key, text in options.items()}}
 
 
 def toml_value(text: str) -> Any:
-    """A TOML value, or the text itself where it is none."""
+    """Return the value of a text in TOML, or the text itself where it is not TOML."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -257,24 +283,23 @@ def toml_value(text: str) -> Any:
 
 
 _GIVEN_AS = {"dataset": "data", "model": "training"}
-"""The sections that parts are handed over in, where these are called otherwise."""
+"""The section that a part is handed over in, where it is not called like the kind of part."""
 
 
 def _public(protocol: type) -> list[str]:
-    """What an object must have to be of a protocol, by name."""
-    return sorted(
-        name for name in {*vars(protocol), *protocol.__annotations__} if not name.startswith("_")
-    )
+    """Return the names of what an object must have to follow a protocol."""
+    names = {*vars(protocol), *protocol.__annotations__}
+    return sorted(name for name in names if not name.startswith("_"))
 
 
 class Registry(Generic[T]):
-    """The things of one kind, by name.
+    """The parts of one kind, by name.
 
     Args:
-        kind: What they are, in the singular ("allocator").
-        paths: Our own, as import paths, so that what needs an extra is imported only when it is
-            asked for.
-        protocol: What each of them must be, where that can be checked.
+        kind: The kind of part, in the singular ("allocator").
+        paths: The import paths of our own parts by name; a part is imported when it is first asked
+            for, because it may need an extra.
+        protocol: The protocol that each part must follow; None where that is not checked.
     """
 
     def __init__(
@@ -286,108 +311,127 @@ class Registry(Generic[T]):
         _named.update({path: name for name, path in paths.items()})
 
     def names(self) -> list[str]:
-        """Our own, then the installed plug-ins."""
-        return [*self._paths, *(point.name for point in entry_points(group=f"bara.{self.kind}s"))]
+        """Return the names of our own parts, then those of the installed plug-ins."""
+        installed = [point.name for point in entry_points(group=f"bara.{self.kind}s")]
+        return [*self._paths, *installed]
 
     def factory(self, name: str) -> Callable[..., T]:
-        """What makes the thing of that name."""
+        """Return the class or function that makes the part of that name."""
         if name.startswith(OBJECT) and not isinstance(name, Handed):
+            section = _GIVEN_AS.get(self.kind, self.kind)
             raise UnknownNameError(
-                f"{self.kind} {name.removeprefix(OBJECT)!r} was an object in Python, which no import path leads to: "
-                f"hand it over again, as in bara.resume(DIR, {_GIVEN_AS.get(self.kind, self.kind)}=...)"
+                f"{self.kind} {name.removeprefix(OBJECT)!r} was an object in Python, which no "
+                f"import path leads to: hand it over again, as in bara.resume(DIR, {section}=...)"
             )
+        found: Callable[..., T] = import_path(self._path(name))
+        return found
+
+    def _path(self, name: str) -> str:
         if ":" in name:
-            return import_path(name)  # type: ignore[no-any-return]
+            return name
         if name in self._paths:
-            return import_path(self._paths[name])  # type: ignore[no-any-return]
+            return self._paths[name]
         for point in entry_points(group=f"bara.{self.kind}s"):
             if point.name == name:
-                return import_path(f"{point.module}:{point.attr}")  # type: ignore[no-any-return]
+                return f"{point.module}:{point.attr}"
         raise UnknownNameError(f"no {self.kind} is named {name!r}; {nearest(name, self.names())}")
 
     def build(
         self, name: str, options: Mapping[str, Any] | None = None, part: Any = None, **context: Any
     ) -> T:
-        """Make it from its own options; of the context (clients, seed, ...) it gets what its signature asks for.
+        """Make a part from its own options, and from the context that its signature asks for.
 
         Args:
-            name: Which.
-            options: Its own.
-            part: The thing itself, of which a copy is taken, or what makes it, where Python handed
-                it over.
-            **context: What there is for those whose signature asks for it.
+            name: The name of the part.
+            options: The part's own options.
+            part: What Python handed over: the finished part, of which a copy is returned, or a
+                class or function that makes it; None to find that by name.
+            **context: Values for the parameters of these names (clients, seed, ...), where the
+                part has them and no option sets them.
         """
         options = dict(options or {})
-        if part is not None:
+        if part is None:
+            factory = self.factory(name)
+        else:
+            factory = part
             name = name.removeprefix(OBJECT)
-            _imported.add(
-                (part if hasattr(part, "__qualname__") else type(part)).__module__.partition(".")[0]
-            )
+            kind = part if hasattr(part, "__qualname__") else type(part)
+            _imported.add(kind.__module__.partition(".")[0])
             if self.is_made(part):
-                if options:
-                    raise ConfigError(
-                        f"{self.kind} {name!r} is made already; it takes no options, got {options}"
-                    )
-                return self._copied(name, part)
-        factory = self.factory(name) if part is None else part
+                return self._copied(name, part, options)
         parameters = _parameters(factory)
         if parameters is None:
             raise ConfigError(
                 f"{self.kind} {name!r} must be a class or function that makes one, got {factory!r}"
             )
-        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-        check_options(
-            f"{self.kind} {name!r}",
-            {
-                option: value
-                for option, value in options.items()
-                if option in parameters or not takes_any
-            },
-            {option: parameter.annotation for option, parameter in parameters.items()},
-            known=[option for option in parameters if option not in context],
-        )
-        given = {
-            key: value for key, value in context.items() if key in parameters and key not in options
-        }
-        lacking = [
-            key
-            for key, one in parameters.items()
-            if _is_required(one) and key not in {*given, *options}
-        ]
+        self._check_options(name, options, parameters, context)
+        arguments = dict(options)
+        for key, value in context.items():
+            if key in parameters:
+                arguments.setdefault(key, value)
+        required = [key for key, one in parameters.items() if _is_required(one)]
+        lacking = [key for key in required if key not in arguments]
         if lacking:
-            example = ":".join((name, *(f"{key}=..." for key in lacking)))
             how = "hand over one that is made"
             if part is None:
+                example = ":".join([name] + [f"{key}=..." for key in lacking])
                 how = f"set {self.kind}.{lacking[0]}, or write {example} in a list"
             raise ConfigError(f"{self.kind} {name!r} needs {' and '.join(lacking)}; {how}")
         try:
-            made = factory(**given, **options)
+            made = factory(**arguments)
         except (TypeError, InvalidMoneyError) as error:
             raise ConfigError(
                 f"cannot make {self.kind} {name!r} from {options}: {error}"
             ) from error
-        if self._protocol is not None and not isinstance(made, self._protocol):
-            lacks = ", ".join(one for one in _public(self._protocol) if not hasattr(made, one))
-            raise ConfigError(
-                f"{self.kind} {name!r} makes a {type(made).__name__}, which lacks {lacks}; add it"
-            )
+        self._check_protocol(name, made)
         return made
 
-    def _copied(self, name: str, part: T) -> T:
+    def _check_options(
+        self,
+        name: str,
+        options: Mapping[str, Any],
+        parameters: Mapping[str, inspect.Parameter],
+        context: Mapping[str, Any],
+    ) -> None:
+        """Refuse options that the signature does not have; `**options` checks its own."""
+        if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+            options = {key: value for key, value in options.items() if key in parameters}
+        types = {key: one.annotation for key, one in parameters.items()}
+        known = [key for key in parameters if key not in context]
+        check_options(f"{self.kind} {name!r}", options, types, known=known)
+
+    def _check_protocol(self, name: str, made: Any) -> None:
+        if self._protocol is None or isinstance(made, self._protocol):
+            return
+        lacks = ", ".join(one for one in _public(self._protocol) if not hasattr(made, one))
+        raise ConfigError(
+            f"{self.kind} {name!r} makes a {type(made).__name__}, which lacks {lacks}; add it"
+        )
+
+    def _copied(self, name: str, part: T, options: Mapping[str, Any]) -> T:
+        if options:
+            raise ConfigError(
+                f"{self.kind} {name!r} is made already; it takes no options, got {options}"
+            )
         try:
             return copy.deepcopy(part)
-        except Exception as error:  # whatever a part of somebody's raises
+        except Exception as error:  # a user's part may raise anything
             raise ConfigError(
-                f"{self.kind} {name!r} cannot be copied for a run ({error}); give a class or a function that makes it"
+                f"{self.kind} {name!r} cannot be copied for a run ({error}); give a class or a "
+                "function that makes it"
             ) from error
 
     def is_made(self, part: Any) -> bool:
-        """Whether a part is the thing itself, not what makes it."""
+        """Return True for a finished part, False for a class or function that makes one."""
         return (
             not isinstance(part, type)
             and self._protocol is not None
             and isinstance(part, self._protocol)
         )
+
+
+# Options are checked here and not with pydantic: every part checks its own, however it is made,
+# and the core needs nothing but numpy and scipy.
 
 
 def check_options(
@@ -398,49 +442,44 @@ def check_options(
     prefix: str = "",
     known: Collection[str] | None = None,
 ) -> None:
-    """Refuse options that are unknown, or not of their type where that is plain: bool, int, float, str, literals.
+    """Refuse options that are unknown, of the wrong type, or out of their range.
+
+    Types other than bool, int, float, str, dataclasses, literals and unions of these are not
+    checked.
 
     Args:
-        whose: What has them, for the error.
-        options: As they were given.
-        types: Of those there are.
-        prefix: What stands before them in a configuration (`federation.`).
-        known: Which of them to suggest; all unless given.
+        whose: The part that has the options, for the error.
+        options: The options as they were given.
+        types: The types of all options there are, with their ranges.
+        prefix: The section before an option in a configuration (`federation.`).
+        known: The options to suggest for an unknown one; all unless given.
 
     >>> check_options("allocator 'even'", {"carry_over": "maybe"}, {"carry_over": bool})
     Traceback (most recent call last):
     ...
     bara.errors.ConfigError: allocator 'even' has carry_over = 'maybe'; it must be true or false
     """
-    known = list(types if known is None else known)
     for option, value in options.items():
         if option not in types:
-            unknown = (
-                f"unknown key {prefix + option!r}"
-                if prefix
-                else f"{whose} has no option {option!r}"
-            )
-            raise ConfigError(f"{unknown}; {nearest(option, known) if known else 'it has none'}")
-        wanted, *ranges = (
-            get_args(types[option]) if get_origin(types[option]) is Annotated else (types[option],)
-        )
-        wrong = [] if _fits(value, wanted) else [in_words(wanted)]
-        wrong += [
-            str(one)
-            for one in ranges
-            if not wrong and isinstance(value, int | float) and value not in one
-        ]
-        if wrong:
-            raise ConfigError(f"{whose} has {prefix + option} = {value!r}; it must be {wrong[0]}")
+            names = list(types if known is None else known)
+            hint = nearest(option, names) if names else "it has none"
+            if prefix:
+                raise ConfigError(f"unknown key {prefix + option!r}; {hint}")
+            raise ConfigError(f"{whose} has no option {option!r}; {hint}")
+        wanted = _unmet(value, types[option])
+        if wanted is not None:
+            raise ConfigError(f"{whose} has {prefix}{option} = {value!r}; it must be {wanted}")
 
 
-_PLAIN = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a finite number",
-    str: "text",
-    NoneType: "None",
-}
+def check_fields(whose: str, record: Any) -> None:
+    """Refuse a dataclass with a field of the wrong type, not among its choices or out of range."""
+    types = get_type_hints(type(record), include_extras=True)
+    check_options(whose, {name: getattr(record, name) for name in types}, types)
+
+
+def check_arguments(whose: str, kind: type, **arguments: Any) -> None:
+    """Refuse arguments of a constructor that do not fit the annotations in its signature."""
+    check_options(whose, arguments, get_type_hints(vars(kind)["__init__"], include_extras=True))
 
 
 @dataclass(frozen=True)
@@ -457,66 +496,83 @@ class Within:
     below: float | None = None
 
     def __contains__(self, value: float) -> bool:
-        """Whether a number is in it."""
-        compare = {
-            "above": operator.gt,
-            "at_least": operator.ge,
-            "at_most": operator.le,
-            "below": operator.lt,
-        }
-        return all(
-            holds(value, end)
-            for name, holds in compare.items()
-            if (end := getattr(self, name)) is not None
+        """Return True for a number in the range."""
+        return (
+            (self.above is None or value > self.above)
+            and (self.at_least is None or value >= self.at_least)
+            and (self.at_most is None or value <= self.at_most)
+            and (self.below is None or value < self.below)
         )
 
     def __str__(self) -> str:
-        """In words."""
+        """Return the range in words."""
         ends = {name: end for name, end in vars(self).items() if end is not None}
+        if ends == {"above": 0}:
+            return "positive"
         if ends.keys() == {"at_least", "at_most"}:
-            return f"from {ends['at_least']:g} to {ends['at_most']:g}"
-        told = " and ".join(f"{name.replace('_', ' ')} {end:g}" for name, end in ends.items())
-        return "positive" if told == "above 0" else told
+            return f"from {self.at_least:g} to {self.at_most:g}"
+        return " and ".join(f"{name.replace('_', ' ')} {end:g}" for name, end in ends.items())
 
 
-def check_fields(whose: str, record: Any) -> None:
-    """Refuse a dataclass of options one of which is not of its type, its choices or its range."""
-    types = get_type_hints(type(record), include_extras=True)
-    check_options(whose, {name: getattr(record, name) for name in types}, types)
-
-
-def check_arguments(whose: str, kind: type, **arguments: Any) -> None:
-    """Refuse what a class is made with where it is not of its type, its choices or its range there."""
-    check_options(whose, arguments, get_type_hints(vars(kind)["__init__"], include_extras=True))
+_IN_WORDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a finite number",
+    str: "text",
+    NoneType: "None",
+}
 
 
 def in_words(annotation: Any) -> str:
-    """What an option may be: its type, its choices, its range."""
+    """Return in words what an option may be: its type, its choices, its range."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        kind, *ranges = get_args(annotation)
+        return _range_in_words(get_args(kind) or (kind,), ranges)
+    if origin is Literal:
+        return " or ".join(map(repr, get_args(annotation)))
+    if origin in (Union, UnionType):
+        return " or ".join(map(in_words, get_args(annotation)))
+    return _IN_WORDS.get(annotation, getattr(annotation, "__name__", str(annotation)))
+
+
+def _range_in_words(kinds: tuple[Any, ...], ranges: list[Any]) -> str:
+    """Return a number's range in words, and what the option may be other than a number."""
+    number = " ".join(map(str, ranges))
+    if int in kinds:
+        number = f"a whole number {number}"
+    others = [in_words(kind) for kind in kinds if kind not in (int, float)]
+    return " or ".join([number, *others])
+
+
+def _unmet(value: Any, annotation: Any) -> str | None:
+    """Return in words what a value should be and is not; None where it fits its annotation."""
+    kind = annotation
+    ranges: list[Any] = []
     if get_origin(annotation) is Annotated:
         kind, *ranges = get_args(annotation)
-        plain = [in_words(one) for one in get_args(kind) or (kind,) if one not in (int, float)]
-        numbers = ["a whole number"] if int in (kind, *get_args(kind)) else []
-        return " or ".join([" ".join([*numbers, *map(str, ranges)]), *plain])
-    if get_origin(annotation) is Literal:
-        return " or ".join(map(repr, get_args(annotation)))
-    if get_origin(annotation) in (Union, UnionType):
-        return " or ".join(map(in_words, get_args(annotation)))
-    return _PLAIN.get(annotation, getattr(annotation, "__name__", str(annotation)))
+    if not _fits(value, kind):
+        return in_words(kind)
+    if isinstance(value, int | float):
+        for one in ranges:
+            if value not in one:
+                return str(one)
+    return None
 
 
-def _fits(value: Any, annotation: Any) -> bool:
-    if get_origin(annotation) is Literal:
-        return value in get_args(annotation)
-    if get_origin(annotation) in (Union, UnionType):
-        return any(_fits(value, one) for one in get_args(annotation))
-    if annotation in (bool, str, NoneType) or is_dataclass(annotation):
-        return isinstance(value, annotation)
-    if annotation is int:
+def _fits(value: Any, kind: Any) -> bool:
+    """Return True where a value is of that type, or the type is not one that is checked."""
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if get_origin(kind) in (Union, UnionType):
+        return any(_fits(value, one) for one in get_args(kind))
+    if kind in (bool, str, NoneType) or is_dataclass(kind):
+        return isinstance(value, kind)
+    if kind is int:
         return isinstance(value, int) and not isinstance(value, bool)
-    if annotation is float:
-        return (
-            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        )
+    if kind is float:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and math.isfinite(value)
     return True
 
 
@@ -526,6 +582,7 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 
 
 def _parameters(factory: Any) -> Mapping[str, inspect.Parameter] | None:
+    """Return the parameters of a class or function; None for anything without a signature."""
     try:
         return inspect.signature(factory, eval_str=True).parameters
     except (TypeError, ValueError, NameError):

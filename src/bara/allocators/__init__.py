@@ -1,4 +1,4 @@
-"""How much a round may cost: one file per allocator, all with ask and tell."""
+"""Allocators, which decide what a round may cost: one file each, all with `ask` and `tell`."""
 
 from bara.allocators.bara import PRESETS, Bara, Reading
 from bara.allocators.baselines import Decreasing, Even, Explored, Fixed, Increasing, RandomN

@@ -1,16 +1,16 @@
-"""How good the model is that would be taken home now, and how surely.
+"""The accuracy of the model that a run would keep if it ended now, and how sure that is.
 
 Notation:
-    v       the kept model's accuracy as it was measured on the server's samples
-    e       what the curve expected of that round
-    V       how many samples there are; where nobody says, so many that they measure exactly
+    v       the kept model's accuracy as measured on the server's samples
+    e       the accuracy that the curve expected of that round
+    V       the number of samples; where it is unknown, the measurement counts as exact
 
-Every model of a run is measured on the same samples, and what is peculiar to them is in every v
-alike: rounds do not average it out. It is as large as the binomial error, of variance v (1 - v) /
-V. A round's own deviation from the curve, v - e, is the model's by the part V / (V + 250), and luck
-on these samples by the rest: the slope of test on validation accuracy from round to round was about
-0.8 with 1,000 samples and 0.4 with 200 (development suite). The best of many rounds is where that
-luck is largest.
+Every model of a run is measured on the same samples, so whatever is peculiar to them is in every v
+alike, and rounds do not average it out. It is as large as the binomial error, of variance
+v (1 - v) / V. Of a round's own deviation from the curve, v - e, the part V / (V + 250) is real, and
+the rest is luck on these samples: the slope of test on validation accuracy from round to round was
+about 0.8 with 1,000 samples and 0.4 with 200 (development suite). The best of many rounds is where
+that luck is largest.
 """
 
 import math
@@ -20,51 +20,63 @@ import scipy
 from bara.records import Evaluation, taken_home
 
 HALF_LUCK = 250
-"""Samples with which half of a round's deviation from the curve is luck."""
+"""The number of samples with which half of a round's deviation from the curve is luck."""
 
 
 class KeptModel:
-    """Follows which model would be taken home: the last one, or the most accurate."""
+    """The model that the run would keep if it ended now: the last one, or the most accurate."""
 
     def __init__(self) -> None:
         self._final: tuple[Evaluation, float] | None = None
         self._best: tuple[Evaluation, float] | None = None
 
     def tell(self, evaluation: Evaluation, expected: float | None) -> None:
-        """A round's model, and what the curve expected of it; None where it expected nothing."""
-        self._final = evaluation, evaluation.accuracy if expected is None else expected
+        """Learn of a round's model.
+
+        Args:
+            evaluation: The model's evaluation.
+            expected: The accuracy that the curve expected; None before there is a curve.
+        """
+        if expected is None:
+            expected = evaluation.accuracy
+        self._final = (evaluation, expected)
         if self._best is None or evaluation.accuracy > self._best[0].accuracy:
             self._best = self._final
 
     @property
     def accuracy(self) -> float:
-        """What other samples are expected to show of it; 0 before the first round."""
+        """The accuracy expected of the kept model on other samples; 0 before the first round."""
         if self._final is None or self._best is None:
             return 0.0
-        models = {"final": self._final, "best": self._best}
-        evaluation, expected = models[taken_home({name: one for name, (one, _) in models.items()})]
+        kept = taken_home({"final": self._final[0], "best": self._best[0]})
+        evaluation, expected = self._final if kept == "final" else self._best
         return expected + self.real * (evaluation.accuracy - expected)
 
     @property
     def real(self) -> float:
-        """The part of a round's deviation from the curve that other samples would show, too."""
-        return 1.0 if self._samples is None else self._samples / (self._samples + HALF_LUCK)
+        """The part of a round's deviation from the curve that other samples would show as well."""
+        if self._samples is None:
+            return 1.0
+        return self._samples / (self._samples + HALF_LUCK)
 
     @property
     def _samples(self) -> int | None:
         return None if self._final is None else self._final[0].samples
 
     def error(self, accuracy: float) -> float:
-        """The standard deviation of what these samples say of a model that is so accurate."""
-        return (
-            0.0 if self._samples is None else math.sqrt(accuracy * (1 - accuracy) / self._samples)
-        )
+        """Return the standard deviation of the accuracy that these samples measure."""
+        if self._samples is None:
+            return 0.0
+        return math.sqrt(accuracy * (1 - accuracy) / self._samples)
 
     def sure(self, target: float) -> float:
-        """How likely the kept model is that accurate, on other samples."""
-        off, error = self.accuracy - target, self.error(target)
-        return float(scipy.special.ndtr(off / error)) if error else float(off >= 0)
+        """Return the probability that the kept model reaches the target on other samples."""
+        lead = self.accuracy - target
+        error = self.error(target)
+        if not error:
+            return float(lead >= 0)
+        return float(scipy.special.ndtr(lead / error))
 
     def level(self, target: float, confidence: float) -> float:
-        """What must be expected of a model to be so sure that it is that accurate."""
+        """Return the accuracy to expect of a model for that confidence in the target."""
         return float(min(target + scipy.special.ndtri(confidence) * self.error(target), 0.995))

@@ -26,7 +26,9 @@ from bara.surrogates import KalmanGP, squared_exponential
 
 @dataclass(frozen=True)
 class Reading:
-    """How the open points of the paper's text are read. The defaults are ours; `PRESETS["paper"]` is the letter.
+    """A reading of the open points of the paper's text; the defaults are ours.
+
+    `PRESETS["paper"]` is the text to the letter.
 
     Attributes:
         exploration_rounds: T_0; rounds t < T_0 explore.
@@ -41,23 +43,23 @@ class Reading:
             negative.
         beta_rate: The 0.4.
         ahead: Predictions are for round t + ahead (the text's commented-out definition has t + 1).
-        reestimate: Past observations are estimated anew every round instead of staying as they were
-            made.
+        reestimate: Past observations are estimated anew every round; otherwise they stay as they
+            were made.
         cap_horizon: T(n) is at most T_max, which Algorithm 1 loops to.
-        horizon: What an estimate is of: n in every round of a whole budget (`total`, the text), or
-            n in every round from here on, with the money and rounds that are left (`left`).
-        clip: Estimates are clipped to [0, 1]; otherwise they stay as computed, and one that no
-            float holds counts as no observation.
+        horizon: What an estimate assumes: n in every round of a whole budget (`total`, the text),
+            or n in every round from now on, with the money and the rounds left (`left`).
+        clip: Estimates are clipped to [0, 1]; otherwise they stay as computed, and one too large
+            for a float counts as no observation.
         vector: What Eqs. 11 and 12 condition on. `chosen`: each round's estimate for the n it
             chose, a_hat_tau(n_tau), as Eq. 10 observes it. `column`: for the mean of each n that
             n's own estimates in every round, a_hat_tau(n), as the text has it after Eq. 12; a
             column without an increment stands at a_0.
-        unit: What an accuracy of 100 per cent counts as in the Gaussian process, whose prior
+        unit: The value of an accuracy of 100 per cent in the Gaussian process, whose prior
             variance is 1 and whose noise is sigma^2: 1 for fractions, 100 for per cent. Beliefs are
-            told in fractions.
-        predicts: What the regret of a round is measured with: `estimate`, a_hat_t(n_t) as its
-            formula has it, or `mean`, mu_t(n_t), "predicted by our model" as its words have it.
-            Decisions do not depend on it.
+            in fractions.
+        predicts: The prediction that the regret of a round is measured with: `estimate`,
+            a_hat_t(n_t) as the formula has it, or `mean`, mu_t(n_t), "predicted by our model" as
+            the words have it. Decisions do not depend on it.
         cost_average: The mean cost of n over the rounds where n was recruited (`chosen`, the text)
             or over the menus of all rounds (`menus`).
         shortfall: When n cannot be paid: `stop` (Algorithm 1) or `shrink`.
@@ -83,28 +85,28 @@ class Reading:
     shortfall: Shortfall = "stop"
 
     def __post_init__(self) -> None:
-        """Refuse a parameter that is outside its range."""
+        """Refuse a parameter out of its range."""
         check_fields("allocator 'bara'", self)
 
 
 _LETTER = Reading(exploration_share=1.0, normalise=False, cap_horizon=False, clip=False)
 _INTENDED = replace(_LETTER, normalise=True, clip=True, unit=100.0, predicts="mean")
 PRESETS = {"default": Reading(), "paper": _LETTER, "intended": _INTENDED}
-"""Named readings: ours, the text to the letter, and the one under which n settles as in the paper's Figure 2."""
+"""The named readings; under `intended`, n settles as in the paper's Figure 2."""
 
 Estimates = float | list[float | None] | None
-"""What a round is estimated to come to: one number, one for each arm, or nothing."""
+"""The final accuracy that a round suggests: one number, one for each arm, or none."""
 
 
 class Bara:
-    """Algorithm 1, both stages.
+    """The paper's own allocator: Algorithm 1, both stages.
 
     Args:
         clients: N, the largest number of clients there may be.
-        seed: Where stage 1's draws come from; a round's draw depends on nothing but (seed, round).
-        preset: Which reading to start from: `default`, `paper` or `intended`.
-        estimator: Predicts the final accuracy of a constant n: a name, an import path, or the thing
-            itself.
+        seed: The seed of stage 1's draws; a round's draw depends only on (seed, round).
+        preset: The reading to start from: `default`, `paper` or `intended`.
+        estimator: The estimator of the final accuracy of a constant n: a name, an import path, or
+            the object itself.
         **options: Fields of `Reading` to change.
 
     >>> from bara.records import Evaluation
@@ -115,7 +117,7 @@ class Bara:
     """
 
     more_options: ClassVar = Reading
-    """What `**options` may hold."""
+    """The record of what `**options` may hold."""
 
     def __init__(
         self,
@@ -129,55 +131,52 @@ class Bara:
         self.reading = _reading(preset, options)
         self._seed = seed
         self._arms = arms_of(clients)
-        points = (
-            positions(self._arms, clients) if self.reading.normalise else self._arms.astype(float)
-        )
+        points = self._arms.astype(float)
+        if self.reading.normalise:
+            points = positions(self._arms, clients)
         self._covariance = squared_exponential(points, self.reading.length_scale)
         self._gp = self._prior()
-        self._estimator = (
-            ESTIMATORS.build(estimator, clients=clients)
-            if isinstance(estimator, str)
-            else estimator
-        )
-        if not isinstance(self._estimator, Estimator):
+        if isinstance(estimator, str):
+            estimator = ESTIMATORS.build(estimator, clients=clients)
+        if not isinstance(estimator, Estimator):
             raise ConfigError(
-                f"allocator 'bara' has estimator = {estimator!r}; it must have the methods tell and estimate"
+                f"allocator 'bara' has estimator = {estimator!r}; it must have the methods tell "
+                "and estimate"
             )
+        self._estimator = estimator
         self._costs: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # n -> [sum, count]
-        self._rounds: list[int] = []  # n of each round told, for re-estimation
-        self._estimates: list[Estimates] = []  # what each round told was estimated to come to
-        self._known: list[Estimates] = []  # of those, the ones recalled instead of made anew
+        self._rounds: list[int] = []  # the n of each round told
+        self._estimates: list[Estimates] = []  # the estimate made after each round told
+        self._known: list[Estimates] = []  # the estimates restored from memory
         self._initial = 0.0
         self._exploring = True
 
     def ask(self, purse: Purse) -> Offer:
-        """Stage 1: a random n. Stage 2: the n of the largest upper confidence bound (Eq. 13)."""
+        """Recruit a random n in stage 1, the n of the largest upper confidence bound in stage 2.
+
+        That bound is Eq. 13; a tie goes to the smaller n.
+        """
         if self._explores(purse):
             n = explored(self._arms, self._seed, purse.round)
         else:
             mean, deviation = self._gp.predict(self.reading.ahead)
-            best = np.argmax(
-                mean + self._root_beta(purse.round) * deviation
-            )  # a tie goes to the smaller n
-            n = int(self._arms[best])
+            bounds = mean + self._root_beta(purse.round) * deviation
+            n = int(self._arms[np.argmax(bounds)])
         return Offer.recruit(n, shortfall=self.reading.shortfall)
 
     def tell(self, record: RoundRecord) -> None:
-        """Enter the increment, estimate the final accuracy of this n, update the posterior (line 22)."""
+        """Estimate the final accuracy of the round's n and update the posterior (line 22)."""
         self._estimator.tell(record)
         self._exploring = self._explores(record.purse_after)
         if record.round == 0:
             self._initial = record.evaluation.accuracy
             return
-        known = record.round <= len(self._known)
-        if not known:
-            self._learn_costs(record)
         self._rounds.append(record.n)
-        seen = (
-            self._known[record.round - 1]
-            if known
-            else self._estimated(record.n, record.purse_after)
-        )
+        if record.round <= len(self._known):
+            seen = self._known[record.round - 1]
+        else:
+            self._learn_costs(record)
+            seen = self._estimated(record.n, record.purse_after)
         self._estimates.append(seen)
         if self.reading.reestimate:
             self._gp = self._prior()
@@ -188,22 +187,22 @@ class Bara:
             self._observe(record.n, seen)
 
     def memory(self) -> dict[str, Any]:
-        """What it took from menus: mean costs, and the estimates made with them as they stood."""
+        """Return what the menus taught: the costs, and the estimates made with them."""
         return {
             "costs": {str(n): pair for n, pair in self._costs.items()},
             "estimates": self._estimates,
         }
 
     def restore(self, memory: dict[str, Any]) -> None:
-        """Take costs and estimates from there; the rounds themselves are told again, without their menus."""
+        """Restore costs and estimates; the rounds are replayed afterwards without their menus."""
         self._costs.update({int(n): list(pair) for n, pair in memory["costs"].items()})
         self._known = list(memory["estimates"])
 
     def belief(self) -> Belief:
-        """The posterior over n, and the estimate that the last round gave."""
-        mean, deviation = (
-            values / self.reading.unit for values in self._gp.predict(self.reading.ahead)
-        )
+        """Return the posterior over n, and the estimate that the last round gave."""
+        mean, deviation = self._gp.predict(self.reading.ahead)
+        mean = mean / self.reading.unit
+        deviation = deviation / self.reading.unit
         return Belief(
             stage="explore" if self._exploring else "exploit",
             arms=tuple(self._arms.tolist()),
@@ -213,8 +212,10 @@ class Bara:
         )
 
     def _prediction(self, mean: FloatArray) -> float | None:
-        """What the last round's n is said to come to."""
-        last = self._estimates[-1] if self._estimates else None
+        """Return the final accuracy predicted for the last round's n; None without an estimate."""
+        if not self._estimates:
+            return None
+        last = self._estimates[-1]
         if last is None:
             return None
         arm = self._arm(self._rounds[-1])
@@ -242,46 +243,53 @@ class Bara:
         if seen is None:
             self._gp.pass_round()
         elif isinstance(seen, list):
-            self._gp.observe(
-                self._arm(n), np.array(seen, dtype=float) * self.reading.unit
-            )  # None becomes NaN
+            column = np.array(seen, dtype=float)  # None becomes NaN
+            self._gp.observe(self._arm(n), column * self.reading.unit)
         else:
             self._gp.observe(self._arm(n), seen * self.reading.unit)
 
     def _estimated(self, n: int, purse: Purse) -> Estimates:
-        """What a round with n clients shows: the estimate for n, or those for every arm."""
+        """Return what a round with n clients shows: the estimate for n, or for every arm."""
         if self.reading.vector == "chosen":
             return self._bounded(self._final_accuracy(n, purse))
-        column = [self._final_accuracy(arm, purse) for arm in self._arms.tolist()]
-        return [self._bounded(self._initial if value is None else value) for value in column]
+        column = []
+        for arm in self._arms.tolist():
+            value = self._final_accuracy(arm, purse)
+            if value is None:
+                value = self._initial
+            column.append(self._bounded(value))
+        return column
 
     def _learn_costs(self, record: RoundRecord) -> None:
-        costs = record.awarded.costs
+        seen = {}
         if self.reading.cost_average == "menus":
+            costs = record.awarded.costs
             seen = {int(n): int(costs[n - 1]) for n in self._arms if n <= len(costs)}
-        else:
-            seen = {record.n: record.paid} if record.n else {}
+        elif record.n:
+            seen = {record.n: record.paid}
         for n, cost in seen.items():
             self._costs[n][0] += cost
             self._costs[n][1] += 1
 
     def _final_accuracy(self, n: int, purse: Purse) -> float | None:
-        """a_hat(n) after T(n) rounds (Eq. 6), rounded down, at least one; None where no round had n clients."""
+        """Return a_hat(n) after T(n) rounds (Eq. 6); None where no round had n clients.
+
+        T(n) is rounded down, but at least 1.
+        """
         total, count = self._costs.get(n, (0, 0))
         if not total:
             return None
         if self.reading.horizon == "left":
             done = purse.round - 1
-            return self._estimator.estimate(
-                n, done + min(purse.left * count // total, purse.rounds_left), done=done
-            )
+            to_come = min(purse.left * count // total, purse.rounds_left)
+            return self._estimator.estimate(n, done + to_come, done=done)
         rounds = max(purse.total * count // total, 1)
-        return self._estimator.estimate(
-            n, min(rounds, purse.max_rounds) if self.reading.cap_horizon else rounds
-        )
+        if self.reading.cap_horizon:
+            rounds = min(rounds, purse.max_rounds)
+        return self._estimator.estimate(n, rounds)
 
     def _bounded(self, estimate: float | None) -> float | None:
-        """The estimate as it is observed, if it can be."""
+        """Return the estimate as the Gaussian process observes it; None where it cannot."""
         if estimate is None or math.isnan(estimate):
             return None
         if self.reading.clip:

@@ -1,4 +1,4 @@
-"""The paper's baselines (Yang et al. 2023, Baselines): even, increasing, decreasing, random; a constant n; a bound."""
+"""The paper's baselines (Yang et al. 2023, Baselines), a constant n, and a bound."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from bara.randomness import stream
 from bara.records import Offer, Purse, Shortfall
 
 Weight = Callable[[int], int]
-"""The share of round t, in any unit; linear in t."""
+"""A function from round t to the share it gets, in any unit; linear in t."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,7 @@ class Even(LearnsNothing):
     """Even allocation (EA): every round may cost B_total / T_max.
 
     Args:
-        carry_over: Share what is left among the rounds that are left instead, so that nothing stays
-            unspent.
+        carry_over: Share the money left among the rounds left instead, so that none stays unspent.
 
     >>> Even().ask(Purse.of(1500, 200)).cap(8)
     7500000
@@ -30,7 +29,7 @@ class Even(LearnsNothing):
     carry_over: bool = False
 
     def ask(self, purse: Purse) -> Offer:
-        """The round's share of the budget."""
+        """Offer the round its share of the budget."""
         return _share(
             purse, lambda _t: 1, Fraction(1, purse.max_rounds), carry_over=self.carry_over
         )
@@ -43,13 +42,13 @@ class Increasing(LearnsNothing):
     As written the shares sum to (T_max + 1) / T_max of the budget; the purse clamps the last.
 
     Args:
-        carry_over: Share what is left in proportion to t among the rounds that are left.
+        carry_over: Share the money left among the rounds left, in proportion to t.
     """
 
     carry_over: bool = False
 
     def ask(self, purse: Purse) -> Offer:
-        """The round's share of the budget."""
+        """Offer the round its share of the budget."""
         return _share(
             purse, lambda t: t, Fraction(2, purse.max_rounds**2), carry_over=self.carry_over
         )
@@ -62,25 +61,25 @@ class Decreasing(LearnsNothing):
     As written the shares sum to (T_max - 1) / T_max of the budget, and the last round gets nothing.
 
     Args:
-        carry_over: Share what is left in proportion to T_max - t among the rounds that are left.
+        carry_over: Share the money left among the rounds left, in proportion to T_max - t.
     """
 
     carry_over: bool = False
 
     def ask(self, purse: Purse) -> Offer:
-        """The round's share of the budget."""
+        """Offer the round its share of the budget."""
         unit = Fraction(2, purse.max_rounds**2)
         return _share(purse, lambda t: purse.max_rounds - t, unit, carry_over=self.carry_over)
 
 
 @dataclass(frozen=True)
 class RandomN(LearnsNothing):
-    """Random allocation (RA): recruits a number drawn evenly from 1 .. N - 1 and ends when it cannot be paid.
+    """Random allocation (RA): each round recruits a number drawn evenly from 1 .. N - 1.
 
     Args:
-        clients: N, how many there may be.
-        seed: Where the draws come from; a round's draw depends on nothing but (seed, round).
-        shortfall: As the paper: `stop`.
+        clients: N, the largest number of clients there may be.
+        seed: The seed of the draws; a round's draw depends only on (seed, round).
+        shortfall: When n cannot be paid: end the run (`stop`, as in the paper) or `shrink`.
     """
 
     clients: int
@@ -88,21 +87,21 @@ class RandomN(LearnsNothing):
     shortfall: Shortfall = "stop"
 
     def __post_init__(self) -> None:
-        """Refuse a federation too small to choose from."""
+        """Refuse a federation without clients."""
         check_clients("random", self.clients)
 
     def ask(self, purse: Purse) -> Offer:
-        """This round's draw."""
+        """Recruit the number drawn for this round."""
         rng = stream(self.seed, "random n", purse.round)
         return Offer.recruit(int(rng.integers(1, max(self.clients, 2))), shortfall=self.shortfall)
 
 
 @dataclass(frozen=True)
 class Fixed(LearnsNothing):
-    """Recruits n clients every round while the money lasts.
+    """A constant number of clients in every round while the money lasts.
 
     Args:
-        n: How many.
+        n: The number of clients.
         shortfall: When n can no longer be paid: end the run (`stop`, as the paper enumerates n) or
             `shrink`.
     """
@@ -111,11 +110,11 @@ class Fixed(LearnsNothing):
     shortfall: Shortfall = "stop"
 
     def __post_init__(self) -> None:
-        """Refuse a number that recruits nobody."""
+        """Refuse a number below 1."""
         check_fields("allocator 'fixed'", self)
 
     def ask(self, purse: Purse) -> Offer:  # noqa: ARG002 - the protocol's signature
-        """The same n, whatever is left."""
+        """Recruit n, however much is left."""
         return Offer.recruit(self.n, shortfall=self.shortfall)
 
 
@@ -123,13 +122,13 @@ class Fixed(LearnsNothing):
 class Explored(LearnsNothing):
     """Stage 1 of Algorithm 1, then n clients every round while the money lasts.
 
-    With the best n there is, this bounds what Algorithm 1 can come to: its own random rounds, paid
-    for, and then never a wrong decision.
+    With the best n there is, this is an upper bound of Algorithm 1: it pays for the same random
+    rounds and then never decides wrongly.
 
     Args:
-        n: How many, from round T_0 on.
-        clients: N, how many there may be.
-        seed: Where stage 1's draws come from; they are those of `bara` with the same seed.
+        n: The number of clients from round T_0 on.
+        clients: N, the largest number of clients there may be.
+        seed: The seed of stage 1's draws, which are those of `bara` with the same seed.
         exploration_rounds: T_0; rounds t < T_0 explore.
     """
 
@@ -139,21 +138,32 @@ class Explored(LearnsNothing):
     exploration_rounds: Annotated[int, Within(at_least=0)] = 40
 
     def __post_init__(self) -> None:
-        """Refuse a number that recruits nobody."""
+        """Refuse a number below 1."""
         check_clients("explored", self.clients)
         check_fields("allocator 'explored'", self)
 
     def ask(self, purse: Purse) -> Offer:
-        """A random n, then the same n, whatever is left."""
-        early = purse.round < self.exploration_rounds
-        n = explored(arms_of(self.clients), self.seed, purse.round) if early else self.n
+        """Recruit a random number in stage 1, then n, however much is left."""
+        n = self.n
+        if purse.round < self.exploration_rounds:
+            n = explored(arms_of(self.clients), self.seed, purse.round)
         return Offer.recruit(n, shortfall="stop")
 
 
 def _share(purse: Purse, weight: Weight, unit: Fraction, *, carry_over: bool) -> Offer:
-    """This round's weight in units of B_total; or, carried over, in parts of what is left for the rounds left."""
+    """Offer this round its share of the budget or, with carry-over, of the money left.
+
+    Args:
+        purse: The money and the rounds left.
+        weight: The weight of each round.
+        unit: The part of the budget that a weight of 1 stands for, without carry-over.
+        carry_over: Share the money left by the weights of the rounds left.
+    """
     if not carry_over:
         return Offer.spend(int(purse.total * weight(purse.round) * unit))
-    first, last = weight(purse.round), weight(purse.max_rounds)
+    first = weight(purse.round)
+    last = weight(purse.max_rounds)
     twice_whole = (first + last) * purse.rounds_left  # an arithmetic series
-    return Offer.spend(purse.left * 2 * first // twice_whole if twice_whole else 0)
+    if not twice_whole:
+        return Offer.spend(0)
+    return Offer.spend(purse.left * 2 * first // twice_whole)

@@ -1,4 +1,4 @@
-"""Estimates of the final accuracy for a constant number of clients, the first half of BARA; one can swap it."""
+"""Estimators of the final accuracy for a constant number of clients, the first half of BARA."""
 
 import math
 from collections.abc import Callable
@@ -11,48 +11,51 @@ from bara.plugins import Registry
 from bara.records import RoundRecord
 from bara.surrogates import LearningCurveBelief, MeanLine, NewtonPolynomial, PiecewiseLine
 
-_NO_START = "an estimator must be told of round 0 first, the initial evaluation (RoundRecord.initial), got round {}"
+_NO_START = (
+    "an estimator must be told of round 0 first, the initial evaluation (RoundRecord.initial), "
+    "got round {}"
+)
 
 
 @runtime_checkable
 class Estimator(Protocol):
-    """Predicts where a constant n would end."""
+    """An estimator of the accuracy that a run with a constant n would end with."""
 
     def tell(self, record: RoundRecord) -> None:
         """Learn from a settled round; round 0 comes first."""
         ...
 
     def estimate(self, n: int, rounds: int, *, done: int = 0) -> float | None:
-        """The accuracy after so many rounds in all; None where it cannot say.
+        """Return the accuracy to expect at the end; None where the estimator cannot tell.
 
         Args:
-            n: How many clients take part in each round after the first `done`.
-            rounds: How many rounds there are in all.
-            done: Rounds that stay as they were: 0, or all that have been told.
+            n: The number of clients in each round after the first `done`.
+            rounds: The number of rounds in all.
+            done: The number of rounds that stay as they were: 0, or all that have been told.
         """
         ...
 
 
 class Column(Protocol):
-    """A line through the increments seen with one n, by round."""
+    """A line through the increments of the rounds with one n."""
 
     def add(self, node: int, value: Fraction) -> None:
-        """Learn of the increment of round `node`."""
+        """Learn the increment of round `node`."""
         ...
 
     def sum_to(self, last: int) -> Fraction:
-        """The increments of rounds 1 .. last, seen or not, added up."""
+        """Return the sum of the increments of rounds 1 .. last, seen or not."""
         ...
 
 
 class IncrementEstimator:
-    """a_0 plus the sum of a line through the increments of column n (Yang et al. 2023, Eq. 8 and below).
+    """An estimate of a_0 plus the sum of a line through the increments of column n.
 
-    In exact arithmetic: a settled run has more than a hundred nodes in one column, where floats
-    have no digit left.
+    This is Yang et al. 2023, Eq. 8 and below, in exact arithmetic: a settled run has more than a
+    hundred nodes in one column, which leaves a float without a correct digit.
 
     Args:
-        line: Makes the line of a column.
+        line: The class or function that makes the line of a column.
     """
 
     def __init__(self, line: Callable[[], Column]) -> None:
@@ -75,9 +78,9 @@ class IncrementEstimator:
         self._accuracy = accuracy
 
     def estimate(self, n: int, rounds: int, *, done: int = 0) -> float | None:
-        """a_0 + sum of the estimated increments over rounds 1 .. T(n); infinite beyond what a float holds.
+        """Return a_0 plus the estimated increments of rounds 1 .. T(n); infinite if too large.
 
-        With rounds done it is the accuracy now + the sum over the rounds after them.
+        With rounds done, it is the accuracy now plus the increments of the rounds after them.
         """
         if n not in self._columns or self._initial is None:
             return None
@@ -94,21 +97,21 @@ NewtonEstimator = partial(IncrementEstimator, NewtonPolynomial[Fraction])
 """Newton's polynomial through all increments of column n (Yang et al. 2023, Eqs. 7 and 8)."""
 
 PiecewiseEstimator = partial(IncrementEstimator, PiecewiseLine[Fraction])
-"""Straight from one increment of column n to the next, level beyond the last: interpolation without extrapolation."""
+"""A straight line from each increment of column n to the next, level beyond the last."""
 
 MeanEstimator = partial(IncrementEstimator, MeanLine[Fraction])
-"""The mean increment of column n in every round."""
+"""The mean increment of column n, in every round."""
 
 
 class CurveEstimator:
-    """The posterior mean of one learning curve with selection noise, fitted over all rounds together."""
+    """The posterior mean of one learning curve with selection noise, fitted to all rounds."""
 
     def __init__(self, clients: int) -> None:
         self._clients = clients
         self._curve: LearningCurveBelief | None = None
 
     def tell(self, record: RoundRecord) -> None:
-        """Fit the round, too."""
+        """Fit the curve to the round as well."""
         if record.round == 0:
             self._curve = LearningCurveBelief(self._clients, record.evaluation.accuracy)
         elif self._curve is None:
@@ -117,10 +120,10 @@ class CurveEstimator:
             self._curve.tell(record.n, record.evaluation.accuracy)
 
     def estimate(self, n: int, rounds: int, *, done: int = 0) -> float | None:
-        """Where the curve comes to with n clients per round."""
-        return (
-            None if self._curve is None else self._curve.expected(n, rounds - done, fresh=not done)
-        )
+        """Return the accuracy that the curve reaches with n clients per round."""
+        if self._curve is None:
+            return None
+        return self._curve.expected(n, rounds - done, fresh=not done)
 
 
 ESTIMATORS: Registry[Estimator] = Registry(

@@ -1,10 +1,10 @@
 """ISP: an adaptive number of clients with probing rounds of full participation (arXiv 2508.13803).
 
-What is known of it: every few rounds everybody takes part; from that it takes the smallest k whose
-held-out loss still beats an average of past losses, and smooths k with momentum. A server that
-aggregates a probe's updates in many ways could try every k at once; ours sees one loss a round, so
-it looks for the smallest k in the rounds between probes. A probe recruits N - 1, the most that an
-auction without a reserve price has a loser for.
+What is known of ISP: every few rounds everybody takes part; from that round it takes the smallest k
+whose held-out loss still beats an average of past losses, and it smooths k with momentum. A server
+that aggregates a probe's updates in many ways could try every k at once; ours sees one loss per
+round, so it looks for the smallest k in the rounds between probes. A probe recruits N - 1, the most
+that an auction without a reserve price has a loser for.
 """
 
 from collections import deque
@@ -17,12 +17,12 @@ from bara.records import Evaluation, Offer, Purse, RoundRecord, Shortfall
 
 
 class Isp:
-    """Recruits as few as still bring the loss below its recent average, and N - 1 every few rounds.
+    """As few clients as bring the loss below its recent average, and N - 1 every few rounds.
 
     Args:
         clients: N, the largest number of clients there may be.
-        every: How many rounds lie between two probes.
-        momentum: Which part of k stays from one round to the next.
+        every: The number of rounds from one probe to the next.
+        momentum: The part of k that stays from one round to the next.
         shortfall: When k cannot be paid: `stop` or `shrink`.
     """
 
@@ -36,19 +36,20 @@ class Isp:
         check_clients("isp", clients)
         check_arguments("allocator 'isp'", Isp, every=every, momentum=momentum, shortfall=shortfall)
         self._most = max(clients - 1, 1)
-        self._every, self._momentum, self._shortfall = every, momentum, shortfall
+        self._every = every
+        self._momentum = momentum
+        self._shortfall = shortfall
         self._size = float(self._most)
         self._losses: deque[float] = deque(maxlen=every)
 
     def ask(self, purse: Purse) -> Offer:
-        """N - 1 in a probe, k between probes."""
-        n = self._most if self._probes(purse.round) else max(round(self._size), 1)
-        return Offer.recruit(
-            n, shortfall="shrink" if self._probes(purse.round) else self._shortfall
-        )
+        """Recruit N - 1 clients in a probe, k between probes."""
+        if self._probes(purse.round):
+            return Offer.recruit(self._most, shortfall="shrink")
+        return Offer.recruit(max(round(self._size), 1), shortfall=self._shortfall)
 
     def tell(self, record: RoundRecord) -> None:
-        """Try fewer after a loss below the average, more after one above it."""
+        """Try fewer clients after a loss below the average, more after one above it."""
         loss = _loss(record.evaluation)
         if record.n and not self._probes(record.round) and self._losses:
             target = self._size * (0.75 if loss < fmean(self._losses) else 1.5)

@@ -1,8 +1,8 @@
-"""The planner: learns the learning curve online and replans every round what is left, money and rounds.
+"""The planner, which learns the learning curve online and plans the rest of the run every round.
 
-A round's progress depends only weakly on how many clients take part; the noise of selecting few is
+A round's progress depends only weakly on how many clients take part. The noise of selecting few is
 large, but only the last rounds' noise is still in the final model. So cheap rounds first and large
-ones at the end are good value, how much so depends on the task, and that is learned
+ones at the end are good value; how much so depends on the task, and is learned
 (`bara.surrogates.learning_curve`).
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bara.allocators._aims import Aims, Outset
 from bara.allocators._arms import arms_of, check_clients
 from bara.allocators._kept import KeptModel
-from bara.allocators._plans import Plans
+from bara.allocators._plans import MARGIN, Plans
 from bara.allocators.finale import Finale
 from bara.allocators.prospects import Prospects, enough
 from bara.randomness import stream
@@ -26,27 +26,28 @@ from bara.surrogates import LearningCurveBelief, Shapes
 BoolArray = NDArray[np.bool_]
 
 ARMS = 24
-DRAWS = 48
-FIRST_ROUNDS = 4
-"""Rounds before which there is nothing to plan on."""
+"""The most numbers of clients that a plan chooses from."""
 
-MARGIN = 0.0005
-"""How much more than even-with-a-finale a plan must promise."""
+DRAWS = 48
+"""The number of curves drawn from the posterior for a decision."""
+
+FIRST_ROUNDS = 4
+"""The number of rounds to see before the first plan."""
 
 PATIENCE = 0.8
-"""The memory of surprises: about five rounds."""
+"""The weight of past surprises in their average, which covers about five rounds."""
 
 MISFIT = 3.0
-"""The root mean square of recent surprises, in standard deviations, beyond which the curve is not believed."""
+"""The root mean square of recent surprises, in deviations, above which the curve is distrusted."""
 
 
 class Planner:
-    """Plans the whole rest of the run before every round, and plays the first step.
+    """The default allocator: before every round it plans the rest of the run and plays one step.
 
     Args:
         clients: N, the largest number of clients there may be.
-        seed: Where draws from the posterior and early variation come from.
-        goal: What the money is for; None for the best model that all of it can buy.
+        seed: The seed of the draws from the posterior and of the early variation.
+        goal: The goal of the spending; None for the best model that all the money can buy.
 
     >>> from bara.records import Evaluation, show_money
     >>> allocator, purse = Planner(clients=20), Purse.of(total=1500, max_rounds=200)
@@ -56,7 +57,7 @@ class Planner:
     """
 
     goals = frozenset({"target", "worth"})
-    """What it can be told to spend for (`bara.protocols.check_goal`)."""
+    """The kinds of goal that the planner can follow (`bara.protocols.check_goal`)."""
 
     def __init__(
         self,
@@ -73,20 +74,20 @@ class Planner:
         self._arms = arms_of(clients, ARMS)
         self._costs = np.zeros(len(self._arms))
         self._menus = np.zeros(len(self._arms))
-        self._priced = 0  # the last round whose menu it knows
+        self._priced = 0  # the last round whose menu was learned
         self._curve: LearningCurveBelief | None = None
         self._surprise = 1.0
         self._belief = Belief(stage="even with a finale: nothing learned yet")
         self._planned: tuple[Purse, Offer] | None = None
 
     def ask(self, purse: Purse) -> Offer:
-        """The first step of the plan."""
+        """Offer the first step of the plan."""
         if self._planned is not None and self._planned[0] == purse:
             return self._planned[1]
         return self._decide(purse)[0]
 
     def tell(self, record: RoundRecord) -> None:
-        """Learn what n cost and what they taught, and plan what is left."""
+        """Learn the costs and the progress of a round, and plan the rest of the run."""
         accuracy = record.evaluation.accuracy
         if record.round == 0:
             self._curve = LearningCurveBelief(self._clients, accuracy)
@@ -102,44 +103,42 @@ class Planner:
             self._kept.tell(record.evaluation, expected)
         self._aims.tell(record, knows_the_answer=record.round <= self._priced)
         purse = record.purse_after
-        if (
-            purse.rounds_left
-        ):  # otherwise the last plan stands, and with it the costs it was made with
+        if purse.rounds_left:  # otherwise the last plan stands, with the costs it was made with
             self._learn_costs(record)
             offer, self._belief = self._decide(purse)
             self._planned = (purse, offer)
             self._aims.believe(self._belief.outlook, purse)
 
     def belief(self) -> Belief:
-        """For each n of the main phase the final accuracy it expects, and the plan it follows."""
+        """Return the final accuracy expected for each n of the main phase, and the plan."""
         return self._belief
 
     def memory(self) -> dict[str, Any]:
-        """What it took from menus: mean costs, up to which round, and whether an operator approved."""
-        costs, menus = self._costs.tolist(), self._menus.tolist()
+        """Return what cannot be learned from the rounds alone: costs, and an operator's answer."""
         return {
             "round": self._priced,
-            "costs": costs,
-            "menus": menus,
+            "costs": self._costs.tolist(),
+            "menus": self._menus.tolist(),
             "approved": self._aims.approved,
         }
 
     def restore(self, memory: dict[str, Any]) -> None:
-        """Know what each n cost; the rounds themselves are told again, without their menus."""
+        """Restore costs and answer; the rounds are replayed afterwards without their menus."""
         self._priced = memory["round"]
-        self._costs, self._menus = np.array(memory["costs"]), np.array(memory["menus"])
+        self._costs = np.array(memory["costs"])
+        self._menus = np.array(memory["menus"])
         self._aims.approved = memory.get("approved")
 
     def _learn_costs(self, record: RoundRecord) -> None:
-        """Round k of t weighs k / t: prices may drift."""
+        """Add a menu to the mean costs, in which round k of t weighs k / t: prices may drift."""
         if record.round <= self._priced:
             return
         self._priced = record.round
         costs = record.awarded.costs
         served = self._arms <= len(costs)
-        kept = 1 - 1 / record.round
-        self._costs[served] = kept * self._costs[served] + costs[self._arms[served] - 1]
-        self._menus[served] = kept * self._menus[served] + 1
+        fade = 1 - 1 / record.round
+        self._costs[served] = fade * self._costs[served] + costs[self._arms[served] - 1]
+        self._menus[served] = fade * self._menus[served] + 1
 
     def _decide(self, purse: Purse) -> tuple[Offer, Belief]:
         known = self._menus > 0
@@ -175,7 +174,7 @@ class Planner:
         )
 
     def _variation(self, purse: Purse) -> float:
-        """Early rounds vary around the plan, so that the curve can be told apart from the noise."""
+        """Return a factor that varies early steps, to tell the curve from the noise."""
         fade = max(1 - purse.round / (0.4 * purse.max_rounds), 0.0)
         rng = stream(self._seed, "variation", purse.round)
         return math.exp(0.4 * fade * rng.uniform(-1, 1))

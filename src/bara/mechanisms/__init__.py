@@ -1,4 +1,4 @@
-"""Who is recruited and what they are paid: one file per mechanism, all on the same `Menu`."""
+"""Mechanisms, which decide who is recruited and what they are paid: one file each."""
 
 from bara.mechanisms._critical import critical_menu
 from bara.mechanisms.quality_auction import QualityAuction, bid_price_first

@@ -1,4 +1,4 @@
-"""What mechanisms that learn quality share: the drop they learn from, and an auction without the worthless."""
+"""Helpers of the mechanisms that learn quality: measured contributions, and an auction on them."""
 
 import math
 from bisect import bisect_left
@@ -11,13 +11,23 @@ from bara.records import Bids, Evidence, FloatArray, Menu
 
 
 def sizes(bids: Bids) -> FloatArray:
-    """Each client's data size, as the server knows it; 1 each where it does not."""
+    """Return each client's data size, as the server knows it; 1 each where it does not."""
     known = bids.columns.get("samples")
-    return np.ones(len(bids)) if known is None else known
+    if known is None:
+        return np.ones(len(bids))
+    return known
 
 
 def by_client(bids: Bids, known: Mapping[str, float], otherwise: float) -> FloatArray:
-    """What is known of each client, in the order of the bids; found by bisection where few are known among many."""
+    """Return what is known of each client, in the order of the bids.
+
+    Few known clients among many bids are found by bisection.
+
+    Args:
+        bids: The opened bids.
+        known: The values by client.
+        otherwise: The value of a client that is not among them.
+    """
     if len(known) > len(bids) // 16:
         return np.array([known.get(client, otherwise) for client in bids.clients], float)
     values = np.full(len(bids), otherwise)
@@ -29,7 +39,7 @@ def by_client(bids: Bids, known: Mapping[str, float], otherwise: float) -> Float
 
 
 def loss_drop(evidence: Evidence) -> float | None:
-    """By how much a client's training lowered its loss, at least 0; None where it was not measured."""
+    """Return by how much training lowered a client's loss, at least 0; None if not measured."""
     if evidence.loss_before is None or evidence.loss_after is None:
         return None
     drop = evidence.loss_before - evidence.loss_after
@@ -37,13 +47,21 @@ def loss_drop(evidence: Evidence) -> float | None:
 
 
 def learned_menu(bids: Bids, quality: FloatArray, least: float, reserve: int | None = None) -> Menu:
-    """The critical-payment menu of those whose quality is at least this share of the mean (our choice).
+    """Return the critical-payment menu without clients of little quality; it weighs by quality.
 
-    Without the floor a worthless first loser would set everybody's price: b / q with q near 0.
-    Quality does not depend on this round's prices, so leaving clients out by it keeps the auction
-    truthful. The menu weighs updates by quality.
+    Without that floor (our choice) a worthless first loser would set everybody's price: b / q with
+    q near 0. Quality does not depend on this round's prices, so leaving clients out by quality
+    keeps the auction truthful.
+
+    Args:
+        bids: The opened bids.
+        quality: The quality of each client, in the order of the bids.
+        least: The share of the mean quality that a client must have to take part.
+        reserve: The most that is paid for a unit of quality.
     """
-    floor = least * (float(quality.sum()) / len(bids)) if len(bids) else 0.0
+    floor = 0.0
+    if len(bids):
+        floor = least * (float(quality.sum()) / len(bids))
     worthy = (quality > 0) & (quality >= floor)
     menu = critical_menu(bids, quality, reserve, worthy)
 

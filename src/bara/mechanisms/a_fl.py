@@ -1,4 +1,4 @@
-"""A_FL: how many rounds a job takes is traded against what its clients ask."""
+"""A_FL: an auction that trades the number of rounds of a job against what its clients ask."""
 
 from typing import Annotated, Any, final
 
@@ -12,27 +12,26 @@ from bara.protocols import Requirements
 from bara.records import Bids, Evidence, FloatArray, IntArray, Menu, RoundRecord
 
 MOST_TRIED = 20
-"""Numbers of rounds that are considered, however many clients there are."""
+"""The most numbers of rounds considered, however many clients there are."""
 
 
 @final
 class AFL:
-    """Recruits the cheapest of those whose training is thorough enough, and pays the first loser's price.
+    """An auction among clients that train thoroughly: the cheapest win, at the first loser's price.
 
     Zhou et al. 2021 (ICDCS) procure a whole job: for every number of rounds T they determine
-    winners greedily, and keep the T of the least social cost, which is what the winners ask in all
-    (from the abstract). Recalled, not re-read: a round needs K clients, the greedy order is price
-    per round covered, payments are critical; and a client's training leaves a residue theta of its
-    loss, of which T rounds bear T(theta) = 1 / (1 - theta), theta the worst winner's: T admits all
-    with theta_i <= 1 - 1 / T. The paper knows no budget.
+    winners greedily, and choose the T of the least social cost, which is what the winners ask in
+    all (from the abstract). Recalled, not re-read: a round needs K clients, the greedy order is
+    price per round covered, payments are critical; and a client's training leaves a residue theta
+    of its loss, with which a job takes T(theta) = 1 / (1 - theta) rounds, theta being the worst
+    winner's: T admits all with theta_i <= 1 - 1 / T. The paper knows no budget.
 
-    Ours is what of this fits a round. Bids are for one round, so that all cover the same and the
-    greedy winners are the K cheapest: the social cost of T is T times what they ask. theta_i is an
-    average of loss after / loss before, as the server measures it; a client not seen yet counts as
-    the best of those seen. T is chosen on the *last* round's
-    prices: chosen on the same, it would not be truthful (a client that asks less can move T in its
-        favour). Among those
-    admitted the auction is bid price first.
+    Ours is the part of this that fits a single round. Bids are for one round, so all of them cover
+    the same and the greedy winners are the K cheapest: the social cost of T is T times what they
+    ask. theta_i is an average of loss after / loss before, as the server measures it; a client not
+    seen yet counts as the best of those seen. T is chosen on the *last* round's prices: chosen on
+    the current ones, it would not be truthful (a client that asks less can move T in its favour).
+    Among the clients admitted, the auction is bid price first.
 
     Args:
         clients: K; None for half of those who bid.
@@ -41,10 +40,13 @@ class AFL:
 
     >>> from bara.records import AwardedRound, Delivery, Evaluation, Evidence, Offer, Purse
     >>> auction, bids = AFL(), Bids.of({"ann": 1, "bob": 1, "cat": 2})
-    >>> awarded = AwardedRound.of(Purse.of(total=10, max_rounds=5), Offer.recruit(2), auction.menu(bids))
-    >>> seen = {"ann": Evidence(loss_before=2.0, loss_after=1.8), "bob": Evidence(loss_before=2.0, loss_after=1.0)}
-    >>> auction.tell(awarded.settle(Delivery(Evaluation(0.5), seen)))
-    >>> auction.residue(bids).tolist()  # the part of its loss that training leaves; cat's is not known yet
+    >>> purse = Purse.of(total=10, max_rounds=5)
+    >>> awarded = AwardedRound.of(purse, Offer.recruit(2), auction.menu(bids))
+    >>> ann = Evidence(loss_before=2.0, loss_after=1.8)
+    >>> bob = Evidence(loss_before=2.0, loss_after=1.0)
+    >>> delivery = Delivery(Evaluation(0.5), {"ann": ann, "bob": bob})
+    >>> auction.tell(awarded.settle(delivery))
+    >>> auction.residue(bids).tolist()  # the part of the loss that is left; cat's is not known
     [0.9, 0.5, 0.5]
     """
 
@@ -62,66 +64,74 @@ class AFL:
         self._smoothing = smoothing
         self._reserve = reserve_price(reserve)
         self._residues: dict[str, float] = {}
-        self._limit, self._round = (
-            1.0,
-            0,
-        )  # the residue of the chosen T, and the round it was chosen on
+        self._limit = 1.0  # the residue of the chosen T
+        self._round = 0  # the round that T was chosen on
 
     def menu(self, bids: Bids) -> Menu:
-        """Bid price first among those the chosen T admits; the others' bids stay on it, for the next choice."""
+        """Return the menu of the clients that T admits, with all bids on record for the next T."""
         residues = self.residue(bids)
         return equal_menu(bids, self._reserve, (residues <= self._limit) & (residues < 1))
 
     def residue(self, bids: Bids) -> FloatArray:
-        """theta_i of each client, in the order of the bids."""
+        """Return theta_i of each client, in the order of the bids."""
         return by_client(bids, self._residues, min(self._residues.values(), default=0.0))
 
     def tell(self, record: RoundRecord) -> None:
-        """Measure what training left of everyone's loss, and choose T for the next round."""
+        """Learn what training left of each client's loss, and choose T for the next round."""
         for client, evidence in record.delivery.delivered.items():
-            if (residue := _residue(evidence)) is not None:
+            residue = _residue(evidence)
+            if residue is not None:
                 before = self._residues.get(client, residue)
                 self._residues[client] = (1 - self._smoothing) * before + self._smoothing * residue
         if record.round > self._round:
             bids = record.awarded.bids
             needed = (len(bids) + 1) // 2 if self._clients is None else self._clients
-            self._limit, self._round = (
-                _least_social_cost(self.residue(bids), bids.prices, needed),
-                record.round,
-            )
+            self._limit = _least_social_cost(self.residue(bids), bids.prices, needed)
+            self._round = record.round
 
     def memory(self) -> dict[str, Any]:
-        """The T it chose on the last round's prices."""
+        """Return the T chosen on the last round's prices."""
         return {"limit": self._limit, "round": self._round}
 
     def restore(self, memory: dict[str, Any]) -> None:
-        """Take T from there; residues are measured anew from the rounds."""
-        self._limit, self._round = memory["limit"], memory["round"]
+        """Restore T; the residues come from the rounds, which are replayed afterwards."""
+        self._limit = memory["limit"]
+        self._round = memory["round"]
 
 
 def _residue(evidence: Evidence) -> float | None:
-    """The share of its loss that a client's training left, at most 1; None where it was not measured."""
+    """Return the share of its loss that a client's training left, at most 1; None if unmeasured."""
     if evidence.loss_before is None or evidence.loss_after is None:
         return None
-    share = evidence.loss_after / evidence.loss_before if evidence.loss_before > 0 else 1.0
-    return share if 0 <= share < 1 else 1.0  # what is no number left everything
+    if not evidence.loss_before > 0:
+        return 1.0
+    share = evidence.loss_after / evidence.loss_before
+    return share if 0 <= share < 1 else 1.0  # a share that is not a number counts as 1
 
 
 def _least_social_cost(residues: FloatArray, prices: IntArray, needed: int) -> float:
-    """The theta whose T(theta) rounds of the K cheapest with theta_i <= theta ask least in all; 1 if none has a loser.
+    """Return the theta whose T(theta) rounds of the K cheapest clients it admits ask least in all.
 
-    Clients that are equal are admitted together. Among many residues, some evenly spread over the
-    clients are tried.
+    It is 1 where no theta admits more than K clients, so that one of them loses. Clients of equal
+    residues are admitted together. Of many residues, some evenly spread over the clients are tried.
+
+    Args:
+        residues: theta_i of each client.
+        prices: The price of each client.
+        needed: K.
     """
     order = np.argsort(residues)
-    ranked, prices = residues[order], prices[order]
-    ends = (
-        np.flatnonzero(np.append(np.diff(ranked) > 0, True)[: len(ranked)]) + 1
-    )  # how many each residue admits
-    ends = ends[(ends > needed) & (ranked[ends - 1] < 1)]
-    tried = ends[np.linspace(0, len(ends) - 1, min(len(ends), MOST_TRIED)).astype(int)]
-    costs = [
-        np.partition(prices[:end], needed - 1)[:needed].sum() / (1 - ranked[end - 1])
-        for end in tried
-    ]
-    return float(ranked[tried[int(np.argmin(costs))] - 1]) if costs else 1.0
+    ranked = residues[order]
+    prices = prices[order]
+    is_last = np.append(np.diff(ranked) > 0, True)[: len(ranked)]
+    admitted = np.flatnonzero(is_last) + 1  # the number of clients that each residue admits
+    admitted = admitted[(admitted > needed) & (ranked[admitted - 1] < 1)]
+    if not len(admitted):
+        return 1.0
+    some = np.linspace(0, len(admitted) - 1, min(len(admitted), MOST_TRIED)).astype(int)
+    costs = []
+    for count in admitted[some]:
+        asked = np.partition(prices[:count], needed - 1)[:needed].sum()
+        costs.append(asked / (1 - ranked[count - 1]))
+    best = admitted[some][int(np.argmin(costs))]
+    return float(ranked[best - 1])

@@ -1,4 +1,4 @@
-"""Tries a mechanism, a user's own included, against the properties it claims, and against the others."""
+"""The audit of a mechanism: a search for counter-examples to its properties, claimed or not."""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
@@ -24,13 +24,13 @@ from bara.text import counted
 
 @dataclass(frozen=True)
 class Finding:
-    """What an audit found about one property.
+    """The result of an audit for one property.
 
     Attributes:
-        name: Which property.
-        claimed: Whether the mechanism promises it.
-        trials: In how many rounds it was looked for.
-        counter_example: Where it fails, or None if it held in all of them.
+        name: The name of the property.
+        claimed: True if the mechanism promises it.
+        trials: The number of rounds it was tried on.
+        counter_example: The round in which it fails; None if it held in all of them.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Finding:
 
     @property
     def broken(self) -> bool:
-        """A promise that does not hold."""
+        """True for a promise that does not hold."""
         return self.claimed and self.counter_example is not None
 
 
@@ -51,42 +51,55 @@ def audit(
     names: Collection[str] = EVERY_PROPERTY,
     unit: int = 1,
 ) -> Iterator[Finding]:
-    """Try these properties on random rounds, with prices of so many micro-units; stop at a first counter-example.
+    """Try properties of a mechanism on random rounds, each up to its first counter-example.
 
-    A mechanism is told of each round that it was tried on, so that what it learns is tried, too;
+    A mechanism is told of each round that it was tried on, so that what it learns is tried as well;
     after ten rounds a new one takes its place.
+
+    Args:
+        make: The function that makes a mechanism.
+        trials: The number of rounds to try each property on.
+        seed: The seed of the rounds.
+        names: The properties to try.
+        unit: The micro-units that every price is a multiple of.
     """
     mechanism = make()
     columns = columns_of(mechanism)
     for index, (name, check) in enumerate(PROPERTIES.items()):
         if name not in names:
             continue
-        rng, fates = np.random.default_rng((seed, index)), np.random.default_rng((seed, index, 1))
-        tried, counter_example = 0, None
+        rng = np.random.default_rng((seed, index))
+        fates = np.random.default_rng((seed, index, 1))
+        tried = 0
+        counter_example = None
         while counter_example is None and tried < trials:
             told = tried % _LIFE
-            mechanism = mechanism if told else make()
+            if told == 0:
+                mechanism = make()
             tried += 1
             case = random_case(rng, columns, unit)
-            if found := check(mechanism, case):
-                counter_example = (f"after {counted(told, 'round')}, " if told else "") + found.text
-            else:
+            found = check(mechanism, case)
+            if found is None:
                 mechanism.tell(_settled(mechanism, case, told + 1, fates))
+            elif told:
+                counter_example = f"after {counted(told, 'round')}, {found.text}"
+            else:
+                counter_example = found.text
         yield Finding(name, name in mechanism.claims, tried, counter_example)
 
 
 _LIFE = 10
-"""Rounds that one mechanism is tried on, and told of."""
+"""The number of rounds that one mechanism is tried on, and told of."""
 
 
 def _settled(
     mechanism: Mechanism, case: Case, number: int, rng: np.random.Generator
 ) -> RoundRecord:
-    """The round as it might have ended: most winners deliver and learn, some fail."""
-    awarded = AwardedRound.of(
-        replace(case.purse, round=number), case.offer, mechanism.menu(case.bids)
-    )
-    delivered, void = {}, {}
+    """Return the case as a settled round: most winners deliver, some fail."""
+    purse = replace(case.purse, round=number)
+    awarded = AwardedRound.of(purse, case.offer, mechanism.menu(case.bids))
+    delivered = {}
+    void = {}
     for client in awarded.award.clients:
         if rng.random() < 0.2:
             void[client] = "it did not answer"
@@ -97,21 +110,22 @@ def _settled(
 
 
 def columns_of(mechanism: Mechanism) -> tuple[str, ...]:
-    """What bids carry in the rounds that a mechanism is tried on."""
-    return tuple({"samples": 0, **dict.fromkeys(requirements_of(mechanism).columns)})
+    """Return the columns of bids that a mechanism is tried on: samples, and what it requires."""
+    return tuple(dict.fromkeys(["samples", *requirements_of(mechanism).columns]))
 
 
 _LIES = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0])
+"""The multiples of its cost that a client tries to ask."""
 
 
 @dataclass(frozen=True)
 class Regret:
-    """What lying gains where it does, in per cent of what taking part costs a client on average.
+    """The gain from a client's best lie, in per cent of the mean cost of taking part.
 
     Attributes:
-        mean: Over all clients and rounds, each with the best of its lies.
-        most: The largest of them.
-        rounds: How many rounds were looked at.
+        mean: The mean over all clients and rounds; where no lie gains, it counts as 0.
+        most: The largest of these gains.
+        rounds: The number of rounds played.
     """
 
     mean: float
@@ -120,10 +134,16 @@ class Regret:
 
 
 def regret(mechanism: Mechanism, rounds: int = 20, clients: int = 20, seed: int = 0) -> Regret:
-    """How much a client gains at most by asking a multiple of its cost, in rounds like those of the paper's market.
+    """Measure what clients gain by asking a multiple of their cost, in rounds as in the paper.
 
     Costs are from U(0.5, 1.5), times twice the privacy budget where there is one, which is from
     U(0.1, 1); the offer is a budget between a twentieth of all costs and all of them.
+
+    Args:
+        mechanism: The mechanism to measure.
+        rounds: The number of rounds.
+        clients: The number of clients in each.
+        seed: The seed of costs, privacy budgets and offers.
     """
     rng = np.random.default_rng(seed)
     gains = np.concatenate([_gains(mechanism, rng, clients) for _ in range(rounds)])
@@ -131,23 +151,23 @@ def regret(mechanism: Mechanism, rounds: int = 20, clients: int = 20, seed: int 
 
 
 def _gains(mechanism: Mechanism, rng: np.random.Generator, clients: int) -> FloatArray:
+    """Return the gain from each client's best lie in one round, as a share of the mean cost."""
     costs = rng.uniform(0.5, 1.5, clients)
     columns = {name: rng.uniform(0.1, 1, clients) for name in requirements_of(mechanism).columns}
-    costs *= 2 * columns["epsilon"] if "epsilon" in columns else 1
+    if "epsilon" in columns:
+        costs *= 2 * columns["epsilon"]
     names = tuple(f"client-{i:02d}" for i in range(clients))
     bids = Bids(names, np.rint(costs * MICRO).astype(np.int64), columns)
     budget = int(bids.prices.sum() * rng.uniform(0.05, 1))
-    offer, purse = Offer.spend(budget), Purse(budget, 1)
+    offer = Offer.spend(budget)
+    purse = Purse(budget, 1)
 
     def gain(client: str, cost: int, ask: int) -> int:
-        return profit(
-            mechanism.menu(bids.replace_price(client, ask)).unweighed(offer, purse), client, cost
-        )
+        menu = mechanism.menu(bids.replace_price(client, ask))
+        return profit(menu.unweighed(offer, purse), client, cost)
 
-    return np.array(
-        [
-            max(0, *(gain(client, cost, int(cost * lie)) for lie in _LIES))
-            - gain(client, cost, cost)
-            for client, cost in zip(names, bids.prices.tolist(), strict=True)
-        ]
-    ).clip(0) / float(bids.prices.mean())
+    gains = []
+    for client, cost in zip(names, bids.prices.tolist(), strict=True):
+        best_lie = max(gain(client, cost, int(cost * lie)) for lie in _LIES)
+        gains.append(max(0, best_lie) - gain(client, cost, cost))
+    return np.array(gains).clip(0) / float(bids.prices.mean())

@@ -12,15 +12,16 @@ from bara.records import Bids, IntArray, Menu, RoundRecord
 
 @final
 class ClientCap:
-    """A personal reserve price: what is left of a client's cap is the most it is paid.
+    """A mechanism with a personal reserve price: a client is paid at most the rest of its cap.
 
-    Who asks more than that is left out of the round; who wins is paid its payment or what is left
-    of its cap, whichever is less. Both are set before the bids are opened, so asking one's cost
-    stays the best a client can do. Costs on the menu are those of the mechanism, an upper bound.
+    A client that asks more than that is left out of the round; a winner is paid its payment or the
+    rest of its cap, whichever is less. The rest is known before the bids are opened, so asking its
+    cost stays the best a client can do. Costs on the menu are those of the mechanism, an upper
+    bound.
 
     Args:
-        inner: Decides who is recruited and what they are paid.
-        cap: The most one client is paid over the run, in micro-units.
+        inner: The mechanism that decides who is recruited and what they are paid.
+        cap: The most that one client is paid over the run, in micro-units.
     """
 
     def __init__(self, inner: Mechanism, cap: int) -> None:
@@ -33,16 +34,13 @@ class ClientCap:
 
     @property
     def claims(self) -> frozenset[str]:
-        """The mechanism's own."""
+        """The properties that the inner mechanism claims."""
         return self.inner.claims
 
     def menu(self, bids: Bids) -> Menu:
-        """The mechanism's menu among those whose price is within what is left of their cap."""
-        beyond = [
-            client
-            for client, out in zip(bids.clients, bids.prices > self._left(bids), strict=True)
-            if out
-        ]
+        """Return the inner mechanism's menu of the clients that ask no more than their rest."""
+        too_dear = bids.prices > self._left(bids)
+        beyond = [bids.clients[i] for i in np.flatnonzero(too_dear)]
         menu = self.inner.menu(bids.without(beyond))
         room = self._left(menu.bids)[menu.order]  # the mechanism may have left out more
         room -= room % bids.unit
@@ -53,9 +51,10 @@ class ClientCap:
         return replace(menu, pay=pay)
 
     def _left(self, bids: Bids) -> IntArray:
+        """Return the rest of each client's cap, in the order of the bids."""
         return np.array([self._cap - self._paid[client] for client in bids.clients], np.int64)
 
     def tell(self, record: RoundRecord) -> None:
-        """Count what each was paid."""
+        """Add up what each client was paid."""
         self._paid.update(record.payments)
         self.inner.tell(record)

@@ -1,4 +1,4 @@
-"""FAIR: quality learned from what each client's training achieves."""
+"""FAIR: an auction over quality, learned from what each client's training achieves."""
 
 from dataclasses import dataclass
 from typing import Annotated, final
@@ -15,7 +15,13 @@ from bara.records import Bids, FloatArray, Menu, RoundRecord
 
 @dataclass
 class _Forecast:
-    """Sums over the rounds k a client took part in: rho^(t - t_k) drop_k, and rho^(t - t_k); t is its last round."""
+    """The forecast of a client's loss drop: a mean over its rounds k that fades with age.
+
+    Attributes:
+        weighted: The sum of rho^(t - t_k) drop_k, where t is the client's last round.
+        weights: The sum of rho^(t - t_k).
+        round: t.
+    """
 
     weighted: float = 0.0
     weights: float = 0.0
@@ -34,14 +40,14 @@ class _Forecast:
 
 @final
 class Fair:
-    """Recruits by learned quality per price, pays critically, weighs updates by quality, refuses outliers.
+    """An auction over learned quality per price, with critical payments and a filter of outliers.
 
     Deng et al. 2021 (INFOCOM), from its published ingredients. Quality in round t is q_i(t) = d_i
-    max(loss before - loss after, 0), the loss being that on the client's own data (the product form
-    is our choice). The forecast fades with age: sum_k rho^(t - t_k) q_i(t_k) / sum_k rho^(t - t_k)
-    over the rounds it took part in (recalled, not re-read). A client not seen yet counts as its
-    data size times the mean drop of those seen: a cold start proportional to d_i. The auction is
-    the critical-payment one over the forecasts.
+    max(loss before - loss after, 0), with the loss on the client's own data (the product form is
+    our choice). The forecast fades with age: sum_k rho^(t - t_k) q_i(t_k) / sum_k rho^(t - t_k)
+    over the client's rounds (recalled, not re-read). A client not seen yet counts as its data size
+    times the mean drop of those seen: a cold start proportional to d_i. The auction is the
+    critical-payment one over the forecasts.
 
     Our choices: updates are weighed by forecast; the filter for updates that are not ideal is a
     robust z-score of the distance to the coordinate-wise median, and a filtered update is void, so
@@ -50,17 +56,20 @@ class Fair:
 
     Args:
         forgetting: rho in (0, 1]; 1 forgets nothing.
-        outliers: From how many robust deviations on an update is refused; 0 refuses none.
-        least: Which share of the mean quality a client must have to take part.
+        outliers: The robust deviations from which an update is refused; 0 refuses none.
+        least: The share of the mean quality that a client must have to take part.
         reserve: The most that is paid for a unit of quality, in units of the budget; None for no
             limit.
 
     >>> from bara.records import AwardedRound, Delivery, Evaluation, Evidence, Offer, Purse
     >>> auction, bids = Fair(), Bids.of({"ann": 1, "bob": 1, "cat": 2})
-    >>> awarded = AwardedRound.of(Purse.of(total=10, max_rounds=5), Offer.recruit(2), auction.menu(bids))
-    >>> seen = {"ann": Evidence(loss_before=2.0, loss_after=1.8), "bob": Evidence(loss_before=2.0, loss_after=1.0)}
-    >>> auction.tell(awarded.settle(Delivery(Evaluation(0.5), seen)))
-    >>> auction.quality(bids).round(2).tolist()  # cat, not seen yet, counts as the mean of those who were
+    >>> purse = Purse.of(total=10, max_rounds=5)
+    >>> awarded = AwardedRound.of(purse, Offer.recruit(2), auction.menu(bids))
+    >>> ann = Evidence(loss_before=2.0, loss_after=1.8)
+    >>> bob = Evidence(loss_before=2.0, loss_after=1.0)
+    >>> delivery = Delivery(Evaluation(0.5), {"ann": ann, "bob": bob})
+    >>> auction.tell(awarded.settle(delivery))
+    >>> auction.quality(bids).round(2).tolist()  # cat, not seen yet, counts as their mean
     [0.2, 1.0, 0.6]
     """
 
@@ -81,21 +90,21 @@ class Fair:
         self._least = least
         self._reserve = reserve_price(reserve)
         self._forecasts: dict[str, _Forecast] = {}
-        self._drops: dict[str, float] = {}  # what each of them comes to
+        self._drops: dict[str, float] = {}  # the value of each forecast
 
     def menu(self, bids: Bids) -> Menu:
-        """The critical-payment menu over the forecasts, among those worth anything."""
+        """Return the critical-payment menu over the forecasts, without the worst clients."""
         return learned_menu(bids, self.quality(bids), self._least, self._reserve)
 
     def quality(self, bids: Bids) -> FloatArray:
-        """The forecast of each client's quality, in the order of the bids."""
+        """Return the forecast of each client's quality, in the order of the bids."""
         drops = np.fromiter(self._drops.values(), float, len(self._drops))
         positive = drops[drops > 0]
         start = float(positive.mean()) if len(positive) else 1.0
         return np.asarray(sizes(bids) * by_client(bids, self._drops, start))
 
     def tell(self, record: RoundRecord) -> None:
-        """Learn from the loss before and after of everyone who delivered."""
+        """Learn from the losses before and after training of each client that delivered."""
         for client, evidence in record.delivery.delivered.items():
             drop = loss_drop(evidence)
             if drop is not None:

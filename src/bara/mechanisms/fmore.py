@@ -1,4 +1,4 @@
-"""FMore: a multi-dimensional procurement auction that pays what winners ask."""
+"""FMore: a multi-dimensional procurement auction that pays winners what they ask."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,11 +20,12 @@ _FORMS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "cobb-douglas": lambda x, a: np.exp(a @ np.log(x)),
     "min": lambda x, a: (a[:, None] * x).min(0),
 }
+"""The scoring functions s of the dimensions x, one row each, and their weights a."""
 
 
 @dataclass(frozen=True)
 class FMore(LearnsNothing):
-    """Recruits the highest scores S_i = worth * s(q_i) - b_i and pays each winner its own price.
+    """A first-price auction: the highest scores S_i = worth * s(q_i) - b_i win and get their price.
 
     Zeng et al. 2020 (ICDCS): the score is quasi-linear in the price; s is additive (sum a_k x_k),
     Cobb-Douglas (prod x_k^a_k) or perfect complements (min a_k x_k); the K best win at first price.
@@ -35,7 +36,7 @@ class FMore(LearnsNothing):
     Args:
         columns: The dimensions of quality: columns of the bids that the server knows.
         weights: a_k, one per dimension; 1 each unless given.
-        form: Which s.
+        form: The form of s: `additive`, `cobb-douglas` or `min`.
         worth: What s = 1 is worth, in units of the budget.
 
     >>> bids = Bids.of({"ann": 1, "bob": 1, "cat": 2}, samples={"ann": 100, "bob": 50, "cat": 100})
@@ -54,36 +55,37 @@ class FMore(LearnsNothing):
         """Refuse a score that cannot be computed."""
         if isinstance(self.columns, str):
             raise ConfigError(
-                f"mechanism 'fmore' has columns = {self.columns!r}; it must be a list, like [{self.columns!r}]"
+                f"mechanism 'fmore' has columns = {self.columns!r}; it must be a list, like "
+                f"[{self.columns!r}]"
             )
-        weights = [1.0] * len(self.columns) if self.weights is None else self.weights
         check_fields("mechanism 'fmore'", self)
-        if (
-            not self.columns
-            or len(weights) != len(self.columns)
-            or not all(0 < w < np.inf for w in weights)
-        ):
+        weights = [1.0] * len(self.columns) if self.weights is None else self.weights
+        fits = len(weights) == len(self.columns) and all(0 < one < np.inf for one in weights)
+        if not self.columns or not fits:
             raise ConfigError(
-                f"mechanism 'fmore' has weights {list(weights)} for columns {list(self.columns)}; each column must "
-                "have one, finite and positive"
+                f"mechanism 'fmore' has weights {list(weights)} for columns {list(self.columns)}; "
+                "each column must have one, finite and positive"
             )
 
     @property
     def requirements(self) -> Requirements:
-        """Bids with every dimension it scores."""
+        """Bids with every dimension that is scored."""
         return Requirements(columns=tuple(self.columns))
 
     def menu(self, bids: Bids) -> Menu:
-        """By score; n clients cost what they ask."""
+        """Return the menu by score, on which n clients cost what they ask."""
         order = bids.ranked(-self.scores(bids))
         prices = bids.prices[order]
         return Menu(bids, order, np.cumsum(prices), pay=lambda n, _cap: prices[:n])
 
     def scores(self, bids: Bids) -> FloatArray:
-        """S_i of every bid, in micro-units."""
+        """Return S_i of every bid, in micro-units."""
         if not len(bids):
             return np.zeros(0)
-        known = [sizes(bids) if name == "samples" else bids.column(name) for name in self.columns]
-        x = np.stack([values / values.max() for values in known])
+        dimensions = []
+        for name in self.columns:
+            values = sizes(bids) if name == "samples" else bids.column(name)
+            dimensions.append(values / values.max())
+        x = np.stack(dimensions)
         weights = np.ones(len(x)) if self.weights is None else np.asarray(self.weights, float)
         return np.asarray(self.worth * MICRO * _FORMS[self.form](x, weights) - bids.prices)

@@ -1,9 +1,9 @@
-"""Prices that are known before anybody bids: one for all, or a tariff that reflects what taking part costs.
+"""Prices known before anybody bids: the same for all, or a tariff that reflects costs.
 
-A client's bid says only whether it takes what it is offered: who asks more sits the round out. What
-it is paid, and whose turn it is, does not depend on what anybody asks this round, so asking one's
-cost is the best one can do by construction. What is paid is rounded down to the smallest amount
-that can be (`Bids.unit`).
+A client's bid says only whether it accepts the price it is offered: a client that asks more sits
+the round out. Neither payments nor turns depend on what anybody asks this round, so asking its cost
+is the best a client can do, by construction. Payments are rounded down to a multiple of the
+smallest amount that can be paid (`Bids.unit`).
 """
 
 from collections import Counter
@@ -22,17 +22,17 @@ from bara.records import MAX_MONEY, MICRO, Bids, IntArray, Menu, RoundRecord
 
 @final
 class Turns:
-    """Who was recruited least goes first, whatever anybody asks; among equals the one that the bids prefer."""
+    """Turns: clients recruited least often go first, of equals the one that the bids prefer."""
 
     def __init__(self) -> None:
         self._recruited: Counter[str] = Counter()
 
     def tell(self, record: RoundRecord) -> None:
-        """Count who was recruited."""
+        """Count the clients that were recruited."""
         self._recruited.update(record.awarded.award.clients)
 
     def order(self, bids: Bids, willing: IntArray) -> IntArray:
-        """The willing in turn, as positions in the bids."""
+        """Return the positions of the willing clients in the bids, in turn."""
         preferred = bids.preference
         places = np.arange(len(bids)) if preferred is None else np.argsort(preferred)
         taken = np.array([self._recruited[bids.clients[i]] for i in willing], np.int64)
@@ -41,10 +41,10 @@ class Turns:
 
 @final
 class PostedPrice:
-    """Offers everybody the same price, take it or leave it; those who were recruited least go first.
+    """One price for everybody, to take or leave; clients recruited least often go first.
 
     Args:
-        price: What each who delivers is paid, in units of the budget.
+        price: The payment of each client that delivers, in units of the budget.
 
     >>> menu = PostedPrice(price=2).menu(Bids.of({"ann": 1, "bob": 3, "cat": 2}))
     >>> [menu.bids.clients[i] for i in menu.order], menu.cost(2)
@@ -58,25 +58,26 @@ class PostedPrice:
         self._turns = Turns()
 
     def menu(self, bids: Bids) -> Menu:
-        """The price times n, for those who ask no more."""
-        return _menu(bids, np.full(len(bids), self._price - self._price % bids.unit), self._turns)
+        """Return the menu of the clients that ask no more than the price; n cost n times that."""
+        payable = self._price - self._price % bids.unit
+        return _menu(bids, np.full(len(bids), payable), self._turns)
 
     def tell(self, record: RoundRecord) -> None:
-        """Learn whose turn it is."""
+        """Learn whose turn is next."""
         self._turns.tell(record)
 
 
 @final
 class Tariff:
-    """Pays each by a tariff: so much per round, plus so much per sample it trains on; for fees that reflect costs.
+    """A tariff with a fee per round and a fee per sample, for payments that reflect costs.
 
-    How many samples a client has must be what the server knows, not what the client says. Those who
-    were recruited least go first.
+    The number of a client's samples must come from the server, not from the client. Clients
+    recruited least often go first.
 
     Args:
-        per_round: What everybody is paid, in units of the budget.
-        per_sample: What is paid on top for each sample, in units of the budget; it may be far below
-            a cent.
+        per_round: The fee that everybody is paid, in units of the budget.
+        per_sample: The fee on top for each sample, in units of the budget; it may be far below a
+            cent.
         samples: The column of the bids that says how many samples a client trains on.
 
     >>> bids = Bids.of({"ann": 1, "bob": 9}, samples={"ann": 250, "bob": 1000})
@@ -90,10 +91,8 @@ class Tariff:
     def __init__(
         self, per_round: float | str = 1.0, per_sample: float | str = 0.0, samples: str = "samples"
     ) -> None:
-        self._per_round, self._per_sample = (
-            _exact("per_round", per_round),
-            _exact("per_sample", per_sample),
-        )
+        self._per_round = _exact("per_round", per_round)
+        self._per_sample = _exact("per_sample", per_sample)
         if not self._per_round + self._per_sample:
             raise ConfigError("per_round and per_sample are both 0; one of them must be more")
         self._samples = samples
@@ -101,38 +100,42 @@ class Tariff:
 
     @property
     def requirements(self) -> Requirements:
-        """Bids with data sizes, where they are paid for."""
+        """Bids with data sizes, where samples are paid for."""
         return Requirements(columns=(self._samples,) if self._per_sample else ())
 
     def menu(self, bids: Bids) -> Menu:
-        """The sum of the fees of those who ask no more than theirs."""
+        """Return the menu of the clients that ask no more than the tariff pays them."""
         return _menu(bids, self.fees(bids), self._turns)
 
     def fees(self, bids: Bids) -> IntArray:
-        """What each would be paid, in the order of the bids."""
-        samples = bids.column(self._samples).tolist() if self._per_sample else [0.0] * len(bids)
-        exact = {
-            count: self._per_round + self._per_sample * Fraction(count) for count in set(samples)
-        }
-        if any(fee * max(len(bids), 1) >= MAX_MONEY for fee in exact.values()):
-            raise InvalidBidError(
-                f"a fee by {self._samples} is too large; the sum of all must fit in 63 bits"
-            )
-        return np.array([int(exact[count] // bids.unit) * bids.unit for count in samples], np.int64)
+        """Return each client's fee, in the order of the bids."""
+        samples = [0.0] * len(bids)
+        if self._per_sample:
+            samples = bids.column(self._samples).tolist()
+        payable = {}
+        for count in set(samples):
+            fee = self._per_round + self._per_sample * Fraction(count)
+            if fee * len(bids) >= MAX_MONEY:
+                raise InvalidBidError(
+                    f"a fee by {self._samples} is too large; the sum of all must fit in 63 bits"
+                )
+            payable[count] = int(fee // bids.unit) * bids.unit
+        return np.array([payable[count] for count in samples], np.int64)
 
     def tell(self, record: RoundRecord) -> None:
-        """Learn whose turn it is."""
+        """Learn whose turn is next."""
         self._turns.tell(record)
 
 
 def _menu(bids: Bids, fees: IntArray, turns: Turns) -> Menu:
+    """Return the menu of the clients that ask no more than their fee, in turn."""
     order = turns.order(bids, np.flatnonzero((bids.prices <= fees) & (fees > 0)))
     paid = fees[order]
     return Menu(bids, order, np.cumsum(paid), pay=lambda n, _cap: paid[:n])
 
 
 def _exact(name: str, value: float | str) -> Fraction:
-    """An amount in micro-units, with as many decimals as it is written with."""
+    """Return an amount in micro-units, exactly as it is written."""
     try:
         exact = Fraction(Decimal(str(value))) * MICRO
     except (ArithmeticError, ValueError):

@@ -1,4 +1,4 @@
-"""The paper's own mechanism: quality per price, critical payments; *bid price first* where all are equal."""
+"""The paper's own mechanism: an auction by quality per price, with critical payments."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from bara.records import Bids, Menu
 
 @dataclass(frozen=True)
 class QualityAuction(LearnsNothing):
-    """Recruits by quality per price and pays each winner the price at which it would just have lost.
+    """An auction by quality per price that pays winners the price at which they would have lost.
 
     Args:
         quality: The column of the bids that the server takes as quality (`samples`, say); None for
@@ -29,26 +29,23 @@ class QualityAuction(LearnsNothing):
     claims: frozenset[str] = field(default=CRITICAL_PAYMENTS, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse a reserve price that is no price."""
+        """Refuse a reserve price that is not a positive amount."""
         reserve_price(self.reserve)
 
     def menu(self, bids: Bids) -> Menu:
-        """The critical-payment menu over the chosen column."""
-        return critical_menu(
-            bids,
-            quality=None if self.quality is None else bids.column(self.quality),
-            reserve=reserve_price(self.reserve),
-        )
+        """Return the critical-payment menu over the chosen column."""
+        quality = None if self.quality is None else bids.column(self.quality)
+        return critical_menu(bids, quality, reserve_price(self.reserve))
 
 
 def bid_price_first(reserve: float | str | None = None) -> QualityAuction:
-    """The quality auction where all clients count alike: the cheapest win (the paper's experiments).
+    """Return the auction of the paper's experiments: quality is equal, so the cheapest win.
 
     Args:
         reserve: The most that a winner is paid, in units of the budget; None for no limit.
 
     >>> bids = Bids.of({"ann": 1, "bob": 2, "cat": 4})
-    >>> bid_price_first(reserve=5).menu(bids).cost(3)  # without a reserve price, three have no loser to set theirs
+    >>> bid_price_first(reserve=5).menu(bids).cost(3)  # without a reserve, no loser sets a price
     15000000
     """
     return QualityAuction(reserve=reserve)
