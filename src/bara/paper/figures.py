@@ -206,7 +206,7 @@ def exhibit_charts(shown: ExhibitResult) -> list[Chart]:
 
 
 def _clients(title: str, rows: Sequence[Row]) -> Chart:
-    lines = []
+    lines: list[Line] = []
     for (seed,), own in grouped(rows, "seed"):
         faint = bool(lines)  # all seeds but the first
         lines.append(Line(f"seed {seed}", column(own, "round"), column(own, "n"), faint=faint))
