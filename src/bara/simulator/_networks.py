@@ -76,7 +76,7 @@ class Autograd:
         """Compute one flat gradient by autograd and add it to the target."""
         self._gradient.zero_()
         scores = self._forward(x)
-        self._loss.total(scores, y).backward()  # type: ignore[no-untyped-call] # torch's
+        self._loss.total(scores, y).backward()  # type: ignore[no-untyped-call] # not annotated
         with torch.no_grad():
             self._target.mul_(beta).add_(self._gradient, alpha=alpha)
         return scores.detach()

@@ -1,14 +1,16 @@
-"""One layer each: forward, and a backward that writes its gradient where it is wanted in the same product.
+"""The kernels: one class per kind of layer, with a forward and a backward pass by hand.
 
-A kernel's `aim` names the tensors its gradients go to; `backward` then does, for each of them,
+A kernel's `aim` sets the tensors that its gradients go to; `backward` then does, for each of them,
 
     target = beta * target + alpha * gradient
 
-inside the matrix product itself (BLAS's own alpha and beta). Aimed at its own weights with alpha =
--rate / batch that *is* the SGD step: no gradient is ever stored, no pass over the weights is made.
-So that a layer's old weights are still there when they are needed, the gradient for the layer below
-is computed first.
+inside the matrix product itself (BLAS's own alpha and beta). When a kernel is aimed at its own
+weights with alpha = -rate / batch, that *is* the SGD step: no gradient is ever stored, and no pass
+over the weights is made. The gradient for the layer below needs the old weights, so it is computed
+first.
 """
+
+# ruff: noqa: ARG002 - all kernels have the same methods, and some do not use every argument
 
 from typing import Protocol, Self, final
 
@@ -21,67 +23,81 @@ Tensors = dict[str, Tensor]
 aten = torch.ops.aten
 
 BLOCK = 10
-"""Pictures that are unfolded at once: their windows stay in the cache until they are multiplied."""
+"""The number of pictures unfolded at once, whose windows stay in the cache until multiplied."""
 
 
 class Kernel(Protocol):
-    """A layer that computes by hand; `forward` remembers what `backward` needs."""
+    """A layer computed by hand; `forward` remembers what `backward` needs."""
 
     def aim(self, targets: Tensors) -> None:
-        """Send gradients to these tensors, by the parameter's name in its layer."""
+        """Send the gradients to these tensors, named like the layer's parameters."""
 
     def forward(self, x: Tensor, *, training: bool) -> Tensor:
-        """This layer's output."""
+        """Return the layer's output."""
 
     def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:
-        """Send the gradients off; the input's gradient is returned, and only computed when wanted."""
+        """Send the parameters' gradients to their targets; return the input's gradient if wanted.
+
+        Args:
+            g: The gradient of the layer's output.
+            beta: The factor of a target's old value.
+            alpha: The factor of a parameter's gradient.
+            wanted: Whether the input's gradient is needed; if not, any tensor may be returned.
+        """
 
 
 @final
 class Linear:
-    """y = x W' + b."""
+    """A linear layer: y = x W' + b."""
 
     def __init__(self, layer: nn.Linear, held: Tensors) -> None:
         """Compute with the held weights."""
-        self._weight, self._turned, self._bias = held["weight"], held["weight"].t(), held["bias"]
-        self._scratch = Scratch(layer.out_features), Scratch(layer.in_features)
+        self._weight = held["weight"]
+        self._turned = self._weight.t()
+        self._bias = held["bias"]
+        self._outputs = Scratch(layer.out_features)
+        self._input_gradients = Scratch(layer.in_features)
         self._g = self._turned_g = torch.empty(0)
         self._allot(0)
 
     def aim(self, targets: Tensors) -> None:
-        """Gradients of weight and bias."""
-        self._to_weight, self._to_bias = targets["weight"], targets["bias"]
+        """Send the gradients of weight and bias to these tensors."""
+        self._to_weight = targets["weight"]
+        self._to_bias = targets["bias"]
 
-    def forward(self, x: Tensor, *, training: bool) -> Tensor:  # noqa: ARG002 - the kernels' common shape
-        """One product, the bias inside it."""
+    def forward(self, x: Tensor, *, training: bool) -> Tensor:
+        """Return the output by one product that includes the bias."""
         self._x = x
         if len(x) != self._rows:
             self._allot(len(x))
         return torch.addmm(self._bias, x, self._turned, out=self._y)
 
     def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:
-        """Two products and one with a vector of ones, which is the sum over the batch."""
-        if g is not self._g:  # it mostly is: the layer above writes to the same memory every time
-            self._g, self._turned_g = g, g.t()
+        """Do two products, and one with a vector of ones for the sum over the batch."""
+        if g is not self._g:  # mostly it is, for the layer above reuses its memory
+            self._g = g
+            self._turned_g = g.t()
         back = torch.mm(g, self._weight, out=self._back) if wanted else g
         self._to_weight.addmm_(self._turned_g, self._x, beta=beta, alpha=alpha)
         self._to_bias.addmv_(self._turned_g, self._ones, beta=beta, alpha=alpha)
         return back
 
     def _allot(self, rows: int) -> None:
-        """Memory for a batch of this size: asked for once, a small product would notice every question."""
+        """Allocate memory for batches of this size, once: small products would notice each call."""
         self._rows = rows
-        self._y, self._back = (scratch.rows(rows) for scratch in self._scratch)
+        self._y = self._outputs.rows(rows)
+        self._back = self._input_gradients.rows(rows)
         self._ones = torch.ones(rows)
 
 
 @final
 class Convolution:
-    """A two-dimensional convolution; its input and output are channels last."""
+    """A two-dimensional convolution, with input and output in the channels-last format."""
 
     def __init__(self, layer: nn.Conv2d, held: Tensors) -> None:
         """Compute with the held weights and the layer's stride and padding."""
-        self._weight, self._bias = held["weight"], held["bias"]
+        self._weight = held["weight"]
+        self._bias = held["bias"]
         self._how = (
             list(layer.stride),
             list(layer.padding),
@@ -90,77 +106,86 @@ class Convolution:
             [0, 0],
             layer.groups,
         )
-        # measured: large windows over many channels are faster channels first, converting there and
-        # back included
+        # Measurements show that large windows over many channels are faster with channels first,
+        # even counting the conversion there and back.
         self._inside = torch.contiguous_format if _is_wide(layer) else torch.channels_last
         self._unfolding = Unfolding.where_faster(layer)
 
     def aim(self, targets: Tensors) -> None:
-        """Gradients of weight and bias."""
-        self._to_weight, self._to_bias = targets["weight"], targets["bias"]
+        """Send the gradients of weight and bias to these tensors."""
+        self._to_weight = targets["weight"]
+        self._to_bias = targets["bias"]
 
-    def forward(self, x: Tensor, *, training: bool) -> Tensor:  # noqa: ARG002 - the kernels' common shape
-        """The library's own kernel; it is fast only when the weights are channels-last too."""
+    def forward(self, x: Tensor, *, training: bool) -> Tensor:
+        """Return the output by torch's kernel, fast only if the weights have the same format."""
         self._x = x.contiguous(memory_format=self._inside)
         self._now = self._weight.contiguous(memory_format=self._inside)
         y: Tensor = aten.convolution.default(self._x, self._now, self._bias, *self._how)
         return y.contiguous(memory_format=torch.channels_last)
 
     def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:
-        """The library's own kernel, or products over windows; the passes over its small weights cost nothing beside."""
+        """Use torch's kernel, or products over windows; the passes over the weights are cheap."""
         g = g.contiguous(memory_format=self._inside)
+        back = g
         if self._unfolding is None:
             back, weight, bias = self._library(g, [wanted, True, True])
         else:
-            back = self._library(g, [True, False, False])[0] if wanted else g
-            weight, bias = self._unfolding.gradient(self._x, g), g.sum((0, 2, 3))
+            if wanted:
+                back, _, _ = self._library(g, [True, False, False])
+            weight = self._unfolding.gradient(self._x, g)
+            bias = g.sum((0, 2, 3))
         self._to_weight.mul_(beta).add_(weight, alpha=alpha)
         self._to_bias.mul_(beta).add_(bias, alpha=alpha)
         return back.contiguous(memory_format=torch.channels_last) if wanted else g
 
     def _library(self, g: Tensor, wanted: list[bool]) -> tuple[Tensor, Tensor, Tensor]:
-        """Which of the gradients of input, weight and bias are wanted."""
-        back: tuple[Tensor, Tensor, Tensor] = aten.convolution_backward.default(
+        """Return the wanted ones of the gradients of input, weight and bias, by torch's kernel."""
+        gradients: tuple[Tensor, Tensor, Tensor] = aten.convolution_backward.default(
             g, self._x, self._now, [len(self._bias)], *self._how, wanted
         )
-        return back
+        return gradients
 
 
 @final
 class Unfolding:
-    """The weight gradient of a convolution as matrix products over the unfolded windows of its input.
+    """The weight gradient of a convolution, by matrix products over its input's windows.
 
-    For 3x3 windows over many channels the library's own kernel takes a third longer, measured at
-    batches of 50. Elsewhere it is as fast, and is used. Each position of the output is a row.
+    For 3x3 windows over many channels, torch's own kernel takes a third longer, measured at batches
+    of 50. Elsewhere it is as fast, and is used. Each position of the output is a row.
     """
 
     def __init__(self, layer: nn.Conv2d) -> None:
-        """For this layer's windows."""
+        """Prepare for this layer's windows."""
         self._layer = layer
         self._shape = torch.Size()
 
     @classmethod
     def where_faster(cls, layer: nn.Conv2d) -> Self | None:
-        """One for a layer that the library's kernel is slow for, else none."""
+        """Return an unfolding for a layer for which torch's kernel is slow, otherwise None."""
         small = layer.kernel_size == (3, 3) and layer.dilation == (1, 1)
-        return cls(layer) if small and layer.in_channels >= 16 and layer.groups == 1 else None
+        if small and layer.in_channels >= 16 and layer.groups == 1:
+            return cls(layer)
+        return None
 
     def gradient(self, x: Tensor, g: Tensor) -> Tensor:
-        """The weights' gradient, from the input and the gradient of the output, both with the channels last."""
+        """Return the weights' gradient from the input and the output's gradient, channels last."""
         if x.shape != self._shape:
             self._allot(x)
         self._inside.copy_(x.permute(0, 2, 3, 1))
+        beta = 0.0  # the first block replaces the old sum, the others add to it
         for i, (windows, unfolded) in enumerate(self._blocks):
             unfolded.copy_(windows)
             here = g[i * BLOCK : (i + 1) * BLOCK].permute(0, 2, 3, 1).flatten(0, 2)
-            self._sum.addmm_(unfolded.view(len(here), -1).t(), here, beta=float(i > 0))
+            self._sum.addmm_(unfolded.view(len(here), -1).t(), here, beta=beta)
+            beta = 1.0
         return self._result
 
     def _allot(self, x: Tensor) -> None:
-        """Memory and views for a batch of this shape."""
+        """Allocate memory and views for batches of this shape."""
         count, channels, height, width = x.shape
-        (high, wide), (down, right) = self._layer.kernel_size, self._layer.stride
-        top, left = (int(edge) for edge in self._layer.padding)
+        high, wide = self._layer.kernel_size
+        down, right = self._layer.stride
+        top, left = map(int, self._layer.padding)
         padded = x.new_zeros(count, height + 2 * top, width + 2 * left, channels)
         windows = padded.unfold(1, high, down).unfold(2, wide, right).permute(0, 1, 2, 4, 5, 3)
         memory = x.new_empty(windows[:BLOCK].shape)
@@ -173,119 +198,137 @@ class Unfolding:
 
 @final
 class Relu:
-    """max(x, 0), in place: no layer below needs its own output."""
+    """The function max(x, 0), in place, since no layer below needs its own output."""
 
     def __init__(self, layer: nn.ReLU, held: Tensors) -> None:
-        """Nothing to hold."""
+        """Accept the common arguments; this layer holds no tensors."""
 
     def aim(self, targets: Tensors) -> None:
-        """Nothing to aim."""
+        """Ignore the targets; this layer has no gradients of its own."""
 
-    def forward(self, x: Tensor, *, training: bool) -> Tensor:  # noqa: ARG002 - the kernels' common shape
-        """In place."""
+    def forward(self, x: Tensor, *, training: bool) -> Tensor:
+        """Return the output, in the input's memory."""
         self._y = x.relu_()
         return self._y
 
-    def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:  # noqa: ARG002
-        """Nothing where the output was nothing: in place, for the layer above has done with it."""
+    def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:
+        """Return the gradient with 0 where the output was 0, in the memory of `g`."""
         back: Tensor = aten.threshold_backward.grad_input(g, self._y, 0, grad_input=g)
         return back
 
 
 @final
 class MaxPool:
-    """The largest of each window."""
+    """The maximum of each window of a picture."""
 
-    def __init__(self, layer: nn.MaxPool2d, held: Tensors) -> None:  # noqa: ARG002 - the kernels' common shape
-        """Take over the layer's window."""
-        window, step, edge = (_pair(n) for n in (layer.kernel_size, layer.stride, layer.padding))
-        self._how = (window, step, edge, _pair(layer.dilation), layer.ceil_mode)
+    def __init__(self, layer: nn.MaxPool2d, held: Tensors) -> None:
+        """Use the layer's window, stride and padding."""
+        self._how = (
+            _pair(layer.kernel_size),
+            _pair(layer.stride),
+            _pair(layer.padding),
+            _pair(layer.dilation),
+            layer.ceil_mode,
+        )
         self._back = torch.empty(0)
 
     def aim(self, targets: Tensors) -> None:
-        """Nothing to aim."""
+        """Ignore the targets; this layer has no gradients of its own."""
 
-    def forward(self, x: Tensor, *, training: bool) -> Tensor:  # noqa: ARG002 - the kernels' common shape
-        """Remember which one was the largest."""
+    def forward(self, x: Tensor, *, training: bool) -> Tensor:
+        """Return the maxima and remember their places."""
         if self._back.shape != x.shape:
             self._allot(x)
         aten.max_pool2d_with_indices.out(x, *self._how, out=self._out, indices=self._where)
         return self._out
 
-    def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:  # noqa: ARG002
-        """The largest one takes the gradient; its memory format is the one that comes out."""
-        last = g.is_contiguous(memory_format=torch.channels_last)
-        where, back = (self._where, self._back) if last else (self._where.contiguous(), self._first)
-        return aten.max_pool2d_with_indices_backward.grad_input(  # type: ignore[no-any-return]
+    def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:
+        """Send each window's gradient to its maximum; the result has the memory format of `g`."""
+        where = self._where
+        back = self._back
+        if not g.is_contiguous(memory_format=torch.channels_last):
+            where = where.contiguous()
+            back = self._first
+        aten.max_pool2d_with_indices_backward.grad_input(
             g, back, *self._how, where, grad_input=back
         )
+        return back
 
     def _allot(self, x: Tensor) -> None:
-        """Memory for a batch of this size, used again for the next: fresh pages would cost more than the pooling."""
-        made: tuple[Tensor, Tensor] = aten.max_pool2d_with_indices.default(x, *self._how)
-        self._out, self._where = made
-        self._back, self._first = torch.empty_like(x), torch.empty(x.shape)
+        """Allocate memory for batches of this size; fresh pages would cost more than the pooling.
+
+        `_back` has the memory format of `x`, channels last; `_first` has the channels first.
+        """
+        self._out, self._where = aten.max_pool2d_with_indices.default(x, *self._how)
+        self._back = torch.empty_like(x)
+        self._first = torch.empty(x.shape)
 
 
 @final
 class BatchNorm:
-    """Batch normalisation; while training it moves the running statistics and counts the batch."""
+    """Batch normalisation, which updates the running statistics and the count while training."""
 
     def __init__(self, layer: nn.BatchNorm2d, held: Tensors) -> None:
         """Compute with the held scale, shift and statistics."""
-        self._weight, self._bias = held["weight"], held["bias"]
-        self._mean, self._var, self._count = (
-            held[n] for n in ("running_mean", "running_var", "num_batches_tracked")
-        )
-        self._momentum, self._eps = float(layer.momentum or 0), float(layer.eps)
+        self._weight = held["weight"]
+        self._bias = held["bias"]
+        self._mean = held["running_mean"]
+        self._var = held["running_var"]
+        self._count = held["num_batches_tracked"]
+        self._momentum = float(layer.momentum or 0)
+        self._eps = float(layer.eps)
         self._how_back = (True, self._eps, [True, True, True])
 
     def aim(self, targets: Tensors) -> None:
-        """Gradients of scale and shift."""
-        self._to_weight, self._to_bias = targets["weight"], targets["bias"]
+        """Send the gradients of scale and shift to these tensors."""
+        self._to_weight = targets["weight"]
+        self._to_bias = targets["bias"]
 
     def forward(self, x: Tensor, *, training: bool) -> Tensor:
-        """By the batch's own statistics while training, by the running ones otherwise."""
+        """Normalise by the batch's own statistics while training, otherwise by the running ones."""
         self._x = x
         if training:
             self._count.add_(1)
-        y, self._m, self._s = aten.native_batch_norm.default(
+        normed: tuple[Tensor, Tensor, Tensor] = aten.native_batch_norm.default(
             x, self._weight, self._bias, self._mean, self._var, training, self._momentum, self._eps
         )
-        return y  # type: ignore[no-any-return]
+        y, self._m, self._s = normed
+        return y
 
-    def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:  # noqa: ARG002
-        """The library's own kernel."""
+    def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:
+        """Compute all gradients by torch's kernel."""
         g = g.contiguous(memory_format=torch.channels_last)
-        back, weight, bias = aten.native_batch_norm_backward.default(
+        gradients: tuple[Tensor, Tensor, Tensor] = aten.native_batch_norm_backward.default(
             g, self._x, self._weight, self._mean, self._var, self._m, self._s, *self._how_back
         )
+        back, weight, bias = gradients
         self._to_weight.mul_(beta).add_(weight, alpha=alpha)
         self._to_bias.mul_(beta).add_(bias, alpha=alpha)
-        return back  # type: ignore[no-any-return]
+        return back
 
 
 @final
 class Flatten:
-    """All but the first dimension in one."""
+    """A layer that flattens all dimensions but the first into one."""
 
     def __init__(self, layer: nn.Flatten, held: Tensors) -> None:
-        """Nothing to hold."""
+        """Accept the common arguments; this layer holds no tensors."""
 
     def aim(self, targets: Tensors) -> None:
-        """Nothing to aim."""
+        """Ignore the targets; this layer has no gradients of its own."""
 
-    def forward(self, x: Tensor, *, training: bool) -> Tensor:  # noqa: ARG002 - the kernels' common shape
-        """In torch's order (channels, height, width), whatever the order in memory."""
+    def forward(self, x: Tensor, *, training: bool) -> Tensor:
+        """Flatten in torch's order (channels, height, width), whatever the order in memory."""
         self._shape = x.shape
         return x.reshape(len(x), -1)
 
-    def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:  # noqa: ARG002
-        """Back into pictures, channels first; a kernel below that wants them otherwise makes them so."""
+    def backward(self, g: Tensor, beta: float, alpha: float, *, wanted: bool) -> Tensor:
+        """Return the gradient in the shape of the input, with the channels first."""
         return g.view(self._shape)
 
 
 def _is_wide(layer: nn.Conv2d) -> bool:
+    """Return whether a convolution has large windows over many channels."""
     return layer.in_channels >= 16 and min(layer.kernel_size) >= 5
 
 
