@@ -17,9 +17,9 @@ from bara.allocators.baselines import Even
 from bara.allocators.planner import Planner
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
-from bara.market import Market
 from bara.mechanisms import bid_price_first
 from bara.records import Goal, Purse, RoundRecord, taken_home
+from bara.runs.session import Session
 from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 
 FEDERATIONS = 24
@@ -55,8 +55,9 @@ def federation(number):
 
 def played(allocator, number):
     """The settled rounds."""
-    market = Market(allocator, bid_price_first(), federation(number), Purse.of(750, 100))
-    return [step for step in market.rounds() if isinstance(step, RoundRecord)]
+    session = Session(allocator, bid_price_first(), federation(number))
+    steps = session.rounds(Purse.of(750, 100))
+    return [step for step in steps if isinstance(step, RoundRecord)]
 
 
 def kept_accuracy(records):

@@ -281,7 +281,7 @@ class Scale:
             for change in self.changes:
                 if change.startswith(("budget.", "clients.")):
                     set_key(tree, change)
-            return Config.parse(tree).with_budget(REGIMES[dataset].money)
+            return _complete(tree).with_budget(REGIMES[dataset].money)
         name = f"{family}-{dataset}"
         presets = shipped("presets")
         if name not in presets:
@@ -290,7 +290,7 @@ class Scale:
         self._resize(tree, family, dataset)
         for change in self.changes:
             set_key(tree, change)
-        return Config.parse(tree)
+        return _complete(tree)
 
     def _resize(self, tree: dict[str, Any], family: str, dataset: str) -> None:
         """Set the samples of a preset, and at the paper's own size its network."""
@@ -337,3 +337,9 @@ def union(grids: Iterable[Sequence[Cell]]) -> list[Cell]:
         for cell in grid:
             runs[cell.key] = cell
     return list(runs.values())
+
+
+def _complete(tree: dict[str, Any]) -> Config:
+    """Complete a preset as the paper has it: its server remembers nothing, unless that is set."""
+    tree.setdefault("training", {}).setdefault("memory", "off")
+    return Config.complete(tree)

@@ -23,7 +23,7 @@ class Plotted:
         """The names that `plot` takes."""
         from bara.reports.charts import charts_of  # noqa: PLC0415 - which knows this module
 
-        return [chart.name for chart in charts_of(self)]
+        return [chart.name for chart in charts_of(self)]  # type: ignore[arg-type] # one of the two
 
     def plot(self, name: str | None = None, *, columns: int = 1, ax: Any = None) -> Any:
         """Draw a figure of the report (see `figures`), or all of them side by side.
@@ -35,7 +35,7 @@ class Plotted:
         """
         from bara.reports.drawings import plot  # noqa: PLC0415 - it needs matplotlib, an extra
 
-        return plot(self, name, columns=columns, ax=ax)
+        return plot(self, name, columns=columns, ax=ax)  # type: ignore[arg-type] # as above
 
 
 @dataclass(frozen=True, repr=False)

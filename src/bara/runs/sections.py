@@ -372,8 +372,8 @@ class TrainingSection(Section):
         ge=0,
         description="refuse updates this many robust deviations off; 0 for none, unless the mechanism has its own",
     )
-    memory: Variant = Field(
-        "off",
+    memory: Variant | None = Field(
+        None,
         description="updates of clients not recruited: off (forgotten), plain (kept), extrapolated "
         "(kept, and the step learned); unless set, extrapolated on the simulator with "
         'data.held_out = "halves", else off',

@@ -280,4 +280,4 @@ def _caps_are_used_up(run: Result, cap: float) -> bool:
     if not payments:
         return False
     left = cap * run.clients - run.spent
-    return left < run.clients * run.spent / payments
+    return bool(left < run.clients * run.spent / payments)
