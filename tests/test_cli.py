@@ -23,7 +23,7 @@ from bara.errors import (
 )
 from bara.paper.exhibits import EXHIBITS, PAPERS
 from bara.runs.config import shipped
-from bara.verbs import _compare
+from bara.studies import compare as comparing
 
 
 def every_error(tree=BaraError):
@@ -157,7 +157,7 @@ def test_compare_starts_with_the_configurations_own_allocator_unless_others_are_
 ):
     seen = []
     monkeypatch.setattr(
-        _compare, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1]
+        comparing, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1]
     )
     (tmp_path / "own.toml").write_text(
         '[allocator]\nname = "fixed"\nn = 2\n[federation]\nengine = "synthetic"\n'
@@ -173,12 +173,12 @@ def test_compare_starts_with_the_configurations_own_allocator_unless_others_are_
 def test_compare_without_a_configured_allocator_compares_the_usual_ones(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        _compare, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1]
+        comparing, "run_grid", lambda grid, *_, **__: (seen.extend(grid), ([], []))[1]
     )
     CliRunner().invoke(
         app, ["compare", "--seeds", "1", "--json", "--set", "federation.engine=synthetic"]
     )
-    assert tuple(cell.config.allocator.label for cell in seen) == _compare.USUAL
+    assert tuple(cell.config.allocator.label for cell in seen) == comparing.USUAL
 
 
 def test_the_help_that_verbs_give_without_importing_them_names_all_there_is():

@@ -99,7 +99,6 @@ def test_reading_a_configuration_imports_nothing_that_it_names(tmp_path, monkeyp
     ("changes", "memory"),
     [
         ([], "extrapolated"),
-        (["federation.engine=flower"], "extrapolated"),
         (["training.memory=off"], "off"),
         (["training.memory=plain"], "plain"),
         (["data.held_out=same"], "off"),
@@ -112,7 +111,7 @@ def test_a_new_experiment_has_a_memory_where_it_can_learn_from_validation_data(c
 
 
 def test_stored_configurations_and_the_papers_presets_have_none_unless_they_say_so():
-    assert Config.parse({}).training.memory == "off"
+    assert Config.parse({}).training.memory is None
     for name in shipped("presets"):
         assert Config.load(Path(name)).training.memory == "off"
 

@@ -18,18 +18,8 @@ from bara.runs.config import Config
 from bara.runs.folder import RunFolder
 from bara.runs.play import play_run
 from bara.simulator.synthetic import LearningCurve, SyntheticFederation
-from bara.studies.forecast import (
-    BUDGETS,
-    RUNS_APART,
-    allocators_for,
-    budget_for,
-    curves,
-    forecast_cells,
-    outlooks,
-    past_outlook,
-    past_results,
-    stated_curves,
-)
+from bara.studies.curves import RUNS_APART, curves, stated_curves
+from bara.studies.forecast import BUDGETS, budget_for, forecast_cells, outlooks, past_results
 from bara.studies.grid import outcomes
 
 TREE = {
@@ -55,8 +45,8 @@ def forecast(drawn, budgets=(300.0,), allocators=("even",)):
 
 def test_past_runs_make_the_interval_narrow_and_put_it_where_the_truth_is():
     finals = [play_run(config(seed=seed)).accuracy_final for seed in range(10, 20)]
-    (known,) = outlooks(forecast(curves(config(), past(), 20)))
-    (unknown,) = outlooks(forecast(curves(config(), [], 20)))
+    (known,) = outlooks(forecast(curves(config(), past(), 20)), config())
+    (unknown,) = outlooks(forecast(curves(config(), [], 20)), config())
     assert known.accuracy[2] - known.accuracy[0] < (unknown.accuracy[2] - unknown.accuracy[0]) / 2
     inside = [known.accuracy[0] - 0.01 <= final <= known.accuracy[2] + 0.01 for final in finals]
     assert sum(inside) >= 7
@@ -74,7 +64,7 @@ def test_a_lone_past_run_leaves_open_how_far_another_ends_from_it():
 
 
 def test_more_money_buys_a_better_model():
-    low, high = outlooks(forecast(curves(config(), past(), 10), budgets=(60.0, 600.0)))
+    low, high = outlooks(forecast(curves(config(), past(), 10), budgets=(60.0, 600.0)), config())
     assert low.accuracy[1] < high.accuracy[1]
     assert low.spent[1] <= 60
     assert low.rounds[1] <= 60
@@ -252,8 +242,10 @@ def test_a_target_is_forecast_with_how_often_it_is_reached_and_what_that_costs()
         budget={"total": 150, "max_rounds": 30, "target": 0.3}, allocator={"name": "planner"}
     )
     drawn = curves(goal, past(1), 3)
-    assert allocators_for(goal) == ["planner"]
-    (told,) = outlooks(list(outcomes(forecast_cells(goal, ["planner"], [150.0], drawn), jobs=1)))
+    assert bara.plan(goal, draws=2, jobs=1).outlooks[0].allocator == "planner"
+    (told,) = outlooks(
+        list(outcomes(forecast_cells(goal, ["planner"], [150.0], drawn), jobs=1)), goal
+    )
     assert told.reached >= 0.6
     assert told.spent[1] < 100
     (plain,) = outlooks(forecast(drawn))
@@ -264,15 +256,6 @@ def test_a_forecast_for_a_goal_with_an_allocator_that_has_none_is_refused_before
     goal = config(budget={"total": 300, "max_rounds": 60, "worth": 3})
     with pytest.raises(ConfigError, match="allocator 'even' has no such goal"):
         forecast_cells(goal, ["even"], [300.0], curves(goal, [], 2))
-
-
-def test_what_money_buys_is_told_from_the_last_past_run():
-    told = past_outlook(config(), past(2))
-    assert [one.accuracy for one in told.prospects] == sorted(
-        one.accuracy for one in told.prospects
-    )
-    assert told.enough <= 300_000_000
-    assert past_outlook(config(), []) is None
 
 
 def test_an_imagined_run_is_measured_on_as_many_samples_as_the_past_one():

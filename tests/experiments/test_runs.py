@@ -8,7 +8,8 @@ from bara.reports.statistics import estimate, paired
 from bara.runs.config import Config
 from bara.runs.factory import build_federation
 from bara.runs.play import play_run
-from bara.reports.comparison import Failure, cells, outcomes
+from bara.reports.comparison import Failure
+from bara.studies.grid import cells, outcomes
 
 SMALL = [
     "budget.total=40",

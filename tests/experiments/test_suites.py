@@ -11,7 +11,8 @@ from bara.reports.result import Result
 from bara.reports.statistics import estimate, stratified
 from bara.runs.config import shipped
 from bara.studies.grid import cells
-from bara.studies.suites import Setting, Standings, settings
+from bara.reports.standings import Standings
+from bara.studies.suites import Setting, settings
 
 
 def test_there_is_a_set_to_tune_on_and_another_to_report():
