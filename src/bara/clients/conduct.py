@@ -38,9 +38,9 @@ class Conduct:
         """Return the clients among these that do not deliver this round, each with its reason."""
         drawn = stream(self.seed, "failures", round).random((2, len(clients)))
         reasons = {}
-        for i in np.flatnonzero(drawn[1] < self.late_rate):
+        for i in np.flatnonzero(drawn[1] < self.late_rate).tolist():
             reasons[clients[i]] = "its update came too late"
-        for i in np.flatnonzero(drawn[0] < self.failure_rate):
+        for i in np.flatnonzero(drawn[0] < self.failure_rate).tolist():
             reasons[clients[i]] = "it did not answer"
         return reasons
 
