@@ -259,7 +259,8 @@ class MaxPool:
 
         `_back` has the memory format of `x`, channels last; `_first` has the channels first.
         """
-        self._out, self._where = aten.max_pool2d_with_indices.default(x, *self._how)
+        pooled: tuple[Tensor, Tensor] = aten.max_pool2d_with_indices.default(x, *self._how)
+        self._out, self._where = pooled
         self._back = torch.empty_like(x)
         self._first = torch.empty(x.shape)
 
