@@ -17,9 +17,6 @@ import grimp
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "CONTRIBUTING.md"
 START, END = "<!-- rooms: scripts/rooms.py -->\n", "<!-- end of rooms -->\n"
-SPLIT = "bara.federations"
-"""A room whose parts are drawn one by one: who trains is where most is to be told apart."""
-
 
 CELLAR = {f"bara.{name}" for name in ("plugins", "randomness", "text", "files", "faults", "errors")}
 """Rooms that everybody may import; drawn, their arrows would hide the others."""
@@ -35,16 +32,6 @@ def layers():
     return [[f"bara.{name}" for name in layer] for layer in named if not layer[0].startswith("_")]
 
 
-def rooms(graph):
-    """Each layer's rooms; of the one that is split, its parts."""
-    for layer in layers():
-        yield [
-            part
-            for room in layer
-            for part in (sorted(graph.find_children(room)) if room == SPLIT else [room])
-        ]
-
-
 def imports(graph, names):
     """For each room, the others that it imports."""
     of = {module: name for name in names for module in (name, *graph.find_descendants(name))}
@@ -57,7 +44,7 @@ def imports(graph, names):
 
 
 def reduced(found):
-    """The imports without those that others imply: where a imports b and b imports c, a's own import of c."""
+    """The imports without those that others imply: if a imports b and b imports c, a's of c."""
     reach = {}
     for room in TopologicalSorter(found).static_order():  # what is imported comes first
         reach[room] = set().union(*({other} | reach[other] for other in found[room]))
@@ -78,27 +65,21 @@ def sentence(room):
 def lines():
     """The picture as a Mermaid flowchart, which GitHub draws, and a line a room."""
     graph = grimp.build_graph("bara", cache_dir=None)
-    floors = list(rooms(graph))
+    floors = layers()
     everyone = [room for floor in floors for room in floor]
     floors = [floor for floor in floors if not CELLAR.intersection(floor)]
     names = [room for room in everyone if room not in CELLAR]
     yield from ("```mermaid", "flowchart TD")
     for floor in floors:
-        split = floor[0].startswith(f"{SPLIT}.")
-        yield from [f"    subgraph {_short(SPLIT)}"] if split else []
-        yield from (
-            f"    {'    ' * split}{_short(room)}[{room.rpartition('.')[2]}]" for room in floor
-        )
-        yield from ["    end"] if split else []
+        for room in floor:
+            yield f"    {_short(room)}[{_short(room)}]"
     for above, below in pairwise(floors):  # not drawn; they keep the layers in their order
         yield f"    {' & '.join(map(_short, above))} ~~~ {' & '.join(map(_short, below))}"
     arrows = reduced(imports(graph, names))
-    yield from (
-        f"    {_short(room)} --> {_short(other)}"
-        for room in names
-        for other in names
-        if other in arrows[room]
-    )
+    for room in names:
+        for other in names:
+            if other in arrows[room]:
+                yield f"    {_short(room)} --> {_short(other)}"
     yield from ("```", "")
     for room in everyone:
         yield fill(
@@ -108,7 +89,7 @@ def lines():
 
 def _short(room):
     """A name that Mermaid takes."""
-    return room.removeprefix("bara.").replace(".", "_")
+    return room.removeprefix("bara.")
 
 
 def page():

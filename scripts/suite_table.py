@@ -9,8 +9,9 @@ from pathlib import Path
 from statistics import fmean
 from types import SimpleNamespace
 
+from bara.reports.standings import Standings
 from bara.reports.statistics import estimate
-from bara.studies.suites import Standings, settings
+from bara.studies.suites import settings
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -27,7 +28,8 @@ def runs(name="suite-report"):
     with (RESULTS / f"{name}.csv").open(newline="") as file:
         for row in csv.DictReader(file):
             numbers = {name: kind(row[name]) for name, kind in NUMBERS.items()}
-            yield SimpleNamespace(**row | numbers, name=row["allocator"])
+            named = {"name": row["allocator"], "measure": "accuracy"}
+            yield SimpleNamespace(**row | numbers | named)
 
 
 def shown(value, *, signed=False):

@@ -248,7 +248,7 @@ def test_a_target_is_forecast_with_how_often_it_is_reached_and_what_that_costs()
     )
     assert told.reached >= 0.6
     assert told.spent[1] < 100
-    (plain,) = outlooks(forecast(drawn))
+    (plain,) = outlooks(forecast(drawn), config())
     assert plain.reached is None
 
 

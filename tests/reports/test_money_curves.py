@@ -6,7 +6,6 @@ from rich.console import Console
 
 from bara import Purse, RoundRecord
 from bara.reports.charts import run_charts
-from bara.reports.hindsight import FittedCurve, Played
 from bara.reports.html import run_report
 from bara.reports.money_curves import goal_line, outlook_line
 from bara.reports.terminal import run_summary
@@ -48,23 +47,6 @@ def test_a_summary_says_what_stays_in_the_purse(towards):
     assert f"{result.budget - result.spent:,.2f} stays in the purse" in page
     assert "the target of 40 % is reached" in page
     assert "left in the purse" in run_report(result, "", "")
-
-
-def test_a_long_run_is_fitted_in_blocks_to_the_same_curve():
-    rounds = [Played(3, 3_000_000, 0.8 - 0.6 / (1 + t / 60)) for t in range(600)]
-    curve = FittedCurve(12)
-    curve.fit(0.2, rounds)
-    assert curve.block == 16
-    ahead = curve.prospects(Purse(2_400_000_000, 1200, 1_800_000_000, 601)).curve(0.74)
-    assert ahead[0].accuracy == 0.74
-    assert 0.75 < ahead[7].accuracy < 0.8
-
-
-def test_more_clients_are_dearer_each_where_the_rounds_say_so():
-    curve = FittedCurve(10)
-    curve.fit(0.1, [Played(n, 1_000_000 * n * (1 + n), 0.3 + n / 100) for n in (1, 2, 3, 4, 5, 6)])
-    arms, costs = curve._costs()
-    assert costs == pytest.approx(1_000_000 * arms * (1 + arms))
 
 
 def test_the_live_screen_shows_target_and_what_more_money_would_buy(towards):
