@@ -10,10 +10,10 @@ from statistics import fmean
 import pytest
 from programs import bara, started, until
 
+from bara import open as open_run
 from bara.paper.exhibits import EXHIBITS
 from bara.paper.tables import TABLES
 from bara.reports.drawings import FORMATS
-from bara import open as open_run
 
 pytestmark = pytest.mark.xdist_group("paper")  # the paper is made once for all of them
 TINY = ["--data", "digits", "--seeds", "2", "--searched", "3"]

@@ -4,11 +4,11 @@ from bara import MECHANISMS, Capabilities, Session
 from bara.allocators import Even
 from bara.errors import ConfigError
 from bara.records import RoundRecord
+from bara.reports.comparison import Failure
 from bara.reports.statistics import estimate, paired
 from bara.runs.config import Config
 from bara.runs.factory import build_federation
 from bara.runs.play import play_run
-from bara.reports.comparison import Failure
 from bara.studies.grid import cells, outcomes
 
 SMALL = [

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 from bara.cli import app
 from bara.errors import ConfigError, UnknownNameError
 from bara.reports.result import Result
+from bara.reports.standings import Standings
 from bara.reports.statistics import estimate, stratified
 from bara.runs.config import shipped
 from bara.studies.grid import cells
-from bara.reports.standings import Standings
 from bara.studies.suites import Setting, settings
 
 

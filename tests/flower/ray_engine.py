@@ -16,6 +16,7 @@ from telemetry_off import quieten  # isort: skip - before Flower itself
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import strategy as flower_strategies
+from ray_simulation import Simulation
 
 from bara.clients.bidding import Bidders
 from bara.clients.conduct import Conduct
@@ -32,7 +33,6 @@ from bara.runs.factory import bidders, keeping
 from bara.runs.sections import TrainingSection
 from bara.runs.simulation import build_engine, conduct
 from bara.simulator import Engine
-from ray_simulation import Simulation
 
 STATE = "state"
 """The one array of the model: everything it learns, in the simulator's flat vector."""

@@ -11,9 +11,9 @@ from flwr.app import Context
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.simulation import run_simulation
+from telemetry_off import quieten
 
 from bara.errors import TrainingError
-from telemetry_off import quieten
 
 _LONGEST_START, _LONGEST_END = 300.0, 60.0
 

@@ -18,12 +18,11 @@ import bara
 from bara.errors import ConfigError
 from bara.paper.exhibits import EXHIBITS
 from bara.paper.figures import save_bars
-from bara.reports.comparison import Comparison
+from bara.reports.comparison import Comparison, Failure
 from bara.reports.comparison_table import comparison_rows, show_estimate
 from bara.reports.drawings import COLUMN, FORMATS, PAGE, drawn
 from bara.reports.html import comparison_report
 from bara.reports.statistics import FEWEST, Estimate
-from bara.reports.comparison import Failure
 
 SMALL = {"federation": "synthetic", "budget": {"total": 40, "max_rounds": 8}, "clients": 6}
 

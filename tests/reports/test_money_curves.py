@@ -7,8 +7,7 @@ from rich.console import Console
 from bara import Purse, RoundRecord
 from bara.reports.charts import run_charts
 from bara.reports.html import run_report
-from bara.reports.money_curves import goal_line, outlook_line
-from bara.reports.terminal import run_summary
+from bara.reports.terminal import goal_line, outlook_line, run_summary
 from bara.runs.config import Config
 from bara.runs.play import play_run
 from bara.runs.progress import RunScreen, watching

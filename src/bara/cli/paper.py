@@ -56,8 +56,7 @@ def paper_command(
         from bara.paper.analysis import analyse
         from bara.paper.exhibits import Scale, exhibits, known_datasets, union
         from bara.paper.runtime_estimate import expected_seconds
-        from bara.paper.tables import publish
-        from bara.paper.terminal import exhibit_table
+        from bara.paper.tables import exhibit_table, publish
         from bara.reports.comparison import label
         from bara.studies.grid import run_grid, unfinished
 

@@ -13,9 +13,9 @@ import numpy as np
 from bara.paper.analysis import BASELINE, BOUND, LESS, T_0, ExhibitResult, Row, grouped, standing
 from bara.paper.exhibits import TITLES
 from bara.reports.charts import Chart, Line
-from bara.reports.data_files import UNKNOWN, Origin
 from bara.reports.drawings import LOOK, Drawing, draw_lines, drawn, legend_of
 from bara.reports.frames import column
+from bara.reports.publication import UNKNOWN, Origin
 
 # the drawings come first: their error tells which extra is missing
 # isort: split

@@ -6,16 +6,21 @@ from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
+from rich.console import Group, RenderableType
+from rich.text import Text
+
 from bara.files import write_whole
 from bara.paper.analysis import LESS, ExhibitResult, Row
 from bara.paper.exhibits import TITLES
 from bara.reports.comparison_table import show_estimate, show_p
-from bara.reports.data_files import Origin, write_csv
+from bara.reports.fitted import Fitted
 from bara.reports.frames import run_rows
 from bara.reports.html import page, table
 from bara.reports.markup import markdown_table
+from bara.reports.publication import Origin, write_csv
 from bara.reports.result import Result
 from bara.reports.statistics import Estimate
+from bara.reports.terminal import rich_table
 
 TABLES = {"table1", "table2", "ablation", "border"}
 """Exhibits that are tables; the others are figures."""
@@ -162,3 +167,16 @@ def _inline(path: Path) -> str:
     """Return an SVG file for use within a page, without the lines before its first element."""
     text = path.read_text("utf-8")
     return text[text.index("<svg") :]
+
+
+def exhibit_table(shown: ExhibitResult) -> RenderableType:
+    """Show a figure or table of the paper: its rows where they are few, claims and measurements."""
+    lines: list[RenderableType] = [
+        Text(f"{shown.exhibit.name}: {shown.exhibit.title}", style="bold")
+    ]
+    if tabled(shown):
+        head, *rows = table_rows(shown)
+        lines.append(Fitted(rich_table(head, rows, 2)))
+    for name, text in told(shown).items():
+        lines.append(Text.assemble((f"{name}: ", "bold"), text))
+    return Group(*lines, Text())

@@ -9,8 +9,8 @@ from bara.reports.charts import headline
 from bara.reports.comparison import Comparison
 from bara.reports.frontier import Frontier
 from bara.reports.result import Result, measure_of, short_key
-from bara.reports.statistics import FEWEST, Estimate, estimate, holm, paired, significance
 from bara.reports.standings import Standings
+from bara.reports.statistics import FEWEST, Estimate, estimate, holm, paired, significance
 
 _INTERVALS = "mean ± half of the 95 % interval ([low, high] where that leaves the scale)"
 """The description of the accuracies in tables."""

@@ -13,8 +13,8 @@ from bara.errors import ConfigError, MissingExtraError, UnknownNameError
 from bara.plugins import nearest
 from bara.reports.charts import Chart, charts_of
 from bara.reports.comparison import Comparison
-from bara.reports.data_files import UNKNOWN, Origin, origin_of, write_csv
 from bara.reports.frames import Row, round_rows, type_of
+from bara.reports.publication import UNKNOWN, Origin, origin_of, write_csv
 from bara.reports.result import Result
 
 try:

@@ -13,8 +13,8 @@ import numpy as np
 from bara.randomness import stream
 from bara.records import FloatArray
 from bara.reports.result import Result, measure_of
-from bara.reports.statistics import Estimate, stratified
 from bara.reports.standings import baseline_of
+from bara.reports.statistics import Estimate, stratified
 
 RESAMPLES = 2000
 """The number of resamples of the seeds behind an interval."""

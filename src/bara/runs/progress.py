@@ -21,8 +21,7 @@ from rich.text import Text
 
 from bara.ledger.attention import Watch
 from bara.records import AwardedRound, MoneyOutlook, Purse, RoundRecord, decimal_money, tell_money
-from bara.reports.money_curves import goal_line, outlook_line
-from bara.reports.terminal import per_cent, spark_line
+from bara.reports.terminal import goal_line, outlook_line, per_cent, spark_line
 from bara.text import counted, note, spelled
 
 RECENT = 10

@@ -19,7 +19,7 @@ from bara.runs.config import Config
 from bara.runs.data import division, load_data
 from bara.runs.factory import bidders, epsilons, keeping
 from bara.simulator import Data, Engine, Training
-from bara.simulator.federation import SimulationOptions, SimulatedFederation
+from bara.simulator.federation import SimulatedFederation, SimulationOptions
 from bara.simulator.privacy import Privacy
 
 

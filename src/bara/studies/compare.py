@@ -9,8 +9,8 @@ from bara.errors import BaraError, ConfigError, InterruptionError
 from bara.files import write_whole
 from bara.records import decimal_money
 from bara.reports.comparison import Comparison, Failure, label
-from bara.reports.data_files import write_runs
 from bara.reports.html import comparison_report
+from bara.reports.publication import write_runs
 from bara.reports.result import Result
 from bara.runs.config import Config, Source
 from bara.runs.progress import Wanted
