@@ -108,9 +108,6 @@ class Config(Section):
         The clients are counted if the data say who owns each sample. The server's memory is
         extrapolated if the engine trains on the configured data and validation data are apart from
         test data.
-
-        Args:
-            tree: The keys that are set, by section.
         """
         config = with_what_data_say(cls.parse(tree))
         if config.training.memory is not None:
@@ -122,11 +119,7 @@ class Config(Section):
 
     @classmethod
     def parse(cls, tree: Mapping[str, Any]) -> Self:
-        """Validate a tree of keys without completing it; suggest a name for an unknown key.
-
-        Args:
-            tree: The keys that are set, by section.
-        """
+        """Validate a tree of keys without completing it; suggest a name for an unknown key."""
         for key, value in flat(tree).items():
             if isinstance(value, str) and UNSTORABLE.search(value):
                 raise ConfigError(
@@ -216,19 +209,11 @@ class Config(Section):
         return self.model_copy(update={"allocator": allocator, "seed": seed})
 
     def with_budget(self, share: float) -> Self:
-        """Return the same experiment with another budget.
-
-        Args:
-            share: The new budget as a multiple of the old one, like 0.5.
-        """
+        """Return the same experiment with a share, or a multiple, of its budget."""
         return self.with_total(decimal_money(self.purse().total) * share)
 
     def with_total(self, total: float) -> Self:
-        """Return the same experiment with another budget.
-
-        Args:
-            total: The new budget; it is rounded to an amount that can be paid.
-        """
+        """Return the same experiment with another budget, rounded to an amount that can be paid."""
         unit = self.purse().unit / MICRO
         total = round(round(total / unit) * unit, 6)
         budget = self.budget.model_copy(update={"total": total})
@@ -326,12 +311,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def set_key(tree: dict[str, Any], change: str) -> None:
-    """Change one key of a tree.
-
-    Args:
-        tree: The tree to change.
-        change: The key and its new value, like `budget.total=600`.
-    """
+    """Change one key of a tree, as the command line writes it: `budget.total=600`."""
     key, equals, text = change.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set {change!r} must be KEY=VALUE, like budget.total=600")

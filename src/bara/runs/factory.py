@@ -53,12 +53,7 @@ FEDERATIONS: Registry[Federation] = Registry(
 
 
 def assemble(config: Config, folder: Path | None = None) -> Session:
-    """Build the allocator, the mechanism and the federation of a run, and join them in a session.
-
-    Args:
-        config: The configuration of the run.
-        folder: The folder for the federation's models and checkpoints; None to store neither.
-    """
+    """Build the session of a run; the federation's models and checkpoints go into the folder."""
     allocator = build_allocator(config)
     mechanism = build_mechanism(config)
     federation = build_federation(config, folder, requirements_of(mechanism))
@@ -112,12 +107,7 @@ def build_federation(
 
 
 def keeping(config: Config, folder: Path | None) -> Keeping:
-    """Return what the server keeps from round to round, and in which folder.
-
-    Args:
-        config: The configuration of the run.
-        folder: The folder for models and checkpoints; None to store neither.
-    """
+    """Return what the server keeps from round to round, and in which folder."""
     training = config.training
     return Keeping(
         memory=training.memory or "off",
@@ -135,12 +125,7 @@ def check_engine(config: Config) -> None:
 
 
 def epsilons(config: Config, requirements: Requirements) -> FloatArray | None:
-    """Draw each client's privacy budget per round; return None if nobody trades privacy.
-
-    Args:
-        config: The configuration of the run.
-        requirements: What the mechanism requires; one that protects clients trades their privacy.
-    """
+    """Draw each client's privacy budget per round; return None if nobody trades privacy."""
     budgets = config.clients.epsilon
     if budgets is None and requirements.protection is not None:
         budgets = "uniform(0.1, 1)"
@@ -201,13 +186,7 @@ def _cost_factors(config: Config, samples: IntArray | None) -> FloatArray | None
 
 
 def synthetic(config: Config, requirements: Requirements | None = None) -> SyntheticFederation:
-    """Build the federation of a closed-form learning curve, whose parameters are its options.
-
-    Args:
-        config: The configuration of the run.
-        requirements: What the mechanism requires of the federation; None to ask the configuration's
-            own mechanism.
-    """
+    """Build the federation of a closed-form learning curve, whose parameters are its options."""
     _refuse_what_needs_data(config)
     requirements = requirements or requirements_of(build_mechanism(config))
     types = {field.name: field.type for field in fields(LearningCurve)}

@@ -19,11 +19,7 @@ class PrivacyAccount:
         self._released: defaultdict[str, Counter[float]] = defaultdict(Counter)
 
     def tell(self, record: RoundRecord) -> None:
-        """Count the deliveries of a settled round.
-
-        Args:
-            record: The settled round.
-        """
+        """Count the deliveries of a settled round."""
         budgets = record.awarded.privacy or {}
         for client in record.delivery.delivered:
             self._released[client][budgets[client]] += 1

@@ -56,9 +56,7 @@ def options_of(section: str, name: str, part: Any = None) -> list[Option]:
     """
     if section == "federation":
         return _of_engine(name)
-    factory = part
-    if factory is None:
-        factory = REGISTRIES[section].factory(name)
+    factory = REGISTRIES[section].factory(name) if part is None else part
     options = _of_signature(factory)
     more = getattr(factory, "more_options", None)
     if more is not None:
@@ -82,9 +80,7 @@ def _of_signature(factory: Callable[..., Any]) -> list[Option]:
         has_name = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if not has_name or _is_given(factory, name):
             continue
-        default = parameter.default
-        if default is parameter.empty:
-            default = None
+        default = None if parameter.default is parameter.empty else parameter.default
         options.append(Option(name, default, _kind(parameter.annotation), about.get(name, "")))
     return options
 
@@ -101,9 +97,7 @@ def _of_dataclass(kind: Any) -> list[Option]:
     types = get_type_hints(kind, include_extras=True)
     options = []
     for field in fields(kind):
-        default = field.default
-        if default is MISSING:
-            default = None
+        default = None if field.default is MISSING else field.default
         name = field.name
         options.append(Option(name, default, _kind(types[name]), about.get(name, "")))
     return options

@@ -70,11 +70,7 @@ class Table(BaseModel):
         return section
 
     def handed(self, part: Any) -> Self:
-        """Return a copy of the table that holds a part; refuse a part of another name.
-
-        Args:
-            part: The class or object that the table names, or just its name.
-        """
+        """Return a copy that holds the class or object it names; refuse one of another name."""
         held = None
         given = part
         if not isinstance(part, str):
@@ -167,11 +163,7 @@ class Named(Part):
     _called: str | None = PrivateAttr(default=None)
 
     def renamed(self, name: str) -> Self:
-        """Return a copy with another label.
-
-        Args:
-            name: The label that reports and tables show.
-        """
+        """Return a copy whose label in reports and tables is `name`."""
         section = self.model_copy()
         section._called = name  # noqa: SLF001 - an instance of this class
         return section
@@ -500,9 +492,7 @@ class AllocatorSection(Named):
 
 def _default_engine() -> str:
     can_train = find_spec("torch") is not None and find_spec("sklearn") is not None
-    if can_train:
-        return SIMULATOR
-    return SYNTHETIC
+    return SIMULATOR if can_train else SYNTHETIC
 
 
 class FederationSection(Part):
@@ -564,6 +554,4 @@ class LedgerSection(Section):
 
 
 def _toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

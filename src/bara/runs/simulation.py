@@ -26,13 +26,7 @@ from bara.simulator.privacy import Privacy
 def simulator(
     config: Config, requirements: Requirements, folder: Path | None = None
 ) -> SimulatedFederation:
-    """Build the federation that trains on this machine.
-
-    Args:
-        config: The configuration of the run.
-        requirements: What the mechanism requires of the federation.
-        folder: The folder for models and checkpoints; None to store neither.
-    """
+    """Build the federation that trains on this machine; without a folder, it stores no models."""
     options = config.federation.options
     if options:
         key = next(iter(options))
@@ -63,12 +57,9 @@ class Clients(NamedTuple):
 
 
 def build_engine(config: Config, requirements: Requirements, workers: int | None = None) -> Clients:
-    """Load the data of a configuration, divide them among its clients and build the engine.
+    """Divide the data among the clients and build the engine that trains them.
 
-    Args:
-        config: The configuration of the run.
-        requirements: What the mechanism requires of the federation.
-        workers: The number of worker processes; None for the configuration's.
+    `workers` overrides the number of worker processes that the configuration asks for.
     """
     clients = config.clients
     dataset = load_data(config.data)
@@ -178,12 +169,7 @@ def _with_noise(config: Config, dataset: Dataset, noisy: Sequence[IntArray]) -> 
 
 
 def conduct(config: Config, roles: dict[str, Role]) -> Conduct:
-    """Return how a configuration's clients behave once they have won.
-
-    Args:
-        config: The configuration of the run.
-        roles: The roles of the clients that are not honest, by name.
-    """
+    """Return how clients behave once they have won; `roles` names those that are not honest."""
     clients = config.clients
     return Conduct(config.seed, roles, clients.failure_rate, clients.late_rate, clients.free_riding)
 
