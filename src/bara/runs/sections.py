@@ -124,7 +124,7 @@ def _reference(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
 
 def _sent(named: Handed) -> Any:
     """Pickle a part by value: no import path leads other processes to it."""
-    from joblib import wrap_non_picklable_objects  # noqa: PLC0415 - slow, and needed only to send
+    from joblib import wrap_non_picklable_objects  # noqa: PLC0415 - only where something is sent
 
     by_value = wrap_non_picklable_objects([named.part], keep_wrapper=False)
     return _received, (str(named), by_value)
@@ -138,7 +138,7 @@ def _received(name: str, parts: list[Any]) -> Handed:
 copyreg.pickle(Handed, _sent)
 
 Reference = Annotated[str, WrapValidator(_reference)]
-"""A key that holds a name or an import path; Python may also give the class or function itself."""
+"""A name or an import path; Python may also give the class, function or callable object itself."""
 
 
 class Part(Table):
@@ -454,7 +454,7 @@ class TrainingSection(Section):
 
 
 KEPT = ("memory", "forget_after", "average_last")
-"""The keys of `training` that concern the server alone, so they hold for every engine."""
+"""The keys of `training` that concern the server alone, whichever engine trains."""
 
 
 class AppSection(Section):
