@@ -1,4 +1,4 @@
-"""One experiment as a validated configuration: TOML in, TOML out, every default visible."""
+"""The validated configuration of one experiment, read from TOML and written back in full."""
 
 import re
 import tomllib
@@ -41,11 +41,11 @@ from bara.server.metrics import metric_of_app
 from bara.text import UNSTORABLE, flat
 
 Source = Union["Config", Mapping[str, Any], str, Path, None]
-"""What an experiment can be read from."""
+"""The sources that `Config.load` reads: a configuration, a mapping, a file, a preset's name."""
 
 
 class Config(Section):
-    """One experiment."""
+    """The configuration of one experiment."""
 
     seed: int = Field(0, ge=0, description="everything random derives from it")
     budget: BudgetSection = BudgetSection()
@@ -60,7 +60,7 @@ class Config(Section):
 
     @model_serializer(mode="wrap")
     def _what_counts(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what is decided elsewhere: our defaults say nothing of it."""
+        """Leave out the keys that a Flower app or the user's own program decides, not bara."""
         tree: dict[str, Any] = dump(self)
         if self.app is None:
             tree.pop("app", None)
@@ -74,7 +74,7 @@ class Config(Section):
         return tree
 
     def __init__(self, /, **keys: Any) -> None:
-        """Take every section as a table, or its main key as a lone value (`budget=300`)."""
+        """Take each section as a table, or as the lone value of its main key (`budget=300`)."""
         try:
             super().__init__(**keys)
         except ValidationError as error:
@@ -88,8 +88,8 @@ class Config(Section):
             source: A TOML file, a preset by its name, a mapping, another configuration, or None for
                 the defaults.
             changes: Single keys as the command line writes them (`budget.total=600`).
-            **keys: Tables, of which the keys given are changed; or lone values for a table's main
-                key (`budget=600`, `allocator=MyAllocator`).
+            **keys: Sections: a table changes the keys that it holds, and a lone value changes the
+                section's main key (`budget=600`, `allocator=MyAllocator`).
 
         >>> Config.load(budget=600, clients={"count": 8}).budget.total
         600.0
@@ -103,11 +103,11 @@ class Config(Section):
 
     @classmethod
     def complete(cls, tree: Mapping[str, Any]) -> Self:
-        """Validate the keys of a new run, and set those that depend on others or on its data.
+        """Validate the keys of a new run, and set those that depend on other keys or on the data.
 
-        Clients are counted where the data say whose they are. The server remembers updates,
-        extrapolated, where the engine trains on data of ours and validation data are apart from
-        those that are reported.
+        The clients are counted if the data say who owns each sample. The server's memory is
+        extrapolated if the engine trains on the configured data and validation data are apart from
+        test data.
         """
         config = with_what_data_say(cls.parse(tree))
         if config.training.memory is not None:
@@ -119,7 +119,7 @@ class Config(Section):
 
     @classmethod
     def parse(cls, tree: Mapping[str, Any]) -> Self:
-        """Validate a tree of keys as it stands; an unknown one is an error with a suggestion."""
+        """Validate a tree of keys without completing it; suggest a name for an unknown key."""
         for key, value in flat(tree).items():
             if isinstance(value, str) and UNSTORABLE.search(value):
                 raise ConfigError(
@@ -150,7 +150,7 @@ class Config(Section):
 
     @property
     def engine(self) -> EngineKind:
-        """What is known of the engine by its name."""
+        """The kind of engine, which its name alone tells."""
         return kind_of(self.federation.engine)
 
     @property
@@ -167,13 +167,13 @@ class Config(Section):
 
     @property
     def metric(self) -> str:
-        """The metric of evaluations; `bara.server.metrics.metric_title` is its title."""
+        """The name of the metric; `bara.server.metrics.metric_title` gives its title."""
         if self.engine.has_data:
             return str(self.training.metric)
         return metric_of_app(self.federation.options)
 
     def check_budget(self) -> None:
-        """Refuse a budget that cannot be, and a cap that nobody can be paid."""
+        """Refuse an invalid budget, and a client cap that is not whole in its smallest unit."""
         unit = self.purse().unit
         cap = self.ledger.client_cap
         if cap is not None and money(cap) % unit:
@@ -183,7 +183,7 @@ class Config(Section):
             )
 
     def identity(self) -> dict[str, Any]:
-        """Return the fields of a result that say what was run."""
+        """Return the fields of a result that identify the experiment."""
         return {
             "allocator": self.allocator.label,
             "mechanism": self.mechanism.label,
@@ -195,7 +195,7 @@ class Config(Section):
         }
 
     def purse(self) -> Purse:
-        """Return the full purse."""
+        """Return the purse before the first round."""
         return Purse.of(self.budget.total, self.budget.max_rounds, self.budget.currency)
 
     def with_allocator(self, spec: Any, seed: int) -> Self:
@@ -203,17 +203,17 @@ class Config(Section):
 
         Args:
             spec: A name with options (`even:carry_over=true`), a class or an object.
-            seed: The other seed.
+            seed: The new seed.
         """
         allocator = AllocatorSection.model_validate(spec)
         return self.model_copy(update={"allocator": allocator, "seed": seed})
 
     def with_budget(self, share: float) -> Self:
-        """Return the same experiment with a share of its budget, or a multiple of it."""
+        """Return the same experiment with a share, or a multiple, of its budget."""
         return self.with_total(decimal_money(self.purse().total) * share)
 
     def with_total(self, total: float) -> Self:
-        """Return the same experiment with another budget, rounded to what can be paid."""
+        """Return the same experiment with another budget, rounded to an amount that can be paid."""
         unit = self.purse().unit / MICRO
         total = round(round(total / unit) * unit, 6)
         budget = self.budget.model_copy(update={"total": total})
@@ -222,9 +222,9 @@ class Config(Section):
         return config
 
     def parts(self) -> dict[str, Any]:
-        """Return the classes and objects that Python handed over, by section or by key."""
+        """Return the classes and objects that Python handed over, by section or by whole key."""
         parts: dict[str, Any] = {}
-        inner: dict[str, Any] = {}
+        by_key: dict[str, Any] = {}
         for section in type(self).model_fields:
             table = getattr(self, section)
             if not isinstance(table, Table):
@@ -233,11 +233,11 @@ class Config(Section):
                 parts[section] = table.part
             for key, value in table:
                 if isinstance(value, Handed):
-                    inner[f"{section}.{key}"] = value.part
-        return parts | inner
+                    by_key[f"{section}.{key}"] = value.part
+        return parts | by_key
 
     def handed_over(self) -> list[str]:
-        """List the sections that name a part which only Python can hand over, not a file."""
+        """List the sections whose part no file can hold, so that Python must hand it over."""
         sections: dict[str, None] = {}
         for key, value in flat(self.model_dump(mode="json")).items():
             if str(value).startswith(OBJECT):
@@ -245,18 +245,18 @@ class Config(Section):
         return list(sections)
 
     def with_parts(self, **parts: Any) -> Self:
-        """Hand over the parts that a configuration only names; refuse others than it names.
+        """Return a copy that holds the parts it names; refuse parts of other names.
 
         Args:
-            **parts: By section (`allocator=MyAllocator()`), or by key there (`training={"model":
-                MyModel}`).
+            **parts: The parts by section (`allocator=MyAllocator()`), or by key in a section
+                (`training={"model": MyModel}`).
         """
         changes: dict[str, Any] = {}
         for key, part in parts.items():
             section = getattr(self, key, None)
             if isinstance(part, Mapping) and isinstance(section, Section):
-                same = {name: _same(section, name, one) for name, one in part.items()}
-                changes[key] = section.model_copy(update=same)
+                checked = {name: _checked(section, name, one) for name, one in part.items()}
+                changes[key] = section.model_copy(update=checked)
                 continue
             if not isinstance(section, Table) or not section.OF_PART:
                 raise ConfigError(
@@ -271,8 +271,8 @@ class Config(Section):
         return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
 
 
-def _same(section: Section, name: str, part: Any) -> Any:
-    """Return a part that is handed over for a key; refuse another than the run's."""
+def _checked(section: Section, name: str, part: Any) -> Any:
+    """Return what is handed over for a key, with its name; refuse another than the run's."""
     given = Handed.name_of(part)
     known = getattr(section, name, None)
     if str(given) != str(known):
@@ -284,11 +284,14 @@ def _same(section: Section, name: str, part: Any) -> Any:
 
 
 _SHIPPED = {"presets": "paper/presets", "suites": "studies/suites"}
-"""Where the TOML files of each kind lie."""
+"""The folder of the TOML files of each kind."""
 
 
 def shipped(kind: str) -> dict[str, Path]:
-    """Find the TOML files that come with bara, by name: `presets` (the paper's) or `suites`.
+    """Return the TOML files of one kind that come with bara, by name.
+
+    Args:
+        kind: `presets`, the paper's experiments, or `suites`.
 
     >>> shipped("presets")["figures-digits"].name
     'figures-digits.toml'
@@ -298,7 +301,7 @@ def shipped(kind: str) -> dict[str, Path]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read the tree of a TOML file."""
+    """Read a TOML file into a tree of keys; refuse a missing or malformed file."""
     try:
         return tomllib.loads(read_whole(path, plain=False))
     except FileNotFoundError:
@@ -308,7 +311,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def set_key(tree: dict[str, Any], change: str) -> None:
-    """Change one key of a tree, written `budget.total=600`."""
+    """Change one key of a tree, as the command line writes it: `budget.total=600`."""
     key, equals, text = change.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set {change!r} must be KEY=VALUE, like budget.total=600")
@@ -316,7 +319,7 @@ def set_key(tree: dict[str, Any], change: str) -> None:
 
 
 def _put(tree: dict[str, Any], key: str, value: Any, what: str) -> None:
-    """Set a key by its whole name, `budget.total`."""
+    """Set a key by its whole name, like `budget.total`; an error begins with `what`."""
     *sections, last = key.split(".")
     for section in sections:
         tree = tree.setdefault(section, {})
@@ -326,11 +329,18 @@ def _put(tree: dict[str, Any], key: str, value: Any, what: str) -> None:
 
 
 _WHOLE = {"allocator", "mechanism"}
-"""Sections whose other keys are the part's own options: another part has none of them."""
+"""Sections that a new part replaces as a whole: the other keys are options of the old part."""
 
 
 def change_key(tree: dict[str, Any], key: str, value: Any) -> None:
-    """Change a key, some keys of a table, or the main key of a table."""
+    """Change a key, some keys of a section, or the main key of a section.
+
+    Args:
+        tree: The tree to change.
+        key: A key at the top, or a section.
+        value: The new value of the key or of the section's main key, or a mapping of the section's
+            keys to their new values.
+    """
     main = None
     if key in Config.model_fields:
         main = getattr(Config.model_fields[key].annotation, "MAIN", None)
@@ -366,7 +376,7 @@ def _tree(source: Source) -> dict[str, Any]:
 
 
 def _without_none(tree: Any) -> Any:
-    """Drop keys that are not set: TOML has no null."""
+    """Drop unset keys: TOML has no null."""
     if isinstance(tree, dict):
         return {key: _without_none(value) for key, value in tree.items() if value is not None}
     return tree
@@ -383,11 +393,11 @@ _PYDANTIC = {
     "a valid dictionary or instance of .*": "a section with keys",
     "Field required": "is missing",
 }
-"""Pydantic's words, and ours."""
+"""Patterns in pydantic's messages, and the words that replace them."""
 
 
 def _explain(model: type[BaseModel], error: ValidationError) -> str:
-    """Say the first of pydantic's findings in one line that names the key."""
+    """Explain the first of pydantic's errors in one line that names the key."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
@@ -403,7 +413,7 @@ def _explain(model: type[BaseModel], error: ValidationError) -> str:
 
 
 def _keys(model: type[BaseModel], prefix: str = "") -> list[str]:
-    """List the whole names of all keys of a table and of the tables in it."""
+    """List the whole names of all keys of a table, nested tables included."""
     found = []
     for name, field in model.model_fields.items():
         section = field.annotation

@@ -1,4 +1,4 @@
-"""From a configuration to what a run is made of: allocator, mechanism, federation, each built once."""
+"""The builders of a run's parts: allocator, mechanism and federation, from a configuration."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -39,6 +39,7 @@ _OF_DATA = (
     "poisoners",
     "late_rate",
 )
+"""The keys of `clients` that mean nothing without data."""
 
 FEDERATIONS: Registry[Federation] = Registry(
     "federation",
@@ -48,57 +49,65 @@ FEDERATIONS: Registry[Federation] = Registry(
     },
     Federation,
 )
-"""Every engine by name; a user's own by import path, as a function of the whole `Config`."""
+"""The engines by name; a user's own, by import path, is a function of the whole `Config`."""
 
 
 def assemble(config: Config, folder: Path | None = None) -> Session:
-    """What a configuration's run is made of; what the federation keeps (models, checkpoints) goes into the folder."""
-    allocator, mechanism = build_allocator(config), build_mechanism(config)
-    return Session(
-        allocator, mechanism, build_federation(config, folder, requirements_of(mechanism))
-    )
+    """Build the session of a run; the federation's models and checkpoints go into the folder."""
+    allocator = build_allocator(config)
+    mechanism = build_mechanism(config)
+    federation = build_federation(config, folder, requirements_of(mechanism))
+    return Session(allocator, mechanism, federation)
 
 
 def build_allocator(config: Config) -> Allocator:
-    """The allocator a configuration names."""
-    own, goal = config.allocator, config.budget.goal
-    check_goal(own.label, ALLOCATORS.factory(own.name) if own.part is None else own.part, goal)
+    """Build the allocator of a configuration; refuse a goal that it cannot pursue."""
+    own = config.allocator
+    goal = config.budget.goal
+    factory = own.part
+    if factory is None:
+        factory = ALLOCATORS.factory(own.name)
+    check_goal(own.label, factory, goal)
     context = {"clients": config.clients.count, "seed": config.seed, "goal": goal}
     return ALLOCATORS.build(own.name, own.options, own.part, **context)
 
 
 def build_mechanism(config: Config) -> Mechanism:
-    """The mechanism a configuration names, with the cap a client has."""
+    """Build the mechanism of a configuration, within the cap on a client's payments if any."""
     mechanism = MECHANISMS.build(
         config.mechanism.name, config.mechanism.options, config.mechanism.part
     )
     cap = config.ledger.client_cap
-    return mechanism if cap is None else ClientCap(mechanism, money(cap))
+    if cap is None:
+        return mechanism
+    return ClientCap(mechanism, money(cap))
 
 
 def build_federation(
     config: Config, folder: Path | None = None, requirements: Requirements | None = None
 ) -> Federation:
-    """The federation a configuration describes.
+    """Build the federation of a configuration.
 
     Args:
-        config: What to build.
-        folder: Where its models and checkpoints go; None to keep none.
-        requirements: What the mechanism requires of it; None for what the configured one does.
+        config: The configuration of the run.
+        folder: The folder for models and checkpoints; None to store neither.
+        requirements: What the mechanism requires of the federation; None to ask the configuration's
+            own mechanism.
     """
     check_engine(config)
     if requirements is None:
         requirements = requirements_of(build_mechanism(config))
-    engine, part = config.federation.engine, config.federation.part
+    engine = config.federation.engine
+    part = config.federation.part
     if isinstance(part, Federation) and FEDERATIONS.is_made(part):
-        return part  # itself, not a copy: it may hold connections or processes
+        return part  # not a copy: the object may hold connections or processes
     return FEDERATIONS.build(
         engine, part=part, config=config, folder=folder, requirements=requirements
     )
 
 
 def keeping(config: Config, folder: Path | None) -> Keeping:
-    """Return what a configuration has a server keep from round to round, and where."""
+    """Return what the server keeps from round to round, and in which folder."""
     training = config.training
     return Keeping(
         memory=training.memory or "off",
@@ -109,24 +118,24 @@ def keeping(config: Config, folder: Path | None) -> Keeping:
 
 
 def check_engine(config: Config) -> None:
-    """Refuse an engine that does not exist, or whose runs bara does not play."""
+    """Refuse an engine that does not exist, or one whose runs bara does not play."""
     check_player(config.federation.engine)
     if config.federation.part is None:
         FEDERATIONS.factory(config.federation.engine)
 
 
 def epsilons(config: Config, requirements: Requirements) -> FloatArray | None:
-    """Each client's privacy budget for a round, drawn once; None where nobody trades privacy."""
-    drawn = config.clients.epsilon or (
-        None if requirements.protection is None else "uniform(0.1, 1)"
-    )
-    if drawn is None:
+    """Draw each client's privacy budget per round; return None if nobody trades privacy."""
+    budgets = config.clients.epsilon
+    if budgets is None and requirements.protection is not None:
+        budgets = "uniform(0.1, 1)"
+    if budgets is None:
         return None
-    return Distribution.parse(drawn).draw(stream(config.seed, "epsilon"), config.clients.count)
+    return Distribution.parse(budgets).draw(stream(config.seed, "epsilon"), config.clients.count)
 
 
 def costs(config: Config, requirements: Requirements) -> Distribution | PrivacyCosts:
-    """Where the clients' costs come from: what their privacy is worth to them where it is traded."""
+    """Return what clients' costs are drawn from: their privacy if traded, else `clients.bids`."""
     budgets = epsilons(config, requirements)
     if budgets is None:
         return Distribution.parse(config.clients.bids)
@@ -139,7 +148,14 @@ def bidders(
     samples: IntArray | None = None,
     names: tuple[str, ...] = (),
 ) -> Bidders:
-    """The clients as bidders; their data sizes where they have data, their names where they have some."""
+    """Build the bidders: the clients with their costs and bidding strategies.
+
+    Args:
+        config: The configuration of the run.
+        requirements: What the mechanism requires of the federation.
+        samples: Each client's number of samples; None for clients without data.
+        names: The clients' names; none to number the clients.
+    """
     clients = config.clients
     return Bidders(
         names or clients.count,
@@ -156,20 +172,21 @@ def bidders(
 
 
 def _cost_factors(config: Config, samples: IntArray | None) -> FloatArray | None:
-    """How much dearer than the mean each client is."""
+    """Return the factor by which each client's costs differ from the mean; None for no factors."""
     if config.clients.cost_by == "none":
         return None
     if config.clients.cost_by == "compute":
         return stream(config.seed, "speed").lognormal(-0.125, 0.5, config.clients.count)
     if samples is None:
         raise ConfigError(
-            "clients.cost_by is 'samples', but this federation has no data; choose a federation.engine that has"
+            "clients.cost_by is 'samples', but this federation has no data; choose a "
+            "federation.engine that has"
         )
     return np.asarray(samples / samples.mean())
 
 
 def synthetic(config: Config, requirements: Requirements | None = None) -> SyntheticFederation:
-    """The closed-form learning curve; its parameters are the engine's options."""
+    """Build the federation of a closed-form learning curve, whose parameters are its options."""
     _refuse_what_needs_data(config)
     requirements = requirements or requirements_of(build_mechanism(config))
     types = {field.name: field.type for field in fields(LearningCurve)}
@@ -183,7 +200,7 @@ def synthetic(config: Config, requirements: Requirements | None = None) -> Synth
 
 
 def _refuse_what_needs_data(config: Config) -> None:
-    """Refuse a key that the synthetic federation would ignore."""
+    """Refuse keys that the synthetic federation would ignore."""
     changed = []
     for key in _OF_DATA:
         if getattr(config.clients, key) != getattr(ClientsSection(), key):

@@ -1,9 +1,9 @@
-"""Every key there is, from the code: sections, and each part's own options with defaults, ranges and choices."""
+"""The reference of all keys, read from the code: sections, and the options of each part."""
 
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, get_type_hints
 
 from bara.allocators import ALLOCATORS
@@ -16,25 +16,25 @@ from bara.runs.sections import Table
 from bara.simulator.synthetic import LearningCurve
 
 GIVEN = {"clients", "seed", "goal", "config", "folder", "requirements"}
-"""What a part is given, and nobody sets as its option."""
+"""The arguments that bara itself passes to a part, so they are not options."""
 
 REGISTRIES: dict[str, Registry[Any]] = {
     "allocator": ALLOCATORS,
     "mechanism": MECHANISMS,
     "federation": FEDERATIONS,
 }
-"""Where the parts of each section are found."""
+"""The registry of each section's parts."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a part.
+    """An option of a part.
 
     Attributes:
-        name: As one sets it, below its section.
-        default: As TOML would have it; None where it must be set, or is nothing.
-        kind: What it may be: type, choices, range.
-        about: What it is for, from the part's own documentation.
+        name: The key that sets the option, below its section.
+        default: The default value; None if the option must be set, or defaults to None.
+        kind: What the value may be: its type, choices and range, in words.
+        about: What the option is for, from the part's own docstring.
     """
 
     name: str
@@ -44,7 +44,12 @@ class Option:
 
 
 def options_of(section: str, name: str, part: Any = None) -> list[Option]:
-    """The options of an allocator, a mechanism or an engine.
+    """Return the options of an allocator, a mechanism or an engine.
+
+    Args:
+        section: The section: `allocator`, `mechanism` or `federation`.
+        name: The part's name or import path.
+        part: The class or object that Python handed over instead of a name.
 
     >>> [option.name for option in options_of("allocator", "fixed")]
     ['n', 'shortfall']
@@ -52,82 +57,100 @@ def options_of(section: str, name: str, part: Any = None) -> list[Option]:
     if section == "federation":
         return _of_engine(name)
     factory = REGISTRIES[section].factory(name) if part is None else part
-    own = _of_signature(factory)
+    options = _of_signature(factory)
     more = getattr(factory, "more_options", None)
-    return own + ([] if more is None else _of_record(more, [one.name for one in fields(more)]))
+    if more is not None:
+        options += _of_dataclass(more)
+    return options
 
 
 def _of_engine(name: str) -> list[Option]:
     if name == SYNTHETIC:
-        return _of_record(LearningCurve, [one.name for one in fields(LearningCurve)])
+        return _of_dataclass(LearningCurve)
     return []
 
 
 def _of_signature(factory: Callable[..., Any]) -> list[Option]:
-    if not (isinstance(factory, type) or inspect.isroutine(factory)):  # it is made already
+    """Return the options that a class or function takes; an object takes none any more."""
+    if not (isinstance(factory, type) or inspect.isroutine(factory)):
         return []
     about = _described(factory)
-    found = []
+    options = []
     for name, parameter in inspect.signature(factory, eval_str=True).parameters.items():
-        named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        if named and not (name in GIVEN and _is_given(factory, name)):
-            default = None if parameter.default is parameter.empty else parameter.default
-            found.append(Option(name, default, _kind(parameter.annotation), about.get(name, "")))
-    return found
+        has_name = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        if not has_name or _is_given(factory, name):
+            continue
+        default = None if parameter.default is parameter.empty else parameter.default
+        options.append(Option(name, default, _kind(parameter.annotation), about.get(name, "")))
+    return options
 
 
 def _is_given(factory: Callable[..., Any], name: str) -> bool:
-    """Allocators are given clients and seed; a mechanism's `clients` is its own."""
-    return name != "clients" or not hasattr(factory, "claims")
+    """Return True for an argument that bara passes; the `clients` of a mechanism is an option."""
+    if name == "clients" and hasattr(factory, "claims"):
+        return False
+    return name in GIVEN
 
 
-def _of_record(record: type, names: list[str]) -> list[Option]:
-    about, types = _described(record), get_type_hints(record, include_extras=True)
-    assert is_dataclass(record)  # noqa: S101 - for the type checker
-    defaults = {one.name: None if one.default is MISSING else one.default for one in fields(record)}
-    return [Option(name, defaults[name], _kind(types[name]), about.get(name, "")) for name in names]
+def _of_dataclass(kind: Any) -> list[Option]:
+    about = _described(kind)
+    types = get_type_hints(kind, include_extras=True)
+    options = []
+    for field in fields(kind):
+        default = None if field.default is MISSING else field.default
+        name = field.name
+        options.append(Option(name, default, _kind(types[name]), about.get(name, "")))
+    return options
 
 
 def _kind(annotation: Any) -> str:
-    return (
-        ""
-        if annotation is inspect.Parameter.empty
-        else in_words(annotation).replace(" or None", "")
-    )
+    if annotation is inspect.Parameter.empty:
+        return ""
+    return in_words(annotation).replace(" or None", "")
 
 
 def _described(thing: Any) -> dict[str, str]:
-    """What a function, or a class and those it derives from, says of each argument or attribute."""
+    """Read what docstrings say of each argument; a class inherits the entries of its bases."""
+    sources = [thing]
+    if isinstance(thing, type):
+        sources = list(reversed(thing.__mro__))
     about: dict[str, str] = {}
-    for one in reversed(thing.__mro__) if isinstance(thing, type) else [thing]:
-        text = inspect.cleandoc(one.__doc__ or "")
-        found = re.search(r"^(?:Args|Attributes):\n(.*?)(?=^\S|\Z)", text, re.DOTALL | re.MULTILINE)
-        entries = re.findall(
-            r"^    (\w+): (.*?)(?=^    \S|\Z)", found[1] if found else "", re.DOTALL | re.MULTILINE
-        )
-        about |= {name: " ".join(words.split()) for name, words in entries}
+    for source in sources:
+        text = inspect.cleandoc(source.__doc__ or "")
+        block = re.search(r"^(?:Args|Attributes):\n(.*?)(?=^\S|\Z)", text, re.DOTALL | re.MULTILINE)
+        if block is None:
+            continue
+        entries = re.findall(r"^    (\w+): (.*?)(?=^    \S|\Z)", block[1], re.DOTALL | re.MULTILINE)
+        for name, words in entries:
+            about[name] = " ".join(words.split())
     return about
 
 
 def documented_toml(config: Config) -> str:
-    """The whole configuration as TOML, and in comments the keys that are not set and the options of its parts."""
+    """Return a configuration as TOML, with comments for unset keys and for the parts' options."""
     lines: list[str] = []
     section = ""
-    for line in [*config.to_toml().splitlines(), "[end]"]:
-        if header := re.fullmatch(r"\[(\w+)\]", line):
-            lines[_end(lines) :] = [*_unset(config, section), ""]
+    for line in config.to_toml().splitlines():
+        header = re.fullmatch(r"\[(\w+)\]", line)
+        if header is not None:
+            _end_section(lines, config, section)
             section = header[1]
         lines.append(line)
-    return "\n".join(lines[:-1]).strip("\n") + "\n"
+    _end_section(lines, config, section)
+    return "\n".join(lines).strip("\n") + "\n"
 
 
-def _end(lines: list[str]) -> int:
-    return len(lines) - 1 if lines and not lines[-1] else len(lines)
+def _end_section(lines: list[str], config: Config, section: str) -> None:
+    """Add a section's comments below its last key, and one blank line."""
+    if lines and not lines[-1]:
+        lines.pop()
+    lines.extend(_unset(config, section))
+    lines.append("")
 
 
 def _unset(config: Config, section: str) -> Iterator[str]:
-    """Comment lines for what a section could say, too."""
-    table = getattr(config, section, None) if section else None
+    """Yield a comment line for each key and each option that a section leaves unset."""
+    table = getattr(config, section, None)
     if not isinstance(table, Table):
         return
     for key, field in type(table).model_fields.items():
@@ -136,9 +159,12 @@ def _unset(config: Config, section: str) -> Iterator[str]:
     if section in REGISTRIES:
         given = table.model_extra or {}
         for one in options_of(section, getattr(table, table.MAIN or ""), table.part):
-            if one.name not in given:
-                default = "" if one.default is None else f" {_toml(one.default)}"
-                yield f"# {one.name} ={default}  # {'; '.join(filter(None, (one.kind, one.about.partition('. ')[0])))}"
+            if one.name in given:
+                continue
+            default = "" if one.default is None else f" {_toml(one.default)}"
+            first_sentence = one.about.partition(". ")[0]
+            comment = "; ".join(filter(None, (one.kind, first_sentence)))
+            yield f"# {one.name} ={default}  # {comment}"
 
 
 def _toml(value: Any) -> str:
@@ -146,4 +172,6 @@ def _toml(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, value))}]"
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        return f'"{value}"'
+    return str(value)

@@ -1,4 +1,4 @@
-"""The tables of a configuration: every key, its default and what it means."""
+"""The sections of a configuration: every key with its default, its range and its meaning."""
 
 import copyreg
 from collections.abc import Mapping
@@ -33,54 +33,69 @@ from bara.server.metrics import check_name
 
 
 class Table(BaseModel):
-    """A table of the configuration; a lone value stands for its main key: `budget = 300`, `allocator = "even"`."""
+    """A table of the configuration, for which the value of its main key may stand alone.
+
+    `budget = 300` means `budget.total = 300`, and `allocator = "even"` means
+    `allocator.name = "even"`.
+    """
 
     MAIN: ClassVar[str | None] = None
-    """The key that a lone value is of."""
+    """The main key; None for a table that has none."""
     OF_PART: ClassVar[bool] = False
-    """Whether that key names a part of the run, for which Python may hand over a class or an object."""
+    """True if the main key names a part of the run; Python may hand over a class or an object."""
 
     _part: Any = PrivateAttr(default=None)
 
     @model_validator(mode="wrap")
     @classmethod
     def _from_main(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Read a table, the value of its main key, or a class or object as the part it names."""
         if cls.MAIN is None or isinstance(value, cls):
             return handler(value)
-        tree = dict(value) if isinstance(value, Mapping) else {cls.MAIN: value}
+        is_lone = not isinstance(value, Mapping)
+        tree = {cls.MAIN: value} if is_lone else dict(value)
         main = tree.get(cls.MAIN)
         if not cls.OF_PART or main is None or isinstance(main, bool | int | float):
             return handler(tree)
-        if isinstance(main, str):
-            spec = {"name": main} if isinstance(value, Mapping) else parse_spec(main)
-            part = None
-        else:
+        part = None
+        if not isinstance(main, str):
             spec, part = describe(main)
+        elif is_lone:
+            spec = parse_spec(main)
+        else:
+            spec = {"name": main}
         tree[cls.MAIN] = spec.pop("name")
         section = handler(spec | tree)
-        section._part = part  # noqa: SLF001 - it is our own
+        section._part = part  # noqa: SLF001 - an instance of this class
         return section
 
     def handed(self, part: Any) -> Self:
-        """The same table with the part that it names; refused where that is called otherwise."""
+        """Return a copy that holds the class or object it names; refuse one of another name."""
+        held = None
+        given = part
+        if not isinstance(part, str):
+            held = part
+            given = describe(part)[0]["name"]
         named = str(getattr(self, self.MAIN or ""))
-        given = part if isinstance(part, str) else describe(part)[0]["name"]
         if bare(given).rpartition(":")[2] != bare(named).rpartition(":")[2]:
             raise ConfigError(
                 f"the run's is {bare(named)!r}, got {bare(given)!r}; hand over the same"
             )
         section = self.model_copy()
-        section._part = None if isinstance(part, str) else part  # noqa: SLF001 - as above
+        section._part = held  # noqa: SLF001 - an instance of this class
         return section
 
     @property
     def part(self) -> Any:
-        """The class or object that was handed over, where no import path leads to it; it is named, not stored."""
+        """The class or object that Python handed over; None if the name alone leads to the part.
+
+        A stored configuration holds only the part's name.
+        """
         return self._part
 
 
 def bare(name: str) -> str:
-    """What a part is called, handed over or not."""
+    """Return a part's name without the mark of an object that Python handed over."""
     return name.removeprefix(OBJECT)
 
 
@@ -92,51 +107,54 @@ class Section(Table):
     @field_validator("*", mode="before")
     @classmethod
     def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
-        """Pydantic would read true as 1."""
-        if (
-            isinstance(value, bool)
-            and cls.model_fields[info.field_name or ""].annotation is not bool
-        ):
+        """Refuse true and false for a number: pydantic would read true as 1."""
+        wanted = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and wanted is not bool:
             raise ConfigError("true and false are not numbers")
         return value
 
 
 def _reference(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    """Name a class or function; pydantic's own check would turn `Handed` into a plain string."""
     named = Handed.name_of(value)
-    return named if isinstance(named, Handed) else handler(named)
+    if isinstance(named, Handed):
+        return named
+    return handler(named)
 
 
 def _sent(named: Handed) -> Any:
-    """By value: other processes cannot import it."""
+    """Pickle a part by value: no import path leads other processes to it."""
     from joblib import wrap_non_picklable_objects  # noqa: PLC0415 - only where something is sent
 
-    return _received, (str(named), wrap_non_picklable_objects([named.part], keep_wrapper=False))
+    by_value = wrap_non_picklable_objects([named.part], keep_wrapper=False)
+    return _received, (str(named), by_value)
 
 
 def _received(name: str, parts: list[Any]) -> Handed:
+    """Unpickle what `_sent` pickled: a name, and a list of the one part."""
     return Handed(name, parts[0])
 
 
 copyreg.pickle(Handed, _sent)
 
 Reference = Annotated[str, WrapValidator(_reference)]
-"""A name or an import path; in Python also the class, function or object itself."""
+"""A name or an import path; Python may also give the class, function or callable object itself."""
 
 
 class Part(Table):
-    """A part of the run, with options of its own."""
+    """A table that names a part of the run; its unknown keys are the part's own options."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     OF_PART: ClassVar = True
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the part itself is configured with."""
+        """The options of the part itself, by name."""
         return dict(self.model_extra or {})
 
 
 class Named(Part):
-    """A plug-in by name."""
+    """A part whose main key is `name`: an allocator or a mechanism."""
 
     MAIN: ClassVar = "name"
 
@@ -145,24 +163,22 @@ class Named(Part):
     _called: str | None = PrivateAttr(default=None)
 
     def renamed(self, name: str) -> Self:
-        """The same part, called otherwise in tables."""
+        """Return a copy whose label in reports and tables is `name`."""
         section = self.model_copy()
-        section._called = name  # noqa: SLF001 - as above
+        section._called = name  # noqa: SLF001 - an instance of this class
         return section
 
     @property
     def label(self) -> str:
-        """As one writes it on the command line: `even:carry_over=true`."""
-        return self._called or ":".join(
-            [
-                bare(self.name),
-                *(f"{key}={_toml_value(value)}" for key, value in self.options.items()),
-            ]
-        )
+        """The name and options as the command line writes them: `even:carry_over=true`."""
+        if self._called:
+            return self._called
+        options = [f"{key}={_toml_value(value)}" for key, value in self.options.items()]
+        return ":".join([bare(self.name), *options])
 
 
 class BudgetSection(Section):
-    """The money and the deadline."""
+    """The reward budget, the deadline and the goal."""
 
     MAIN: ClassVar = "total"
 
@@ -172,7 +188,8 @@ class BudgetSection(Section):
     )
     currency: str | None = Field(
         None,
-        description="an ISO 4217 code, like EUR: amounts are whole cents; without one, they go down to a millionth",
+        description="an ISO 4217 code, like EUR: amounts are whole cents; without one, they go "
+        "down to a millionth",
     )
     target: float | None = Field(
         None, description="the accuracy to reach as cheaply as possible, like 0.85"
@@ -194,12 +211,12 @@ class BudgetSection(Section):
         return Goal(self.target, self.confidence, worth, self.otherwise)
 
     def check_goal(self) -> Goal:
-        """Refuse a goal that cannot be, before anything is built."""
+        """Return the goal; refuse an invalid one before anything is built."""
         return self.goal
 
 
 class ClientsSection(Section):
-    """Who takes part, what it costs them, how they bid and behave."""
+    """The clients: how many, what training costs them, how they bid and how they behave."""
 
     MAIN: ClassVar = "count"
 
@@ -207,11 +224,13 @@ class ClientsSection(Section):
     bids: str = Field("uniform(0.5, 1.5)", description="where each round's costs come from")
     epsilon: str | None = Field(
         None,
-        description="each client's privacy budget per round; uniform(0.1, 1) if the mechanism trades privacy",
+        description="each client's privacy budget per round; uniform(0.1, 1) if the mechanism "
+        "trades privacy",
     )
     valuation: str = Field(
         MIXED,
-        description="what privacy costs: mixed, square, root, linear, exponential, or an import path",
+        description="what privacy costs: mixed, square, root, linear, exponential, or an import "
+        "path",
     )
     cost_by: Literal["none", "samples", "compute"] = Field(
         "none",
@@ -235,8 +254,8 @@ class ClientsSection(Section):
     )
     partition: Reference = Field(
         "shards(2)",
-        description="shards(k), iid, dirichlet(alpha), quantity(skew), natural or natural(k) (whose the data are; the "
-        "default where that is known), or the import path of a function",
+        description="shards(k), iid, dirichlet(alpha), quantity(skew), natural or natural(k) "
+        "(whose the data are; the default where that is known), or the import path of a function",
     )
     noisy: int = Field(0, ge=0, description="how many clients hold wrong labels")
     label_noise: float = Field(
@@ -251,44 +270,50 @@ class ClientsSection(Section):
     )
 
     def check(self) -> None:
-        """Refuse more of a kind than there are clients; for engines of ours, whose clients these are."""
+        """Refuse more strategic, noisy, free-riding or poisoning clients than there are clients.
+
+        Only for engines whose clients the configuration describes.
+        """
         if self.strategic > self.count:
             raise ConfigError(
-                f"clients.strategic must be at most clients.count = {self.count}, got {self.strategic}"
+                f"clients.strategic must be at most clients.count = {self.count}, got "
+                f"{self.strategic}"
             )
         roles = self.noisy + self.free_riders + self.poisoners
         if roles > self.count:
             raise ConfigError(
-                f"clients.noisy, free_riders and poisoners must add up to at most clients.count = {self.count}, got "
-                f"{roles}"
+                "clients.noisy, free_riders and poisoners must add up to at most clients.count = "
+                f"{self.count}, got {roles}"
             )
 
     @field_validator("bids", "epsilon", "valuation", "partition", "strategy")
     @classmethod
     def _can_be_read(cls, value: str | None, info: ValidationInfo) -> str | None:
-        readers = {
-            "valuation": valuations,
-            "partition": parse_partition,
-            "strategy": Strategy.parse,
-        }
-        own = info.field_name == "valuation" and ":" in (
-            value or ""
-        )  # imported when it is run, not when it is read
-        if value is not None and not own:
-            readers.get(info.field_name or "", Distribution.parse)(value)
+        """Parse each of these keys once, so that mistakes are found before the run."""
+        if value is None:
+            return value
+        if info.field_name == "valuation":
+            if ":" not in value:  # an import path is imported by the run, not by its configuration
+                valuations(value)
+        elif info.field_name == "partition":
+            parse_partition(value)
+        elif info.field_name == "strategy":
+            Strategy.parse(value)
+        else:
+            Distribution.parse(value)
         return value
 
 
 class DataSection(Section):
-    """What is learned, and what the server keeps to evaluate on."""
+    """The data that clients learn from, and the held-out data that the server evaluates on."""
 
     MAIN: ClassVar = "name"
     OF_PART: ClassVar = True
 
     name: str = Field(
         "digits",
-        description="digits, mnist, fashion-mnist, cifar10, cifar100, rand-hie, heart-disease, a table (patients.csv, "
-        ".parquet), or your own",
+        description="digits, mnist, fashion-mnist, cifar10, cifar100, rand-hie, heart-disease, a "
+        "table (patients.csv, .parquet), or your own",
     )
     path: str | None = Field(
         None, description="where the files are; else $BARA_DATA and the user's cache"
@@ -328,17 +353,19 @@ class DataSection(Section):
 
     @property
     def columns(self) -> Columns:
-        """Which columns of a table are what."""
+        """The roles of a table's columns: owner, target, features."""
         given = {one.name: getattr(self, one.name) for one in fields(Columns)}
-        return Columns(**{**given, "target": self.target or ""})
+        given["target"] = self.target or ""
+        return Columns(**given)
 
 
 class TrainingSection(Section):
-    """How clients train and how the server joins what they learned."""
+    """The training: how clients train, and how the server aggregates and evaluates."""
 
     model: Reference = Field(
         "mlp",
-        description="linear, mlp, cnn, cifar-cnn, cifar-cnn-private, or the import path of a torch module",
+        description="linear, mlp, cnn, cifar-cnn, cifar-cnn-private, or the import path of a torch "
+        "module",
     )
     algorithm: Literal["fedsgd", "fedavg"] = Field(
         "fedsgd", description="one full-batch gradient, or local epochs"
@@ -355,8 +382,8 @@ class TrainingSection(Section):
     proximal: float = Field(0.0, ge=0, allow_inf_nan=False, description="FedProx's mu, with fedavg")
     metric: Reference = Field(
         "accuracy",
-        description="what is reported and decided on: accuracy, balanced-accuracy, auc, r2, rmse, or the import path "
-        "of a function of (scores, targets) in [0, 1] that rises",
+        description="what is reported and decided on: accuracy, balanced-accuracy, auc, r2, rmse, "
+        "or the import path of a function of (scores, targets) in [0, 1] that rises",
     )
     loss: Reference | None = Field(
         None, description="the import path of a function of (scores, targets); else the task's"
@@ -370,7 +397,8 @@ class TrainingSection(Section):
     outliers: float = Field(
         0.0,
         ge=0,
-        description="refuse updates this many robust deviations off; 0 for none, unless the mechanism has its own",
+        description="refuse updates this many robust deviations off; 0 for none, unless the "
+        "mechanism has its own",
     )
     memory: Variant | None = Field(
         None,
@@ -381,8 +409,8 @@ class TrainingSection(Section):
     contributions_every: int | None = Field(
         None,
         ge=0,
-        description="rounds between measurements of what each client contributes, for reports only; 0 for never; "
-        "unless set, every round where clients are silos; needs a memory",
+        description="rounds between measurements of what each client contributes, for reports "
+        "only; 0 for never; unless set, every round where clients are silos; needs a memory",
     )
     forget_after: int = Field(
         50, ge=1, description="rounds without a bid after which a client's update is forgotten"
@@ -393,12 +421,16 @@ class TrainingSection(Section):
     checkpoint_every: int = Field(1, ge=0, description="rounds between checkpoints; 0 for none")
 
     def check(self) -> None:
-        """Refuse what an algorithm would ignore; for engines of ours, which train so."""
+        """Refuse keys that fedsgd would ignore; only for engines that these keys are meant for."""
+        if self.algorithm != "fedsgd":
+            return
         for key in ("local_epochs", "momentum", "weight_decay", "proximal"):
-            value, neutral = getattr(self, key), type(self).model_fields[key].default
-            if self.algorithm == "fedsgd" and value != neutral:
+            value = getattr(self, key)
+            neutral = type(self).model_fields[key].default
+            if value != neutral:
                 raise ConfigError(
-                    f"training.{key} must be {neutral:g} with fedsgd, which takes a single plain step, got {value}"
+                    f"training.{key} must be {neutral:g} with fedsgd, which takes a single plain "
+                    f"step, got {value}"
                 )
 
     @field_validator("metric")
@@ -410,23 +442,23 @@ class TrainingSection(Section):
     @model_validator(mode="before")
     @classmethod
     def _without_precision(cls, tree: Any) -> Any:
-        """Configurations of earlier versions all say `precision = "float32"`."""
+        """Drop `precision = "float32"`, which configurations of earlier versions all have."""
         if not isinstance(tree, dict) or "precision" not in tree:
             return tree
         if tree["precision"] != "float32":
             raise ConfigError(
-                f"precision must be 'float32', got {tree['precision']!r}; bfloat16 was removed because it was 7 to 13 "
-                "times slower"
+                f"precision must be 'float32', got {tree['precision']!r}; bfloat16 was removed "
+                "because it was 7 to 13 times slower"
             )
         return {key: value for key, value in tree.items() if key != "precision"}
 
 
 KEPT = ("memory", "forget_after", "average_last")
-"""Keys of `training` that are the server's own, whoever trains."""
+"""The keys of `training` that concern the server alone, whichever engine trains."""
 
 
 class AppSection(Section):
-    """Whose run it is, where a Flower app's server plays it: written by `bara.flower.start`, not by a person."""
+    """The Flower app whose server plays the run; `bara.flower.start` writes these keys."""
 
     name: str = Field("", description="the app, as publisher/name; empty where Flower does not say")
     fab_hash: str = Field(
@@ -447,13 +479,13 @@ class AppSection(Section):
 
 
 class MechanismSection(Named):
-    """Who is recruited and what they are paid."""
+    """The mechanism: which clients are recruited in a round, and what they are paid."""
 
     name: str = Field("bid-price-first", description="a mechanism's name or import path")
 
 
 class AllocatorSection(Named):
-    """How much a round may cost."""
+    """The allocator: how much each round may cost."""
 
     name: str = Field("planner", description="an allocator's name or import path")
 
@@ -464,7 +496,7 @@ def _default_engine() -> str:
 
 
 class FederationSection(Part):
-    """Who trains, with the engine's own options."""
+    """The federation: the engine that trains, with its own options."""
 
     MAIN: ClassVar = "engine"
 
@@ -480,7 +512,7 @@ class FederationSection(Part):
 
 
 class LedgerSection(Section):
-    """How the run's books are kept, where the run has a folder."""
+    """The ledger: the books of a run that has a folder."""
 
     url: str | None = Field(
         None, description="a database; ledger.db in the run's folder unless set"
@@ -502,7 +534,8 @@ class LedgerSection(Section):
     )
     notify: str | None = Field(
         None,
-        description="a command or URL that is told what needs a person; $NAME for one in the environment",
+        description="a command or URL that is told what needs a person; $NAME for one in the "
+        "environment",
     )
 
     @field_validator("url")

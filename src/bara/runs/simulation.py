@@ -1,4 +1,4 @@
-"""From a configuration to the simulated federation: data, partition, engine, conduct."""
+"""The simulated federation of a configuration: its data, clients, engine and conduct."""
 
 import os
 from collections.abc import Sequence
@@ -26,20 +26,29 @@ from bara.simulator.privacy import Privacy
 def simulator(
     config: Config, requirements: Requirements, folder: Path | None = None
 ) -> SimulatedFederation:
-    """The federation that trains on this machine."""
-    if config.federation.options:
-        raise ConfigError(
-            f"unknown key 'federation.{next(iter(config.federation.options))}'; the simulator's only key is 'workers'"
-        )
+    """Build the federation that trains on this machine; without a folder, it stores no models."""
+    options = config.federation.options
+    if options:
+        key = next(iter(options))
+        raise ConfigError(f"unknown key 'federation.{key}'; the simulator's only key is 'workers'")
     made = build_engine(config, requirements)
-    bidding = bidders(config, requirements, made.sizes, made.names)
     return SimulatedFederation(
-        made.engine, bidding, conduct(config, made.roles), _options(config, requirements, folder)
+        made.engine,
+        bidders(config, requirements, made.sizes, made.names),
+        conduct(config, made.roles),
+        _options(config, requirements, folder),
     )
 
 
 class Clients(NamedTuple):
-    """What trains a configuration's clients, their names and data sizes, and who of them is not honest."""
+    """The simulated clients of a configuration.
+
+    Attributes:
+        engine: The engine that trains them.
+        names: Their names, in the engine's order.
+        sizes: How many training samples each of them has.
+        roles: The roles of those that are not honest, by name.
+    """
 
     engine: Engine
     names: tuple[str, ...]
@@ -48,11 +57,15 @@ class Clients(NamedTuple):
 
 
 def build_engine(config: Config, requirements: Requirements, workers: int | None = None) -> Clients:
-    """What trains a configuration's clients, and who they are."""
+    """Divide the data among the clients and build the engine that trains them.
+
+    `workers` overrides the number of worker processes that the configuration asks for.
+    """
     clients = config.clients
     dataset = load_data(config.data)
     made = division(config, dataset)
-    parts, names = made.parts, made.names or client_names(clients.count)
+    samples = made.parts
+    names = made.names or client_names(clients.count)
     roles = cast_roles(
         names,
         config.seed,
@@ -60,55 +73,59 @@ def build_engine(config: Config, requirements: Requirements, workers: int | None
         free_riders=clients.free_riders,
         poisoners=clients.poisoners,
     )
-    labels = _with_noise(
-        config, dataset, parts, [role == "noisy" for role in map(roles.get, names)]
-    )
+    noisy = [own for name, own in zip(names, samples, strict=True) if roles.get(name) == "noisy"]
+    labels = _with_noise(config, dataset, noisy)
     engine = Engine(
         config.training.model,
         _training(config, requirements),
-        _data(config, dataset, labels, parts),
+        _data(config, dataset, labels, samples),
         seed=config.seed,
         workers=workers or _workers(config, len(labels)),
         metric=config.training.metric,
     )
-    return Clients(engine, names, np.array([len(part) for part in parts], np.int64), roles)
+    sizes = np.array([len(own) for own in samples], np.int64)
+    return Clients(engine, names, sizes, roles)
 
 
 SMALL = 10_000
-"""Training samples up to which starting more processes takes longer than it saves."""
+"""The number of training samples up to which starting processes takes longer than it saves."""
 
 
 def _workers(config: Config, samples: int) -> int:
     if config.federation.workers:
         return config.federation.workers
-    return 1 if samples <= SMALL else os.cpu_count() or 1
+    if samples <= SMALL:
+        return 1
+    return os.cpu_count() or 1
 
 
 def _training(config: Config, requirements: Requirements) -> Training:
-    own = {
-        one.name: getattr(config.training, one.name)
-        for one in fields(Training)
-        if one.name != "privacy"
-    }
-    return Training(**own, privacy=_privacy(config, requirements))
+    """Take the fields of the engine's `Training` from the keys of the same names."""
+    values: dict[str, Any] = {"privacy": _privacy(config, requirements)}
+    for field in fields(Training):
+        if field.name != "privacy":
+            values[field.name] = getattr(config.training, field.name)
+    return Training(**values)
 
 
 def _privacy(config: Config, requirements: Requirements) -> Privacy | None:
-    """The mechanism says how clients are protected, the clients how much."""
-    protection, budgets = requirements.protection, epsilons(config, requirements)
+    """Join how clients are protected, which the mechanism says, with each client's epsilon."""
+    protection = requirements.protection
+    budgets = epsilons(config, requirements)
     if protection is None or budgets is None:
         return None
     if config.training.evidence:
         raise ConfigError(
-            "training.evidence must be false with this mechanism, got true: it tells losses on private data"
+            "training.evidence must be false with this mechanism, got true: it tells losses on "
+            "private data"
         )
     return Privacy(protection, tuple(budgets.tolist()))
 
 
 def _data(
-    config: Config, dataset: Dataset, labels: NDArray[Any], parts: Sequence[NDArray[np.int64]]
+    config: Config, dataset: Dataset, labels: NDArray[Any], samples: Sequence[IntArray]
 ) -> Data:
-    """Training data, and the held-out set as the parts that decide and that are reported."""
+    """Join the training data with the held-out data: validation samples first, then the test's."""
     held = held_out(dataset, config.data.held_out, config.seed)
     most = config.data.evaluation_samples
     sets = {
@@ -117,23 +134,26 @@ def _data(
     }
     if held.same:
         del sets["validation"]
-    cut = {name: (x[:most], y[:most]) for name, (x, y) in sets.items()}
-    ends = np.cumsum([0, *(len(y) for _, y in cut.values())])
-    index = {
-        name: np.arange(first, last) for name, first, last in zip(cut, ends, ends[1:], strict=False)
-    }
-    x_held = np.concatenate([x for x, _ in cut.values()])
-    y_held = np.concatenate([y for _, y in cut.values()])
+    inputs = []
+    targets = []
+    index = {}
+    start = 0
+    for name, (x, y) in sets.items():
+        inputs.append(x[:most])
+        targets.append(y[:most])
+        end = start + len(targets[-1])
+        index[name] = np.arange(start, end)
+        start = end
+    x_held = np.concatenate(inputs)
+    y_held = np.concatenate(targets)
     return Data(
-        dataset.x_train, labels, x_held, y_held, dataset.classes, index, parts, dataset.task
+        dataset.x_train, labels, x_held, y_held, dataset.classes, index, samples, dataset.task
     )
 
 
-def _with_noise(
-    config: Config, dataset: Dataset, parts: Sequence[NDArray[np.int64]], noisy: Sequence[bool]
-) -> NDArray[Any]:
-    chosen = [part for part, wrong in zip(parts, noisy, strict=True) if wrong]
-    if not chosen:
+def _with_noise(config: Config, dataset: Dataset, noisy: Sequence[IntArray]) -> NDArray[Any]:
+    """Return the training labels, a share of them wrong among the samples of noisy clients."""
+    if not noisy:
         return dataset.y_train
     if dataset.task == "regression":
         raise ConfigError(
@@ -141,7 +161,7 @@ def _with_noise(
         )
     return flip_labels(
         dataset.y_train,
-        np.concatenate(chosen),
+        np.concatenate(noisy),
         config.clients.label_noise,
         dataset.classes,
         config.seed,
@@ -149,7 +169,7 @@ def _with_noise(
 
 
 def conduct(config: Config, roles: dict[str, Role]) -> Conduct:
-    """How a configuration's clients behave once they have won."""
+    """Return how clients behave once they have won; `roles` names those that are not honest."""
     clients = config.clients
     return Conduct(config.seed, roles, clients.failure_rate, clients.late_rate, clients.free_riding)
 
@@ -168,4 +188,7 @@ def _options(config: Config, requirements: Requirements, folder: Path | None) ->
 
 def _contributions_every(config: Config) -> int:
     asked = config.training.contributions_every
-    return int(config.clients.partition.startswith("natural")) if asked is None else asked
+    if asked is not None:
+        return asked
+    has_silos = config.clients.partition.startswith("natural")
+    return 1 if has_silos else 0
