@@ -187,7 +187,7 @@ class _Case:
             self._why_not = str(error)
             return
         if past:
-            self._backoff, _ = past_of(self._books, mechanism, self._awarded.purse.round)
+            self._backoff = past_of(self._books, mechanism, self._awarded.purse.round)
         elif learns(mechanism):
             self._why_not = "the mechanism learns from earlier rounds, which were not read"
             return
