@@ -308,10 +308,7 @@ class _Case:
         yield f"The first who did not win is {loser}; its price, {self._show(price)}, {sets}."
 
     def _otherwise(self, explained: ClientExplanation) -> Iterator[str]:
-        """Tell what other prices would have brought, if only one client is explained.
-
-        On this one case, the sentences show that asking the true cost is best.
-        """
+        """Tell what other prices would have brought, if only one client is explained."""
         if self._client is None or not explained.what_if:
             return
         client = explained.client
@@ -392,7 +389,7 @@ class _Case:
 
     def _promised_at(self, client: str, ask: int) -> int | None:
         """Return what the client would be promised at that price; None if it would not win."""
-        assert self._mechanism is not None  # noqa: S101 - other prices need a menu, so there is one
+        assert self._mechanism is not None  # noqa: S101 - callers have its menu
         menu = self._mechanism.menu(self._awarded.bids.replace_price(client, ask))
         award = menu.unweighed(self._awarded.offer, self._awarded.purse)
         return dict(zip(award.clients, award.payments, strict=True)).get(client)
@@ -450,10 +447,7 @@ def offer_words(offer: Offer, show: Any, most: int = 6) -> str:
 
 
 def _quality(mechanism: Mechanism, bids: Bids) -> tuple[list[float] | None, str | None]:
-    """Return a mechanism's rating of each bidder, in the order of the bids, and what it is.
-
-    (None, None) for a mechanism that does not rate clients.
-    """
+    """Return a mechanism's ratings, in the order of the bids, and what they are, if it has any."""
     inner = mechanism.inner if isinstance(mechanism, ClientCap) else mechanism
     column = getattr(inner, "quality", None)
     if isinstance(column, str):

@@ -429,12 +429,7 @@ class Session:
         self._forget(forgotten, books.last_round() + 1)
 
     def _forget(self, clients: list[tuple[str, int]], round: int) -> list[tuple[str, int]]:
-        """Forget the clients whose first round without them has come; return the other clients.
-
-        Args:
-            clients: Each client that an operator had forgotten, and the first round without it.
-            round: The round that comes next.
-        """
+        """Forget each client whose first round without it has come; return the other clients."""
         if isinstance(self.federation, Forgets):
             for client, before in clients:
                 if before <= round:
@@ -456,14 +451,10 @@ class Session:
 
 
 def _resumable(federation: Federation | OwnLoop) -> Resumable | None:
-    """Return the federation if it saves checkpoints, else None; refuse half of the protocol.
-
-    A federation with only half of it would go on as if it saved none: its silos would train settled
-    rounds again, unpaid.
-    """
+    """Return the federation if it saves checkpoints, else None; refuse half of the protocol."""
     if isinstance(federation, Resumable):
         return federation
-    if hasattr(federation, "checkpoint"):
+    if hasattr(federation, "checkpoint"):  # its silos would train settled rounds again, unpaid
         raise ConfigError(
             f"{name_of(federation)} has `checkpoint`, but not all of `bara.protocols.Resumable`; "
             "add `sealed` and `replay`"
