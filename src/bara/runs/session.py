@@ -121,9 +121,9 @@ class Session:
     def rounds(self, budget: Purse | Books, *learners: Learner) -> Iterator[Step]:
         """Play the run to its end; yield each round as awarded and again as settled.
 
-        Round 0, the evaluation of the initial model, is only settled. Rounds that the
-        books already hold are restored, not played and not yielded again. Each new step is in the
-        books before it is yielded.
+        Round 0, the evaluation of the initial model, is only settled. Rounds that the books already
+        hold are restored, not played and not yielded again. Each new step is in the books before it
+        is yielded.
 
         Args:
             budget: The purse to spend, for a run that stores nothing; or the books of a run, which
