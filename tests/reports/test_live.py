@@ -55,6 +55,13 @@ def test_before_the_first_round_there_is_a_screen_too():
     assert "the initial model is evaluated" in text(RunScreen("x", PURSE))
 
 
+def test_only_a_run_that_can_be_resumed_says_so():
+    assert "after this round; bara resume goes on" in text(RunScreen("x", PURSE, resumable=True))
+    page = text(RunScreen("x", PURSE))
+    assert "Ctrl-C ends it after this round" in page
+    assert "resume" not in page
+
+
 def test_elsewhere_there_is_a_plain_line_every_tenth_of_the_way(play, capsys):
     _, records = screen(play)
     with watching("x", PURSE, progress=True) as show:

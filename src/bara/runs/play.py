@@ -1,4 +1,4 @@
-"""One run, from its beginning or from where its books say it stopped, to its result."""
+"""The life of one run: from its beginning, or from where its books stop, to its result."""
 
 import contextlib
 import signal
@@ -36,17 +36,17 @@ from bara.text import counted, note
 Observer = Callable[[Step], None]
 """Called with each round as awarded and as settled, after it is in the books.
 
-An observer that raises stops the run there, with its books whole; one that only shows progress
-should not raise (`bara.text.note`).
+An observer that raises stops the run there, with its books whole; an observer that only shows
+progress should not raise (see `bara.text.note`).
 """
 
 
 @runtime_checkable
 class SavesModels(Protocol):
-    """A federation that saves models of which one is kept."""
+    """A federation that saves models, one of which is the run's kept model."""
 
     def finish(self) -> dict[str, Evaluation]:
-        """Save the models, and return how good each is; the last one is `final`."""
+        """Save the models; return each one's evaluation by its name, the last as `final`."""
         ...
 
 
@@ -60,29 +60,28 @@ def run(
     progress: Wanted = None,
     **keys: Any,
 ) -> Result:
-    """Train one federation under a budget.
+    """Train one federation under a budget; return the run's result.
 
     Args:
         source: The experiment: a TOML file, a preset by its name, a mapping, a `Config`, or None
             for the defaults.
-        out: The folder to leave books, models, result and report in, from which it can be resumed;
-            True for a new one below `runs/`, None to keep nothing.
-        log: Loggers, as in `tensorboard:DIR` or `mlflow:URI`; they need a folder.
-        observe: Shown each round as awarded and as settled, after it is in the books.
-        progress: Whether to show how far it is; None for where somebody watches, a terminal or a
-            notebook.
-        **keys: Changes to the experiment: a table (`budget={"max_rounds": 50}`) or the main key of
-            one (`budget=600`, `allocator=MyAllocator`, `data="mnist"`).
+        out: The folder for books, models, result and report, from which the run can be resumed;
+            True for a new folder below `runs/`, None to store nothing.
+        log: Loggers, such as `tensorboard:DIR` or `mlflow:URI`; they need a folder.
+        observe: Called with each round as awarded and as settled, after it is in the books.
+        progress: Whether to show progress; None to show it only on a terminal and in a notebook.
+        **keys: Changes to the experiment: a table (`budget={"max_rounds": 50}`) or its main key
+            alone (`budget=600`, `allocator=MyAllocator`, `data="mnist"`).
 
     Raises:
-        InterruptionError: After Ctrl-C; the round is finished first, and `so_far` holds what was
-            played.
+        InterruptionError: After Ctrl-C; the round is finished first, and `so_far` holds the result
+            until then.
     """
     config = Config.load(source, **keys)
     if out is None or out is False:
         if log:
             raise ConfigError("loggers write into the run's folder; give one: out=...")
-        with _watched(config, observe, progress) as observers:
+        with _watched(config, observe, progress, resumable=False) as observers:
             return play_run(config, *observers)
     path = None if out is True else Path(out)
     with RunFolder.new(path, config) as folder:
@@ -97,31 +96,36 @@ def resume(
     progress: Wanted = None,
     **parts: Any,
 ) -> Result:
-    """Go on where a run stopped, to the same result as if it had not.
+    """Resume a run where it stopped; return the same result as if it had never stopped.
 
     Args:
         folder: The run's folder.
         log: As for `run`.
         observe: As for `run`.
         progress: As for `run`.
-        **parts: What was an object when the run began, which its books only name:
+        **parts: The parts that were handed to the run as objects, which its books only name:
             `allocator=MyAllocator()`; likewise `mechanism`, `federation`, `data`, and by key
             `training={"model": MyModel}`.
     """
     with RunFolder.find(Path(folder)) as found:
         found.config = found.config.with_parts(**parts)
         check_engine(found.config)
-        found.claim_books()  # first: another process may have the run, or its record be damaged
+        # At once: another process may be playing the run, or the record may be damaged.
+        found.claim_books()
         return _play_in(found, log, observe, progress)
 
 
 def _play_in(
     folder: RunFolder, log: Sequence[str], observe: Observer | None, progress: Wanted
 ) -> Result:
-    """Play a run in its folder; an error says how to go on."""
+    """Play a run in its folder; errors tell how to go on with it."""
     config = folder.config
-    with _how_to_go_on(folder), _watched(config, observe, progress) as observers:
-        session = assemble(config, folder.path)  # a run that cannot be leaves nothing behind
+    with (
+        _how_to_go_on(folder),
+        _watched(config, observe, progress, resumable=True) as observers,
+    ):
+        # Before anything is written: a run that cannot be assembled leaves nothing behind.
+        session = assemble(config, folder.path)
         with Loggers(log, folder.path, config.model_dump(mode="json")) as loggers:
             observers += [loggers.observe, attending(folder.address)]
             return play_run(config, *observers, folder=folder, session=session)
@@ -129,16 +133,19 @@ def _play_in(
 
 @contextlib.contextmanager
 def _watched(
-    config: Config, observe: Observer | None, progress: Wanted
+    config: Config, observe: Observer | None, progress: Wanted, *, resumable: bool
 ) -> Iterator[list[Observer]]:
-    """Show how far a run is, and let Ctrl-C end it between rounds."""
+    """Show the progress of a run, and let Ctrl-C end it between rounds; yield its observers."""
     size = counted(config.clients.count, "client")
     title = f"{config.dataset}, {size}, {config.allocator.label} on {config.mechanism.label}"
-    measure = metric_title(config.metric)
-    with (
-        Interruption() as interruption,
-        watching(title, config.purse(), progress=progress, measure=measure) as watch,
-    ):
+    watched = watching(
+        title,
+        config.purse(),
+        progress=progress,
+        measure=metric_title(config.metric),
+        resumable=resumable,
+    )
+    with Interruption() as interruption, watched as watch:
         observers: list[Observer] = [watch]
         if observe is not None:
             observers.append(observe)
@@ -148,7 +155,7 @@ def _watched(
 
 @contextlib.contextmanager
 def _how_to_go_on(folder: RunFolder) -> Iterator[None]:
-    """Add to an error how the run goes on, where there is a run and the error may pass."""
+    """Add to an error how to go on with the run, if trying again may help."""
     try:
         yield
     except RunStoppedError as stopped:
@@ -178,23 +185,18 @@ def play_run(
     folder: RunFolder | None = None,
     session: Session | None = None,
 ) -> Result:
-    """Play a configuration's run to its end, and write its result.
+    """Play a run to its end, write its result into the folder, and return it.
 
-    `bara run`, `bara resume`, a comparison's cells and a Flower app's server live through this.
+    `bara run`, `bara resume`, the cells of a comparison and a Flower app's server all do this.
 
     Args:
-        config: The configuration of the run, completed.
-        *observers: Shown each step, after it is in the books.
-        folder: The folder for books, models, checkpoints, result and report; None to keep none.
-            Rounds that its books hold already are not played again but rebuilt.
-        session: Allocator, mechanism and federation; None for those the configuration names.
+        config: The complete configuration of the run.
+        *observers: Called with each step, after it is in the books.
+        folder: The folder for books, models, checkpoints, result and report; None to store nothing.
+            Rounds that its books already hold are restored, not played again.
+        session: The session to play; None to make one of what the configuration names.
     """
-    asks = config.budget.target is not None and config.budget.otherwise == "ask"
-    if folder is None and asks:
-        raise ConfigError(
-            'budget.otherwise = "ask" needs books in which to wait for an answer: give the run a '
-            "folder"
-        )
+    _check_answerable(config, folder)
     if session is None:
         session = assemble(config, None if folder is None else folder.path)
     summary = Summary(_strategic(config, session.federation))
@@ -206,14 +208,10 @@ def play_run(
     models: dict[str, Evaluation] = {}
     with _entered(session.federation):
         budget = config.purse() if folder is None else folder.claim_books()
-        try:
+        with _result_so_far(config, summary):
             for step in session.rounds(budget, *learners):
                 for observe in observers:
                     observe(step)
-        except RunStoppedError as stopped:
-            if summary.has_begun:
-                stopped.so_far = summary.result(str(stopped), **config.identity())
-            raise
         if isinstance(session.federation, SavesModels):
             models = session.federation.finish()
     belief = None
@@ -229,15 +227,36 @@ def play_run(
     return folder.finish(result, run_report(result, config.to_toml(), folder.command))
 
 
+def _check_answerable(config: Config, folder: RunFolder | None) -> None:
+    """Refuse a run that may have to ask an operator, but has no books to wait in."""
+    asks = config.budget.target is not None and config.budget.otherwise == "ask"
+    if folder is None and asks:
+        raise ConfigError(
+            'budget.otherwise = "ask" needs books in which to wait for an answer: give the run a '
+            "folder"
+        )
+
+
+@contextlib.contextmanager
+def _result_so_far(config: Config, summary: Summary) -> Iterator[None]:
+    """Add the result so far to the error that stops a run between rounds."""
+    try:
+        yield
+    except RunStoppedError as stopped:
+        if summary.has_begun:
+            stopped.so_far = summary.result(str(stopped), **config.identity())
+        raise
+
+
 def _entered(federation: object) -> contextlib.AbstractContextManager[Any]:
-    """Enter a federation that holds processes; the others need nothing."""
+    """Return the federation to enter if it holds processes; others have nothing to enter."""
     if isinstance(federation, contextlib.AbstractContextManager):
         return federation
     return contextlib.nullcontext()
 
 
 def _strategic(config: Config, federation: object) -> Bidders | None:
-    """Return the bidders, where some of them are strategic and the federation shows them."""
+    """Return the federation's bidders if some are strategic and the federation shows them."""
     bidders = getattr(federation, "bidders", None)
     if config.clients.strategic and isinstance(bidders, Bidders):
         return bidders
@@ -245,7 +264,7 @@ def _strategic(config: Config, federation: object) -> Bidders | None:
 
 
 def _with_lying(config: Config, summary: Summary, result: Result) -> Result:
-    """Add what strategic clients earned, beside what the same clients earn by asking their cost."""
+    """Add what strategic clients gained over asking their true cost, from a second, honest run."""
     if summary.bidders is None:
         return result
     clients = config.clients.model_copy(update={"strategic": 0})
@@ -278,14 +297,15 @@ class Interruption(contextlib.AbstractContextManager["Interruption"]):
         self._before: Any = None
 
     def __exit__(self, *_: object) -> None:
-        """Let others listen again."""
+        """Hand Ctrl-C back to whoever listened before."""
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
 
     def observe(self, step: Step) -> None:
-        """Listen from the first step on, and stop between rounds if asked to.
+        """Listen from the first step on; after Ctrl-C, stop the run once a round is settled.
 
-        Before the first step there is nothing to finish. Only a program's main thread hears Ctrl-C.
+        Before the first step, there is no round to finish, so Ctrl-C ends the program as usual.
+        Only a program's main thread can listen for Ctrl-C.
         """
         if self._before is None and threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._ask)

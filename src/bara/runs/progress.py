@@ -1,4 +1,4 @@
-"""A run as it goes on, in a terminal or a notebook: how far it is, what is left, whether it works, what happens now."""
+"""The progress of a run or a comparison, shown on a terminal, in a notebook or as plain lines."""
 
 import importlib
 import math
@@ -25,23 +25,25 @@ from bara.reports.terminal import goal_line, outlook_line, per_cent, spark_line
 from bara.text import counted, note, spelled
 
 RECENT = 10
-"""Rounds from which pace and cost are taken."""
+"""How many recent rounds the pace and the cost of a round are taken from."""
 
 Wanted = bool | None
-"""Whether progress is shown; None for where somebody watches."""
+"""Whether to show progress; None to show it only on a terminal and in a notebook."""
 
 Show = Callable[[AwardedRound | RoundRecord], None]
+"""A function that is called with each round as awarded and as settled, and shows it."""
 
 
 @final
 class RunScreen:
-    """What is on the screen while a run goes on.
+    """The live screen of a run: money, rounds and time left, accuracy, and what happens now.
 
     Args:
-        title: What is run.
-        purse: The purse the run begins with.
-        clock: Seconds, from whenever.
-        measure: What people read of the metric.
+        title: The title of the run.
+        purse: The purse that the run begins with.
+        clock: Returns the time in seconds, from any starting point.
+        measure: The name of the metric, as people read it.
+        resumable: Whether `bara resume` can go on with the run.
     """
 
     def __init__(
@@ -51,30 +53,29 @@ class RunScreen:
         clock: Callable[[], float] = time.monotonic,
         *,
         measure: str = "accuracy",
+        resumable: bool = False,
     ) -> None:
         self._title = title
         self._measure = measure
+        self._resumable = resumable
         self._purse = purse
         self._clock = clock
         self._accuracies: list[float] = []
         self._clients: list[float] = []
-        self._settled: deque[tuple[float, int]] = deque(
-            maxlen=RECENT + 1
-        )  # when, and what the round cost
+        # When each recent round was settled, and what the round cost.
+        self._settled: deque[tuple[float, int]] = deque(maxlen=RECENT + 1)
         self._now = "the initial model is evaluated"
         self._outlook: MoneyOutlook | None = None
 
     def observe(self, step: AwardedRound | RoundRecord) -> None:
-        """Take in what happened."""
+        """Take in a round that was awarded or settled."""
         if isinstance(step, AwardedRound):
             award = step.award
-            cost = tell_money(decimal_money(award.cost), step.purse.currency)
-            who = (
-                f"training {counted(award.n, 'client')} for {cost}"
-                if award.n
-                else "nobody is recruited"
-            )
-            self._now = f"round {step.purse.round}: {who}"
+            what = "nobody is recruited"
+            if award.n:
+                cost = tell_money(decimal_money(award.cost), step.purse.currency)
+                what = f"training {counted(award.n, 'client')} for {cost}"
+            self._now = f"round {step.purse.round}: {what}"
             self._outlook = step.belief.outlook if step.belief else None
             return
         self._purse = step.purse_after
@@ -85,20 +86,24 @@ class RunScreen:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it takes at this pace until the deadline or the last money, whichever comes first."""
+        """The seconds until the deadline or the last money, at the pace and cost of recent rounds.
+
+        None before two rounds are settled.
+        """
         if len(self._settled) < 2:
             return None
-        (start, _), *rounds = self._settled
-        pace = (self._settled[-1][0] - start) / len(rounds)
-        cost = sum(paid for _, paid in rounds) / len(rounds)
-        return pace * (
-            min(self._purse.rounds_left, self._purse.left / cost)
-            if cost
-            else self._purse.rounds_left
-        )
+        begin, _ = self._settled[0]
+        end, _ = self._settled[-1]
+        costs = [paid for _, paid in self._settled][1:]
+        pace = (end - begin) / len(costs)
+        cost = sum(costs) / len(costs)
+        rounds: float = self._purse.rounds_left
+        if cost:
+            rounds = min(rounds, self._purse.left / cost)
+        return pace * rounds
 
     def __rich__(self) -> Panel:
-        """The screen now."""
+        """Draw the screen as it is now."""
         purse = self._purse
         played = purse.max_rounds - purse.rounds_left
         grid = Table.grid(padding=(0, 2), expand=True)
@@ -119,24 +124,26 @@ class RunScreen:
         grid.add_row("clients", n, Text(spark_line(self._clients), style="cyan"))
         grid.add_row("time left", duration(self.seconds_left), Text(self._now, style="dim"))
         if self._outlook is not None:
-            for name, line in (
-                ("target", goal_line(self._outlook)),
-                ("for money", outlook_line(self._outlook, purse.currency)),
-            ):
-                if line:
-                    grid.add_row(name, "", Text(line))
-        hint = "[dim]Ctrl-C ends it after this round; bara resume goes on[/]"
+            goal = goal_line(self._outlook)
+            if goal:
+                grid.add_row("target", "", Text(goal))
+            outlook = outlook_line(self._outlook, purse.currency)
+            if outlook:
+                grid.add_row("for money", "", Text(outlook))
+        hint = "Ctrl-C ends it after this round"
+        if self._resumable:
+            hint += "; bara resume goes on"
         return Panel(
             grid,
             title=Text(spelled(self._title)),
             title_align="left",
-            subtitle=hint,
+            subtitle=f"[dim]{hint}[/]",
             subtitle_align="right",
         )
 
 
 def duration(seconds: float | None) -> str:
-    """A time as a clock shows it.
+    """Format a time as a clock shows it; None is an unknown time.
 
     >>> duration(75), duration(3700), duration(None)
     ('1:15', '1:01:40', '–')
@@ -150,19 +157,27 @@ def duration(seconds: float | None) -> str:
 
 @contextmanager
 def watching(
-    title: str, purse: Purse, *, progress: Wanted, measure: str = "accuracy"
+    title: str,
+    purse: Purse,
+    *,
+    progress: Wanted,
+    measure: str = "accuracy",
+    resumable: bool = False,
 ) -> Iterator[Show]:
-    """Show a run while it goes on: a live screen on a terminal, a bar in a notebook, a line every tenth of the way.
+    """Show a run while it is played; yield the function to call with each round.
+
+    A terminal gets a live screen, a notebook a bar, and anything else about ten plain lines.
 
     Args:
-        title: What is run.
-        purse: The purse the run begins with.
-        progress: Whether to; None for where somebody watches, a terminal or a notebook.
-        measure: What people read of the metric.
+        title: The title of the run.
+        purse: The purse that the run begins with.
+        progress: Whether to show progress; None only on a terminal and in a notebook.
+        measure: The name of the metric, as people read it.
+        resumable: Whether `bara resume` can go on with the run, which the live screen then says.
     """
     match audience(progress):
         case "terminal":
-            screen = RunScreen(title, purse, measure=measure)
+            screen = RunScreen(title, purse, measure=measure, resumable=resumable)
             with Live(screen, console=Console(stderr=True), refresh_per_second=8, transient=True):
                 yield screen.observe
         case "notebook":
@@ -175,7 +190,12 @@ def watching(
 
 @contextmanager
 def counting(total: int, *, progress: Wanted) -> Iterator[Callable[[str], None]]:
-    """Show how many of so many things are done; what is yielded is told of each. As `watching` otherwise."""
+    """Show how many of `total` tasks are done; yield the function to call with each task's name.
+
+    Args:
+        total: The number of tasks.
+        progress: As for `watching`.
+    """
     done = count(1)
     match audience(progress):
         case "terminal":
@@ -193,7 +213,11 @@ def counting(total: int, *, progress: Wanted) -> Iterator[Callable[[str], None]]
 
 @contextmanager
 def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
-    """A live bar on a terminal; nothing elsewhere."""
+    """Show a live bar on a terminal, and nothing elsewhere.
+
+    Args:
+        quiet: Whether to show nothing on a terminal, either.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -211,7 +235,7 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
 
 
 def audience(progress: Wanted) -> Literal["terminal", "notebook", "lines", "nobody"]:
-    """Who is shown how far a thing is."""
+    """Return who is to be shown progress."""
     if progress is False:
         return "nobody"
     interactive = sys.modules.get("IPython")
@@ -219,15 +243,17 @@ def audience(progress: Wanted) -> Literal["terminal", "notebook", "lines", "nobo
         return "notebook"
     if Console(stderr=True).is_terminal:
         return "terminal"
-    return "lines" if progress else "nobody"
+    if progress:
+        return "lines"
+    return "nobody"
 
 
 @final
 class NotebookBar:
-    """A bar beneath the cell of a notebook, at most five times a second another one.
+    """A bar beneath a notebook's cell, redrawn at most five times a second.
 
     Args:
-        total: How many steps it has.
+        total: The number of steps.
     """
 
     def __init__(self, total: int) -> None:
@@ -237,7 +263,7 @@ class NotebookBar:
         self._shown = -math.inf
 
     def show(self, done: int, what: str) -> None:
-        """So many steps are done, the last of them this one."""
+        """Show that `done` steps are done, and what the last of them was."""
         now = time.monotonic()
         if now - self._shown < 0.2 and done < self._total:
             return
@@ -251,45 +277,55 @@ def _in_notebook(purse: Purse, measure: str) -> Show:
 
     def show(step: AwardedRound | RoundRecord) -> None:
         if isinstance(step, RoundRecord):
-            bar.show(step.round, _told(step, measure))
+            bar.show(step.round, _round_words(step, measure))
 
     return show
 
 
-def _told(step: RoundRecord, measure: str) -> str:
-    accuracy, spent = step.evaluation.reported_accuracy, decimal_money(step.purse_after.spent)
-    return f"{measure} {per_cent(accuracy)}  n {step.n}  spent {tell_money(spent, step.purse_after.currency)}"
+def _round_words(record: RoundRecord, measure: str) -> str:
+    accuracy = per_cent(record.evaluation.reported_accuracy)
+    purse = record.purse_after
+    spent = tell_money(decimal_money(purse.spent), purse.currency)
+    return f"{measure} {accuracy}  n {record.n}  spent {spent}"
 
 
 def attending(address: str) -> Show:
-    """Write a line for whatever begins to need a person while a run goes on."""
-    watch, told = Watch(address), set[str]()
+    """Return a function that writes a line for each new thing in a run that needs a person.
+
+    Args:
+        address: How commands name the run: the DIR of `bara ledger DIR ...`.
+    """
+    watch = Watch(address)
+    told: set[str] = set()
 
     def show(step: AwardedRound | RoundRecord) -> None:
-        if isinstance(step, RoundRecord):
-            watch.tell(step)
-            for one in watch.needs():
-                if one.key not in told:
-                    told.add(one.key)
-                    note(
-                        f"bara: round {step.round}: {one.text}"
-                        + (f"; {one.answer}" if one.answer else "")
-                    )
+        if not isinstance(step, RoundRecord):
+            return
+        watch.tell(step)
+        for one in watch.needs():
+            if one.key not in told:
+                told.add(one.key)
+                line = f"bara: round {step.round}: {one.text}"
+                if one.answer:
+                    line += f"; {one.answer}"
+                note(line)
 
     return show
 
 
 def _plain_lines(purse: Purse, measure: str) -> Show:
+    """Write a line every tenth of the way, and when a target gets out of reach."""
     every = max(purse.max_rounds // 10, 1)
-    lost = False
+    was_out_of_reach = False
 
     def show(step: AwardedRound | RoundRecord) -> None:
-        nonlocal lost
+        nonlocal was_out_of_reach
         if isinstance(step, AwardedRound) and step.belief and step.belief.outlook:
-            if step.belief.outlook.out_of_reach and not lost:
+            out_of_reach = step.belief.outlook.out_of_reach
+            if out_of_reach and not was_out_of_reach:
                 note(f"round {step.purse.round} of {purse.max_rounds}  {step.belief.stage}")
-            lost = step.belief.outlook.out_of_reach
+            was_out_of_reach = out_of_reach
         if isinstance(step, RoundRecord) and step.round % every == 0:
-            note(f"round {step.round} of {purse.max_rounds}  {_told(step, measure)}")
+            note(f"round {step.round} of {purse.max_rounds}  {_round_words(step, measure)}")
 
     return show

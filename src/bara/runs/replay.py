@@ -1,4 +1,4 @@
-"""A run decided once more, from the bids in its books: would the same offers, menus and awards come out?"""
+"""Replay: decides a run again from the bids in its books, and compares offers, menus and awards."""
 
 import math
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from bara.ledger.retention import is_dropped
 from bara.market import Backoff
 from bara.mechanisms import MECHANISMS
 from bara.protocols import Allocator, Mechanism, Remembers
-from bara.records import Award, AwardedRound, RoundRecord
+from bara.records import Award, AwardedRound, Purse
 from bara.runs.config import Config
 from bara.runs.factory import build_allocator, build_mechanism
 from bara.text import counted
@@ -19,14 +19,14 @@ from bara.text import counted
 
 @dataclass(frozen=True)
 class Replay:
-    """What deciding a run once more came to.
+    """The outcome of a replay.
 
     Attributes:
-        offers: How many offers were made again, and are the same.
-        awards: How many menus and awards, with every payment, likewise.
-        round: The first round that comes out otherwise, or None.
-        problem: What differs there.
-        unknown: What cannot be decided again, and why.
+        offers: How many offers came out the same.
+        awards: How many menus with their awards and payments came out the same.
+        round: The first round with a different decision; None if there is none.
+        problem: What differs in that round; None if nothing does.
+        unknown: Which decisions cannot be made again, and why; None if all can.
     """
 
     offers: int = 0
@@ -37,23 +37,31 @@ class Replay:
 
     @property
     def ok(self) -> bool:
-        """Whether everything that could be decided again came out the same."""
+        """True if every decision that could be made again came out the same."""
         return self.problem is None
 
 
 def opened_config(books: Books, *, plugins: bool = False) -> Config:
-    """The configuration that a run was opened with; code of others that it names is imported only if that is said."""
+    """Return the configuration that a run was opened with.
+
+    Args:
+        books: The books of the run.
+        plugins: Whether to accept an allocator or mechanism that is neither bara's nor installed,
+            and therefore would be imported.
+    """
     tree = books.opening.get("config") or {}
     if "allocator" not in tree or "mechanism" not in tree:
         raise LedgerError(
             f"run {books.name!r} does not say which allocator and mechanism it was opened with"
         )
     config = Config.parse(tree)
+    if plugins:
+        return config
     for kind, registry, section in (
         ("allocator", ALLOCATORS, config.allocator),
         ("mechanism", MECHANISMS, config.mechanism),
     ):
-        if section.name not in registry.names() and not plugins:
+        if section.name not in registry.names():
             raise ConfigError(
                 f"the {kind} {section.name!r} is code of its own; say --plugins to import it"
             )
@@ -61,38 +69,46 @@ def opened_config(books: Books, *, plugins: bool = False) -> Config:
 
 
 def learns(mechanism: Mechanism) -> bool:
-    """Whether its menus depend on earlier rounds; one that cannot change has learned nothing."""
-    made = getattr(type(mechanism), "__dataclass_params__", None)
-    return made is None or not made.frozen
+    """Return whether a mechanism's menus may depend on earlier rounds.
+
+    A frozen dataclass cannot change, so it cannot have learned anything.
+    """
+    parameters = getattr(type(mechanism), "__dataclass_params__", None)
+    return parameters is None or not parameters.frozen
 
 
 def replay(books: Books, *, plugins: bool = False) -> Replay:
-    """Make every offer, menu and award again, in the order in which they were made.
+    """Make every offer, menu and award again, in order, up to the first that differs.
 
     Args:
-        books: Whose record, which should be whole.
-        plugins: Import what the configuration names that is neither ours nor installed.
+        books: The books of the run; they should be verified first.
+        plugins: Whether to import an allocator or mechanism that is neither bara's nor installed.
     """
     config = opened_config(books, plugins=plugins)
-    allocator, mechanism = build_allocator(config), build_mechanism(config)
+    allocator = build_allocator(config)
+    mechanism = build_mechanism(config)
     dropped = not books.keeps_bids
-    offers, awards = 0, 0
+    can_offer = not (dropped and isinstance(allocator, Remembers))
     unknown = _unknown(allocator) if dropped else None
-    for awarded, before in _told(books, allocator, mechanism, dropped=dropped):
-        number, problem = awarded.purse.round, None
-        if not (dropped and isinstance(allocator, Remembers)):
-            problem, offers = _other_offer(allocator, awarded), offers + 1
+    offers = 0
+    awards = 0
+    for awarded, backoff in _told(books, allocator, mechanism, dropped=dropped):
+        problem = None
+        if can_offer:
+            problem = _other_offer(allocator, awarded)
+            offers += 1
         if problem is None and not is_dropped(awarded.bids):
-            problem, awards = _other_award(mechanism, awarded, before), awards + 1
+            problem = _other_award(mechanism, awarded, backoff)
+            awards += 1
         if problem is not None:
-            return Replay(offers - 1, awards - 1, number, problem, unknown)
+            return Replay(offers - 1, awards - 1, awarded.purse.round, problem, unknown)
     return Replay(offers, awards, unknown=unknown)
 
 
 def _told(
     books: Books, allocator: Allocator, mechanism: Mechanism, *, dropped: bool
 ) -> Iterator[tuple[AwardedRound, Backoff]]:
-    """Each promise, with everybody told what was settled before it."""
+    """Yield each promise once allocator, mechanism and back-off know the rounds settled before."""
     backoff = Backoff()
     for awarded, record in books.promises():
         if awarded is not None:
@@ -105,6 +121,7 @@ def _told(
 
 
 def _unknown(allocator: Allocator) -> str:
+    """Tell which decisions cannot be made again once bids are dropped."""
     what = "menus, awards and payments of settled rounds"
     if isinstance(allocator, Remembers):
         what = f"offers, {what}"
@@ -112,52 +129,60 @@ def _unknown(allocator: Allocator) -> str:
 
 
 def _other_offer(allocator: Allocator, awarded: AwardedRound) -> str | None:
+    """Make an offer again; tell how it differs from the one in the books, if it does."""
     offer = allocator.ask(awarded.purse)
-    return (
-        None
-        if offer == awarded.offer
-        else f"the offer would be {offer}, the books have {awarded.offer}"
-    )
+    if offer == awarded.offer:
+        return None
+    return f"the offer would be {offer}, the books have {awarded.offer}"
 
 
 def _other_award(mechanism: Mechanism, awarded: AwardedRound, backoff: Backoff) -> str | None:
-    if away := backoff.away(awarded.purse.round) & set(awarded.bids.clients):
+    """Make a menu and its award again; tell how they differ from the books, if they do."""
+    away = backoff.away(awarded.purse.round) & set(awarded.bids.clients)
+    if away:
         return f"{min(away)!r} had failed and was to sit this round out"
     again = AwardedRound.of(awarded.purse, awarded.offer, mechanism.menu(awarded.bids))
-    for n, (now, then) in enumerate(
-        zip(again.costs.tolist(), awarded.costs.tolist(), strict=False), 1
-    ):
+    costs = zip(again.costs.tolist(), awarded.costs.tolist(), strict=False)
+    for n, (now, then) in enumerate(costs, 1):
         if now != then:
             show = awarded.purse.show
-            return f"{counted(n, 'client')} would cost {show(now)}, the menu in the books says {show(then)}"
+            return (
+                f"{counted(n, 'client')} would cost {show(now)}, "
+                f"the menu in the books says {show(then)}"
+            )
     if len(again.costs) != len(awarded.costs):
-        return f"the menu would be for n up to {len(again.costs)}, the one in the books is for up to {len(awarded.costs)}"
-    return _differ(again.award, awarded.award, awarded)
+        return (
+            f"the menu would be for n up to {len(again.costs)}, "
+            f"the one in the books is for up to {len(awarded.costs)}"
+        )
+    return _differ(again.award, awarded.award, awarded.purse)
 
 
-def _differ(again: Award, award: Award, awarded: AwardedRound) -> str | None:
+def _differ(again: Award, award: Award, purse: Purse) -> str | None:
+    """Tell how an award that was made again differs from the one in the books, if it does."""
     if again.clients != award.clients:
-        now, then = (", ".join(one.clients) or "nobody" for one in (again, award))
+        now = ", ".join(again.clients) or "nobody"
+        then = ", ".join(award.clients) or "nobody"
         return f"the winners would be {now}, and are {then}"
     for client, pays, paid in zip(award.clients, again.payments, award.payments, strict=True):
         if pays != paid:
-            return f"{client!r} would be promised {awarded.purse.show(pays)}, and is promised {awarded.purse.show(paid)}"
+            return (
+                f"{client!r} would be promised {purse.show(pays)}, "
+                f"and is promised {purse.show(paid)}"
+            )
     weights = zip(again.weights or (), award.weights or (), strict=False)
-    same = all(math.isclose(now, then, rel_tol=1e-9) for now, then in weights)
-    return (
-        None
-        if same and (again.weights is None) == (award.weights is None)
-        else "the weights would be others"
-    )
+    alike = all(math.isclose(now, then, rel_tol=1e-9) for now, then in weights)
+    if alike and (again.weights is None) == (award.weights is None):
+        return None
+    return "the weights would be others"
 
 
-def past_of(books: Books, mechanism: Mechanism, until: int) -> tuple[Backoff, RoundRecord | None]:
-    """Tell a mechanism every round before that one; who had to sit it out, and the round before it."""
-    backoff, last = Backoff(), None
+def past_of(books: Books, mechanism: Mechanism, until: int) -> Backoff:
+    """Tell a mechanism every round before `until`; return the back-off after those rounds."""
+    backoff = Backoff()
     for record in books.history():
         if record.round >= until:
             break
         mechanism.tell(record)
         backoff.tell(record)
-        last = record
-    return backoff, last
+    return backoff

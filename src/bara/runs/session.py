@@ -1,18 +1,25 @@
-"""The session: the one loop that plays a run, from its beginning or from where it stopped.
+"""The session: the one loop that plays a run, from its beginning or from where its books stop.
 
-`bara run`, `bara resume`, a comparison's cells, a Flower server and your own loop all play a run
-through a session. If you have a federation, an object that bids and trains, iterate over its
-rounds:
+`bara run`, `bara resume`, the cells of a comparison, a Flower server and programs of your own all
+play their runs through a `Session`. There are two ways to use one.
+
+With a federation, an object that bids and trains, iterate over the rounds. Each round is yielded
+twice, both times after it is stored in the books: as awarded, before anyone trains, and as settled:
 
     session = Session(allocator, mechanism, federation)
     for step in session.rounds(books):
-        ...  # a round as awarded, promised in the books; then the same round, settled in the books
+        print(step)
 
-If you train elsewhere, hand in bids and deliveries (`bara.open_session` opens the books, too):
+With a training system of your own, hand in the bids and say how good each new model is.
+`bara.open_session` opens the books and starts the session:
 
-    session.begin(0.1)  # the initial model's accuracy
-    while session.ask() and (award := session.award(bids)):  # promised in the books before you train
-        session.settle(accuracy_after_training)
+    with bara.open_session("spring", config) as session:
+        session.begin(0.1)  # the accuracy of the initial model
+        while session.ask() is not None:
+            award = session.award(bids)  # promised in the books before you train
+            if award is None:
+                break
+            session.settle(accuracy_after_training)
 """
 
 import contextlib
@@ -58,15 +65,16 @@ Step = AwardedRound | RoundRecord
 
 
 Learner = Callable[[RoundRecord], None]
-"""Called with every settled round: a summary's or an account's `tell`."""
+"""A function that is called with every settled round, such as the `tell` of a summary."""
 
 
 @final
 class OwnLoop:
-    """A training system that hands in bids and deliveries itself, in the place of a federation.
+    """A stand-in for the federation of a program that hands in bids and deliveries itself.
 
     Args:
-        protects: Its clients train with local differential privacy where the mechanism asks for it.
+        protects: Whether the program's clients train with local differential privacy if the
+            mechanism asks for it.
     """
 
     def __init__(self, *, protects: bool = False) -> None:
@@ -75,16 +83,23 @@ class OwnLoop:
 
 @final
 class Session:
-    """Allocator, mechanism and federation of one run, refused where they do not fit together.
+    """A run in play: an allocator, a mechanism and a federation, taken through its rounds.
+
+    Call `rounds` to play the whole run, or `start`, `begin`, and then `ask`, `award` and `settle`
+    for each round. With books, every step is stored before its method returns, so that a new
+    session with the same books goes on where this one stopped, and nobody is paid twice.
 
     Args:
         allocator: Decides how much a round may cost.
         mechanism: Decides who is recruited and what they are paid.
-        federation: Bids and trains; an `OwnLoop` where that is handed in from outside.
+        federation: Bids and trains; an `OwnLoop` if your program hands in bids and deliveries.
 
     Attributes:
-        promised: The round that is promised and not settled, if there is one; an earlier session
-            may have promised it.
+        promised: The round that is awarded and not settled yet, or None; an earlier session may
+            have awarded it.
+
+    Raises:
+        ConfigError: If the mechanism requires what the federation cannot do.
     """
 
     def __init__(
@@ -95,7 +110,7 @@ class Session:
         self.mechanism = mechanism
         self.federation = federation
         self.promised: AwardedRound | None = None
-        self._market: Market | None = None
+        self._started_market: Market | None = None
         self._books: Books | None = None
         self._offer: Offer | None = None
         self._learners: tuple[Learner, ...] = ()
@@ -104,13 +119,16 @@ class Session:
         self._notifier: Notifier | None = None
 
     def rounds(self, budget: Purse | Books, *learners: Learner) -> Iterator[Step]:
-        """Play the run to its end; yield each round as awarded and then as settled.
+        """Play the run to its end; yield each round as awarded and again as settled.
 
-        With books, their past is replayed first, and each step is in them before it is yielded.
+        Round 0, the evaluation of the initial model, is only settled. Rounds that the books already
+        hold are restored, not played and not yielded again. Each new step is in the books before it
+        is yielded.
 
         Args:
-            budget: The purse to spend; or the books of a run, which hold one.
-            *learners: Called with every settled round, those of earlier sessions included.
+            budget: The purse to spend, for a run that stores nothing; or the books of a run, which
+                hold its purse.
+            *learners: Called with every settled round, including those of earlier sessions.
         """
         federation = self.federation
         if isinstance(federation, OwnLoop):
@@ -118,7 +136,7 @@ class Session:
                 "this session has no federation; ask, award and settle its rounds yourself"
             )
         self.start(budget, *learners)
-        if not self._started.begun:
+        if not self._market.begun:
             yield self._begin(federation.evaluate())
         while self.ask() is not None:
             if self.promised is None:
@@ -137,11 +155,18 @@ class Session:
     # --- step by step ----------------------------------------------------------------------------
 
     def start(self, budget: Purse | Books, *learners: Learner) -> None:
-        """Begin the run, or bring everybody to where its books say it stopped. A key other than theirs is refused.
+        """Start the run, or restore it to where its books stop.
+
+        `rounds` and `bara.open_session` do this for you.
 
         Args:
-            budget: The purse to spend; or the books of a run, which hold one.
-            *learners: Told every settled round of the run, those of earlier sessions included.
+            budget: The purse to spend, for a run that stores nothing; or the books of a run, which
+                hold its purse.
+            *learners: Called with every settled round, including those of earlier sessions.
+
+        Raises:
+            LedgerError: If the books were opened with another key or are a copy, or if the
+                federation cannot be brought to where they stop.
         """
         self.promised = None
         self._offer = None
@@ -151,12 +176,12 @@ class Session:
         self._watch = None
         self._notifier = None
         if isinstance(budget, Purse):
-            self._market = Market(self.allocator, self.mechanism, budget)
+            self._started_market = Market(self.allocator, self.mechanism, budget)
         else:
-            self._resume(budget)
+            self._restore(budget)
 
-    def _resume(self, books: Books) -> None:
-        """Bring everybody to where the books say that the run stopped."""
+    def _restore(self, books: Books) -> None:
+        """Bring allocator, mechanism, federation and learners to where the books stop."""
         books.check_key()
         check_place(books)
         allocator, mechanism = self._redacted(books)
@@ -166,81 +191,97 @@ class Session:
             self._notifier = Notifier(books)
         market = Market(allocator, mechanism, books.purse, books.before_round)
         market.ended = books.ended()
-        self._market = market
+        self._started_market = market
         for record in self._replayed(books):
             market.tell(record)
         self.promised = books.awarded()
         if self._notifier is not None and market.ended is None:
-            self._notifier.tell(attentions(books))  # an earlier process may not have got it across
+            # An earlier process may have stopped before its notifications arrived.
+            self._notifier.tell(attentions(books))
 
     @property
     def ended(self) -> str | None:
-        """Why the run ended, once it has."""
-        return None if self._market is None else self._market.ended
+        """The reason why the run ended; None while it goes on."""
+        if self._started_market is None:
+            return None
+        return self._started_market.ended
 
     @property
     def purse(self) -> Purse:
-        """What is left to spend, and how long."""
-        return self._started.purse
+        """The money and the rounds that are left."""
+        return self._market.purse
 
     @property
     def round(self) -> int:
-        """The round that is to be played; 0 before the initial model is evaluated."""
-        return self._started.purse.round if self._started.begun else 0
+        """The number of the round to be played; 0 until the initial model is evaluated."""
+        if not self._market.begun:
+            return 0
+        return self._market.purse.round
 
     @property
     def checkpoint(self) -> str | None:
-        """What the last settled round was settled with as `checkpoint`: how to know your own saved model again."""
-        return None if self._books is None else self._books.committed_checkpoint(self.round - 1)
+        """The digest that the last round was settled with, to recognize your saved model by."""
+        if self._books is None:
+            return None
+        return self._books.committed_checkpoint(self.round - 1)
 
     def begin(self, evaluation: Evaluation | float) -> RoundRecord | None:
-        """Settle round 0: how good the initial model is. None where the books have it already."""
-        if self._started.begun:
+        """Settle round 0, the evaluation of the initial model; None if the books hold it already.
+
+        Args:
+            evaluation: The evaluation of the initial model, or only its accuracy.
+        """
+        if self._market.begun:
             return None
         return self._begin(_evaluation(evaluation))
 
     def _begin(self, evaluation: Evaluation) -> RoundRecord:
-        return self._settled(self._started.begin(evaluation))
+        return self._settled(self._market.begin(evaluation))
 
     def ask(self) -> Offer | None:
-        """The offer of this round, made before its bids are opened; None where the run has ended (`ended` says why).
+        """Return this round's offer, made before bids are opened; None once the run has ended.
 
-        Asked twice, the same answer. Raises `PausedError` where an operator has paused the run.
+        `ended` then says why. Asking more than once before the award does no harm.
+
+        Raises:
+            PausedError: If an operator has paused the run.
         """
-        if not self._started.begun:
+        if not self._market.begun:
             raise InvalidRecordError(
                 "the initial model is not evaluated yet; say begin(accuracy) first"
             )
         if self.promised is not None:
             return self.promised.offer
-        with self._told_of_stops():
-            self._offer = self._started.ask()
+        with self._notified_of_pauses():
+            self._offer = self._market.ask()
         if self._offer is None:
             self._close()
         return self._offer
 
     def award(self, bids: Bids | Mapping[str, float | str | Decimal] | None = None) -> Award | None:
-        """Open the bids: who is recruited and what each is promised, stored before this returns.
+        """Open the bids; return who is recruited and what each is promised.
 
-        A round that is promised already, also by an earlier process, stays as it was promised,
-        whatever is bid now. None where the money left cannot pay what the offer wants and that ends
-        the run. Raises `PausedError` where the award waits for an operator's answer; call it again
-        when there is one.
+        With books, the award is stored before this method returns. A round that was awarded before,
+        even by an earlier process, keeps its award, whatever is bid now. Returns None if the run
+        ends here, because the money left cannot pay what the offer wants.
 
         Args:
-            bids: Everybody's, or prices by client; None only for a round that is promised.
+            bids: The bids of all clients, or each client's price by its name; None only for a round
+                that was awarded before.
+
+        Raises:
+            PausedError: If the award must wait for an operator's answer; call `award` again once
+                there is one.
         """
-        if self.promised is not None and self._books is not None:
-            self.promised = (
-                self._books.awarded() or self.promised
-            )  # an operator may have answered since
         if self.promised is None:
-            self.promised = self._opened(bids)
+            self.promised = self._awarded(bids)
+        elif self._books is not None:  # an operator may have answered since
+            self.promised = self._books.awarded() or self.promised
         if self.promised is None:
             self._close()
             return None
         if self._books is not None:
-            with self._told_of_stops():
+            with self._notified_of_pauses():
                 self._books.record(self.promised)
         return self.promised.award
 
@@ -251,15 +292,18 @@ class Session:
         void: Mapping[str, str] = MappingProxyType({}),
         checkpoint: str | None = None,
     ) -> RoundRecord:
-        """Settle the promised round, once: who delivered is paid, in the books, before this returns.
+        """Settle the awarded round: every winner that delivered is paid, exactly once.
+
+        With books, the payments are stored before this method returns.
 
         Args:
-            delivery: What came of it; or only how good the model is now, and all winners but those
-                in `void` have delivered. None where nobody was recruited, and the model is as it
-                was.
-            void: Who did not deliver, and why: they are not paid.
-            checkpoint: A digest of what you would go on from; `checkpoint` tells it after a
-                restart.
+            delivery: What came of the training; or only the new model's evaluation or accuracy,
+                which says that all winners delivered except those in `void`. None for a round
+                without winners, which leaves the model as it was.
+            void: The winners that did not deliver, each with the reason; they are not paid. Ignored
+                if `delivery` is a whole `Delivery`, which has its own.
+            checkpoint: A digest of the model that you have saved; after a restart, the property
+                `checkpoint` returns it.
         """
         if self.promised is None:
             raise InvalidRecordError("no round is promised; ask and award come before settle")
@@ -269,46 +313,57 @@ class Session:
                 f"round {self.round} has winners ({award.n}); say how good the model is now"
             )
         if delivery is None:
-            delivery = self._started.unchanged()
+            delivery = self._market.unchanged()
         elif not isinstance(delivery, Delivery):
             delivered = {client: Evidence() for client in award.clients if client not in void}
             delivery = Delivery(_evaluation(delivery), delivered, void)
-        return self._settled(self._started.settle(self.promised, delivery), checkpoint)
+        return self._settled(self._market.settle(self.promised, delivery), checkpoint)
 
     def leave(self) -> None:
-        """Wait a moment for what is being told to whom `ledger.notify` names; before the program ends."""
+        """Wait a moment for notifications that are still being sent, before the program ends.
+
+        `ledger.notify` names the command or URL that they go to.
+        """
         if self._notifier is not None:
             self._notifier.finish()
 
-    # --- behind them -----------------------------------------------------------------------------
+    # --- helpers ---------------------------------------------------------------------------------
 
     @property
-    def _started(self) -> Market:
-        if self._market is None:
+    def _market(self) -> Market:
+        """The market of a started session."""
+        if self._started_market is None:
             raise InvalidRecordError("the session has not started; say start(purse or books) first")
-        return self._market
+        return self._started_market
 
-    def _opened(
+    def _awarded(
         self, bids: Bids | Mapping[str, float | str | Decimal] | None
     ) -> AwardedRound | None:
-        if self._offer is None and self.ask() is None:
+        """Award this round to the bids; None if the offer's shortfall ends the run."""
+        offer = self._offer
+        if offer is None:
+            offer = self.ask()
+        if offer is None:
             raise InvalidRecordError(
                 f"the run has ended ({self.ended}); nobody is recruited any more"
             )
         if bids is None:
             raise InvalidRecordError(f"round {self.round} is not promised yet; hand in its bids")
-        opened = bids if isinstance(bids, Bids) else Bids.of(bids)
-        return self._started.award(cast("Offer", self._offer), opened)
+        if not isinstance(bids, Bids):
+            bids = Bids.of(bids)
+        return self._market.award(offer, bids)
 
     def _settled(self, record: RoundRecord, checkpoint: str | None = None) -> RoundRecord:
-        """Put a settled round into the books, then tell those who learn."""
+        """Store a settled round in the books, then tell everybody who learns from it."""
         if self._books is not None:
             point("trained")
-            memories = {part: one.memory() for part, one in self._remembering.items()}
+            memories = {role: part.memory() for role, part in self._remembering.items()}
             resumable = _resumable(self.federation)
-            saved = checkpoint if resumable is None else resumable.sealed(record.round)
-            self._books.record(record, memories, saved)
-        self.promised, self._offer = None, None
+            if resumable is not None:
+                checkpoint = resumable.sealed(record.round)
+            self._books.record(record, memories, checkpoint)
+        self.promised = None
+        self._offer = None
         for learner in self._learners:
             learner(record)
         if self._watch is not None and self._notifier is not None:
@@ -317,8 +372,8 @@ class Session:
         return record
 
     @contextlib.contextmanager
-    def _told_of_stops(self) -> Iterator[None]:
-        """Who is to be told what needs a person is told before the run stops for it."""
+    def _notified_of_pauses(self) -> Iterator[None]:
+        """Send notifications of whatever needs a person before a pause stops the run."""
         try:
             yield
         except PausedError:
@@ -327,6 +382,7 @@ class Session:
             raise
 
     def _close(self) -> None:
+        """Store in the books why the run ended, and notify people of it."""
         if self._books is None:
             return
         self._books.close(self.ended or "")
@@ -335,32 +391,36 @@ class Session:
             self.leave()
 
     def _redacted(self, books: Books) -> tuple[Allocator, Mechanism]:
-        """Allocator and mechanism as far as the books' retention lets them know; what they learned from is restored."""
+        """Return allocator and mechanism as the market may use them under the books' retention.
+
+        If bids and menus are dropped, what was learned from them is restored from the books.
+        """
         if books.terms.retention != "drop":
             return self.allocator, self.mechanism
-        parts = {"allocator": self.allocator, "mechanism": self.mechanism}
-        self._remembering = {part: one for part, one in parts.items() if isinstance(one, Remembers)}
-        for part, one in self._remembering.items():
-            if (memory := books.memory(part)) is not None:
-                one.restore(memory)
-        return cast("Allocator", Redacted(self.allocator)), cast(
-            "Mechanism", Redacted(self.mechanism)
-        )
+        for role, part in (("allocator", self.allocator), ("mechanism", self.mechanism)):
+            if isinstance(part, Remembers):
+                self._remembering[role] = part
+                memory = books.memory(role)
+                if memory is not None:
+                    part.restore(memory)
+        allocator = cast("Allocator", Redacted(self.allocator))
+        mechanism = cast("Mechanism", Redacted(self.mechanism))
+        return allocator, mechanism
 
     def _replayed(self, books: Books) -> Iterator[RoundRecord]:
-        """Yield the settled rounds again, and bring the federation to where the last left it."""
+        """Yield the settled rounds while bringing federation and learners to where they end."""
         resumable = _resumable(self.federation)
-        known = 0
+        restored = 0  # the last round that the federation's checkpoint includes
         if resumable is not None:
-            known = resumable.checkpoint(books.last_round(), books.committed_checkpoint)
-        forgotten = [(client, before) for client, before in books.forgotten() if before > known]
+            restored = resumable.checkpoint(books.last_round(), books.committed_checkpoint)
+        forgotten = [(client, before) for client, before in books.forgotten() if before > restored]
         for record in books.history():
             for learner in self._learners:
                 learner(record)
             if self._watch is not None:
                 self._watch.tell(record)
             has_winners = bool(record.awarded.award.n)
-            if resumable is not None and has_winners and record.round <= known:
+            if resumable is not None and has_winners and record.round <= restored:
                 resumable.replay(record)
             elif has_winners and not isinstance(self.federation, OwnLoop):
                 forgotten = self._forget(forgotten, record.round)
@@ -369,7 +429,7 @@ class Session:
         self._forget(forgotten, books.last_round() + 1)
 
     def _forget(self, clients: list[tuple[str, int]], round: int) -> list[tuple[str, int]]:
-        """Forget the clients that an operator had forgotten before that round; return the others."""
+        """Forget each client whose first round without it has come; return the other clients."""
         if isinstance(self.federation, Forgets):
             for client, before in clients:
                 if before <= round:
@@ -377,29 +437,32 @@ class Session:
         return [(client, before) for client, before in clients if before > round]
 
     def _train_again(self, record: RoundRecord, federation: Federation) -> None:
+        """Train a settled round again, without paying anybody; refuse a different result."""
         if not capabilities_of(federation).repeatable:
             raise LedgerError(
-                f"round {record.round} is settled, but the checkpoint that the ledger commits to is missing; restore "
-                "the run's folder"
+                f"round {record.round} is settled, but the checkpoint that the ledger commits to "
+                "is missing; restore the run's folder"
             )
         if federation.train(record.round, record.awarded.award) != record.delivery:
             raise LedgerError(
-                f"round {record.round}, trained again, gives a different result from the ledger's; use the same data "
-                "and the same kind of machine, or restore the checkpoint"
+                f"round {record.round}, trained again, gives a different result from the ledger's; "
+                "use the same data and the same kind of machine, or restore the checkpoint"
             )
 
 
 def _resumable(federation: Federation | OwnLoop) -> Resumable | None:
-    """The federation, if it keeps checkpoints; half of a protocol would let silos train again unpaid."""
+    """Return the federation if it saves checkpoints, else None; refuse half of the protocol."""
     if isinstance(federation, Resumable):
         return federation
-    if hasattr(federation, "checkpoint"):
+    if hasattr(federation, "checkpoint"):  # its silos would train settled rounds again, unpaid
         raise ConfigError(
-            f"{name_of(federation)} has `checkpoint`, but not all of `bara.protocols.Resumable`; add `sealed` and "
-            "`replay`"
+            f"{name_of(federation)} has `checkpoint`, but not all of `bara.protocols.Resumable`; "
+            "add `sealed` and `replay`"
         )
     return None
 
 
 def _evaluation(given: Evaluation | float) -> Evaluation:
-    return given if isinstance(given, Evaluation) else Evaluation(given)
+    if isinstance(given, Evaluation):
+        return given
+    return Evaluation(given)

@@ -1,4 +1,4 @@
-"""The summary of a run, added up round by round, from which its result is made."""
+"""The summary of a run: collected round by round, and turned into the run's result."""
 
 import math
 from array import array
@@ -18,7 +18,7 @@ from bara.reports.result import Result
 from bara.runs.config import Config
 
 UNENDED = "it has not ended"
-"""The reason that the result of a run gives for its end while the run goes on."""
+"""What the result of a run gives as the reason for its end before the run has ended."""
 
 
 class Summary:
@@ -28,8 +28,8 @@ class Summary:
         bidders: The bidders whose strategic clients' profit is counted; None to count none.
 
     Attributes:
-        profit: Payments less costs of the strategic clients, over all rounds they were paid for,
-            in micro-units.
+        profit: The strategic clients' payments less their costs, over the rounds in which they
+            were paid, in micro-units.
     """
 
     def __init__(self, bidders: Bidders | None = None) -> None:
@@ -53,7 +53,7 @@ class Summary:
         self._columns.tell(record)
         self._purse = record.purse_after
         self._samples = record.evaluation.samples
-        if record.round:  # the belief a round begins with is what the round before it taught
+        if record.round:  # a round's record holds the belief after the round before it
             self._columns.believe(record.awarded.belief)
         if self.bidders is not None:
             self._count_profit(record, self.bidders)
@@ -69,9 +69,9 @@ class Summary:
 
         Args:
             ended: Why the run ended.
-            belief: What the allocator believes after the last round.
-            models: The models of which one is kept, each with its evaluation.
-            **identity: The result's other fields.
+            belief: The allocator's belief after the last round; None if it states none.
+            models: The evaluation of each saved model, of which the best is kept; may be empty.
+            **identity: The other fields of `Result`.
         """
         if self._purse is None:
             raise InvalidRecordError("a run that has played no round has no result")
@@ -142,7 +142,7 @@ class _Columns:
         self._loss.append(math.nan if loss is None else loss)
 
     def believe(self, belief: Belief | None) -> None:
-        """Add what the round added last made the allocator believe."""
+        """Add the allocator's belief after the round that was added last."""
         estimate = math.nan
         forecast = (math.nan, math.nan, math.nan)
         if belief is not None:
@@ -183,7 +183,7 @@ def _scores(evaluation: Evaluation) -> dict[str, float]:
 
 
 def result_of(books: Books) -> Result:
-    """Make the result of a run from its books alone, as far as the run has come."""
+    """Make the result of a run from its books alone, even if the run has not ended."""
     summary = Summary()
     for record in books.history():
         summary.tell(record)
@@ -193,10 +193,11 @@ def result_of(books: Books) -> Result:
 
 
 def _identity(books: Books) -> dict[str, Any]:
+    """Return the fields of a result that the configuration of the run decides."""
     tree = books.opening.get("config") or {}
     if "allocator" in tree:
         return Config.parse(tree).identity()
-    unknown = "not recorded"  # opened by a program that recorded no configuration
+    unknown = "not recorded"  # the program that opened the run stored no configuration
     return {
         "allocator": unknown,
         "mechanism": unknown,

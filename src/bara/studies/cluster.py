@@ -1,4 +1,4 @@
-"""Other machines to run a grid on: joblib's backends for Dask and Ray."""
+"""Clusters on which a grid can run: joblib's backends for Dask and Ray."""
 
 import importlib
 import sys
@@ -10,15 +10,16 @@ from bara.errors import ConfigError, MissingExtraError
 from bara.plugins import nearest
 
 _CLUSTERS = {"dask": "distributed", "ray": "ray"}
-"""Which package each kind of cluster needs."""
+"""The package that each kind of cluster needs."""
 
 
 @contextmanager
 def connected(where: str | None) -> Iterator[str | None]:
-    """Connect to a cluster and give joblib's name for it; None stays on this machine.
+    """Connect to a cluster; yield the name of its joblib backend, or None for this machine.
 
     Args:
-        where: `dask:tcp://host:8786`, `ray:host:6379`, `ray:auto`, or None.
+        where: The cluster: `dask:tcp://host:8786`, `ray:host:6379` or `ray:auto`; None to stay on
+            this machine.
     """
     if where is None:
         yield None
@@ -30,19 +31,25 @@ def connected(where: str | None) -> Iterator[str | None]:
         )
     package = _import(engine)
     try:
-        client = package.Client(address, timeout=10) if engine == "dask" else _ray(package, address)
+        if engine == "dask":
+            client = package.Client(address, timeout=10)
+        else:
+            client = _ray(package, address)
     except (OSError, ConnectionError, ValueError) as error:
         raise ConfigError(f"--cluster {where!r} does not answer: {error}") from None
-    with client, redirect_stdout(sys.stderr):  # engines print notes; what is asked for stands alone
+    # Dask and Ray print notes, which must not mix with the output that was asked for.
+    with client, redirect_stdout(sys.stderr):
         yield engine
 
 
 def _ray(package: Any, address: str) -> Any:
+    """Register Ray's joblib backend and connect to the cluster."""
     importlib.import_module("ray.util.joblib").register_ray()
     return package.init(address=address)
 
 
 def _import(engine: str) -> Any:
+    """Import the package that a kind of cluster needs."""
     try:
         return importlib.import_module(_CLUSTERS[engine])
     except ModuleNotFoundError:
