@@ -46,6 +46,9 @@ READINGS = (
     "horizon=left",
     "cost_average=menus",
 )
+FLOWER = "ray_engine"
+"""The engine for tests that runs the simulator's clients on Flower; in tests/flower."""
+
 SHORT = ["budget.total=60", "budget.max_rounds=25", "clients.count=8"]
 SIMULATOR = [
     "federation.engine=simulator",
@@ -111,8 +114,8 @@ def cases():
         yield f"simulator {name}", [*SIMULATOR, "clients.count=6", *changes]
 
 
-def killed():
-    """Runs with a folder that are killed and resumed."""
+def killed(*, on_flower):
+    """Runs with a folder that are killed and resumed; some on Flower if both checkouts can."""
     for number, fault in enumerate(FAULTS):
         retention = f"ledger.retention={('keep', 'drop')[number % 2]}"
         yield f"synthetic {fault}", [*SHORT, "federation.engine=synthetic", retention], fault
@@ -121,9 +124,12 @@ def killed():
             [*SIMULATOR, "clients.count=6", "mechanism.name=fair", retention],
             fault,
         )
+    if not on_flower:
+        return
     flower = [
         *SIMULATOR,
-        "federation.engine=flower",
+        f"federation.engine={FLOWER}:simulated",
+        "training.memory=extrapolated",
         "clients.count=4",
         "budget.max_rounds=5",
         "federation.workers=1",
@@ -154,10 +160,10 @@ def play_in_process(root, folder):
     return dict(json.loads(line) for line in done.splitlines())
 
 
-def play_with_folders(root, folder):
+def play_with_folders(root, folder, *, on_flower):
     """Results, ledgers and models of runs that are killed and resumed, and of the other verbs."""
     found = {}
-    for name, changes, fault in killed():
+    for name, changes, fault in killed(on_flower=on_flower):
         place = folder / name.replace(" ", "-")
         words = [word for change in changes for word in ("--set", change)]
         _python(
@@ -219,7 +225,8 @@ def _plain(body):
 
 
 def _python(root, folder, *words, text=None, fault=None, codes=(0,)):
-    environment = {**os.environ, "PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    path = os.pathsep.join([str(root / "src"), str(root / "tests" / "flower")])
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     environment |= {} if fault is None else {"BARA_FAULT": fault}
     done = subprocess.run(  # noqa: S603 - our own interpreter
         [sys.executable, "-P", *words],
@@ -242,10 +249,13 @@ def main():
     )
     parser.add_argument("other", type=Path)
     other = parser.parse_args().other.resolve()
+    on_flower = (other / "tests" / "flower" / f"{FLOWER}.py").is_file()
     found = {}
     for root in (other, HERE):
         with tempfile.TemporaryDirectory() as name:
-            found[root] = play_in_process(root, Path(name)) | play_with_folders(root, Path(name))
+            folder = Path(name)
+            found[root] = play_in_process(root, folder)
+            found[root] |= play_with_folders(root, folder, on_flower=on_flower)
     theirs, ours = found[other], found[HERE]
     different = [name for name in theirs.keys() | ours.keys() if theirs.get(name) != ours.get(name)]
     for name in sorted(different):

@@ -99,7 +99,6 @@ def test_reading_a_configuration_imports_nothing_that_it_names(tmp_path, monkeyp
     ("changes", "memory"),
     [
         ([], "extrapolated"),
-        (["federation.engine=flower"], "extrapolated"),
         (["training.memory=off"], "off"),
         (["training.memory=plain"], "plain"),
         (["data.held_out=same"], "off"),
