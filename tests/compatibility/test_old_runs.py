@@ -2,7 +2,8 @@
 
 `runs/` holds runs killed in the middle (promised, settled, trained, saved), as `bara run` of
 version 0.1.0.dev0 left them, each with the result of the same run when it was not disturbed;
-`comparison/` is a `--out` of `bara compare`. The two on Flower go on in tests/flower.
+`comparison/` is a `--out` of `bara compare`. That of a Flower app goes on in tests/flower; that on
+Flower's simulation engine, which is no more, is only read.
 """
 
 import json
@@ -37,6 +38,20 @@ def test_it_goes_on_to_the_end_it_would_have_had(name, old_run, same_result):
     folder = old_run(name)
     assert same_result(json.loads(bara("resume", folder, "--json")), name)
     assert json.loads(bara("ledger", folder, "verify", "--json"))["ok"]
+    assert "open" in bara("report", folder)
+
+
+def test_a_run_on_the_engine_that_is_no_more_is_reported_but_does_not_go_on(old_run):
+    folder = old_run("flower")
+    refused = CliRunner().invoke(app, ["resume", str(folder)])
+    assert refused.exit_code == 2
+    words = " ".join(refused.stderr.split())
+    assert "the engine 'flower' of earlier versions is no more" in words
+    assert "use the simulator, or a Flower app" in words
+    assert "`bara report` and `bara dashboard` still read this run" in words
+    assert json.loads(bara("ledger", folder, "verify", "--json"))["ok"]
+    # Had it ended, its result would still be shown.
+    shutil.copy(HERE / "runs" / "flower" / "expected.json", folder / "result.json")
     assert "open" in bara("report", folder)
 
 

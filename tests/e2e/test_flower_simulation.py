@@ -1,6 +1,4 @@
-"""Flower's simulation engine, for real: five clients on ray,
-the same result as the simulator, killed and resumed.
-"""
+"""Flower's simulation engine, for real: on ray, killed and resumed, as the simulator comes to."""
 
 import contextlib
 import importlib.util
@@ -17,6 +15,8 @@ import pytest
 
 pytestmark = pytest.mark.xdist_group("flower")  # ray and Flower's processes share the machine badly
 
+FLOWER = "ray_engine:simulated"
+ENGINES = Path(__file__).parents[1] / "flower"
 EXAMPLE = Path(__file__).parents[2] / "src" / "bara" / "templates" / "flower-app"
 CHANGES = [
     "clients.count=5",
@@ -25,12 +25,14 @@ CHANGES = [
     "budget.total=40",
     "allocator.name=even",
     "training.learning_rate=0.5",
+    "training.memory=extrapolated",  # an engine by import path has no memory unless it is set
 ]
 
 
 def bara(*arguments, fault=""):
-    """The program, as a process of its own."""
-    environment = {**os.environ, "BARA_FAULT": fault}
+    """The program, as a process of its own, which finds the engine for tests."""
+    path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(ENGINES)])
+    environment = {**os.environ, "BARA_FAULT": fault, "PYTHONPATH": path}
     command = [sys.executable, "-m", "bara.cli", *map(str, arguments)]
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, timeout=600
@@ -84,7 +86,7 @@ def test_five_clients_on_ray_killed_in_a_round_come_to_what_the_simulator_comes_
 ):
     expected = bara("run", "--out", tmp_path / "simulator", *settings("simulator"))
     assert expected.returncode == 0, expected.stderr
-    killed = bara("run", "--out", tmp_path / "flower", *settings("flower"), fault="state saved@2")
+    killed = bara("run", "--out", tmp_path / "flower", *settings(FLOWER), fault="state saved@2")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not (tmp_path / "flower" / "result.json").exists()
     for agent in left_behind(marked):  # ray's own outlive a killed driver

@@ -1,4 +1,4 @@
-"""Flower's simulation engine (ray) beside this thread, so that the market can drive it."""
+"""Flower's simulation engine (ray) in a thread, so that the auction can drive it."""
 
 import logging
 import os
@@ -15,17 +15,21 @@ from telemetry_off import quieten
 
 from bara.errors import TrainingError
 
-_LONGEST_START, _LONGEST_END = 300.0, 60.0
+_LONGEST_START = 300.0
+"""How many seconds ray and the nodes may take to start."""
+
+_LONGEST_END = 60.0
+"""How many seconds ray and the nodes may take to end."""
 
 
 @final
 class Simulation:
-    """So many virtual nodes with one app, from `start` until it is closed.
+    """A number of virtual nodes that all run one app, from `start` to `close`.
 
     Args:
-        app: What every node runs.
-        nodes: How many; node i holds partition i.
-        workers: Processes they share; 0 for as many as there are cores.
+        app: The app of every node.
+        nodes: The number of nodes; node i has partition i.
+        workers: The number of processes that the nodes share; 0 for the number of cores.
     """
 
     def __init__(self, app: ClientApp, nodes: int, workers: int = 0) -> None:
@@ -37,7 +41,7 @@ class Simulation:
         self._thread: threading.Thread | None = None
 
     def start(self) -> Grid:
-        """Start ray and the nodes; returns the grid to reach them by, once all are there."""
+        """Start ray and the nodes; return the grid once all nodes are connected."""
         self._thread = threading.Thread(target=self._run, name="flower-simulation", daemon=True)
         self._thread.start()
         end = time.monotonic() + _LONGEST_START
@@ -54,7 +58,7 @@ class Simulation:
             self._thread = None
 
     def _told(self, end: float) -> Grid | None:
-        """What the simulation's thread says next, if it says something soon."""
+        """Return the grid if the simulation's thread provides it soon; raise the thread's error."""
         if time.monotonic() > end:
             raise TrainingError(f"Flower's simulation did not start in {_LONGEST_START:g} seconds")
         try:
@@ -84,5 +88,5 @@ class Simulation:
         }
         try:
             run_simulation(server, self._app, self._nodes, backend_config=resources)
-        except BaseException as error:  # noqa: BLE001 - it is raised where the grid is waited for
+        except BaseException as error:  # noqa: BLE001 - `start` raises it
             self._grids.put(error)

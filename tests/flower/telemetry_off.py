@@ -1,6 +1,6 @@
-"""Switches that silence Flower and ray: no telemetry, no update checks, no usage statistics.
+"""Settings that silence Flower and ray: no telemetry, no update checks, no usage statistics.
 
-Import this module before them: they read the environment once, on import.
+Import this module before Flower and ray, which read the environment once, on import.
 """
 
 import logging
@@ -18,5 +18,5 @@ for _name, _value in SURROUNDINGS.items():
 
 
 def quieten() -> None:
-    """Log only Flower's errors; the ledger records what matters about a round."""
+    """Let Flower log only errors; the ledger records what matters about a round."""
     logging.getLogger("flwr").setLevel(logging.ERROR)

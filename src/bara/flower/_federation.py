@@ -1,7 +1,7 @@
-"""The federation on Flower: nodes bid and train over a grid, a user's strategy configures and aggregates.
+"""The federation on Flower: nodes bid and train; a user's strategy configures and aggregates.
 
-The session drives; the strategy is asked for the winners' training messages and handed the usable
-replies. Any strategy works, because it is wrapped, not subclassed.
+The session drives each round. The strategy makes the winners' training messages and aggregates the
+usable replies. Any strategy works, because it is wrapped, not subclassed.
 """
 
 import contextlib
@@ -36,38 +36,51 @@ if TYPE_CHECKING:
     from bara.clients.bidding import Bidders
 
 Orders = Callable[[int, Award], ConfigRecord]
-"""What a round's training messages carry beside the model and the configuration."""
+"""Returns what a round's training messages carry beside the model and the configuration."""
 
-_MODEL, _STRATEGY = "model/", "strategy/"
-"""How a checkpoint tells the model's arrays from what the strategy has learned."""
+_MODEL = "model/"
+"""The prefix of the model's arrays in a checkpoint."""
+
+_STRATEGY = "strategy/"
+"""The prefix of the arrays of the strategy's state in a checkpoint."""
 
 log = logging.getLogger("flwr")
 
 
 @dataclass
 class _CollectedReplies(Collected):
-    """The replies of a round on Flower; `updates` are those that can be used, by client."""
+    """The replies of a round on Flower.
 
+    Attributes:
+        replies: All replies by client, in the order of the clients' names.
+        efforts: The time and traffic that each reply took, by client; empty if not measured.
+        updates: The replies that can be used, by client.
+    """
+
+    replies: dict[str, Message] = field(default_factory=dict)
+    efforts: dict[str, dict[str, Any]] = field(default_factory=dict)
     updates: dict[str, Update] = field(default_factory=dict)
 
 
 @final
 class FlowerFederation(contextlib.ExitStack):
-    """A federation of a grid's nodes; a context manager, whose maker may end processes with it.
+    """A federation of a grid's nodes; an exit stack, so that its maker can add things to close.
 
     Args:
-        connect: Gives Flower's grid, in simulation and in deployment; called when it is first
-            needed.
-        strategy: Any; its own sampling is set aside, since the auction decides who trains.
-        model: The initial arrays.
-        evaluate: The server's own evaluation of arrays, as `Strategy.start` takes it; None to rely
-            on the strategy's evaluation on clients.
-        options: How the server works.
-        capabilities: What strategy and clients can do for a mechanism.
-        orders: What a round's training messages carry beside the model and the configuration.
-        train_config: What training messages carry; what a strategy changes in it stays changed, as
+        connect: Returns Flower's grid; called when the grid is first needed.
+        strategy: Any strategy; its own sampling is set aside, because the auction decides who
+            trains.
+        model: The initial model.
+        evaluate: The server's own evaluation, as `Strategy.start` takes it; None to rely on the
+            strategy's evaluation on clients.
+        options: The settings of the server.
+        capabilities: What the strategy and the clients can do for a mechanism; None for what the
+            strategy can do by itself.
+        orders: Returns what a round's training messages carry beside the model and the
+            configuration.
+        train_config: The configuration in training messages; a strategy's changes to it last, as
             in Flower.
-        evaluate_config: What evaluation messages carry, likewise.
+        evaluate_config: The configuration in evaluation messages; a strategy's changes last, too.
     """
 
     def __init__(
@@ -85,11 +98,11 @@ class FlowerFederation(contextlib.ExitStack):
     ) -> None:
         super().__init__()
         self.result = Result()
-        """What Flower's own loop would have returned."""
+        """The result, as Flower's own loop returns it."""
         self.kept: ArrayRecord = model
-        """The model that is kept, once the run has ended."""
+        """The model that the run keeps, once it has ended."""
         self.bidders: Bidders | None = None
-        """The clients as bidders, where they are simulated."""
+        """The clients as bidders, if they are simulated."""
         self.capabilities = capabilities or strategies.capabilities(
             strategy, protects=False, measures=evaluate is not None, repeatable=False
         )
@@ -105,12 +118,12 @@ class FlowerFederation(contextlib.ExitStack):
         )
         self._options = options or ServerOptions()
         self._orders = orders
-        self._last = 0  # the round the model is from
-        self._known_clients: set[str] = set()  # of earlier sessions
-        self._known: Evaluation | None = None  # how good the model was when another session left it
+        self._last = 0  # the round of the model
+        self._known_clients: set[str] = set()  # the clients of earlier sessions
+        self._known: Evaluation | None = None  # the last evaluation in an earlier session
         self._bidders_of: tuple[int, frozenset[str]] = (0, frozenset())  # a round, and its bidders
         self.result.arrays = model
-        # Durable, because what silos have trained cannot be made again.
+        # Durable, because the training of silos cannot be repeated.
         self._server = ServerState(self._options.keeping, durable=True, prefix=_MODEL)
         if self._server.memory is not None:
             strategies.check_memory(strategy)
@@ -132,9 +145,14 @@ class FlowerFederation(contextlib.ExitStack):
 
     @cached_property
     def _evaluation(self) -> Evaluator:
-        config, known = self._evaluate_config, self._known
         return Evaluator(
-            self._grid, self._strategy, self._evaluate, config, self._options, self.result, known
+            self._grid,
+            self._strategy,
+            self._evaluate,
+            self._evaluate_config,
+            self._options,
+            self.result,
+            last=self._known,
         )
 
     @property
@@ -150,32 +168,37 @@ class FlowerFederation(contextlib.ExitStack):
     # --- the session's questions -----------------------------------------------------------------
 
     def evaluate(self) -> Evaluation:
-        """Evaluate the initial model, and save it: a server that starts again may draw another."""
+        """Evaluate and save the initial model: a restarted server may draw a different one."""
         evaluation = self._evaluation(0, self.model)
         self.save(0)
         return evaluation
 
     def bids(self, round: int) -> Bids:
-        """Return the sealed bids of every node that answered in time."""
+        """Return the bids of all nodes that answered in time."""
         bids = self._bids.bids(round)
         self._bidders_of = (round, frozenset(bids.clients))
         return bids
 
     def train(self, round: int, award: Award) -> Delivery:
-        """Train the winners and evaluate the model that the strategy makes of their updates."""
+        """Train the winners, and evaluate the model that the strategy makes of their updates."""
         delivery = train_round(self._server, self, round, award)
         for client, reason in delivery.void.items():
             log.warning("round %d: %s is not paid: %s", round, client, reason)
         return delivery
 
     def forget(self, client: str, round: int) -> None:
-        """Forget the client's update of before that round."""
+        """Drop what a client taught before a round."""
         self._server.forget(client, round)
 
     # --- resume and the end ----------------------------------------------------------------------
 
     def checkpoint(self, last: int, committed: Callable[[int], str | None]) -> int:
-        """Load the newest whole checkpoint that is not later than that round."""
+        """Restore the newest whole checkpoint; return its round, or 0 if there is none.
+
+        Args:
+            last: The last round whose checkpoint may be used.
+            committed: Returns the digest of a round's checkpoint that the ledger holds.
+        """
         found = self._server.restore(last, committed)
         if found is None:
             return 0
@@ -185,26 +208,26 @@ class FlowerFederation(contextlib.ExitStack):
         return self._last
 
     def sealed(self, round: int) -> str | None:
-        """Return the digest of that round's checkpoint, where it has one."""
+        """Return the digest of a round's checkpoint; None if the round has no checkpoint."""
         return self._server.sealed(round)
 
     def replay(self, record: RoundRecord) -> None:
-        """Pass a round up to the checkpoint: saved models and clients are known again."""
+        """Take in a round up to the checkpoint: its clients, its evaluation and its model."""
         self._known = record.evaluation
         self._known_clients.update(record.awarded.bids.clients, record.awarded.award.clients)
         self._server.replay(record)
 
     def finish(self) -> dict[str, Evaluation]:
-        """Evaluate the models of which one is kept, and save them.
+        """Choose the model to keep; return the evaluation of each model that could be kept.
 
-        Where decisions and reports use the same data, the final model is kept without a choice.
+        If decisions and reports use the same data, the final model is kept without a choice.
         """
         evaluate = None
         if self._server.selects:
             evaluate = self._measured
-        found, model = self._server.finish(evaluate)
-        self.kept = _record(model) if model else self.model
-        return found
+        evaluations, kept = self._server.finish(evaluate)
+        self.kept = _record(kept) if kept else self.model
+        return evaluations
 
     def _measured(self, model: Mapping[str, NDArray[Any]]) -> Evaluation:
         return self._evaluation.measure(self._last, _record(model))
@@ -214,7 +237,7 @@ class FlowerFederation(contextlib.ExitStack):
     def absent(self, round: int) -> list[str] | None:
         """Return the remembered clients that do not bid in this round.
 
-        None where that is not known: of a round that goes on from a stored promise.
+        None if that is not known, because the round resumes from an award in the ledger.
         """
         asked, present = self._bidders_of
         if asked != round or self._server.memory is None:
@@ -222,27 +245,38 @@ class FlowerFederation(contextlib.ExitStack):
         return [client for client in self._server.memory.clients if client not in present]
 
     def collect(self, round: int, award: Award) -> _CollectedReplies:
-        """Have the strategy train the winners; refuse replies that cannot be used."""
+        """Send the strategy's training messages to the winners, and wait for the replies."""
         clients, void = self._located(round, award)
         messages = self._messages(round, award, clients)
         answers = ask(self._grid, messages.values(), self._options.train_seconds)
         for node, reason in answers.silent.items():
             void[clients[node]] = reason
+        unasked = tuple(client for node, client in clients.items() if node not in messages)
+        void |= dict.fromkeys(unasked, self._why_unasked(len(clients)))
         replies = {clients[node]: reply for node, reply in answers.told.items()}
         efforts: dict[str, dict[str, Any]] = {}
         if self._options.measured:
             for node in answers.told:
                 efforts[clients[node]] = _effort(messages[node], answers, node)
-        unasked = tuple(client for node, client in clients.items() if node not in messages)
-        void |= dict.fromkeys(unasked, self._why_unasked(len(clients)))
-        updates, refused = self._validator().admit(dict(sorted(replies.items())))
-        void |= refused
-        collected = _CollectedReplies({}, void, unasked, updates)
-        self._take_evidence(round, collected, efforts)
-        return collected
+        return _CollectedReplies(
+            void=void, blameless=unasked, replies=dict(sorted(replies.items())), efforts=efforts
+        )
+
+    def refuse(self, round: int, collected: _CollectedReplies) -> None:
+        """Make clients void whose replies are malformed, or whose models cannot be evaluated."""
+        validator = UpdateValidator(
+            self.arrays(self.model),
+            strategies.metric_key(self._strategy),
+            same_shapes=self._options.same_shapes,
+            outliers=self._options.outliers,
+            kinds=self._kinds,
+        )
+        collected.updates, refused = validator.admit(collected.replies)
+        collected.void |= refused
+        self._take_evidence(round, collected)
 
     def weigh(self, collected: _CollectedReplies, weights: Mapping[str, float] | None) -> None:
-        """Put the mechanism's weights where the strategy reads its own."""
+        """Write the mechanism's weights into the metric by which the strategy weighs replies."""
         if weights is None or not collected.updates:
             return
         key = strategies.weight_key(self._strategy)
@@ -255,13 +289,13 @@ class FlowerFederation(contextlib.ExitStack):
             update.metrics[key] = float(weights[client])
 
     def changes(self, collected: _CollectedReplies) -> dict[str, Fresh]:
-        """Return by how much each update changes what the model learns."""
+        """Return by how much each update changes the learned parameters."""
         return self._remembered.changes(self.arrays(self.model), collected.updates)
 
-    def join(
+    def aggregate(
         self, round: int, collected: _CollectedReplies, remembered: Remembered | None
     ) -> ArrayRecord | None:
-        """Let the strategy aggregate the replies, and those of everybody who is remembered."""
+        """Let the strategy aggregate the replies; with a memory, remembered ones among them."""
         if not collected.updates:
             strategies.abandon(self._strategy, round)
             return None
@@ -277,13 +311,13 @@ class FlowerFederation(contextlib.ExitStack):
         return model
 
     def evaluate_after(self, round: int, model: ArrayRecord) -> Evaluation:
-        """Evaluate a model that a round led to."""
+        """Evaluate the model after a round."""
         return self._evaluation(round, model)
 
     def contributions(
         self, _round: int, _model: ArrayRecord, _evaluation: Evaluation
     ) -> dict[str, float]:
-        """Return nothing: on Flower no client's contribution is measured."""
+        """Return an empty mapping: contributions are not measured on Flower."""
         return {}
 
     def arrays(self, model: ArrayRecord) -> dict[str, NDArray[Any]]:
@@ -291,7 +325,7 @@ class FlowerFederation(contextlib.ExitStack):
         return {name: array.numpy() for name, array in model.items()}
 
     def save(self, round: int) -> None:
-        """Save the model and what else another server needs to go on as this one would."""
+        """Save a checkpoint: the model, the strategy's state, and the metrics so far."""
         self._last = round
         words, learned = self._knowledge.save()
         model = prefixed(_MODEL, self.arrays(self.model))
@@ -299,17 +333,8 @@ class FlowerFederation(contextlib.ExitStack):
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _validator(self) -> UpdateValidator:
-        return UpdateValidator(
-            self.arrays(self.model),
-            strategies.metric_key(self._strategy),
-            same_shapes=self._options.same_shapes,
-            outliers=self._options.outliers,
-            kinds=self._kinds,
-        )
-
     def _located(self, round: int, award: Award) -> tuple[dict[int, str], dict[str, str]]:
-        """Return the winners by node, and those that cannot be found any more."""
+        """Return the winners by node, and the reasons why others cannot be reached."""
         here: dict[int, str] = {}
         gone: dict[str, str] = {}
         for client, node in self._bids.locate(round, award.clients).items():
@@ -320,31 +345,32 @@ class FlowerFederation(contextlib.ExitStack):
         return here, gone
 
     def _messages(self, round: int, award: Award, clients: Mapping[int, str]) -> dict[int, Message]:
-        """Return what the strategy sends to the winners; nothing where they are too few for it."""
+        """Return the strategy's messages by node; none if it needs more winners than are there."""
         if len(clients) < max(self._least, 1):
             return {}
         self._train_config.update(self._orders(round, award))
         strategies.expect(self._strategy, len(clients))
         grid = RestrictedGrid(self._grid, clients)
         with self._strategy_at_work(round, "configure training"):
-            sent = self._strategy.configure_train(round, self.model, self._train_config, grid)
-            messages = list(sent)
+            messages = list(
+                self._strategy.configure_train(round, self.model, self._train_config, grid)
+            )
         found = {}
         for message in messages:
-            if message.metadata.dst_node_id in clients:
-                found[message.metadata.dst_node_id] = message
+            node = message.metadata.dst_node_id
+            if node in clients:
+                found[node] = message
         return found
 
     def _why_unasked(self, winners: int) -> str:
+        """Return the reason why the strategy sent nothing to some of the winners."""
         name = type(self._strategy).__name__
         if winners < self._least:
             return f"not asked: {name} needs {self._least} winners, and {winners} are there"
         return f"not asked by {name}, which trains with fewer than all winners"
 
-    def _take_evidence(
-        self, round: int, collected: _CollectedReplies, efforts: Mapping[str, Mapping[str, Any]]
-    ) -> None:
-        """Add what the server saw of each update; refuse models that it cannot even evaluate."""
+    def _take_evidence(self, round: int, collected: _CollectedReplies) -> None:
+        """Add the evidence of each delivery; refuse updates whose model cannot be evaluated."""
         measures = bool(collected.updates) and self._options.evidence == "server"
         before = None
         if measures:
@@ -364,11 +390,12 @@ class FlowerFederation(contextlib.ExitStack):
                 continue
             count = update.number("num-examples")
             samples = None if count is None else int(count)
-            effort = efforts.get(client, {})
+            effort = collected.efforts.get(client, {})
             collected.delivered[client] = Evidence(samples, loss_before, loss_after, **effort)
 
     @contextlib.contextmanager
     def _strategy_at_work(self, round: int, what: str) -> Iterator[None]:
+        """Raise any error of the strategy as a `TrainingError` that names the strategy."""
         try:
             yield
         except Exception as error:
@@ -379,7 +406,7 @@ class FlowerFederation(contextlib.ExitStack):
 
 
 def _effort(sent: Message, answers: Answers, node: int) -> dict[str, Any]:
-    """What a reply took: time from order to reply, and traffic."""
+    """Return the seconds from order to reply, and the bytes sent and received."""
     return {
         "seconds": round(answers.seconds[node], 3),
         "bytes_sent": _size(sent),

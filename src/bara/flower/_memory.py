@@ -1,16 +1,15 @@
-"""What Flower's strategies are handed where updates are remembered: a reply for everybody who was ever paid.
+"""A memory for Flower's strategies: replies of remembered clients beside those of the winners.
 
-A remembered client's reply holds the model as it is now plus that client's last update, with the
-weight and the metrics of when it was accepted; where memory is extrapolated, every reply's update
-is as many times longer as the step is (`bara.server.memory`). So any strategy that makes the next
-model of replies alone has a memory, without knowing. Statistics that are counted and not learned
-(batch norm's) and whole numbers come from this round's winners alone: a remembered reply repeats
-their mean.
+The reply of a remembered client holds the current model plus the client's last update, with the
+weight and the metrics of the round in which the update was accepted. With extrapolated memory,
+every reply's update is multiplied by the size of the step (`bara.server.memory`). So any strategy
+that makes the next model of replies alone gets a memory without any change to it. Statistics that
+are counted instead of learned (batch norm's) and whole numbers come from this round's winners
+alone: a remembered reply repeats the winners' mean.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from math import prod
 from typing import Any, final
 
@@ -24,32 +23,33 @@ from bara.server.memory import Fresh, UpdateMemory, Vector
 Arrays = Mapping[str, NDArray[Any]]
 
 COUNTED = ("running_mean", "running_var", "moving_mean", "moving_variance")
-"""How torch and Keras end the names of batch norm's statistics."""
+"""The ends of the names of batch norm's statistics in torch and Keras."""
 
 
 @final
 class RememberedReplies:
-    """Replies for those who are not recruited, of what is remembered of them.
+    """A maker of replies for remembered clients.
 
     Args:
-        model: The model's arrays, whose names and shapes stay.
+        model: The arrays of any model of the run; all its models have the same names and shapes.
         weighed_by: The metric that holds an update's weight; None for equal weights.
     """
 
     def __init__(self, model: Arrays, weighed_by: str | None) -> None:
         self._shapes = {name: (array.shape, array.dtype) for name, array in sorted(model.items())}
         self._weighed_by = weighed_by
-
-    @cached_property
-    def _learned(self) -> list[str]:
-        return [
-            name
-            for name, (_, kind) in self._shapes.items()
-            if kind.kind == "f" and not name.endswith(COUNTED)
-        ]
+        self._learned: list[str] = []  # the names of the arrays that are learned
+        for name, (_, dtype) in self._shapes.items():
+            if dtype.kind == "f" and not name.endswith(COUNTED):
+                self._learned.append(name)
 
     def changes(self, model: Arrays, updates: Mapping[str, Update]) -> dict[str, Fresh]:
-        """Return by how much each update changes what the model learns, with its weight."""
+        """Return by how much each update changes the learned arrays, with its weight.
+
+        Args:
+            model: The model that the updates began from.
+            updates: The updates by client.
+        """
         start = self._flat(model)
         found = {}
         for client, update in updates.items():
@@ -63,13 +63,13 @@ class RememberedReplies:
     def beside(
         self, memory: UpdateMemory, round: int, model: Arrays, updates: Mapping[str, Update]
     ) -> list[Message]:
-        """Return the replies of a round's winners and of everybody who is remembered, by name.
+        """Return the replies of a round's winners and of all remembered clients, sorted by client.
 
         Args:
-            memory: The memory, told this round's updates.
+            memory: The memory, with this round's updates in it.
             round: The round.
             model: The model that the updates began from.
-            updates: The updates of this round.
+            updates: This round's updates by client; there is at least one.
         """
         start = self._flat(model)
         size = np.float32(memory.size)
@@ -77,9 +77,10 @@ class RememberedReplies:
         weights = [one.weight for one in fresh.values()]
         counted = self._mean_of_counted(list(updates.values()), weights)
         messages = {client: update.message for client, update in updates.items()}
-        names = next(iter(updates.values())).message.content
-        arrays_name = next(iter(names.array_records))
-        metrics_name = next(iter(names.metric_records))
+        # The winners' records all have the same names, which strategies expect of every reply.
+        content = next(iter(updates.values())).message.content
+        arrays_name = next(iter(content.array_records))
+        metrics_name = next(iter(content.metric_records))
         if size != 1:
             for client, one in fresh.items():
                 arrays = {**updates[client].arrays, **self._arrays(start + size * one.update)}
@@ -93,32 +94,43 @@ class RememberedReplies:
         return [messages[client] for client in sorted(messages)]
 
     def _flat(self, arrays: Arrays) -> Vector:
-        parts = [np.asarray(arrays[name], np.float32).reshape(-1) for name in self._learned]
-        return np.concatenate(parts) if parts else np.empty(0, np.float32)
+        """Join the learned arrays into one vector."""
+        vectors = [np.asarray(arrays[name], np.float32).reshape(-1) for name in self._learned]
+        if not vectors:
+            return np.empty(0, np.float32)
+        return np.concatenate(vectors)
 
     def _arrays(self, flat: Vector) -> dict[str, NDArray[Any]]:
-        found, at = {}, 0
+        """Split a vector of `_flat` into the learned arrays again."""
+        found = {}
+        start = 0
         for name in self._learned:
-            shape, kind = self._shapes[name]
-            found[name] = flat[at : at + prod(shape)].reshape(shape).astype(kind)
-            at += prod(shape)
+            shape, dtype = self._shapes[name]
+            end = start + prod(shape)
+            found[name] = flat[start:end].reshape(shape).astype(dtype)
+            start = end
         return found
 
     def _mean_of_counted(
         self, updates: Sequence[Update], weights: Sequence[float]
     ) -> dict[str, NDArray[Any]]:
-        """What is not learned: the mean of this round's; of whole numbers the first one's."""
+        """Return the mean of the arrays that are not learned; whole numbers are the first update's.
+
+        Args:
+            updates: This round's updates.
+            weights: The weight of each update.
+        """
         found = {}
         for name in self._shapes.keys() - set(self._learned):
             arrays = [update.arrays[name] for update in updates]
-            whole = arrays[0].dtype.kind != "f"
-            found[name] = (
-                arrays[0]
-                if whole
-                else np.average(arrays, axis=0, weights=weights).astype(arrays[0].dtype)
-            )
+            dtype = arrays[0].dtype
+            if dtype.kind == "f":
+                found[name] = np.average(arrays, axis=0, weights=weights).astype(dtype)
+            else:
+                found[name] = arrays[0]
         return found
 
 
 def _record(arrays: Arrays, model: Arrays) -> ArrayRecord:
+    """Return arrays as Flower's record, in the order of the model's."""
     return ArrayRecord({name: Array(arrays[name]) for name in model})

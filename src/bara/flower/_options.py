@@ -1,4 +1,4 @@
-"""How a server on Flower goes about its work."""
+"""The settings of a server on Flower."""
 
 import math
 from collections.abc import Mapping
@@ -15,36 +15,39 @@ from bara.server.state import Keeping
 @final
 @dataclass(frozen=True)
 class ServerOptions:
-    """How a server on Flower goes about its work.
+    """The settings of a server on Flower.
 
     Attributes:
-        bid_seconds: How long a round's bids stay open; who is silent is not in this round's menu.
-        train_seconds: How long winners may train; who is silent then is void.
-        evaluate_seconds: How long clients may evaluate, where the strategy has them do so.
-        fewest: Connected nodes without which no round begins.
-        patience: Seconds to wait for them before the run stops between rounds.
-        columns: What every bid must carry.
-        evidence: Where a client's loss before and after comes from: nowhere, `server`, measured
-            with the evaluation function on the server's own data, or `client`, its own metrics
-            `loss-before` and `loss-after` (for simulated clients, which do not lie).
-        outliers: Refuse updates so many robust deviations farther from the others than is usual;
-            None for none.
-        same_shapes: Refuse updates that are not shaped as the model; not so for trees, which grow.
-        accuracy: The metric that decisions are made on; `loss`, `test-accuracy` and `test-loss` are
-            read beside it.
-        better: Whether that metric is better when `lower` (a loss) or `higher`, of any size; None
-            for a fraction.
-        known_by: What clients are known by.
-        names: What clients are called, by the fingerprints of their keys; others are called what
-            they say.
-        partitions: The names of those that are known by their partition; numbered unless given.
-        measured: Write down how long each winner took and how much was sent to and fro.
-        blind: The allocator does not look at accuracy, so that a metric need not be mapped to one.
-        seed: Decides, anew each round, who goes first of those who ask the same; None for the order
-            of their names.
-        keeping: What it keeps from round to round.
-        unit: The smallest amount that can be paid, in micro-units; a bid that is no multiple of it
-            is left out.
+        bid_seconds: How long a round's bids stay open; a client that is silent is left out of the
+            round's menu.
+        train_seconds: How long winners may train; a winner that is silent until then is void.
+        evaluate_seconds: How long clients may evaluate, if the strategy asks them to.
+        fewest: The number of connected nodes that a round needs to begin.
+        patience: How many seconds to wait for these nodes before the run stops between rounds.
+        columns: The columns that every bid must have.
+        evidence: Where a client's loss before and after training comes from: `none`, no losses;
+            `server`, measured with the evaluation function on the server's own data; `client`, the
+            client's metrics `loss-before` and `loss-after` (for simulated clients, which do not
+            lie).
+        outliers: Refuse updates that lie this many robust deviations farther from the others than
+            is usual; None to refuse none.
+        same_shapes: Refuse updates whose arrays are not shaped as the model's; false for trees,
+            which grow.
+        accuracy: The metric that decisions are based on; `loss`, `test-accuracy` and `test-loss`
+            are read, too.
+        better: Whether that metric, which may then have any size, is better when `lower` (a loss)
+            or `higher`; None if the metric is a fraction.
+        known_by: The kind of identity that clients are known by.
+        names: The names of clients by the fingerprints of their keys; other clients have the names
+            that they give themselves.
+        partitions: The names of clients that are known by their partition; empty to number them.
+        measured: Record how long each winner took and how many bytes were sent and received.
+        blind: The allocator does not look at accuracy, so a metric need not be mapped to one.
+        seed: The seed of the order, new in each round, of clients with equal bids; None to order
+            them by name.
+        keeping: The settings for what lasts from round to round.
+        unit: The smallest amount that can be paid, in micro-units; a bid that is not a multiple of
+            it is left out.
     """
 
     bid_seconds: float = 60.0
@@ -68,12 +71,11 @@ class ServerOptions:
     unit: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be waited for, or compared."""
+        """Refuse times that cannot be waited for, and settings that contradict each other."""
         for name in ("bid_seconds", "train_seconds", "evaluate_seconds"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ConfigError(
-                    f"federation.{name} must be finite and positive, got {getattr(self, name)}"
-                )
+            seconds = getattr(self, name)
+            if not 0 < seconds < math.inf:
+                raise ConfigError(f"federation.{name} must be finite and positive, got {seconds}")
         if self.fewest < 1 or self.patience < 0:
             raise ConfigError(
                 "federation.fewest must be at least 1 and federation.patience at least 0, got "
@@ -81,20 +83,28 @@ class ServerOptions:
             )
         if self.outliers is not None and not self.same_shapes:
             raise ConfigError(
-                "federation.same_shapes must be true with a mechanism that refuses updates far from the others', got "
-                "false; or choose a mechanism that does not (fair: mechanism.outliers = 0)"
+                "federation.same_shapes must be true with a mechanism that refuses updates far "
+                "from the others', got false; or choose a mechanism that does not (fair: "
+                "mechanism.outliers = 0)"
             )
         if self.keeping.memory != "off" and not self.same_shapes:
             raise ConfigError(
-                "federation.same_shapes must be true with training.memory, which adds updates of different rounds, got "
-                'false; or set training.memory = "off"'
+                "federation.same_shapes must be true with training.memory, which adds updates of "
+                'different rounds, got false; or set training.memory = "off"'
             )
 
 
 def engine_options(
     whose: str, config: Config, *names: str, prefix: str = "federation."
 ) -> dict[str, Any]:
-    """The engine's options in a configuration; refused where one is not among these or not of its type."""
+    """Return the engine's options in a configuration; refuse unknown ones and wrong types.
+
+    Args:
+        whose: The engine, as error messages call it.
+        config: The configuration.
+        *names: The names of the options that the engine has.
+        prefix: The start of an option's full name in error messages.
+    """
     known = {"strategy": str, **get_type_hints(ServerOptions)}
     check_options(
         whose, config.federation.options, {name: known[name] for name in names}, prefix=prefix

@@ -1,4 +1,4 @@
-"""A Flower app's server under a budget: the same session, folder and ledger as `bara run`."""
+"""The server of a Flower app under a budget, with the session, folder and ledger of `bara run`."""
 
 import logging
 import time
@@ -42,6 +42,7 @@ _OPTIONS = (
     "better",
     "same_shapes",
 )
+"""The settings in `ServerOptions` that an app's configuration may hold."""
 
 log = logging.getLogger("flwr")
 
@@ -59,36 +60,41 @@ def start(
     *,
     protects: bool = False,
 ) -> Result:
-    """Run any strategy under a budget; takes what `strategy.start` takes, and the context.
+    """Run any strategy under a budget; takes the arguments of `strategy.start` and the context.
 
     The budget, the allocator and everything else come from the app's configuration:
-    `[tool.flwr.app.config.bara]`. `bara.folder` names the run's folder; where there is a run in it,
-    that run goes on.
+    `[tool.flwr.app.config.bara]`. `bara.folder` names the run's folder; a run that is already in
+    it is resumed.
 
     Args:
-        strategy: Configures and aggregates; the auction decides who trains.
-        context: The server's; holds the app's configuration.
-        grid: Flower's.
+        strategy: Configures training and aggregates updates; the auction decides who trains.
+        context: The context of the server, which holds the app's configuration.
+        grid: Flower's grid.
         initial_arrays: The initial model.
-        num_rounds: The deadline, unless `bara.budget.max-rounds` says otherwise.
-        timeout: Seconds winners may train, unless `bara.federation.train-seconds` says otherwise.
-        train_config: Sent with every training message.
-        evaluate_config: Sent with every evaluation message.
-        evaluate_fn: The server's own evaluation; its metrics must hold `accuracy`, better `loss`,
-            too.
-        protects: The app's clients train with local differential privacy where the mechanism asks
-            for it.
+        num_rounds: The deadline, unless `bara.budget.max-rounds` is set.
+        timeout: How many seconds winners may train, unless `bara.federation.train-seconds` is set.
+        train_config: The configuration sent with every training message.
+        evaluate_config: The configuration sent with every evaluation message.
+        evaluate_fn: The server's own evaluation; its metrics must include `accuracy` and should
+            include `loss`.
+        protects: Whether the app's clients train with local differential privacy if the mechanism
+            asks for it.
 
-    Returns: What `strategy.start` returns: the final arrays, and metrics by round; of a paused run
-        those so far.
+    Returns:
+        What `strategy.start` returns: the final arrays, and the metrics by round; for a paused
+        run, those so far.
     """
     check_strategy(strategy)
     tree = settings(context.run_config, num_rounds, timeout)
-    names = read_names(Path(str(given))) if (given := tree.pop("names", None)) else {}
+    names: dict[str, str] = {}
+    names_file = tree.pop("names", None)
+    if names_file:
+        names = read_names(Path(str(names_file)))
     app = app_identity.describe(strategy, initial_arrays, context, grid)
     with _folder(tree, app, Directory(known_by(grid), names), grid) as folder:
         config = folder.config
-        allocator, mechanism = build_allocator(config), build_mechanism(config)
+        allocator = build_allocator(config)
+        mechanism = build_mechanism(config)
         options = replace(
             _options(config, requirements_of(mechanism), grid, folder.path),
             names=names,
@@ -109,7 +115,8 @@ def start(
         )
         log.info("bara: run folder %s", folder.path.resolve())
         session = Session(allocator, mechanism, federation)
-        if (ended := folder.claim_books().ended()) is not None:
+        ended = folder.claim_books().ended()
+        if ended is not None:
             log.info(
                 "bara: the run in %s has already ended (%s): nobody is asked, here is its result",
                 folder.path,
@@ -123,9 +130,8 @@ def start(
                 then = "then resume"
             log.warning("bara: %s; %s with the same `flwr run`", paused, then)
             return federation.result
-    spent, budget = (
-        tell_money(amount, result.currency) for amount in (result.spent, result.budget)
-    )
+    spent = tell_money(result.spent, result.currency)
+    budget = tell_money(result.budget, result.currency)
     log.info("bara: %s; spent %s of %s", result.ended, spent, budget)
     return federation.result
 
@@ -133,29 +139,38 @@ def start(
 def settings(
     app: Mapping[str, Any], num_rounds: int | None = None, timeout: float | None = None
 ) -> dict[str, Any]:
-    """The tree of bara's keys in an app's configuration, which Flower holds flat and hyphenated.
+    """Return bara's keys in an app's configuration, which is flat and hyphenated, as a tree.
 
-    Flower takes only keys on its command line that the app declares: one that is declared as "" is
-    not set, and `bara.set` sets any others.
+    Flower's command line accepts only keys that the app declares. So a key that is declared as ""
+    counts as not set, and `bara.set` sets any key.
 
-    >>> settings({"lr": 0.1, "bara.budget.total": 30, "bara.budget.max-rounds": 5})
-    {'budget': {'total': 30, 'max_rounds': 5}, 'training': {'memory': 'off'}, 'federation': {'engine': 'flower-app'}}
+    Args:
+        app: The app's configuration.
+        num_rounds: The deadline, unless the configuration sets one.
+        timeout: How many seconds winners may train, unless the configuration says so.
+
+    >>> tree = settings({"lr": 0.1, "bara.budget.total": 30, "bara.budget.max-rounds": 5})
+    >>> tree["budget"]
+    {'total': 30, 'max_rounds': 5}
+    >>> tree["training"], tree["federation"]
+    ({'memory': 'off'}, {'engine': 'flower-app'})
     """
     tree: dict[str, Any] = {}
     for key, value in app.items():
-        if key.startswith(PREFIX) and value != "":  # which says that it is not set
-            *sections, last = key.removeprefix(PREFIX).replace("-", "_").split(".")
-            branch = tree
-            for section in sections:
-                branch = _section(branch, section)
-            branch[last] = value
-    for change in filter(None, map(str.strip, str(tree.pop("set", "")).split(";"))):
-        set_key(tree, change)
+        if not key.startswith(PREFIX) or value == "":
+            continue
+        *sections, last = key.removeprefix(PREFIX).replace("-", "_").split(".")
+        branch = tree
+        for section in sections:
+            branch = _section(branch, section)
+        branch[last] = value
+    for change in str(tree.pop("set", "")).split(";"):
+        if change.strip():
+            set_key(tree, change.strip())
     if num_rounds is not None:
         _section(tree, "budget").setdefault("max_rounds", num_rounds)
-    _section(tree, "training").setdefault(
-        "memory", "off"
-    )  # an app's own aggregation, unless it says otherwise
+    # Without a memory, a round's model is what the app's strategy makes of its winners alone.
+    _section(tree, "training").setdefault("memory", "off")
     federation = _section(tree, "federation")
     if federation.setdefault("engine", FLOWER_APP) != FLOWER_APP:
         raise ConfigError(
@@ -167,7 +182,7 @@ def settings(
 
 
 def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
-    """That section of the tree; a value where keys belong is refused."""
+    """Return a section of the tree, new or not; refuse a value in its place."""
     section = tree.setdefault(name, {})
     if not isinstance(section, dict):
         raise ConfigError(
@@ -177,17 +192,25 @@ def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _folder(tree: dict[str, Any], app: AppSection, directory: Directory, grid: Grid) -> RunFolder:
-    """The run that is in `bara.folder`, or a new one; a count of 0 stands for the clients that are connected."""
+    """Return the run in `bara.folder`, or a new one with as many clients as are connected.
+
+    Args:
+        tree: The keys of the run; `folder` is taken out.
+        app: What identifies the app.
+        directory: The names of the clients.
+        grid: Flower's grid.
+    """
+    path = None
     given = tree.pop("folder", None)
-    path = Path(str(given)) if given else None
-    if (
-        path is not None
-        and (path / "config.toml").is_file()
-        and (found := _found(path, tree, app)) is not None
-    ):
-        return found
+    if given:
+        path = Path(str(given))
+    if path is not None and (path / "config.toml").is_file():
+        found = _found(path, tree, app)
+        if found is not None:
+            return found
     clients = _section(tree, "clients")
-    count, patience = clients.get("count", 0), tree["federation"].get("patience", 600)
+    count = clients.get("count", 0)
+    patience = tree["federation"].get("patience", 600)
     check_options("the Flower app", {"count": count}, {"count": int}, prefix="bara.clients.")
     check_options(
         "the Flower app", {"patience": patience}, {"patience": float}, prefix="bara.federation."
@@ -199,7 +222,15 @@ def _folder(tree: dict[str, Any], app: AppSection, directory: Directory, grid: G
 
 
 def _found(path: Path, tree: dict[str, Any], app: AppSection) -> RunFolder | None:
-    """The run that is there, which goes on as it was opened; None where it had promised nothing and was put aside."""
+    """Return the run in a folder, to go on as it was opened, or None if it was moved away.
+
+    A run that has promised nothing yet is moved away if its configuration or the app has changed.
+
+    Args:
+        path: The folder.
+        tree: The keys that the run would have if it were new.
+        app: What identifies the app now.
+    """
     folder = RunFolder.find(path)
     opened = folder.config.app or AppSection()  # an earlier version recorded none
     app_identity.check_app(path, opened, app)
@@ -211,17 +242,20 @@ def _found(path: Path, tree: dict[str, Any], app: AppSection) -> RunFolder | Non
     changed = app_identity.differing(
         opened.model_dump(exclude={"run_id"}), app.model_dump(exclude={"run_id"})
     )
-    if (others or changed) and folder.config.app and (place := folder.put_aside()) is not None:
-        log.info(
-            "bara: the run in %s had promised nothing: it was moved to %s and starts afresh",
-            path,
-            place,
-        )
-        return None
+    if (others or changed) and folder.config.app:
+        moved_to = folder.put_aside()
+        if moved_to is not None:
+            log.info(
+                "bara: the run in %s had promised nothing: it was moved to %s and starts afresh",
+                path,
+                moved_to,
+            )
+            return None
     app_identity.check_training(path, opened, app)
     if others:
         log.warning(
-            "bara: the run in %s keeps the configuration it began with; `bara ledger DIR topup` adds money",
+            "bara: the run in %s keeps the configuration it began with; `bara ledger DIR topup` "
+            "adds money",
             path,
         )
     if changed and folder.config.app:
@@ -234,18 +268,35 @@ def _found(path: Path, tree: dict[str, Any], app: AppSection) -> RunFolder | Non
 
 
 def _gathered(grid: Grid, count: int, patience: float, directory: Directory) -> int:
-    """Wait for so many nodes, or, where the count is 0, until no more join; returns how many clients there are."""
-    before, now = -1, 0
-    end, attendance = time.monotonic() + patience, Attendance(count or 2, directory)
-    while time.monotonic() < end and (now < count if count else now < 2 or now != before):
+    """Wait until the clients are connected; return their number.
+
+    Args:
+        grid: Flower's grid.
+        count: The number of nodes to wait for; 0 to wait until there are two and no more join.
+        patience: How many seconds to wait at most.
+        directory: The names of the clients.
+    """
+    before = -1
+    now = 0
+    end = time.monotonic() + patience
+    attendance = Attendance(count or 2, directory)
+    while time.monotonic() < end:
+        if count:
+            complete = now >= count
+        else:
+            complete = now >= 2 and now == before
+        if complete:
+            break
         time.sleep(0.5)
         nodes = list(grid.get_nodes())
         attendance.show(nodes)
-        before, now = now, len(nodes)
+        before = now
+        now = len(nodes)
     return count or max(now, 1)
 
 
 def _options(config: Config, requirements: Requirements, grid: Grid, folder: Path) -> ServerOptions:
+    """Return the settings of the server, from the configuration and what the mechanism requires."""
     return ServerOptions(
         **engine_options("the Flower app", config, *_OPTIONS, prefix="bara.federation."),
         evidence="server" if requirements.evidence else "none",
@@ -260,36 +311,42 @@ def _options(config: Config, requirements: Requirements, grid: Grid, folder: Pat
 
 
 def _refuse_what_the_app_decides(config: Config) -> None:
-    """A key that would be ignored is an error, not a surprise."""
-    training = TrainingSection(**{name: getattr(config.training, name) for name in KEPT})
-    changed = [
-        name
-        for name, plain in (("data", DataSection()), ("training", training))
-        if getattr(config, name) != plain
-    ]
+    """Refuse keys that would be ignored, because the app itself decides."""
+    # A few keys of `training` are for the server, not for the app's clients.
+    allowed = {name: getattr(config.training, name) for name in KEPT}
+    changed = []
+    if config.data != DataSection():
+        changed.append("data")
+    if config.training != TrainingSection(**allowed):
+        changed.append("training")
     if config.app is not None:
         changed.append("app")
     plain = ClientsSection(count=config.clients.count)
-    changed += [f"clients.{key}" for key, value in config.clients if value != getattr(plain, key)]
+    for key, value in config.clients:
+        if value != getattr(plain, key):
+            changed.append(f"clients.{key}")
     if changed:
         raise ConfigError(f"bara.{changed[0]} must not be set: the Flower app itself decides that")
 
 
 def _show(step: AwardedRound | RoundRecord) -> None:
-    if (
-        isinstance(step, RoundRecord) and step.round
-    ):  # the initial model's metrics are logged as Flower does
-        accuracy, metric = step.evaluation.reported_accuracy, step.evaluation.metric
-        purse = step.purse_after
-        log.info(
-            "bara: round %d of %d: %d of %d winners delivered, paid %s, spent %s of %s, %s",
-            step.round,
-            purse.max_rounds,
-            step.n,
-            step.awarded.award.n,
-            *(
-                tell_money(decimal_money(one), purse.currency)
-                for one in (step.paid, purse.spent, purse.total)
-            ),
-            f"accuracy {accuracy:.4f}" if metric is None else f"metric {metric:g}",
-        )
+    """Log a settled round; of the initial model, Flower logs the metrics."""
+    if not isinstance(step, RoundRecord) or step.round == 0:
+        return
+    evaluation = step.evaluation
+    if evaluation.metric is None:
+        measured = f"accuracy {evaluation.reported_accuracy:.4f}"
+    else:
+        measured = f"metric {evaluation.metric:g}"
+    purse = step.purse_after
+    log.info(
+        "bara: round %d of %d: %d of %d winners delivered, paid %s, spent %s of %s, %s",
+        step.round,
+        purse.max_rounds,
+        step.n,
+        step.awarded.award.n,
+        tell_money(decimal_money(step.paid), purse.currency),
+        tell_money(decimal_money(purse.spent), purse.currency),
+        tell_money(decimal_money(purse.total), purse.currency),
+        measured,
+    )

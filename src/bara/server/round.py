@@ -1,8 +1,7 @@
 """The server's round, the same for every engine.
 
 Forget, collect, refuse, weigh, aggregate, remember, judge, keep, save, deliver: `train_round` is
-this sentence. An engine supplies only what differs: how updates are obtained and how they are
-joined.
+this sentence. An engine supplies only what differs, such as how it obtains and aggregates updates.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,17 +16,17 @@ from bara.server.memory import Fresh, UpdateMemory, Vector
 from bara.server.state import ServerState
 
 NOT_TAKEN = "the strategy took no update this round"
-"""Why nobody is paid in a round whose updates the engine joined to no model."""
+"""The reason why nobody is paid in a round in which the engine aggregated no update."""
 
 
 @dataclass
 class Collected:
-    """What came back from a round's winners; an engine's own kind holds the updates, too.
+    """The answers of a round's winners; each engine has a subclass that also holds the updates.
 
     Attributes:
-        delivered: The clients whose updates can be used, each with what the server saw of it.
+        delivered: The clients whose updates can be used, each with the evidence of its delivery.
         void: The clients that did not deliver, each with the reason.
-        blameless: Those of `void` that are not to blame: they were not asked.
+        blameless: The void clients that are not to blame, because they were not asked.
     """
 
     delivered: dict[str, Evidence] = field(default_factory=dict)
@@ -35,14 +34,19 @@ class Collected:
     blameless: tuple[str, ...] = ()
 
     def take_none(self) -> None:
-        """Count nobody as having delivered, and blame nobody for it."""
+        """Make all clients that delivered void and blameless: no update was used."""
         self.void |= dict.fromkeys(self.delivered, NOT_TAKEN)
         self.blameless += tuple(self.delivered)
         self.delivered = {}
 
 
 class Remembered(NamedTuple):
-    """A memory that was told a round's updates, and the step that they all come to."""
+    """A memory that includes a round's updates.
+
+    Attributes:
+        memory: The memory.
+        step: The step that all its updates make together.
+    """
 
     memory: UpdateMemory
     step: Vector
@@ -53,7 +57,7 @@ ModelT = TypeVar("ModelT")
 
 
 class Engine(Protocol[ModelT, CollectedT]):
-    """What an engine supplies to the server's round.
+    """An engine as the server's round uses it.
 
     Attributes:
         model: The global model.
@@ -62,41 +66,45 @@ class Engine(Protocol[ModelT, CollectedT]):
     model: ModelT
 
     def absent(self, round: int) -> Collection[str] | None:
-        """Return the clients that do not bid in this round; None where that is not known."""
+        """Return the clients that do not bid in this round; None if that is not known."""
         ...
 
     def collect(self, round: int, award: Award) -> CollectedT:
-        """Train the winners; refuse updates that did not arrive or cannot be used."""
+        """Let the winners train; return their updates, and the reasons why some are missing."""
+        ...
+
+    def refuse(self, round: int, collected: CollectedT) -> None:
+        """Make clients void whose updates cannot be used; add the others to `delivered`."""
         ...
 
     def weigh(self, collected: CollectedT, weights: Mapping[str, float] | None) -> None:
-        """Weigh the updates by the mechanism's weights; by the engine's own where None."""
+        """Weigh the updates by the mechanism's weights; None for the engine's own weights."""
         ...
 
     def changes(self, collected: CollectedT) -> Mapping[str, Fresh]:
-        """Return by how much each update changes the model, for the memory."""
+        """Return by how much each usable update changes the model, for the memory."""
         ...
 
-    def join(
+    def aggregate(
         self, round: int, collected: CollectedT, remembered: Remembered | None
     ) -> ModelT | None:
-        """Join the updates, and those that are remembered, to the next model; None to join none.
+        """Return the model that the updates make, or None if they make none.
 
         Args:
             round: The round.
             collected: The updates, weighed.
-            remembered: The memory, told the updates; None where nothing is remembered.
+            remembered: The memory, with these updates in it; None to use these updates alone.
         """
         ...
 
     def evaluate_after(self, round: int, model: ModelT) -> Evaluation:
-        """Evaluate a model that a round led to."""
+        """Evaluate the model after a round."""
         ...
 
     def contributions(
         self, round: int, model: ModelT, evaluation: Evaluation
     ) -> Mapping[str, float]:
-        """Return by how much each client's update makes the model better, where that is measured."""
+        """Return how much better the model is for each client's update, if that is measured."""
         ...
 
     def arrays(self, model: ModelT) -> Arrays:
@@ -104,7 +112,7 @@ class Engine(Protocol[ModelT, CollectedT]):
         ...
 
     def save(self, round: int) -> None:
-        """Save a checkpoint of the round, where one is due."""
+        """Save a checkpoint of the round if one is due."""
         ...
 
 
@@ -114,52 +122,62 @@ def train_round(
     """Train one round with the winners, and evaluate the model that results.
 
     Args:
-        server: What the server keeps from round to round.
-        engine: Obtains the updates and joins them.
+        server: The server's state, which lasts from round to round.
+        engine: The engine that trains.
         round: The round.
         award: The winners, and the mechanism's weights.
     """
     forgotten = server.forget_outdated(round, engine.absent(round))
     collected = engine.collect(round, award)
+    engine.refuse(round, collected)
     engine.weigh(collected, server.weights(award))
-    model = _joined(server, engine, round, collected)
-    evaluation = None
-    contributions: Mapping[str, float] = {}
+
+    remembered = _with_updates(server.memory, engine, round, collected)
+    model = engine.aggregate(round, collected, remembered)
     if model is None:
         collected.take_none()
-    else:
+    elif remembered is not None:
+        server.memory = remembered.memory
+
+    evaluation = None
+    if model is not None:
         evaluation = server.judged(partial(engine.evaluate_after, round, model))
-    if model is None or evaluation is None:  # the model stays as it was
-        model = engine.model
-        evaluation = engine.evaluate_after(round, model)
+    contributions: Mapping[str, float] = {}
+    if model is None or evaluation is None:
+        # There is no new model, or it is too bad: the global model stays as it was.
+        evaluation = engine.evaluate_after(round, engine.model)
     else:
         contributions = engine.contributions(round, model, evaluation)
-    engine.model = model
-    server.tell(round, engine.arrays(model), evaluation)
+        engine.model = model
+
+    server.tell(round, engine.arrays(engine.model), evaluation)
     engine.save(round)
+    ages: dict[int, int] = {}
+    if collected.delivered:
+        ages = server.ages(round)
     return Delivery(
         evaluation,
         collected.delivered,
         collected.void,
-        server.ages(round) if collected.delivered else {},
+        ages,
         forgotten,
         collected.blameless,
-        contributions=dict(contributions),
+        contributions,
     )
 
 
-def _joined(
-    server: ServerState,
+def _with_updates(
+    memory: UpdateMemory | None,
     engine: Engine[ModelT, CollectedT],
     round: int,
     collected: CollectedT,
-) -> ModelT | None:
-    """Join the updates to the next model; only updates that were joined are remembered."""
-    if server.memory is None or not collected.delivered:
-        return engine.join(round, collected, None)
-    memory = copy(server.memory)
-    step = memory.tell(round, engine.changes(collected))
-    model = engine.join(round, collected, Remembered(memory, step))
-    if model is not None:
-        server.memory = memory
-    return model
+) -> Remembered | None:
+    """Return a copy of the memory with a round's updates in it; None if there is nothing to add.
+
+    A copy, because an update is remembered only once the engine has used it.
+    """
+    if memory is None or not collected.delivered:
+        return None
+    told = copy(memory)
+    step = told.tell(round, engine.changes(collected))
+    return Remembered(told, step)

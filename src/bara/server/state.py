@@ -1,4 +1,4 @@
-"""What a server keeps from round to round: the models it may take home, remembered updates, checkpoints of both."""
+"""The server's state between rounds: models that may be kept, remembered updates, checkpoints."""
 
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -19,14 +19,14 @@ from bara.server.memory import UpdateMemory, Variant
 @final
 @dataclass(frozen=True)
 class Keeping:
-    """What a server is told to keep.
+    """The settings for what lasts from round to round.
 
     Attributes:
-        memory: What becomes of the updates of clients who are not recruited this round
+        memory: How the updates of clients that are not recruited in a round are used
             (`bara.server.memory`).
-        forget_after: Rounds without a bid after which a client's update is forgotten.
-        average_last: How many of the last models are averaged into one that may be taken home.
-        folder: Where checkpoints and models go; None to keep none.
+        forget_after: The number of rounds without a bid after which a client's update is dropped.
+        average_last: The number of last models whose average may be kept.
+        folder: The folder for checkpoints and models; None to save neither.
     """
 
     memory: Variant = "off"
@@ -37,17 +37,18 @@ class Keeping:
 
 @final
 class ServerState:
-    """Keeps it, saves it, and is brought back to where a checkpoint left it.
+    """A server's state, which can be saved in checkpoints and restored from them.
 
     Args:
-        keeping: What to keep.
-        durable: Wait until the disk has a checkpoint: what it holds cannot be made again.
-        prefix: How a checkpoint names a model's arrays; other parts of it have other prefixes.
+        keeping: The settings.
+        durable: Wait until a checkpoint is on the disk, because training cannot be repeated.
+        prefix: The start of the names of a model's arrays in a checkpoint; the arrays of other
+            things in it have other prefixes.
 
     Attributes:
-        memory: What is remembered; None where nothing is.
-        selects: Whether evaluations tell what decides apart from what is reported, so that a model
-            may be selected.
+        memory: The remembered updates; None if no update is remembered.
+        selects: Whether evaluations have validation data apart from the reported data, so that the
+            best model may be selected.
     """
 
     def __init__(self, keeping: Keeping, *, durable: bool, prefix: str = "") -> None:
@@ -64,55 +65,77 @@ class ServerState:
             )
 
     def tell(self, round: int, model: Arrays, evaluation: Evaluation) -> None:
-        """A round's model, and how good it is."""
+        """Take in the model of a round and its evaluation."""
         self.selects = evaluation.test_accuracy is not None
         self._models.tell(round, model, evaluation.accuracy)
 
     def judged(self, evaluate: Callable[[], Evaluation]) -> Evaluation | None:
-        """How good the model is that a step led to; None where it is so bad that the one before it stays."""
+        """Return the evaluation of the model after a step, or None to take the step back.
+
+        Args:
+            evaluate: Evaluates that model.
+        """
+        if self.memory is None:
+            return evaluate()
         try:
             evaluation = evaluate()
-        except TrainingError:  # its numbers are not finite
-            if self.memory is None or self.memory.judge(math.inf):
+        except TrainingError:  # the model's numbers are not finite
+            if self.memory.judge(math.inf):
                 raise
             return None
-        loss = 1 - evaluation.accuracy if evaluation.loss is None else evaluation.loss
-        return evaluation if self.memory is None or self.memory.judge(loss) else None
+        loss = evaluation.loss
+        if loss is None:
+            loss = 1 - evaluation.accuracy
+        is_acceptable = self.memory.judge(loss)
+        return evaluation if is_acceptable else None
 
     def weights(self, award: Award) -> dict[str, float] | None:
-        """The mechanism's own; None without any, and with a memory, because they compare the winners of one round."""
+        """Return the mechanism's weights by client, or None to use others.
+
+        With a memory there are none: they compare only the winners of one round.
+        """
         if award.weights is None or self.memory is not None:
             return None
         return dict(zip(award.clients, award.weights, strict=True))
 
     def ages(self, round: int) -> dict[int, int]:
-        """How many remembered updates of which age that round's model was made of."""
-        return {} if self.memory is None else self.memory.ages(round)
+        """Return the number of remembered updates in a round's model, by age in rounds."""
+        if self.memory is None:
+            return {}
+        return self.memory.ages(round)
 
     def forget(self, client: str, round: int) -> None:
-        """Let go of what that client taught before that round."""
+        """Drop what a client taught before a round."""
         if self.memory is not None:
             self.memory.forget(client, round - 1)
 
     def forget_outdated(self, round: int, absent: Collection[str] | None) -> tuple[str, ...]:
-        """Let go of those who have not bid for long, and of updates that are too old; whose they were."""
-        return (
-            ()
-            if self.memory is None
-            else self.memory.forget_outdated(round, absent, self._keeping.forget_after)
-        )
+        """Drop stale updates and those of absent clients; return the clients' names.
+
+        Args:
+            round: The round that begins.
+            absent: The clients that do not bid in the round; None if that is not known.
+        """
+        if self.memory is None:
+            return ()
+        return self.memory.forget_outdated(round, absent, self._keeping.forget_after)
 
     # --- checkpoints -----------------------------------------------------------------------------
 
     def save(
         self, round: int, own: Arrays, words: Mapping[str, Any] = MappingProxyType({})
     ) -> None:
-        """Save a checkpoint: these arrays and words, and the models and updates that going on needs."""
-        pieces: dict[str, Callable[[], Arrays]] = {
-            round_name(number): partial(prefixed, self._prefix, model)
-            for number, model in self._models.by_round.items()
-            if number != round
-        }
+        """Save a checkpoint, together with the models and updates that a resumed run needs.
+
+        Args:
+            round: The round.
+            own: The checkpoint's own arrays, the round's model among them.
+            words: The checkpoint's own values, as JSON can hold them.
+        """
+        pieces: dict[str, Callable[[], Arrays]] = {}
+        for number, model in self._models.by_round.items():
+            if number != round:
+                pieces[round_name(number)] = partial(prefixed, self._prefix, model)
         extra = dict(words)
         if self.memory is not None:
             extra["memory"] = self.memory.state()
@@ -121,11 +144,16 @@ class ServerState:
         point("state saved")
 
     def sealed(self, round: int) -> str | None:
-        """The digest of that round's checkpoint, where it has one."""
+        """Return the digest of a round's checkpoint; None if the round has no checkpoint."""
         return self._checkpoints.digest(round)
 
     def restore(self, last: int, committed: Callable[[int], str | None]) -> Checkpoint | None:
-        """Go back to the newest whole checkpoint that is not later than that round; returns it, or None for none."""
+        """Restore the newest whole checkpoint; return it, or None if there is none.
+
+        Args:
+            last: The last round whose checkpoint may be used.
+            committed: Returns the digest of a round's checkpoint that the ledger holds.
+        """
         found = self._checkpoints.newest(last, committed)
         if found is None:
             return None
@@ -139,7 +167,7 @@ class ServerState:
         return own
 
     def replay(self, record: RoundRecord) -> None:
-        """Pass a round up to the checkpoint: the models that were kept are kept again."""
+        """Take in the model of a round up to the checkpoint again, if the checkpoint holds it."""
         if record.round in self._restored:
             self.tell(record.round, self._restored[record.round], record.evaluation)
 
@@ -148,30 +176,44 @@ class ServerState:
     def finish(
         self, evaluate: Callable[[Arrays], Evaluation] | None
     ) -> tuple[dict[str, Evaluation], Arrays]:
-        """Evaluate the models that may be taken home, save them, and say how good each is and which it is.
+        """Choose the model to keep, and save all models that could have been kept.
 
         Args:
-            evaluate: How good a model is, asked of the final one last; None to take that home.
+            evaluate: Evaluates a model; the final one is evaluated last. None to keep the final
+                model without a choice.
+
+        Returns:
+            The evaluations by the names of the models, and the arrays of the kept model.
         """
         models = self._models.by_name
-        told = {name: evaluate(models[name]) for name in reversed(models)} if evaluate else {}
-        found = {name: told[name] for name in models if name in told}
-        kept = taken_home(found) if found else "final"
-        if self._keeping.folder is not None:
-            files = {f"model-{name}": name for name in models} | ({"model": kept} if models else {})
-            for file, name in files.items():
-                made_in = self._models.best_round if name == "best" else max(self._models.by_round)
-                save(self._keeping.folder / f"{file}.npz", models[name], made_in, {"model": name})
-        return found, models.get(kept, {})
+        evaluations: dict[str, Evaluation] = {}
+        if evaluate is not None:
+            found = {name: evaluate(models[name]) for name in reversed(models)}
+            evaluations = {name: found[name] for name in models}
+        kept = "final"
+        if evaluations:
+            kept = taken_home(evaluations)
+        if self._keeping.folder is not None and models:
+            for name, model in models.items():
+                self._save_model(self._keeping.folder / f"model-{name}.npz", name, model)
+            self._save_model(self._keeping.folder / "model.npz", kept, models[kept])
+        return evaluations, models.get(kept, {})
+
+    def _save_model(self, path: Path, name: str, model: Arrays) -> None:
+        """Save the model of that name (`final`, `average` or `best`) with the round it is from."""
+        made_in = max(self._models.by_round)
+        if name == "best":
+            made_in = self._models.best_round
+        save(path, model, made_in, {"model": name})
 
 
 def prefixed(prefix: str, arrays: Arrays) -> Arrays:
-    """Name arrays as a checkpoint does that holds arrays of several kinds."""
+    """Return the arrays under names that begin with a prefix, as a checkpoint holds them."""
     return {f"{prefix}{name}": array for name, array in arrays.items()}
 
 
 def with_prefix(prefix: str, arrays: Arrays) -> Arrays:
-    """Return the arrays of one kind from a checkpoint, by the names they had."""
+    """Return the arrays of a checkpoint that have a prefix, under their names without it."""
     found = {}
     for name, array in arrays.items():
         if name.startswith(prefix):

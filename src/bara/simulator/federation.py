@@ -1,7 +1,7 @@
-"""The simulated federation: bidders with data, who train, fail and cheat."""
+"""The simulated federation: bidders with data that train, fail and cheat."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import final
 
@@ -24,20 +24,20 @@ from bara.simulator.engine import Engine
 
 @dataclass(frozen=True)
 class SimulationOptions:
-    """How a simulated server works.
+    """The settings of a simulated server.
 
     Attributes:
-        weigh_by_samples: Weigh updates by data size, otherwise equally; a mechanism's own weights
-            come first where nothing is remembered.
+        weigh_by_samples: Weigh updates by data size instead of equally. A mechanism's own weights
+            take precedence if no update is remembered.
         evidence: Measure each client's own loss before and after training, too.
-        outliers: Refuse updates that many robust deviations farther from the others than is usual;
-            None to refuse none.
+        outliers: Refuse updates that lie this many robust deviations farther from the others than
+            is usual; None to refuse none.
         same_held_out: Decide and report on one and the same held-out set, as the paper does.
-        keeping: What the server keeps from round to round.
-        checkpoint_every: Rounds from one checkpoint to the next; 0 for none. A resumed run trains
-            again what came after the last one.
-        contributions_every: Rounds from one measurement of what each client contributes to the
-            next; 0 for none.
+        keeping: The settings for what lasts from round to round.
+        checkpoint_every: The number of rounds between checkpoints; 0 for no checkpoints. A resumed
+            run trains the rounds after the last checkpoint again.
+        contributions_every: The number of rounds between measurements of what each client
+            contributes; 0 for no measurements.
     """
 
     weigh_by_samples: bool
@@ -55,8 +55,8 @@ class _CollectedUpdates(Collected):
 
     Attributes:
         winners: The clients that trained, in the order of all clients.
-        updates: What they sent back, in that order; None where nobody trained.
-        weights: The weight of each update, in that order; 0 for those that are refused.
+        updates: Their updates, in the order of `winners`; None if nobody trained.
+        weights: The weight of each update, in the order of `winners`; 0 for a refused update.
     """
 
     winners: list[str] = field(default_factory=list)
@@ -69,17 +69,18 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
     """A federation that trains a real model; a context manager, because the engine has processes.
 
     Args:
-        engine: Trains and evaluates; it has the held-out parts `validation` and `test`.
+        engine: Trains and evaluates; it has the held-out sets `validation` and `test`.
         bidders: The clients as bidders.
-        conduct: Who fails, is late, rides free or poisons.
-        options: How the server works.
+        conduct: The misconduct of clients: failing, being late, free riding, poisoning.
+        options: The settings of the server.
 
     Attributes:
-        model: The global model, in one flat vector.
+        bidders: The clients as bidders.
+        model: The global model, as one flat vector.
     """
 
     capabilities = Capabilities(protects=True)
-    """The simulator trains with local differential privacy where it is told to."""
+    """The simulator trains with local differential privacy if the configuration asks for it."""
 
     def __init__(
         self, engine: Engine, bidders: Bidders, conduct: Conduct, options: SimulationOptions
@@ -99,11 +100,11 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
     # --- the session's questions -----------------------------------------------------------------
 
     def evaluate(self) -> Evaluation:
-        """Evaluate the model: on validation data for decisions, on test data for reports."""
+        """Evaluate the global model: on validation data for decisions, on test data for reports."""
         return self._evaluation(self.model)
 
     def bids(self, round: int) -> Bids:
-        """Return what each client that is there asks."""
+        """Return the bid of each client that takes part in the round."""
         return self.bidders.bids(round)
 
     def train(self, round: int, award: Award) -> Delivery:
@@ -112,11 +113,16 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         return train_round(self._server, self, round, award)
 
     def forget(self, client: str, round: int) -> None:
-        """Forget the client's update of before that round."""
+        """Drop what a client taught before a round."""
         self._server.forget(client, round)
 
     def checkpoint(self, last: int, committed: Callable[[int], str | None]) -> int:
-        """Load the newest whole checkpoint that is not later than that round."""
+        """Restore the newest whole checkpoint; return its round, or 0 if there is none.
+
+        Args:
+            last: The last round whose checkpoint may be used.
+            committed: Returns the digest of a round's checkpoint that the ledger holds.
+        """
         found = self._server.restore(last, committed)
         if found is None:
             return 0
@@ -124,16 +130,16 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         return found.round
 
     def sealed(self, round: int) -> str | None:
-        """Return the digest of that round's checkpoint, where it has one."""
+        """Return the digest of a round's checkpoint; None if the round has no checkpoint."""
         return self._server.sealed(round)
 
     def replay(self, record: RoundRecord) -> None:
-        """Pass a round up to the checkpoint: bidders learn, and saved models are known again."""
+        """Take in a round up to the checkpoint: bidders learn, and its model is restored."""
         self.bidders.tell(record.round, record.awarded.award)
         self._server.replay(record)
 
     def finish(self) -> dict[str, Evaluation]:
-        """Evaluate the models of which one is kept, and save them."""
+        """Choose the model to keep; return the evaluation of each model that could be kept."""
         evaluations, _ = self._server.finish(lambda model: self._evaluation(model["state"]))
         return evaluations
 
@@ -144,28 +150,38 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         return self.bidders.away(round)
 
     def collect(self, round: int, award: Award) -> _CollectedUpdates:
-        """Train the winners; refuse updates that did not arrive or cannot be used."""
+        """Train the winners that neither fail nor are late."""
         void = self._conduct.absent(round, award.clients)
         present = [client for client in award.clients if client not in void]
         # In the order of the clients, not of the auction: the sum does not depend on prices.
         winners = sorted(present, key=self._index.__getitem__)
         if not winners:
             return _CollectedUpdates(void=void)
-        updates = self._updates(round, winners)
-        refused = self._refused(updates)
-        if len(refused) == len(winners):
+        clients = [self._index[client] for client in winners]
+        updates = self._engine.train(self.model, round, clients, evidence=self._options.evidence)
+        updates = self._conduct.tamper(round, winners, self.model, updates)
+        return _CollectedUpdates(void=void, winners=winners, updates=updates)
+
+    def refuse(self, round: int, collected: _CollectedUpdates) -> None:
+        """Make clients void whose updates or losses are not finite, or whose updates are outliers.
+
+        Raises:
+            TrainingError: when no update can be used.
+        """
+        if collected.updates is None:
+            return
+        refused = self._refused(collected.updates)
+        if len(refused) == len(collected.winners):
             reason = next(iter(refused.values()))
             raise TrainingError(
                 f"round {round}: no update can be used ({reason}), so nobody is paid; a smaller "
                 "training.learning_rate may help"
             )
-        delivered = {}
-        for i, client in enumerate(winners):
+        for i, client in enumerate(collected.winners):
             if i in refused:
-                void[client] = refused[i]
+                collected.void[client] = refused[i]
             else:
-                delivered[client] = _evidence(updates, i)
-        return _CollectedUpdates(delivered, void, winners=winners, updates=updates)
+                collected.delivered[client] = _evidence(collected.updates, i)
 
     def weigh(self, collected: _CollectedUpdates, weights: Mapping[str, float] | None) -> None:
         """Weigh the updates by the mechanism's weights, by data size, or equally."""
@@ -182,8 +198,9 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             collected.weights.append(weight)
 
     def changes(self, collected: _CollectedUpdates) -> dict[str, Fresh]:
-        """Return by how much each update changes what the model learns."""
-        assert collected.updates is not None  # noqa: S101 - somebody has delivered
+        """Return by how much each usable update changes the learned parameters."""
+        if collected.updates is None:
+            return {}
         learned = self._engine.layout.learned
         start = self.model[:learned]
         found = {}
@@ -193,10 +210,14 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
                 found[client] = Fresh(change, collected.weights[i])
         return found
 
-    def join(
+    def aggregate(
         self, _round: int, collected: _CollectedUpdates, remembered: Remembered | None
     ) -> State | None:
-        """Aggregate the updates; with a memory, take its step: statistics stay the winners'."""
+        """Return the mean of the updates, or None if nobody trained.
+
+        With a memory, the learned parameters take the memory's step instead; batch norm's
+        statistics are still the winners'.
+        """
         if collected.updates is None:
             return None
         model = aggregate(collected.updates, collected.weights)
@@ -206,11 +227,11 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         return model
 
     def evaluate_after(self, _round: int, model: State) -> Evaluation:
-        """Evaluate a model that a round led to."""
+        """Evaluate the model after a round."""
         return self._evaluation(model)
 
     def contributions(self, round: int, model: State, evaluation: Evaluation) -> dict[str, float]:
-        """Return by how much the model is better for each remembered update.
+        """Return how much more accurate the model is for each remembered update, if measured.
 
         The model is evaluated once without each of them.
         """
@@ -223,11 +244,11 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         for client, step in memory.steps_without():
             without = model.copy()
             without[:learned] = self.model[:learned] + step
-            with suppress(
-                TrainingError
-            ):  # a model that is not finite without somebody says nothing
+            try:
                 accuracy = self._engine.evaluate(without, "test").accuracy
-                found[client] = evaluation.reported_accuracy - accuracy
+            except TrainingError:  # without this client the model is not finite
+                continue
+            found[client] = evaluation.reported_accuracy - accuracy
         return found
 
     def arrays(self, model: State) -> Arrays:
@@ -235,20 +256,15 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         return {"state": model}
 
     def save(self, round: int) -> None:
-        """Save a checkpoint of the round, where one is due."""
+        """Save a checkpoint of the round if one is due."""
         every = self._options.checkpoint_every
         if every and round % every == 0:
             self._server.save(round, self.arrays(self.model))
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _updates(self, round: int, winners: Sequence[str]) -> Updates:
-        clients = [self._index[client] for client in winners]
-        updates = self._engine.train(self.model, round, clients, evidence=self._options.evidence)
-        return self._conduct.tamper(round, winners, self.model, updates)
-
     def _refused(self, updates: Updates) -> dict[int, str]:
-        """Return the updates that cannot be used, by position, with the reason."""
+        """Return the reasons for refusing updates, by the position of the update."""
         refused = refusals(self.model, list(updates.states), self._options.outliers)
         losses = zip(updates.loss_before, updates.loss_after, strict=True)
         for i, (before, after) in enumerate(losses):
@@ -257,6 +273,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         return refused
 
     def _evaluation(self, state: State) -> Evaluation:
+        """Evaluate a model on the validation data and the test data, or on the test data alone."""
         test = self._engine.evaluate(state, "test")
         if self._options.same_held_out:
             return Evaluation(test.accuracy, test.loss, samples=test.samples)
