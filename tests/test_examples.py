@@ -1,6 +1,6 @@
 """The examples run as they stand, and their list is whole.
 
-The notebook is run by tests/verbs/test_notebook.py.
+The notebook is run by tests/public/test_notebook.py.
 """
 
 import re

@@ -7,7 +7,7 @@ from bara.errors import TrainingError
 from bara.server.checkpoints import CheckpointStore, load, save
 from bara.simulator import aggregate
 
-OLD = Path(__file__).parents[2] / "compatibility/runs"
+OLD = Path(__file__).parents[1] / "compatibility/runs"
 STATE = np.arange(1000, dtype=np.float32) / 7
 
 
