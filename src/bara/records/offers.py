@@ -115,7 +115,7 @@ class Purse:
 class Offer:
     """The most that an allocator would pay for each number n of clients, fixed before bids open.
 
-    The market recruits the largest n whose cost is within its cap. Make offers with the named
+    The mechanism recruits the largest n whose cost is within its cap. Make offers with the named
     constructors: `recruit`, `spend`, `caps`, `skip` and `stop`.
 
     Attributes:
