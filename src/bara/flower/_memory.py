@@ -53,11 +53,12 @@ class RememberedReplies:
         start = self._flat(model)
         found = {}
         for client, update in updates.items():
+            metrics = update.metrics
             weight = 1.0
             if self._weighed_by is not None:
-                weight = float(update.metrics[self._weighed_by])  # type: ignore[arg-type] # a number
-            metrics = json.dumps(dict(update.metrics))
-            found[client] = Fresh(self._flat(update.arrays) - start, weight, metrics)
+                weight = float(metrics[self._weighed_by])  # type: ignore[arg-type] # one number
+            change = self._flat(update.arrays) - start
+            found[client] = Fresh(change, weight, json.dumps(dict(metrics)))
         return found
 
     def beside(
