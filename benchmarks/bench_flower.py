@@ -18,6 +18,7 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp.strategy import FedAvg
+from ray_simulation import Simulation
 
 from bara import Purse, RoundRecord
 from bara.allocators import Fixed
@@ -27,7 +28,6 @@ from bara.flower._options import ServerOptions
 from bara.ledger import Books, Store
 from bara.mechanisms import bid_price_first
 from bara.runs.session import Session
-from ray_simulation import Simulation
 
 CLIENTS, ROUNDS, WARM = 20, 24, 4
 LIMIT = 1.3

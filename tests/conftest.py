@@ -1,4 +1,6 @@
-"""Shared by all tests: surroundings that are the same everywhere, a small federation, and runs of earlier versions."""
+"""Shared by all tests: surroundings that are the same everywhere, a small federation, and runs of
+earlier versions.
+"""
 
 import json
 import os
@@ -29,16 +31,18 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default")
 
 ROOT = Path(__file__).parents[1]
 PERSONAL = re.compile(
-    r"BARA_(?!TEST_|LEDGER_HOSTS)|MLFLOW_|FLWR_|RAY_|PG[A-Z]|XDG_\w+_HOME|MPL|PYTHON(PATH|WARNINGS|IOENCODING|OPTIMIZE)"
-    r"|NO_COLOR|FORCE_COLOR|CLICOLOR|PY_COLORS|TTY_|TERMINAL_WIDTH|NETRC|LC_|LANG"
+    r"BARA_(?!TEST_|LEDGER_HOSTS)|MLFLOW_|FLWR_|RAY_|PG[A-Z]|XDG_\w+_HOME|MPL"
+    r"|PYTHON(PATH|WARNINGS|IOENCODING|OPTIMIZE)|NO_COLOR|FORCE_COLOR|CLICOLOR|PY_COLORS|TTY_|TERMINAL_WIDTH|NETRC|LC_|LANG"
 )
-"""Variables by which whoever runs the tests could change what they come to; BARA_TEST_* are there to be set, and
-BARA_LEDGER_HOSTS names the server that scripts/with_postgres.sh started."""
+"""Variables by which whoever runs the tests could change what they come to; BARA_TEST_* are there
+to be set, and BARA_LEDGER_HOSTS names the server that scripts/with_postgres.sh started."""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def surroundings(tmp_path_factory):
-    """The same environment for every test and every program it starts, whoever runs the tests, and wherever."""
+    """The same environment for every test and every program it starts, whoever runs the tests, and
+    wherever.
+    """
     pip = (
         os.environ.get("PIP_CACHE_DIR")
         or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pip"
@@ -117,7 +121,9 @@ def old_run(tmp_path):
 
 @pytest.fixture
 def same_result():
-    """Whether a result is the one that the earlier version came to; another kind of processor may round otherwise."""
+    """Whether a result is the one that the earlier version came to; another kind of processor may
+    round otherwise.
+    """
 
     def same(result, name):
         expected = json.loads((OLD_RUNS / name / "expected.json").read_text())

@@ -98,7 +98,9 @@ class LocalGrid(Grid):
 
 
 def vanished(reply):
-    """What the SuperLink says in the place of a node that was killed: it comes from the SuperLink itself."""
+    """What the SuperLink says in the place of a node that was killed: it comes from the SuperLink
+    itself.
+    """
     gone = Message(Error(code=5, reason="node unavailable"), reply_to=_asked(reply))
     gone.metadata.__dict__["_src_node_id"] = 1
     return gone

@@ -1,4 +1,6 @@
-"""A run belongs to its app: what the books say of it, who may go on with it, and what a finished one gives back."""
+"""A run belongs to its app: what the books say of it, who may go on with it, and what a finished
+one gives back.
+"""
 
 import re
 import tomllib

@@ -1,4 +1,5 @@
-"""Apps shaped like six of Flower's own examples come under a budget with few changed lines, and train what they did.
+"""Apps shaped like six of Flower's own examples come under a budget with few changed lines, and
+train what they did.
 
 The model is the same within 1e-5 of every number (of a tree ensemble: of every prediction) when the
 money suffices for everybody and everybody is paid what it asks. (Bagged trees start from a base

@@ -1,4 +1,4 @@
-"""The baseline in Flower's layout: Flower builds it, and it recruits and learns as its README says."""
+"""The baseline in Flower's layout: Flower builds it; it learns as its README says."""
 
 import sys
 import tomllib

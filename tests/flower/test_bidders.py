@@ -88,6 +88,7 @@ def test_a_price_that_is_no_amount_fails_on_the_silos_own_machine():
 
 
 def test_bidding_imports_neither_torch_nor_the_ledger():
-    code = "import sys, bara.flower; print([m for m in ('torch', 'sqlalchemy', 'pydantic', 'ray') if m in sys.modules])"
+    heavy = ("torch", "sqlalchemy", "pydantic", "ray")
+    code = f"import sys, bara.flower; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().splitlines()[-1] == "[]"

@@ -286,7 +286,7 @@ def test_a_mechanisms_own_weights_are_honoured(federate, strategy):
     assert weights_of(federation) == pytest.approx((3 * 1 + 1 * 5) / 4)
 
 
-def test_with_a_memory_data_sizes_count_because_a_mechanisms_weights_compare_the_winners_of_one_round(
+def test_with_a_memory_data_sizes_count_not_weights_that_compare_the_winners_of_one_round(
     federate,
 ):
     federation = federate(keeping=Keeping(memory="plain"))

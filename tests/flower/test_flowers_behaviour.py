@@ -1,4 +1,6 @@
-"""What Flower's own loop does, this one does too: evaluation on both sides, any metric, its log lines."""
+"""What Flower's own loop does, this one does too: evaluation on both sides, any metric, its log
+lines.
+"""
 
 import json
 
@@ -16,7 +18,7 @@ from .test_federation import award
 
 
 def played(federation, *rounds):
-    """The evaluations of the initial model and of these rounds, in each of which client 3 trains."""
+    """The evaluations of the initial model and of these rounds, in which client 3 trains."""
     found = [federation.evaluate()]
     for number in rounds:
         federation.bids(number)
@@ -90,12 +92,12 @@ def test_a_metric_that_is_better_when_higher_may_be_of_any_size(federate):
         (
             3.5,
             None,
-            r"'rmse' must be in \[0, 1\], got 3.5; or set bara.federation.better to lower or higher",
+            r"'rmse' must be in \[0, 1\], got 3.5; or set bara.federation.better to lower",
         ),
         (
             -1.0,
             "lower",
-            "'rmse' must be at least 0, got -1; shift it, or use an allocator that does not look at it",
+            "'rmse' must be at least 0, got -1; shift it, or use an allocator that does not",
         ),
     ],
 )

@@ -1,4 +1,6 @@
-"""What clients are called wherever a person looks: by the operator's file of keys, by themselves, else by their key."""
+"""What clients are called wherever a person looks: by the operator's file of keys, by themselves,
+else by their key.
+"""
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,4 +1,6 @@
-"""An existing Flower app comes under a budget with fewer than fifteen changed lines, as the documentation shows."""
+"""An existing Flower app comes under a budget with fewer than fifteen changed lines, as the
+documentation shows.
+"""
 
 import importlib
 import re

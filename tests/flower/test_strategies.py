@@ -1,4 +1,6 @@
-"""What bara knows of a strategy that it does not subclass: whose weights it takes, and what it has learned."""
+"""What bara knows of a strategy that it does not subclass: whose weights it takes, and what it has
+learned.
+"""
 
 import json
 import re

@@ -1,4 +1,6 @@
-"""The app to begin with: Flower builds it for its Hub, takes every documented key, and silos bring their own data."""
+"""The app to begin with: Flower builds it for its Hub, takes every documented key, and silos bring
+their own data.
+"""
 
 import re
 import sys

@@ -1,1 +1,1 @@
-"""Records to what a person looks at: terminal tables and one-file HTML."""
+"""Results and comparisons, their statistics, and every form they are shown in."""

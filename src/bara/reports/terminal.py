@@ -235,27 +235,31 @@ def _binds(rows: Sequence[Sequence[str]]) -> str:
     return ", ".join(told)
 
 
-HALF, ALL, TWICE = (PARTS.index(part) for part in (0.5, 1.0, 2.0))
+HALF = PARTS.index(0.5)
+ALL = PARTS.index(1.0)
+TWICE = PARTS.index(2.0)
 
 
 def outlook_line(outlook: MoneyOutlook, currency: str | None = None) -> str:
-    """What half of the money left, all of it and twice as much would buy, in one line; empty where nothing is known."""
+    """Say what half, all and twice the money left would buy; "" where nothing is known."""
     if not outlook.prospects:
         return ""
-    points = [outlook.prospects[part] for part in (HALF, ALL, TWICE)]
-    told = ", ".join(f"{_about(one.spend, currency)}: {_percent(one.accuracy)}" for one in points)
-    return told + (
-        "" if outlook.enough is None else f"; enough: about {_about(outlook.enough, currency)}"
-    )
+    points = [outlook.prospects[place] for place in (HALF, ALL, TWICE)]
+    line = ", ".join(f"{_about(one.spend, currency)}: {_percent(one.accuracy)}" for one in points)
+    if outlook.enough is not None:
+        line += f"; enough: about {_about(outlook.enough, currency)}"
+    return line
 
 
 def goal_line(outlook: MoneyOutlook) -> str:
-    """How it stands with a target; empty without one."""
+    """Say how likely a target is reached; "" without a target."""
     if outlook.sure is None or outlook.chance is None:
         return ""
     if outlook.out_of_reach:
         return "looks out of reach"
-    return f"{100 * outlook.sure:.0f} % sure that it is reached; {100 * outlook.chance:.0f} % that it can be"
+    sure = f"{100 * outlook.sure:.0f} %"
+    chance = f"{100 * outlook.chance:.0f} %"
+    return f"{sure} sure that it is reached; {chance} that it can be"
 
 
 def _about(micros: int, currency: str | None) -> str:

@@ -104,7 +104,7 @@ def _cached(data: "DataSection", _places: object) -> Dataset:
 
 
 def _loaded(data: "DataSection") -> Dataset:
-    """Load a dataset by its name; or take the one that was handed over, or that a function makes."""
+    """Load a dataset by its name, or take the one that was handed over or that a function makes."""
     part = data.part
     if part is None:
         whole = load(data.name, data.path, verify=data.verify, columns=data.columns)

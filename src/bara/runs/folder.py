@@ -308,7 +308,7 @@ def _free_name(path: Path) -> Path:
 
 
 def _opened(folder: Path) -> list[str]:
-    """Read where a folder's books were opened, how they begin, and the run's name; "" if unknown."""
+    """Read where a folder's books were opened, how they begin, and the run's name ("" if none)."""
     try:
         return [*read_whole(folder / _OPENED, SMALL).split("\n"), "", ""]
     except FileNotFoundError:

@@ -85,6 +85,8 @@ def command_for(verb: str, place: Path, engine: str) -> str:
             return "flwr run"
         case "own-program":
             return "your own program, which goes on where it stopped"
+        case "nobody":
+            return f"bara {verb} {shlex.quote(str(place))}, with bara 0.2"
         case _:
             return f"bara {verb} {shlex.quote(str(place))}"
 
@@ -103,8 +105,8 @@ def check_player(engine: str) -> None:
             )
         case "nobody":
             raise ConfigError(
-                f"the engine {engine!r} of earlier versions is no more: use the simulator, or a "
-                "Flower app; `bara ledger`, `bara report` and `bara dashboard` still read this run"
+                f"bara no longer has the engine {engine!r}: go on with bara 0.2, or begin a new "
+                "run on the simulator; `bara ledger` and `bara dashboard` still show this one"
             )
 
 

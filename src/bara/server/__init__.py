@@ -1,1 +1,1 @@
-"""What any training server does, whoever trains: screening, memory, kept models, checkpoints, metrics."""
+"""What any training server does: one round, screening, memory, models, checkpoints, metrics."""

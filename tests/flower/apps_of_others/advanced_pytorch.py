@@ -1,4 +1,5 @@
-"""An app shaped like Flower's advanced-pytorch: a strategy with a `configure_train` and a `start` of its own, clients
+"""An app shaped like Flower's advanced-pytorch: a strategy with a `configure_train` and a `start`
+of its own, clients
 that keep a layer to themselves in `context.state`."""
 
 import tomllib

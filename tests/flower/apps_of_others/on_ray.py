@@ -1,4 +1,5 @@
-"""Runs the apps in these folders, one after the other, in one session of Flower's simulation engine.
+"""Runs the apps in these folders, one after the other, in one session of Flower's simulation
+engine.
 
 python on_ray.py CLIENTS FOLDER ...
 """

@@ -1,4 +1,4 @@
-"""An app shaped like Flower's quickstart-numpy: arrays that are no model, and a metric of any name."""
+"""An app shaped like Flower's quickstart-numpy: arrays that are no model, any metric."""
 
 import tomllib
 

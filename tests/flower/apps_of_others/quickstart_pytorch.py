@@ -1,4 +1,6 @@
-"""An app shaped like Flower's quickstart-pytorch: a torch model, FedAvg, central and federated evaluation."""
+"""An app shaped like Flower's quickstart-pytorch: a torch model, FedAvg, central and federated
+evaluation.
+"""
 
 import tomllib
 

@@ -1,4 +1,6 @@
-"""An app shaped like Flower's quickstart-sklearn: a list of arrays, and evaluation on clients alone."""
+"""An app shaped like Flower's quickstart-sklearn: a list of arrays, and evaluation on clients
+alone.
+"""
 
 import tomllib
 import warnings

@@ -1,4 +1,6 @@
-"""An app shaped like Flower's quickstart-xgboost: trees, bagged from an empty model, evaluated on clients."""
+"""An app shaped like Flower's quickstart-xgboost: trees, bagged from an empty model, evaluated on
+clients.
+"""
 
 import tomllib
 

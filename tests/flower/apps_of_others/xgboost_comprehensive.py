@@ -1,4 +1,5 @@
-"""An app shaped like Flower's xgboost-comprehensive: bagging or a cycle, evaluated by the server, which says nothing of
+"""An app shaped like Flower's xgboost-comprehensive: bagging or a cycle, evaluated by the server,
+which says nothing of
 the empty model."""
 
 import tomllib
