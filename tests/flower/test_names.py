@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from bara.cli import app as program
 from bara.errors import ConfigError
 from bara.flower._federation import FlowerFederation
-from bara.flower.identity import fingerprint, read_names
+from bara.flower.identity import key_fingerprint, read_names
 from bara.runs.folder import RunFolder
 
 from .conftest import LocalGrid, silent, walking_app
@@ -26,7 +26,7 @@ def keyed(nodes=5, **names):
         if (name := names.get(f"n{context.node_config['partition-id']}")) is not None:
             context.node_config["name"] = name
     lines = [key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode() for key in made]
-    return grid, lines, [fingerprint(key) for key in grid.keys.values()]
+    return grid, lines, [key_fingerprint(key) for key in grid.keys.values()]
 
 
 def winners(folder):

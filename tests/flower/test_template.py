@@ -15,7 +15,7 @@ from flwr.cli.build import build_fab_from_disk
 from flwr.common.config import flatten_dict, fuse_dicts, parse_config_args
 
 from bara.errors import ConfigError
-from bara.flower._server import settings
+from bara.flower._server import app_settings
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
 from bara.templates import create
@@ -92,15 +92,15 @@ def test_the_page_tells_an_operator_to_start_what_the_deployment_test_starts(app
 
 def test_keys_that_are_empty_are_not_set_and_others_are_set_by_one(app):
     declared = config_of(app)
-    config = Config.parse(settings({**declared, "bara.folder": "", "bara.clients.count": 3}))
+    config = Config.parse(app_settings({**declared, "bara.folder": "", "bara.clients.count": 3}))
     assert config.mechanism.options == {"reserve": 3.0}
     words = 'bara.allocator.name="bara" bara.mechanism.name="quality"'
     words += ' bara.set="allocator.window=5; mechanism.quality=samples"'
-    tree = settings(fuse_dicts(declared, parse_config_args([words])))
+    tree = app_settings(fuse_dicts(declared, parse_config_args([words])))
     assert tree["allocator"] == {"name": "bara", "window": 5}
     assert tree["mechanism"] == {"name": "quality", "reserve": 3.0, "quality": "samples"}
     with pytest.raises(ConfigError, match="must be KEY=VALUE"):
-        settings({"bara.set": "allocator.window"})
+        app_settings({"bara.set": "allocator.window"})
 
 
 def test_silos_may_hold_their_data_in_files_of_their_own(app, tmp_path):

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bara.cli.tables import Fitted
-from bara.reports.charts import Chart, Line, comparison_charts, run_charts
+from bara.reports.charts import Chart, ChartLine, comparison_charts, run_charts
 from bara.reports.comparison import Comparison
 from bara.reports.html import comparison_report, draw, run_report
 from bara.reports.terminal import comparison_table, run_summary, spark_line
@@ -57,15 +57,15 @@ def test_the_comparison_fits_eighty_columns():
 
 
 def test_a_chart_says_in_words_what_it_shows():
-    chart = Chart("Accuracy", "round", "accuracy", (Line("even", [0, 1], [0.1, 0.9]),))
+    chart = Chart("Accuracy", "round", "accuracy", (ChartLine("even", [0, 1], [0.1, 0.9]),))
     assert 'aria-label="Accuracy, over round: even from 0.1 to 0.9"' in draw(chart)
     assert "legend" not in draw(chart)
 
 
 def test_several_lines_have_a_legend_bands_and_room_below_zero():
     lines = (
-        Line("<one>", [0, 1], [0.5, -0.5], ([0.4, -0.6], [0.6, -0.4])),
-        Line("two", [0, 1], [0.1, 0.2]),
+        ChartLine("<one>", [0, 1], [0.5, -0.5], ([0.4, -0.6], [0.6, -0.4])),
+        ChartLine("two", [0, 1], [0.1, 0.2]),
     )
     drawn = draw(Chart("Regret", "round", "regret", lines))
     assert "&lt;one&gt;</span>" in drawn

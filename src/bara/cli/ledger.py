@@ -10,7 +10,7 @@ import click
 import typer
 from typer.core import TyperGroup
 
-from bara.cli.options import AsJson, Debug, Place, RunName, examples
+from bara.cli.options import AsJson, Debug, PlaceArgument, RunName, examples
 from bara.cli.output import errors, print_json, say, show
 from bara.errors import ConfigError
 from bara.text import counted, note
@@ -18,7 +18,7 @@ from bara.text import counted, note
 if TYPE_CHECKING:
     from bara.ledger import Books
     from bara.ledger.statements import ClientTotal, Line, Period
-    from bara.runs.place import Place as RunPlace
+    from bara.runs.place import Place
     from bara.runs.replay import Replay
 
 
@@ -57,7 +57,7 @@ AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
 
 @ledger_app.callback(invoke_without_command=True)
-def _open(context: typer.Context, place: Place, run: RunName = None) -> None:
+def _open(context: typer.Context, place: PlaceArgument, run: RunName = None) -> None:
     context.obj = place, run
     if context.invoked_subcommand is None:
         context.invoke(statement_command, context)
@@ -79,7 +79,7 @@ def _books(context: typer.Context, debug: bool) -> Iterator["Books"]:
 
 
 @contextlib.contextmanager
-def _folder(context: typer.Context, debug: bool) -> Iterator["RunPlace"]:
+def _folder(context: typer.Context, debug: bool) -> Iterator["Place"]:
     """Open the run that the command line names, and report errors in one line."""
     with errors(debug):
         from bara.runs.database import find_run

@@ -19,7 +19,7 @@ ConfigFile = Annotated[
 Changes = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Set one key; may be repeated.")
 ]
-Place = Annotated[
+PlaceArgument = Annotated[
     str,
     typer.Argument(
         metavar="DIR|URL", help="A run's folder, or the URL of a database that holds runs."

@@ -56,7 +56,7 @@ def paper_command(
         from bara.paper.analysis import analyse
         from bara.paper.exhibits import Scale, exhibits, known_datasets, union
         from bara.paper.runtime_estimate import expected_seconds
-        from bara.paper.tables import exhibit_table, publish
+        from bara.paper.tables import exhibit_table, publish_paper
         from bara.reports.comparison import label
         from bara.studies.grid import run_grid, unfinished
 
@@ -76,7 +76,7 @@ def paper_command(
                 note(f"the rest will take {about}")
         results, failures = run_grid(grid, out / "runs", jobs, progress=not as_json)
         shown = [analyse(one, results, datasets, size) for one in wanted]
-        opened = publish(shown, results, out, command_line())
+        opened = publish_paper(shown, results, out, command_line())
         if as_json:
             trees = []
             for one in shown:

@@ -10,7 +10,7 @@ from rich.text import Text
 from bara.datasets import Availability, Report
 from bara.ledger.payouts import Batch
 from bara.ledger.statements import ClientTotal, Line, Statement
-from bara.mechanisms.audit import Finding, Regret
+from bara.mechanisms.audit import AuditFinding, Regret
 from bara.records import show_money
 from bara.reports.fitted import Fitted, plain
 from bara.text import counted, spelled
@@ -172,7 +172,7 @@ def _amount(micros: int | None, currency: str | None) -> str:
 
 
 def audit_table(
-    mechanism: str, findings: Sequence[Finding], lying: Regret | None = None
+    mechanism: str, findings: Sequence[AuditFinding], lying: Regret | None = None
 ) -> RenderableType:
     """Return what an audit found, property by property, and what the best lie gains.
 

@@ -25,7 +25,7 @@ DRAWS = 200
 
 
 @dataclass(frozen=True)
-class Forecast:
+class AccuracyForecast:
     """A forecast of the final accuracy, with an interval that holds it nine times out of ten.
 
     Attributes:
@@ -41,12 +41,12 @@ class Forecast:
     source: str
 
 
-def planned(belief: Mapping[str, Any] | None) -> Forecast | None:
+def planned(belief: Mapping[str, Any] | None) -> AccuracyForecast | None:
     """Return the forecast in the allocator's plan, or None if the allocator told no plan."""
     plan = (belief or {}).get("plan")
     if plan is None:
         return None
-    return Forecast(plan["accuracy"], plan["low"], plan["high"], "the allocator's plan")
+    return AccuracyForecast(plan["accuracy"], plan["low"], plan["high"], "the allocator's plan")
 
 
 def told_outlook(belief: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -70,7 +70,7 @@ class Extrapolation:
         self._block = 0  # rounds that the curve counts as one observation
         self._told = 0  # rounds that the curve knows
 
-    def forecast(self, rounds: Sequence[ClosedRound], rounds_left: int) -> Forecast | None:
+    def forecast(self, rounds: Sequence[ClosedRound], rounds_left: int) -> AccuracyForecast | None:
         """Forecast the accuracy after the rounds that are left, or those that the money pays for.
 
         Args:
@@ -94,7 +94,7 @@ class Extrapolation:
         finals = _finals(curve, n, blocks_ahead, len(rounds))
         low, high = interval(finals)
         source = "a learning curve fitted to the rounds so far"
-        return Forecast(float(finals.mean()), low, high, source)
+        return AccuracyForecast(float(finals.mean()), low, high, source)
 
     def _fit(self, initial: float, played: Sequence[ClosedRound]) -> LearningCurveBelief:
         """Tell the curve the rounds it does not know yet, or fit a new one where blocks grow."""

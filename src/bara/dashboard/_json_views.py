@@ -16,7 +16,7 @@ from bara.dashboard._round_view import Json, round_json
 from bara.dashboard._run_index import RunIndex
 from bara.dashboard._run_view import PATIENCE, RunView
 from bara.errors import LedgerError
-from bara.ledger.progress import ClosedRound, FailedDelivery, State
+from bara.ledger.progress import ClosedRound, FailedDelivery, RunState
 from bara.ledger.statements import ClientTotal, line_json
 from bara.records import json_money
 from bara.reports.contributions import Contributions, caution
@@ -162,7 +162,7 @@ def state_json(view: RunView) -> Json:
     }
 
 
-def _state_word(view: RunView, state: State) -> str:
+def _state_word(view: RunView, state: RunState) -> str:
     if state.ended is not None:
         return "finished"
     if any(one.key.startswith("approval") for one in view.needs):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
-from bara.dashboard._forecast import Extrapolation, Forecast, planned, told_outlook
+from bara.dashboard._forecast import AccuracyForecast, Extrapolation, planned, told_outlook
 from bara.errors import BaraError, LedgerError
 from bara.ledger import Books
 from bara.ledger.attention import Attention, attentions
@@ -15,7 +15,7 @@ from bara.ledger.progress import (
     ClosedRound,
     FailedDelivery,
     RoundDetails,
-    State,
+    RunState,
     add_totals,
     closed_rounds,
     failures,
@@ -73,7 +73,7 @@ class RunView:
         self.name = name
         self.place = place
         self.alone = False
-        self.state: State | None = None
+        self.state: RunState | None = None
         self._held = held
         self._lock = threading.RLock()
         self._open = books
@@ -171,12 +171,12 @@ class RunView:
         self.newest: RoundDetails | None = None
         self.newest_words: tuple[str, ...] = ()
         self.needs: list[Attention] = []
-        self.forecast: Forecast | None = None
+        self.forecast: AccuracyForecast | None = None
         self.outlook: dict[str, Any] | None = None
         self._kept = None
         self._extrapolation = Extrapolation(int(self.config.get("clients", {}).get("count", 2)))
 
-    def _grow(self, found: State) -> None:
+    def _grow(self, found: RunState) -> None:
         """Add the rounds up to the found state."""
         last = self.rounds[-1].round if self.rounds else -1
         closed = found.closed  # rounds that are settled meanwhile are left to the next refresh

@@ -33,7 +33,7 @@ VARIABLE = "BARA_DATA"
 
 
 @dataclass(frozen=True)
-class Place:
+class SearchedFolder:
     """A folder that is searched for datasets, and the setting that names it."""
 
     folder: Path
@@ -44,14 +44,14 @@ class Place:
         return f"{self.origin} ({self.folder})"
 
 
-def places(path: str | os.PathLike[str] | None = None) -> tuple[Place, ...]:
+def places(path: str | os.PathLike[str] | None = None) -> tuple[SearchedFolder, ...]:
     """Return every folder that is searched, in order; a given path comes first."""
     found = []
     if path:
-        found.append(Place(Path(path).expanduser(), "data.path"))
+        found.append(SearchedFolder(Path(path).expanduser(), "data.path"))
     variable = os.environ.get(VARIABLE)
     if variable:
-        found.append(Place(Path(variable).expanduser(), f"${VARIABLE}"))
+        found.append(SearchedFolder(Path(variable).expanduser(), f"${VARIABLE}"))
     return (*found, *_cache())
 
 
@@ -101,13 +101,13 @@ def locate_table(name: str, path: str | os.PathLike[str] | None = None) -> SiloT
     raise _missing(name, searched)
 
 
-def _cache() -> list[Place]:
+def _cache() -> list[SearchedFolder]:
     """Return the user's cache; without the extra that fills the cache, nothing."""
     try:
         from platformdirs import user_cache_path  # noqa: PLC0415  (an extra)
     except ImportError:
         return []
-    return [Place(user_cache_path("bara"), "the cache")]
+    return [SearchedFolder(user_cache_path("bara"), "the cache")]
 
 
 def _single(path: Path) -> Source | None:
@@ -119,7 +119,7 @@ def _single(path: Path) -> Source | None:
     return npz_file(path) if path.is_file() else None
 
 
-def _missing(name: str, searched: tuple[Place, ...]) -> UnknownNameError | DatasetError:
+def _missing(name: str, searched: tuple[SearchedFolder, ...]) -> UnknownNameError | DatasetError:
     where = f"looked in {', '.join(map(str, searched)) or 'no folder: none is named'}"
     if name not in CATALOGUE:
         return UnknownNameError(
@@ -132,7 +132,7 @@ def _missing(name: str, searched: tuple[Place, ...]) -> UnknownNameError | Datas
     )
 
 
-def _incomplete(name: str, searched: tuple[Place, ...]) -> str:
+def _incomplete(name: str, searched: tuple[SearchedFolder, ...]) -> str:
     """Return the end of a message: which files are lacking in a folder that holds the others."""
     torchvision = CATALOGUE[name].torchvision
     if not torchvision:

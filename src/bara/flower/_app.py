@@ -20,7 +20,9 @@ PREFIX = "bara."
 """How bara's keys begin in an app's configuration (`[tool.flwr.app.config]`)."""
 
 
-def describe(strategy: Strategy, model: ArrayRecord, context: Context, grid: Grid) -> AppSection:
+def describe_app(
+    strategy: Strategy, model: ArrayRecord, context: Context, grid: Grid
+) -> AppSection:
     """Return the identity of the app that runs this server, as far as Flower tells it.
 
     Args:

@@ -69,7 +69,7 @@ class Evaluator:
             by_clients = self._by_clients(round, model)
         if self._function is not None:
             by_server = self._function(round, model)
-        note(self._result.evaluate_metrics_serverapp, round, by_server, "MetricRecord")
+        note_metrics(self._result.evaluate_metrics_serverapp, round, by_server, "MetricRecord")
         server_decides = by_server is not None and self._options.accuracy in by_server
         if round == 0 and not server_decides:
             by_clients = self._by_clients(round, model)
@@ -147,7 +147,9 @@ class Evaluator:
 
     def _by_clients(self, round: int, model: ArrayRecord) -> Metrics:
         metrics = self._on_clients(round, model)
-        note(self._result.evaluate_metrics_clientapp, round, metrics, "Aggregated MetricRecord")
+        note_metrics(
+            self._result.evaluate_metrics_clientapp, round, metrics, "Aggregated MetricRecord"
+        )
         return metrics
 
     def _on_clients(self, round: int, model: ArrayRecord) -> Metrics:
@@ -177,7 +179,7 @@ def _count(samples: Any) -> int | None:
     return None
 
 
-def note(place: dict[int, MetricRecord], round: int, metrics: Metrics, what: str) -> None:
+def note_metrics(place: dict[int, MetricRecord], round: int, metrics: Metrics, what: str) -> None:
     """Record metrics and log them, both as Flower does.
 
     Args:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bara.errors import ConfigError, TrainingError
 from bara.flower import _strategies as strategies
 from bara.flower._bid_collection import BidCollection
-from bara.flower._evaluation import EvaluateFunction, Evaluator, note
+from bara.flower._evaluation import EvaluateFunction, Evaluator, note_metrics
 from bara.flower._exchange import Answers, RestrictedGrid, ask
 from bara.flower._memory import RememberedReplies
 from bara.flower._options import ServerOptions
@@ -307,7 +307,7 @@ class FlowerFederation(contextlib.ExitStack):
         strategies.expect(self._strategy, len(replies))
         with self._strategy_at_work(round, "aggregate"):
             model, metrics = self._strategy.aggregate_train(round, replies)
-        note(self.result.train_metrics_clientapp, round, metrics, "Aggregated MetricRecord")
+        note_metrics(self.result.train_metrics_clientapp, round, metrics, "Aggregated MetricRecord")
         return model
 
     def evaluate_after(self, round: int, model: ArrayRecord) -> Evaluation:

@@ -85,12 +85,12 @@ def start(
         run, those so far.
     """
     check_strategy(strategy)
-    tree = settings(context.run_config, num_rounds, timeout)
+    tree = app_settings(context.run_config, num_rounds, timeout)
     names: dict[str, str] = {}
     names_file = tree.pop("names", None)
     if names_file:
         names = read_names(Path(str(names_file)))
-    app = app_identity.describe(strategy, initial_arrays, context, grid)
+    app = app_identity.describe_app(strategy, initial_arrays, context, grid)
     with _folder(tree, app, Directory(known_by(grid), names), grid) as folder:
         config = folder.config
         allocator = build_allocator(config)
@@ -136,7 +136,7 @@ def start(
     return federation.result
 
 
-def settings(
+def app_settings(
     app: Mapping[str, Any], num_rounds: int | None = None, timeout: float | None = None
 ) -> dict[str, Any]:
     """Return bara's keys in an app's configuration, which is flat and hyphenated, as a tree.
@@ -149,7 +149,7 @@ def settings(
         num_rounds: The deadline, unless the configuration sets one.
         timeout: How many seconds winners may train, unless the configuration says so.
 
-    >>> tree = settings({"lr": 0.1, "bara.budget.total": 30, "bara.budget.max-rounds": 5})
+    >>> tree = app_settings({"lr": 0.1, "bara.budget.total": 30, "bara.budget.max-rounds": 5})
     >>> tree["budget"]
     {'total': 30, 'max_rounds': 5}
     >>> tree["training"], tree["federation"]

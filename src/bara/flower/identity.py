@@ -38,7 +38,7 @@ def known_by(grid: Grid) -> By:
     return "partition" if isinstance(grid, InMemoryGrid) else "key"
 
 
-def fingerprint(public_key: bytes) -> str:
+def key_fingerprint(public_key: bytes) -> str:
     """Return the end of a client's name: the first digits of its key's SHA-256.
 
     Args:
@@ -53,7 +53,7 @@ def client_of_key(public_key: bytes, name: str = "key") -> str:
     >>> client_of_key(b"-----BEGIN PUBLIC KEY----- ...", "silo-north")
     'silo-north-76a5ae3e89247ddc8ba7'
     """
-    return f"{name}-{fingerprint(public_key)}"
+    return f"{name}-{key_fingerprint(public_key)}"
 
 
 def client_of_key_file(path: Path) -> str:
@@ -83,7 +83,7 @@ def read_names(path: Path) -> dict[str, str]:
                 raise ConfigError(
                     f"bara.names: a key in {str(path)!r} has no name behind it: {line[:60]}..."
                 )
-            found[fingerprint(_pem(line.encode()))] = name
+            found[key_fingerprint(_pem(line.encode()))] = name
     except (OSError, ValueError, UnsupportedAlgorithm) as error:
         raise ConfigError(
             f"bara.names must be a file of public keys with names, got {str(path)!r}: {error}"
@@ -160,7 +160,7 @@ class Directory:
     def _name(self, node: NodeInfo, opened: Opened | None) -> str | None:
         """Return a node's name; None for a simulated node whose partition is not known yet."""
         if self._by == "key":
-            mine = fingerprint(node.public_key)
+            mine = key_fingerprint(node.public_key)
             if mine in self._called:
                 return self._called[mine]
             own_name = None if opened is None else opened.name

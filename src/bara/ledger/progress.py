@@ -27,7 +27,7 @@ from bara.ledger.store import HEAD, Store
 
 
 @dataclass(frozen=True)
-class State:
+class RunState:
     """The state of a run.
 
     Attributes:
@@ -105,7 +105,7 @@ _SAME_PROMISE = sa.and_(
 )
 
 
-def state(books: Books) -> State:
+def state(books: Books) -> RunState:
     """Return the state of a run, by a few indexed reads."""
     run = books.chain.run
     events = schema.events
@@ -124,7 +124,7 @@ def state(books: Books) -> State:
     ended = None
     if closing is not None:
         ended = str(json.loads(closing)["ended"])
-    return State(head.number, head.at, closed, books.purse.total + added, paused, ended)
+    return RunState(head.number, head.at, closed, books.purse.total + added, paused, ended)
 
 
 def closed_rounds(books: Books, after: int, until: int) -> list[ClosedRound]:

@@ -23,7 +23,7 @@ from bara.text import counted
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """The result of an audit for one property.
 
     Attributes:
@@ -50,7 +50,7 @@ def audit(
     seed: int = 0,
     names: Collection[str] = EVERY_PROPERTY,
     unit: int = 1,
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Try properties of a mechanism on random rounds, each up to its first counter-example.
 
     A mechanism is told of each round that it was tried on, so that what it learns is tried as well;
@@ -85,7 +85,7 @@ def audit(
                 counter_example = f"after {counted(told, 'round')}, {found.text}"
             else:
                 counter_example = found.text
-        yield Finding(name, name in mechanism.claims, tried, counter_example)
+        yield AuditFinding(name, name in mechanism.claims, tried, counter_example)
 
 
 _LIFE = 10

@@ -12,7 +12,7 @@ import numpy as np
 
 from bara.paper.analysis import BASELINE, BOUND, LESS, T_0, ExhibitResult, Row, grouped, standing
 from bara.paper.exhibits import TITLES
-from bara.reports.charts import Chart, Line
+from bara.reports.charts import Chart, ChartLine
 from bara.reports.drawings import LOOK, Drawing, draw_lines, drawn, legend_of
 from bara.reports.frames import column
 from bara.reports.publication import UNKNOWN, Origin
@@ -206,10 +206,10 @@ def exhibit_charts(shown: ExhibitResult) -> list[Chart]:
 
 
 def _clients(title: str, rows: Sequence[Row]) -> Chart:
-    lines: list[Line] = []
+    lines: list[ChartLine] = []
     for (seed,), own in grouped(rows, "seed"):
         faint = bool(lines)  # all seeds but the first
-        lines.append(Line(f"seed {seed}", column(own, "round"), column(own, "n"), faint=faint))
+        lines.append(ChartLine(f"seed {seed}", column(own, "round"), column(own, "n"), faint=faint))
     return Chart(title, "round", "clients", tuple(lines), marks=((T_0, "T_0"),))
 
 
@@ -224,7 +224,7 @@ def _regrets(title: str, rows: Sequence[Row]) -> Chart:
     predicted = _mean_line("by what it predicts (the paper's)", rows, "predicted")
     real = _mean_line("by what each n really comes to", rows, "real")
     if median(map(abs, predicted.ys)) > REGRETS:
-        predicted = Line(predicted.name, [], [])
+        predicted = ChartLine(predicted.name, [], [])
         title = f"{title}\npredicting beyond every scale"
     fewer = []
     for (seeds,), own in grouped(rows, "seeds")[1:]:
@@ -248,7 +248,7 @@ def _accuracies(title: str, rows: Sequence[Row]) -> Chart:
     return Chart(title, "round", "accuracy", tuple(lines), per_cent=True)
 
 
-def _mean_line(name: str, rows: Sequence[Row], key: str) -> Line:
+def _mean_line(name: str, rows: Sequence[Row], key: str) -> ChartLine:
     """Return the line of a mean with its interval, over the rounds in which the mean is known."""
     known = [row for row in rows if row[key] is not None]
     low = []
@@ -257,7 +257,7 @@ def _mean_line(name: str, rows: Sequence[Row], key: str) -> Line:
         margin = row[f"{key}_margin"] or 0.0
         low.append(row[key] - margin)
         high.append(row[key] + margin)
-    return Line(name, column(known, "round"), column(known, key), (low, high))
+    return ChartLine(name, column(known, "round"), column(known, key), (low, high))
 
 
 _CHARTS = {"fig2": _clients, "fig3": _regrets, "fig4": _accuracies}

@@ -26,7 +26,7 @@ TABLES = {"table1", "table2", "ablation", "border"}
 """Exhibits that are tables; the others are figures."""
 
 
-def publish(
+def publish_paper(
     shown: Sequence[ExhibitResult], results: Sequence[Result], folder: Path, command: str
 ) -> Path:
     """Write every exhibit with its data, all runs as `results.csv`, and a page; return the page.

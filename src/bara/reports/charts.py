@@ -19,7 +19,7 @@ _STEPS = 100
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """One line of a chart.
 
     Attributes:
@@ -58,7 +58,7 @@ class Chart:
     title: str
     x_name: str
     y_name: str
-    lines: tuple[Line, ...]
+    lines: tuple[ChartLine, ...]
     marks: tuple[tuple[float, str], ...] = ()
     between: tuple[float, float] | None = None
     per_cent: bool = False
@@ -90,10 +90,10 @@ def run_charts(result: Result) -> list[Chart]:
     spent = list(accumulate(column(history, "cost")))
     left = [result.budget - amount for amount in spent]
     name = result.measure
-    by_round = [Line(name, rounds, accuracy), *_forecast(history, name)]
-    by_money = Line(name, spent, accuracy)
-    clients = Line("clients", rounds[1:] or rounds, column(history[1:], "n") or [0])
-    money_left = Line("money left", rounds, left)
+    by_round = [ChartLine(name, rounds, accuracy), *_forecast(history, name)]
+    by_money = ChartLine(name, spent, accuracy)
+    clients = ChartLine("clients", rounds[1:] or rounds, column(history[1:], "n") or [0])
+    money_left = ChartLine("money left", rounds, left)
     title = headline(name)
     return [
         Chart(f"{title} over rounds", "round", name, tuple(by_round), per_cent=True),
@@ -178,12 +178,12 @@ def frontier_chart(frontier: Frontier) -> Chart:
         means = [one.mean for one in found]
         ends = [one.within(0, 1) for one in found]
         low, high = zip(*ends, strict=True)
-        lines.append(Line(name, shares, means, (low, high)))
+        lines.append(ChartLine(name, shares, means, (low, high)))
     title = f"{headline(frontier.measure)} over money"
     return Chart(title, "part of the budget, %", frontier.measure, tuple(lines), per_cent=True)
 
 
-def _mean_line(name: str, columns: Sequence[Sequence[float]]) -> Line:
+def _mean_line(name: str, columns: Sequence[Sequence[float]]) -> ChartLine:
     """Return the mean over runs by round; a run that has ended counts with its last value."""
     length = max(map(len, columns))
     means: list[float] = []
@@ -196,7 +196,7 @@ def _mean_line(name: str, columns: Sequence[Sequence[float]]) -> Line:
         lows.append(low)
         highs.append(high)
     band = (lows, highs) if len(columns) > 1 else None
-    return Line(name, list(range(1, length + 1)), means, band)
+    return ChartLine(name, list(range(1, length + 1)), means, band)
 
 
 def _rounds(run: Result) -> list[dict[str, Any]]:
@@ -222,14 +222,14 @@ def _money_left(run: Result) -> list[float]:
     return [run.budget - spent for spent in accumulate(column(_rounds(run), "cost"))]
 
 
-def _forecast(history: Sequence[dict[str, Any]], measure: str) -> list[Line]:
+def _forecast(history: Sequence[dict[str, Any]], measure: str) -> list[ChartLine]:
     """Return the line of the final accuracy that a planning allocator expected in each round."""
     told = [entry for entry in history if "forecast" in entry]
     if not told:
         return []
     low, mean, high = zip(*column(told, "forecast"), strict=True)
     name = f"expected final {measure}, 90 % interval"
-    return [Line(name, column(told, "round"), mean, (low, high))]
+    return [ChartLine(name, column(told, "round"), mean, (low, high))]
 
 
 def _belief(belief: dict[str, Any], measure: str) -> list[Chart]:
@@ -242,7 +242,7 @@ def _belief(belief: dict[str, Any], measure: str) -> list[Chart]:
     for mean, deviation in zip(means, belief["deviation"], strict=True):
         lows.append(mean - deviation)
         highs.append(mean + deviation)
-    line = Line("mean and deviation", belief["arms"], means, (lows, highs))
+    line = ChartLine("mean and deviation", belief["arms"], means, (lows, highs))
     title = "What the allocator believed at the end"
     return [Chart(title, "clients per round", f"final {measure}", (line,), per_cent=True)]
 
@@ -257,7 +257,7 @@ def _outlook(result: Result) -> list[Chart]:
     measure = result.measure
     spend = [decimal_money(one.spend) for one in prospects]
     band = ([one.low for one in prospects], [one.high for one in prospects])
-    line = Line(f"{measure}, 90 % interval", spend, accuracy, band)
+    line = ChartLine(f"{measure}, 90 % interval", spend, accuracy, band)
     enough = outlook.get("enough")
     marks = () if enough is None else ((decimal_money(enough), "enough"),)
     title = "What more money would buy"

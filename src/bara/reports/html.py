@@ -5,7 +5,14 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from bara.records import money, show_money, tell_money
-from bara.reports.charts import Chart, Line, comparison_charts, frontier_chart, headline, run_charts
+from bara.reports.charts import (
+    Chart,
+    ChartLine,
+    comparison_charts,
+    frontier_chart,
+    headline,
+    run_charts,
+)
 from bara.reports.comparison import Comparison
 from bara.reports.comparison_table import (
     Best,
@@ -145,7 +152,7 @@ def draw(chart: Chart) -> str:
     return f"<section><h2>{escape(chart.title)}</h2>{svg}</section>"
 
 
-def _look(number: int, line: Line) -> str:
+def _look(number: int, line: ChartLine) -> str:
     colour, dashes = line.look or (number, number // 8)
     return f"c{colour % 8} d{dashes % 4}"
 

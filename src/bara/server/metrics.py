@@ -141,7 +141,7 @@ def check_task(name: str, task: str) -> None:
         )
 
 
-def measure_of(name: str) -> Measure | None:
+def find_measure(name: str) -> Measure | None:
     """Return the function that computes a metric; None for accuracy, which workers count."""
     check_name(name)
     if name in METRICS:

@@ -56,7 +56,7 @@ CollectedT = TypeVar("CollectedT", bound=Collected)
 ModelT = TypeVar("ModelT")
 
 
-class Engine(Protocol[ModelT, CollectedT]):
+class TrainingEngine(Protocol[ModelT, CollectedT]):
     """An engine as the server's round uses it.
 
     Attributes:
@@ -117,7 +117,7 @@ class Engine(Protocol[ModelT, CollectedT]):
 
 
 def train_round(
-    server: ServerState, engine: Engine[ModelT, CollectedT], round: int, award: Award
+    server: ServerState, engine: TrainingEngine[ModelT, CollectedT], round: int, award: Award
 ) -> Delivery:
     """Train one round with the winners, and evaluate the model that results.
 
@@ -168,7 +168,7 @@ def train_round(
 
 def _with_updates(
     memory: UpdateMemory | None,
-    engine: Engine[ModelT, CollectedT],
+    engine: TrainingEngine[ModelT, CollectedT],
     round: int,
     collected: CollectedT,
 ) -> Remembered | None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bara.clients.updates import State, Updates
 from bara.errors import ConfigError, DatasetError, TrainingError
-from bara.server.metrics import check_task, measure_of
+from bara.server.metrics import check_task, find_measure
 from bara.simulator._layout import Layout
 from bara.simulator._workers.pool import InProcess, Processes, WorkerPool
 from bara.simulator._workers.shared_memory import Arrays, MemoryLayout, unnamed_file
@@ -118,7 +118,7 @@ class Engine(AbstractContextManager["Engine"]):
                 `package.module:name`.
         """
         check_task(metric, data.task)
-        self._measure = measure_of(metric)
+        self._measure = find_measure(metric)
         self._targets = data.y_held
         module = build(model, data.shape, data.outputs, seed)
         self.layout = Layout.of(module)

@@ -26,7 +26,7 @@ LARGEST_BATCH = 512 * 2**20
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """The names of a dataset's archive, folder and batches, and the key of a batch's labels."""
 
     archive: str
@@ -36,21 +36,21 @@ class Layout:
     labels: bytes
 
 
-LAYOUTS: Mapping[str, Layout] = {
-    "cifar10": Layout(
+LAYOUTS: Mapping[str, FileLayout] = {
+    "cifar10": FileLayout(
         "cifar-10-python.tar.gz",
         "cifar-10-batches-py",
         tuple(f"data_batch_{k}" for k in range(1, 6)),
         ("test_batch",),
         b"labels",
     ),
-    "cifar100": Layout(
+    "cifar100": FileLayout(
         "cifar-100-python.tar.gz", "cifar-100-python", ("train",), ("test",), b"fine_labels"
     ),
 }
 
 
-def _archived(path: Path, layout: Layout) -> Iterator[tuple[str, bytes]]:
+def _archived(path: Path, layout: FileLayout) -> Iterator[tuple[str, bytes]]:
     """Yield the batches in the published archive; nothing is unpacked to disk."""
     wanted = {f"{layout.folder}/{batch}": batch for batch in layout.train + layout.test}
     with tarfile.open(path, "r:*") as archive:
@@ -62,7 +62,7 @@ def _archived(path: Path, layout: Layout) -> Iterator[tuple[str, bytes]]:
                 yield wanted[member.name], content.read()
 
 
-def _unpacked(path: Path, layout: Layout) -> Iterator[tuple[str, bytes]]:
+def _unpacked(path: Path, layout: FileLayout) -> Iterator[tuple[str, bytes]]:
     """Yield the batches in the folder that was unpacked from the archive."""
     for batch in layout.train + layout.test:
         file = path / batch
@@ -71,7 +71,9 @@ def _unpacked(path: Path, layout: Layout) -> Iterator[tuple[str, bytes]]:
 
 
 def _read(
-    batches: Callable[[Path, Layout], Iterator[tuple[str, bytes]]], path: Path, layout: Layout
+    batches: Callable[[Path, FileLayout], Iterator[tuple[str, bytes]]],
+    path: Path,
+    layout: FileLayout,
 ) -> Arrays:
     try:
         return _assemble(dict(batches(path, layout)), layout, path)
@@ -93,7 +95,7 @@ def find(folder: Path, name: str) -> Iterator[Source]:
             yield Source("cifar archive", archive, partial(_read, _archived, archive, layout))
 
 
-def _assemble(batches: Mapping[str, bytes], layout: Layout, path: Path) -> Arrays:
+def _assemble(batches: Mapping[str, bytes], layout: FileLayout, path: Path) -> Arrays:
     lacking = [batch for batch in layout.train + layout.test if batch not in batches]
     if lacking:
         raise DatasetError(f"{path} lacks {', '.join(lacking)}")
