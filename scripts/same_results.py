@@ -25,7 +25,10 @@ ALLOCATORS = (
     "decreasing",
     "random",
     "fixed",
+    "explored",
     "finale",
+    "overture",
+    "pacing",
     "isp",
     "planner",
 )
@@ -38,7 +41,17 @@ MECHANISMS = (
     "fmore",
     "proportional-share",
     "a-fl",
+    "posted-price",
+    "tariff",
 )
+OPTIONS = {
+    "fixed": ["allocator.n=3"],
+    "explored": ["allocator.n=3"],
+    "posted-price": ["mechanism.price=0.9"],
+}
+"""What some parts cannot do without."""
+
+GOALS = ("target=0.4", "target=0.9", "worth=2")
 READINGS = (
     "preset=paper",
     "reestimate=true",
@@ -108,6 +121,8 @@ def cases():
             f"synthetic bara {reading}",
             [*SHORT, "federation.engine=synthetic", "allocator.name=bara", f"allocator.{reading}"],
         )
+    for goal in GOALS:
+        yield f"synthetic {goal}", [*SHORT, "federation.engine=synthetic", f"budget.{goal}"]
     for mechanism in MECHANISMS:
         yield f"simulator {mechanism}", [*SIMULATOR, "clients.count=6", *_named(mechanism, "even")]
     for name, changes in TRAININGS.items():
@@ -137,7 +152,7 @@ def killed():
 
 
 def _named(mechanism, allocator):
-    options = ["allocator.n=3"] if allocator == "fixed" else []
+    options = OPTIONS.get(mechanism, []) + OPTIONS.get(allocator, [])
     return [f"mechanism.name={mechanism}", f"allocator.name={allocator}", *options]
 
 
@@ -186,6 +201,8 @@ def play_with_folders(root, folder):
         found[f"ledger of {name}"] = [
             [one["kind"], one["round"], _plain(one["body"])] for one in export["events"]
         ]
+        for line in export["lines"]:
+            line.pop("at")
         found[f"lines of {name}"] = export["lines"]
         for model in sorted(place.glob("model-*.npz")):
             with np.load(model) as arrays:
