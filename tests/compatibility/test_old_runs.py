@@ -48,7 +48,7 @@ def test_a_run_on_the_engine_that_is_no_more_is_reported_but_does_not_go_on(old_
     words = " ".join(refused.stderr.split())
     assert "the engine 'flower'" in words
     assert "bara 0.2" in words
-    assert "use the simulator, or a Flower app" in words
+    assert "the simulator" in words
     assert "`bara report` and `bara dashboard` still read this run" in words
     assert json.loads(bara("ledger", folder, "verify", "--json"))["ok"]
     # Had it ended, its result would still be shown.

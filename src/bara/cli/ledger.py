@@ -365,13 +365,13 @@ def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments
 
 @ledger_app.command("pause", epilog=examples("bara ledger DIR pause"))
 def pause_command(context: typer.Context, debug: Debug = False) -> None:
-    """Stop the run before its next round; `bara resume DIR` continues it."""
+    """Stop the run before its next round, until it is resumed."""
     _act(context, debug, "pause", "paused before its next round; continue with")
 
 
 @ledger_app.command("continue", epilog=examples("bara ledger DIR continue"))
 def continue_command(context: typer.Context, debug: Debug = False) -> None:
-    """Let a paused run go on, when it is started again; `bara resume DIR` does both."""
+    """End a pause, so that the run goes on when it is started again; resuming does both."""
     _act(context, debug, "let_go_on", "the pause is over; go on with")
 
 
@@ -383,7 +383,7 @@ def adopt_command(context: typer.Context, debug: Debug = False) -> None:
 
 @ledger_app.command("approve", epilog=examples("bara ledger DIR approve 12"))
 def approve_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
-    """Allow an award above ledger.approve_above; `bara resume DIR` trains it."""
+    """Allow an award above ledger.approve_above; the resumed run trains it."""
     _act(
         context, debug, "approve", f"round {round_number} is approved; train it with", round_number
     )
@@ -392,7 +392,7 @@ def approve_command(context: typer.Context, round_number: Round, debug: Debug = 
 @ledger_app.command(
     "decline",
     help="Refuse an award above ledger.approve_above: nobody trains, nobody is paid, "
-    "`bara resume DIR` goes on.",
+    "the resumed run goes on.",
     epilog=examples("bara ledger DIR decline 12"),
 )
 def decline_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
@@ -403,7 +403,7 @@ def decline_command(context: typer.Context, round_number: Round, debug: Debug = 
 @ledger_app.command(
     "void",
     help="Take back a promise that is never settled: nobody trains, nobody is paid, "
-    "`bara resume DIR` goes on.",
+    "the resumed run goes on.",
     epilog=examples('bara ledger DIR void 12 --reason "training fails at each resume"'),
 )
 def void_command(
@@ -424,7 +424,7 @@ def forget_command(
     client: Annotated[str, typer.Argument(help="Whose update.")],
     debug: Debug = False,
 ) -> None:
-    """Forget a client's remembered update from the next round on; `bara resume DIR` goes on."""
+    """Forget a client's remembered update from the next round on; the resumed run goes on."""
     _act(context, debug, "forget", f"{client} is forgotten; go on with", client)
 
 

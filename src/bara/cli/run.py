@@ -1,6 +1,5 @@
 """The verbs `run` and `resume`: a run of one federation, from its start or where it stopped."""
 
-import shlex
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -39,6 +38,7 @@ def run_command(
     """Train one federation under a budget, and write its books, models and report to a folder."""
     with errors(debug):
         from bara.runs.config import Config
+        from bara.runs.engines import SYNTHETIC
         from bara.runs.play import run
 
         experiment = Config.load(config, changes)
@@ -47,7 +47,7 @@ def run_command(
 
             say(documented_toml(experiment), nl=False)
             return
-        if experiment.federation.engine == "synthetic" and find_spec("torch") is None:
+        if experiment.federation.engine == SYNTHETIC and find_spec("torch") is None:
             note(
                 "without torch, a synthetic learning curve stands in for training "
                 "(pip install 'bara-fl[sim]')"
@@ -86,7 +86,10 @@ def _tell(result: "Result", as_json: bool) -> None:
             places = {"report": str(Path(folder, "report.html")), "folder": folder}
             show(run_summary(result, places))
     except OSError as error:
-        error.add_note(f"the books are whole; go on with: bara resume {shlex.quote(folder)}")
+        from bara.runs.folder import RunFolder
+
+        again = RunFolder.find(Path(folder)).resume_command
+        error.add_note(f"the books are whole; go on with: {again}")
         raise
     if not result.payments:
         note(

@@ -288,7 +288,7 @@ def read_books(place: Path | str, run: str | None = None, terms: Terms | None = 
         if version not in (None, HEAD) and store.engine.dialect.name != "sqlite":
             raise LedgerError(
                 f"the ledger {store.place} has schema {version}, expected {HEAD}; "
-                "`bara resume` upgrades it"
+                "resuming the run upgrades it"
             )
         books = None
         if version is not None:

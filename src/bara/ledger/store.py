@@ -220,7 +220,7 @@ class Store:
         except (DatabaseError, self._driver.Error, UnicodeDecodeError) as error:
             raise LedgerError(
                 f"cannot use the ledger {self.place}: {_words(error)}; this step is stored "
-                "as a whole or not at all; once the cause is gone, `bara resume` goes on"
+                "as a whole or not at all; once the cause is gone, resume the run"
             ) from error
 
     def _migrate(self) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from bara.runs.engines import SYNTHETIC
 from bara.surrogates import gap_left
 
 
@@ -43,7 +44,7 @@ class Regime:
         return {
             "budget": {"total": 1500, "max_rounds": 200},
             "clients": {"count": 20, "bids": "uniform(0.5, 1.5)"},
-            "federation": {"engine": "synthetic", **curve},
+            "federation": {"engine": SYNTHETIC, **curve},
         }
 
 

@@ -16,6 +16,7 @@ from joblib import Parallel, cpu_count, delayed
 
 from bara.records import AwardedRound, RoundRecord
 from bara.runs.config import Config
+from bara.runs.engines import SYNTHETIC
 from bara.runs.play import play_run
 from bara.studies.grid import Cell, check_jobs
 
@@ -85,7 +86,7 @@ def rehearse(config: Config) -> Rehearsal:
     """Play a configuration's market and allocator on a federation in which nobody trains."""
     clients = {"count": config.clients.count, "bids": config.clients.bids}
     empty = Config.parse(
-        {"clients": clients, "federation": {"engine": "synthetic"}, "seed": config.seed}
+        {"clients": clients, "federation": {"engine": SYNTHETIC}, "seed": config.seed}
     )
     started = time.perf_counter()
     played = play_run(
