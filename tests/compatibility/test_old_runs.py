@@ -49,7 +49,7 @@ def test_a_run_on_the_engine_that_is_no_more_is_reported_but_does_not_go_on(old_
     assert "the engine 'flower'" in words
     assert "bara 0.2" in words
     assert "the simulator" in words
-    assert "`bara report` and `bara dashboard` still read this run" in words
+    assert "`bara ledger` and `bara dashboard`" in words
     assert json.loads(bara("ledger", folder, "verify", "--json"))["ok"]
     # Had it ended, its result would still be shown.
     shutil.copy(HERE / "runs" / "flower" / "expected.json", folder / "result.json")
