@@ -17,7 +17,7 @@ import pyarrow.csv
 
 from bara.paper.analysis import BASELINE, LESS, described, grouped
 from bara.paper.exhibits import BORDER, DATASETS, EXHIBITS, TITLES, Scale
-from bara.paper.tables import draw, tabled
+from bara.paper.pages import draw, tabled
 from bara.reports.publication import Origin
 
 ROOT = Path(__file__).parents[1]

@@ -10,7 +10,7 @@ from bara.dashboard._event_stream import EventStream
 from bara.dashboard._forecast import Extrapolation
 from bara.dashboard._run_view import RunView
 from bara.ledger import Books, Store, read_books
-from bara.ledger.progress import closed_rounds
+from bara.ledger.run_state import closed_rounds
 from bara.mechanisms import bid_price_first
 from bara.records import Purse, RoundRecord
 

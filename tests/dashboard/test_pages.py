@@ -10,7 +10,7 @@ from bara import RoundRecord
 from bara.dashboard._json_views import state_json
 from bara.dashboard._run_index import RunIndex
 from bara.errors import LedgerError, RunStoppedError
-from bara.ledger.progress import state
+from bara.ledger.run_state import state
 from bara.ledger.statements import statement
 from bara.runs.config import Config
 from bara.runs.explanation import explain_round

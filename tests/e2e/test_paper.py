@@ -12,7 +12,7 @@ from programs import bara, started, until
 
 from bara import open as open_run
 from bara.paper.exhibits import EXHIBITS
-from bara.paper.tables import TABLES
+from bara.paper.pages import TABLES
 from bara.reports.drawings import FORMATS
 
 pytestmark = pytest.mark.xdist_group("paper")  # the paper is made once for all of them

@@ -28,7 +28,7 @@ from bara.dashboard._pages import make_app
 from bara.dashboard._run_index import RunIndex
 from bara.errors import ConfigError, LedgerError
 from bara.ledger import Books, Store, verify
-from bara.ledger.progress import read_books
+from bara.ledger.run_state import read_books
 from bara.ledger.store import HOSTS, check_host
 from bara.records import Purse
 

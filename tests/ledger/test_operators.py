@@ -11,7 +11,7 @@ from bara.allocators import Fixed
 from bara.errors import ConfigError, LedgerError, RunStoppedError
 from bara.ledger import Books, Receipt, Terms, operators, verify
 from bara.ledger.payouts import batch_csv, batches, new_batch
-from bara.ledger.progress import add_totals, closed_rounds, failures
+from bara.ledger.run_state import add_totals, closed_rounds, failures
 from bara.ledger.signatures import check_client_receipt, client_receipt, public_key
 from bara.ledger.statements import (
     export_json,

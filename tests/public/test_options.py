@@ -9,8 +9,8 @@ import pytest
 from bara.errors import ConfigError
 from bara.plugins import Within
 from bara.runs.config import Config
+from bara.runs.config_sections import Table
 from bara.runs.reference import REGISTRIES, documented_toml, options_of
-from bara.runs.sections import Table
 
 OPTIONS = {
     f"{name}-{option.name}": option

@@ -5,8 +5,8 @@ import pytest
 from bara.paper.analysis import described
 from bara.paper.exhibits import EXHIBITS, Scale
 from bara.paper.figures import exhibit_charts, save_bars, save_charts, save_map
+from bara.paper.pages import markdown, table_rows
 from bara.paper.regimes import REGIMES
-from bara.paper.tables import markdown, table_rows
 from bara.reports.drawings import INK, Drawing
 
 

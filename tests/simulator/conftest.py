@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from bara.runs.sections import TrainingSection
+from bara.runs.config_sections import TrainingSection
 from bara.simulator import Data, Engine, Training
 
 

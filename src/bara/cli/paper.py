@@ -55,8 +55,8 @@ def paper_command(
         import bara.paper.figures  # noqa: F401 - a missing package fails now, not after hours
         from bara.paper.analysis import analyse
         from bara.paper.exhibits import Scale, exhibits, known_datasets, union
+        from bara.paper.pages import exhibit_table, publish_paper
         from bara.paper.runtime_estimate import expected_seconds
-        from bara.paper.tables import exhibit_table, publish_paper
         from bara.reports.comparison import label
         from bara.studies.grid import run_grid, unfinished
 

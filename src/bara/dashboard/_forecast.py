@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bara.ledger.progress import ClosedRound
+from bara.ledger.run_state import ClosedRound
 from bara.randomness import stream
 from bara.records import FloatArray
 from bara.surrogates import LearningCurveBelief, interval

@@ -16,7 +16,7 @@ from bara.dashboard._round_view import Json, round_json
 from bara.dashboard._run_index import RunIndex
 from bara.dashboard._run_view import PATIENCE, RunView
 from bara.errors import LedgerError
-from bara.ledger.progress import ClosedRound, FailedDelivery, RunState
+from bara.ledger.run_state import ClosedRound, FailedDelivery, RunState
 from bara.ledger.statements import ClientTotal, line_json
 from bara.records import json_money
 from bara.reports.contributions import Contributions, caution

@@ -32,7 +32,7 @@ from bara.dashboard._run_index import RunIndex
 from bara.dashboard._run_view import LONGEST, RunView
 from bara.dashboard._tables import TABLES
 from bara.errors import LedgerError
-from bara.ledger.progress import round_details
+from bara.ledger.run_state import round_details
 from bara.text import spelled
 
 ASSETS = Path(__file__).parent / "assets"

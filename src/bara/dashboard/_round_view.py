@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import Any
 
 from bara.dashboard._presentation import shown, thin
-from bara.ledger.progress import ClosedRound, RoundDetails
+from bara.ledger.run_state import ClosedRound, RoundDetails
 from bara.ledger.statements import Line
 from bara.records import MAX_MONEY, Offer, decimal_money, json_money
 

@@ -11,7 +11,7 @@ from bara.dashboard._forecast import AccuracyForecast, Extrapolation, planned, t
 from bara.errors import BaraError, LedgerError
 from bara.ledger import Books
 from bara.ledger.attention import Attention, attentions
-from bara.ledger.progress import (
+from bara.ledger.run_state import (
     ClosedRound,
     FailedDelivery,
     RoundDetails,

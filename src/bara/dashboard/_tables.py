@@ -1,7 +1,7 @@
 """The tables of a run as CSV, with every round in them."""
 
 from bara.dashboard._run_view import RunView
-from bara.ledger.progress import ClosedRound
+from bara.ledger.run_state import ClosedRound
 from bara.ledger.statements import exact_values
 from bara.records import show_money
 from bara.text import csv_text

@@ -14,7 +14,7 @@ from flwr.supercore.run import Run
 
 from bara.errors import ConfigError
 from bara.flower._strategies import SET_ASIDE, layers
-from bara.runs.sections import AppSection
+from bara.runs.config_sections import AppSection
 
 PREFIX = "bara."
 """How bara's keys begin in an app's configuration (`[tool.flwr.app.config]`)."""

@@ -22,9 +22,9 @@ from bara.flower import _strategies as strategies
 from bara.flower._bid_collection import BidCollection
 from bara.flower._evaluation import EvaluateFunction, Evaluator, note_metrics
 from bara.flower._exchange import Answers, RestrictedGrid, ask
-from bara.flower._memory import RememberedReplies
 from bara.flower._options import ServerOptions
-from bara.flower._state import Knowledge
+from bara.flower._remembered_replies import RememberedReplies
+from bara.flower._strategy_state import Knowledge
 from bara.flower._updates import Update, UpdateValidator
 from bara.protocols import Capabilities
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord

@@ -25,11 +25,11 @@ from bara.plugins import check_options
 from bara.protocols import Requirements, requirements_of
 from bara.records import AwardedRound, RoundRecord, decimal_money, tell_money
 from bara.runs.config import Config, set_key
+from bara.runs.config_sections import KEPT, AppSection, ClientsSection, DataSection, TrainingSection
 from bara.runs.engines import FLOWER_APP
 from bara.runs.factory import build_allocator, build_mechanism, keeping
 from bara.runs.folder import RunFolder
 from bara.runs.play import play_run
-from bara.runs.sections import KEPT, AppSection, ClientsSection, DataSection, TrainingSection
 from bara.runs.session import Session
 
 _OPTIONS = (

@@ -8,7 +8,7 @@ docs/ledger.md.
 from bara.ledger._events import Receipt
 from bara.ledger._verification import Finding, is_locked, require_whole, stored_receipt, verify
 from bara.ledger.books import Books, Terms
-from bara.ledger.progress import read_books
+from bara.ledger.run_state import read_books
 from bara.ledger.store import Store
 
 __all__ = [

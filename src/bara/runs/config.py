@@ -20,9 +20,7 @@ from bara.errors import BaraError, ConfigError, InvalidMoneyError, InvalidRecord
 from bara.files import read_whole
 from bara.plugins import OBJECT, Handed, nearest, toml_value
 from bara.records import MICRO, Purse, decimal_money, money
-from bara.runs.data import with_what_data_say
-from bara.runs.engines import FLOWER_APP, EngineKind, kind_of
-from bara.runs.sections import (
+from bara.runs.config_sections import (
     KEPT,
     AllocatorSection,
     AppSection,
@@ -37,6 +35,8 @@ from bara.runs.sections import (
     TrainingSection,
     bare,
 )
+from bara.runs.data import with_what_data_say
+from bara.runs.engines import FLOWER_APP, EngineKind, kind_of
 from bara.server.metrics import metric_of_app
 from bara.text import UNSTORABLE, flat
 

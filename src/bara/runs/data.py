@@ -22,7 +22,7 @@ from bara.errors import ConfigError, DatasetError
 
 if TYPE_CHECKING:
     from bara.runs.config import Config
-    from bara.runs.sections import ClientsSection, DataSection
+    from bara.runs.config_sections import ClientsSection, DataSection
 
     AnyConfig = TypeVar("AnyConfig", bound=Config)
 

@@ -11,8 +11,8 @@ from typing import Any
 from bara.errors import BaraError, LedgerError
 from bara.ledger import Books
 from bara.ledger.payouts import batch_of
-from bara.ledger.progress import RoundDetails, round_details, state
 from bara.ledger.retention import is_dropped
+from bara.ledger.run_state import RoundDetails, round_details, state
 from bara.market import Backoff
 from bara.mechanisms.client_cap import ClientCap
 from bara.protocols import Mechanism

@@ -23,9 +23,9 @@ from bara.protocols import (
 from bara.randomness import stream
 from bara.records import FloatArray, IntArray, money
 from bara.runs.config import Config
+from bara.runs.config_sections import ClientsSection, DataSection, TrainingSection
 from bara.runs.engines import SIMULATOR, SYNTHETIC
 from bara.runs.place import check_player
-from bara.runs.sections import ClientsSection, DataSection, TrainingSection
 from bara.runs.session import Session
 from bara.server.state import Keeping
 from bara.simulator.synthetic import LearningCurve, SyntheticFederation

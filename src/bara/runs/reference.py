@@ -10,9 +10,9 @@ from bara.allocators import ALLOCATORS
 from bara.mechanisms import MECHANISMS
 from bara.plugins import Registry, in_words
 from bara.runs.config import Config
+from bara.runs.config_sections import Table
 from bara.runs.engines import SYNTHETIC
 from bara.runs.factory import FEDERATIONS
-from bara.runs.sections import Table
 from bara.simulator.synthetic import LearningCurve
 
 GIVEN = {"clients", "seed", "goal", "config", "folder", "requirements"}

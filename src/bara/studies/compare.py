@@ -13,8 +13,8 @@ from bara.reports.html import comparison_report
 from bara.reports.publication import write_runs
 from bara.reports.result import Result
 from bara.runs.config import Config, Source
+from bara.runs.config_sections import AllocatorSection, MechanismSection, Named
 from bara.runs.progress import Wanted
-from bara.runs.sections import AllocatorSection, MechanismSection, Named
 from bara.studies.grid import Cell, cells, run_grid
 from bara.studies.stored import Description, in_one_table
 from bara.studies.suites import settings

@@ -14,12 +14,12 @@ from bara.records import decimal_money, money
 from bara.reports.forecast import Forecast, Outlook
 from bara.reports.result import Result, read_result
 from bara.runs.config import Config, Source
+from bara.runs.config_sections import FederationSection
 from bara.runs.database import DatabaseRun
 from bara.runs.factory import build_allocator
 from bara.runs.folder import RunFolder
 from bara.runs.place import Place
 from bara.runs.progress import Wanted
-from bara.runs.sections import FederationSection
 from bara.runs.summary import result_of
 from bara.server.metrics import metric_title
 from bara.studies.curves import ImaginedCurve, curves, imagined, stated_curves

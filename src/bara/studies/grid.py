@@ -23,11 +23,11 @@ from bara.reports.comparison import Failure, label
 from bara.reports.result import Result, read_result
 from bara.reports.terminal import per_cent
 from bara.runs.config import Config
+from bara.runs.config_sections import AllocatorSection
 from bara.runs.engines import SIMULATOR
 from bara.runs.factory import build_allocator, build_mechanism, check_engine
 from bara.runs.play import play_run
 from bara.runs.progress import Wanted, counting
-from bara.runs.sections import AllocatorSection
 from bara.studies.cluster import connected
 from bara.studies.fingerprints import fingerprint
 from bara.text import counted
