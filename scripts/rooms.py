@@ -18,7 +18,15 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "CONTRIBUTING.md"
 START, END = "<!-- rooms: scripts/rooms.py -->\n", "<!-- end of rooms -->\n"
 
-CELLAR = {f"bara.{name}" for name in ("plugins", "randomness", "text", "files", "faults", "errors")}
+CELLAR = {
+    "bara.plugins",
+    "bara.options",
+    "bara.randomness",
+    "bara.text",
+    "bara.files",
+    "bara.faults",
+    "bara.errors",
+}
 """Rooms that everybody may import; drawn, their arrows would hide the others."""
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import difflib
 import io
 import re
 import sys
@@ -102,3 +103,12 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             found[f"{prefix}{key}"] = value
     return found
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """Return a hint for an unknown name: the one probably meant, or all the known names."""
+    close = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
+    alike = [difflib.SequenceMatcher(None, one, name).ratio() for one in close]
+    if alike and alike[0] not in alike[1:]:
+        return f"did you mean {close[0]!r}?"
+    return f"there are: {', '.join(sorted(known))}"

@@ -24,7 +24,7 @@ from bara.clients.conduct import Conduct
 from bara.flower._bid_messages import Bid
 from bara.flower._bidders import answer_bids
 from bara.flower._federation import FlowerFederation
-from bara.flower._options import ServerOptions, engine_options
+from bara.flower._options import ServerOptions
 from bara.flower._strategies import capabilities
 from bara.protocols import Requirements
 from bara.records import MICRO, Award
@@ -121,8 +121,7 @@ def simulated(
     config: Config, requirements: Requirements, folder: Path | None = None
 ) -> FlowerFederation:
     """Build the federation; its strategy is Flower's `federation.strategy`, or FedAvg."""
-    names = ("strategy", "bid_seconds", "train_seconds")
-    options = dict(engine_options("the federation on Flower", config, *names))
+    options = dict(config.federation.options)
     quieten()
     key = "num-examples" if config.training.aggregation == "samples" else "one"
     make_strategy = getattr(flower_strategies, options.pop("strategy", "FedAvg"))

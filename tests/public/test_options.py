@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from bara.errors import ConfigError
-from bara.plugins import Within
+from bara.options import Within
 from bara.runs.config import Config
 from bara.runs.config_sections import Table
 from bara.runs.reference import REGISTRIES, documented_toml, options_of

@@ -19,9 +19,10 @@ import numpy as np
 from bara.allocators._arms import arms_of, check_clients, explored, positions
 from bara.allocators.estimators import ESTIMATORS, Estimator
 from bara.errors import ConfigError
-from bara.plugins import Within, check_fields, check_options, nearest
+from bara.options import Within, check_fields, check_options
 from bara.records import Belief, FloatArray, Offer, Purse, RoundRecord, Shortfall
 from bara.surrogates import KalmanGP, squared_exponential
+from bara.text import nearest
 
 
 @dataclass(frozen=True)

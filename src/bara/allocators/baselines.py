@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Annotated
 
 from bara.allocators._arms import arms_of, check_clients, explored
-from bara.plugins import Within, check_fields
+from bara.options import Within, check_fields
 from bara.protocols import LearnsNothing
 from bara.randomness import stream
 from bara.records import Offer, Purse, Shortfall

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated
 
-from bara.plugins import Within, check_fields
+from bara.options import Within, check_fields
 from bara.protocols import LearnsNothing
 from bara.records import Offer, Purse
 

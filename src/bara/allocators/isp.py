@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Annotated
 
 from bara.allocators._arms import check_clients
-from bara.plugins import Within, check_arguments
+from bara.options import Within, check_arguments
 from bara.records import Evaluation, Offer, Purse, RoundRecord, Shortfall
 
 

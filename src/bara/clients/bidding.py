@@ -7,9 +7,10 @@ import scipy
 
 from bara.clients.costs import Distribution, PrivacyCosts
 from bara.errors import ConfigError
-from bara.plugins import nearest, parse_call
+from bara.plugins import parse_call
 from bara.randomness import stream
 from bara.records import MICRO, Award, Bids, FloatArray, IntArray
+from bara.text import nearest
 
 TRUTHFUL = "truthful"
 MOST_COST = 1e11

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bara.errors import ConfigError, InvalidBidError
-from bara.plugins import import_path, nearest, parse_call
+from bara.plugins import import_path, parse_call
 from bara.records import FloatArray
-from bara.text import counted
+from bara.text import counted, nearest
 
 _DRAWS: dict[str, tuple[int, Callable[..., FloatArray]]] = {
     "constant": (1, lambda _rng, size, value: np.full(size, value)),

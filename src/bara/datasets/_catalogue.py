@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from bara.errors import UnknownNameError
-from bara.plugins import nearest
+from bara.text import nearest
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ from bara.errors import (
     UnfitDatasetError,
     UnknownNameError,
 )
-from bara.plugins import Registry, nearest
+from bara.plugins import Registry
+from bara.text import nearest
 
 VARIABLE = "BARA_DATA"
 """The environment variable that names a folder of datasets."""

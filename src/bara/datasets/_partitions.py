@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from bara.datasets._record import Labels
 from bara.errors import ConfigError, DatasetError, UnfitDatasetError, UnknownNameError
-from bara.plugins import Within, nearest, parse_call
+from bara.options import Within
+from bara.plugins import parse_call
 from bara.randomness import stream
-from bara.text import counted
+from bara.text import counted, nearest
 
 Parts = list[NDArray[np.int64]]
 """The sample indices of each client."""

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from bara.datasets._record import Dataset, Labels
 from bara.errors import ConfigError, DatasetError, UnfitDatasetError, UnknownNameError
-from bara.plugins import nearest
 from bara.randomness import stream
+from bara.text import nearest
 
 
 @dataclass(frozen=True, eq=False)

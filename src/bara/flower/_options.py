@@ -7,15 +7,14 @@ from typing import Any, Literal, final, get_type_hints
 
 from bara.errors import ConfigError
 from bara.flower.identity import By
-from bara.plugins import check_options
+from bara.options import check_options
 from bara.runs.config import Config
 from bara.server.state import Keeping
 
 
-@final
 @dataclass(frozen=True)
-class ServerOptions:
-    """The settings of a server on Flower.
+class AppOptions:
+    """The settings that an app's configuration may hold, in `bara.federation`.
 
     Attributes:
         bid_seconds: How long a round's bids stay open; a client that is silent is left out of the
@@ -24,6 +23,30 @@ class ServerOptions:
         evaluate_seconds: How long clients may evaluate, if the strategy asks them to.
         fewest: The number of connected nodes that a round needs to begin.
         patience: How many seconds to wait for these nodes before the run stops between rounds.
+        accuracy: The metric that decisions are based on; `loss`, `test-accuracy` and `test-loss`
+            are read, too.
+        better: Whether that metric, which may then have any size, is better when `lower` (a loss)
+            or `higher`; None if the metric is a fraction.
+        same_shapes: Refuse updates whose arrays are not shaped as the model's; false for trees,
+            which grow.
+    """
+
+    bid_seconds: float = 60.0
+    train_seconds: float = 3600.0
+    evaluate_seconds: float = 600.0
+    fewest: int = 2
+    patience: float = 600.0
+    accuracy: str = "accuracy"
+    better: Literal["lower", "higher"] | None = None
+    same_shapes: bool = True
+
+
+@final
+@dataclass(frozen=True)
+class ServerOptions(AppOptions):
+    """All settings of a server on Flower: the app's, and those that follow from the run.
+
+    Attributes:
         columns: The columns that every bid must have.
         evidence: Where a client's loss before and after training comes from: `none`, no losses;
             `server`, measured with the evaluation function on the server's own data; `client`, the
@@ -31,12 +54,6 @@ class ServerOptions:
             lie).
         outliers: Refuse updates that lie this many robust deviations farther from the others than
             is usual; None to refuse none.
-        same_shapes: Refuse updates whose arrays are not shaped as the model's; false for trees,
-            which grow.
-        accuracy: The metric that decisions are based on; `loss`, `test-accuracy` and `test-loss`
-            are read, too.
-        better: Whether that metric, which may then have any size, is better when `lower` (a loss)
-            or `higher`; None if the metric is a fraction.
         known_by: The kind of identity that clients are known by.
         names: The names of clients by the fingerprints of their keys; other clients have the names
             that they give themselves.
@@ -50,17 +67,9 @@ class ServerOptions:
             it is left out.
     """
 
-    bid_seconds: float = 60.0
-    train_seconds: float = 3600.0
-    evaluate_seconds: float = 600.0
-    fewest: int = 2
-    patience: float = 600.0
     columns: tuple[str, ...] = ()
     evidence: Literal["none", "server", "client"] = "none"
     outliers: float | None = None
-    same_shapes: bool = True
-    accuracy: str = "accuracy"
-    better: Literal["lower", "higher"] | None = None
     known_by: By = "key"
     names: Mapping[str, str] = field(default_factory=dict)
     partitions: tuple[str, ...] = ()
@@ -94,19 +103,9 @@ class ServerOptions:
             )
 
 
-def engine_options(
-    whose: str, config: Config, *names: str, prefix: str = "federation."
-) -> dict[str, Any]:
-    """Return the engine's options in a configuration; refuse unknown ones and wrong types.
-
-    Args:
-        whose: The engine, as error messages call it.
-        config: The configuration.
-        *names: The names of the options that the engine has.
-        prefix: The start of an option's full name in error messages.
-    """
-    known = {"strategy": str, **get_type_hints(ServerOptions)}
-    check_options(
-        whose, config.federation.options, {name: known[name] for name in names}, prefix=prefix
-    )
-    return config.federation.options
+def app_options(config: Config) -> dict[str, Any]:
+    """Return the options in an app's configuration; refuse unknown ones and wrong types."""
+    options = config.federation.options
+    types = get_type_hints(AppOptions)
+    check_options("the Flower app", options, types, prefix="bara.federation.")
+    return options

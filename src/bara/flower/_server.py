@@ -17,11 +17,11 @@ from bara.flower._app import PREFIX
 from bara.flower._bid_collection import Attendance
 from bara.flower._evaluation import EvaluateFunction
 from bara.flower._federation import FlowerFederation
-from bara.flower._options import ServerOptions, engine_options
+from bara.flower._options import ServerOptions, app_options
 from bara.flower._preflight import BLIND, check_run, check_strategy
 from bara.flower._strategies import capabilities
 from bara.flower.identity import Directory, known_by, read_names
-from bara.plugins import check_options
+from bara.options import check_options
 from bara.protocols import Requirements, requirements_of
 from bara.records import AwardedRound, RoundRecord, decimal_money, tell_money
 from bara.runs.config import Config, set_key
@@ -31,18 +31,6 @@ from bara.runs.factory import build_allocator, build_mechanism, keeping
 from bara.runs.folder import RunFolder
 from bara.runs.play import play_run
 from bara.runs.session import Session
-
-_OPTIONS = (
-    "bid_seconds",
-    "train_seconds",
-    "evaluate_seconds",
-    "fewest",
-    "patience",
-    "accuracy",
-    "better",
-    "same_shapes",
-)
-"""The settings in `ServerOptions` that an app's configuration may hold."""
 
 log = logging.getLogger("flwr")
 
@@ -298,7 +286,7 @@ def _gathered(grid: Grid, count: int, patience: float, directory: Directory) -> 
 def _options(config: Config, requirements: Requirements, grid: Grid, folder: Path) -> ServerOptions:
     """Return the settings of the server, from the configuration and what the mechanism requires."""
     return ServerOptions(
-        **engine_options("the Flower app", config, *_OPTIONS, prefix="bara.federation."),
+        **app_options(config),
         evidence="server" if requirements.evidence else "none",
         columns=requirements.columns,
         outliers=requirements.outliers,

@@ -7,7 +7,7 @@ import numpy as np
 from bara.mechanisms._critical import equal_menu, reserve_price
 from bara.mechanisms._learned import by_client
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
-from bara.plugins import Within, check_arguments
+from bara.options import Within, check_arguments
 from bara.protocols import Requirements
 from bara.records import Bids, Evidence, FloatArray, IntArray, Menu, RoundRecord
 

@@ -12,7 +12,7 @@ from bara.mechanisms._learned import sizes
 from bara.mechanisms.dm_regretnet import learned_auction_menu, load_weights
 from bara.mechanisms.properties import EVERY_PROPERTY
 from bara.mechanisms.proportional_share import sharing_menu
-from bara.plugins import Within, check_fields
+from bara.options import Within, check_fields
 from bara.protocols import LearnsNothing, Level, Protection, Requirements
 from bara.records import Bids, FloatArray, Menu
 

@@ -9,7 +9,7 @@ import numpy as np
 from bara.errors import ConfigError
 from bara.mechanisms._learned import sizes
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
-from bara.plugins import Within, check_fields
+from bara.options import Within, check_fields
 from bara.protocols import LearnsNothing, Requirements
 from bara.records import MICRO, Bids, FloatArray, Menu
 

@@ -5,7 +5,7 @@ from typing import Annotated, final
 from bara.mechanisms._critical import reserve_price
 from bara.mechanisms._learned import by_client, learned_menu, loss_drop
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
-from bara.plugins import Within, check_arguments
+from bara.options import Within, check_arguments
 from bara.protocols import Requirements
 from bara.records import Bids, FloatArray, Menu, RoundRecord
 

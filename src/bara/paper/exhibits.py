@@ -7,9 +7,9 @@ from typing import Any
 
 from bara.errors import ConfigError, UnknownNameError
 from bara.paper.regimes import REGIMES
-from bara.plugins import nearest
 from bara.runs.config import Config, read_toml, set_key, shipped
 from bara.studies.grid import Cell, cells
+from bara.text import nearest
 
 PAPERS = {
     "mnist": "MNIST",

@@ -10,12 +10,12 @@ from typing import Any
 
 from bara import __version__
 from bara.errors import ConfigError, MissingExtraError, UnknownNameError
-from bara.plugins import nearest
 from bara.reports.charts import Chart, charts_of
 from bara.reports.comparison import Comparison
 from bara.reports.frames import Row, round_rows, type_of
 from bara.reports.publication import UNKNOWN, Origin, origin_of, write_csv
 from bara.reports.result import Result
+from bara.text import nearest
 
 try:
     import pyarrow as pa

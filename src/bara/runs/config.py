@@ -18,7 +18,7 @@ from pydantic import (
 from bara.datasets import is_table
 from bara.errors import BaraError, ConfigError, InvalidMoneyError, InvalidRecordError
 from bara.files import read_whole
-from bara.plugins import OBJECT, Handed, nearest, toml_value
+from bara.plugins import OBJECT, Handed, toml_value
 from bara.records import MICRO, Purse, decimal_money, money
 from bara.runs.config_sections import (
     KEPT,
@@ -38,7 +38,7 @@ from bara.runs.config_sections import (
 from bara.runs.data import with_what_data_say
 from bara.runs.engines import FLOWER_APP, EngineKind, kind_of
 from bara.server.metrics import metric_of_app
-from bara.text import UNSTORABLE, flat
+from bara.text import UNSTORABLE, flat, nearest
 
 Source = Union["Config", Mapping[str, Any], str, Path, None]
 """The sources that `Config.load` reads: a configuration, a mapping, a file, a preset's name."""

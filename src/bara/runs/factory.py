@@ -11,7 +11,8 @@ from bara.clients.costs import Distribution, PrivacyCosts, valuations
 from bara.errors import ConfigError
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.client_cap import ClientCap
-from bara.plugins import Registry, check_options
+from bara.options import check_options
+from bara.plugins import Registry
 from bara.protocols import (
     Allocator,
     Federation,

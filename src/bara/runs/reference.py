@@ -8,7 +8,8 @@ from typing import Any, get_type_hints
 
 from bara.allocators import ALLOCATORS
 from bara.mechanisms import MECHANISMS
-from bara.plugins import Registry, in_words
+from bara.options import in_words
+from bara.plugins import Registry
 from bara.runs.config import Config
 from bara.runs.config_sections import Table
 from bara.runs.engines import SYNTHETIC

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bara.errors import ConfigError, TrainingError, UnknownNameError
-from bara.plugins import import_path, nearest
+from bara.plugins import import_path
+from bara.text import nearest
 
 Scores = NDArray[np.float32]
 """A row per sample: a score per label, or a single score, above 0 for the second of two labels."""

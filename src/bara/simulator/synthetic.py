@@ -16,7 +16,7 @@ from typing import Annotated, Protocol, final
 
 from bara.clients.bidding import Bidders
 from bara.errors import ConfigError
-from bara.plugins import Within, check_fields
+from bara.options import Within, check_fields
 from bara.protocols import Capabilities
 from bara.randomness import stream
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence

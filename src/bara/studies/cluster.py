@@ -7,7 +7,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from bara.errors import ConfigError, MissingExtraError
-from bara.plugins import nearest
+from bara.text import nearest
 
 _CLUSTERS = {"dask": "distributed", "ray": "ray"}
 """The package that each kind of cluster needs."""

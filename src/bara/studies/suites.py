@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from bara.errors import UnknownNameError
-from bara.plugins import nearest
 from bara.runs.config import Config, change_key, read_toml, shipped
+from bara.text import nearest
 
 
 @dataclass(frozen=True)
