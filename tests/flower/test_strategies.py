@@ -11,8 +11,8 @@ from flwr.app import Array, ArrayRecord
 from flwr.serverapp import strategy as flower
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedMedian, FedProx, FedYogi, Krum
 
-from bara.flower import _state as state
 from bara.flower import _strategies as strategies
+from bara.flower import _strategy_state as state
 
 
 class Renamed(FedAvg):

@@ -24,7 +24,7 @@ from flwr.serverapp.strategy import Bulyan, FedAvg, FedXgbBagging, FedXgbCyclic,
 
 from bara import ALLOCATORS, MECHANISMS, Purse, RoundRecord, Session
 from bara.errors import ConfigError, TrainingError
-from bara.flower import _state as state
+from bara.flower import _strategy_state as state
 from bara.flower import answer_bids, fixed, start
 from bara.flower._federation import FlowerFederation
 
