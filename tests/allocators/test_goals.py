@@ -323,12 +323,6 @@ def test_the_rounds_to_a_level_bring_the_curve_there():
         assert steady.after([5], [needed[draw]], [5], [0])[0, draw] == pytest.approx(0.75)
 
 
-def test_a_curve_at_the_initial_model_rises_to_where_it_is_now():
-    _, shapes, _ = prospects()
-    fresh = shapes.fresh()
-    assert fresh.accuracy.mean() < 0.3 < shapes.accuracy.mean()
-
-
 def test_the_cheapest_plan_is_no_dearer_than_one_that_must_be_done_sooner_or_more_surely():
     found, _, _ = prospects()
     plain, surer, sooner = (

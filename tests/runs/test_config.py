@@ -110,6 +110,12 @@ def test_a_new_experiment_has_a_memory_where_it_can_learn_from_validation_data(c
     assert Config.load(None, ["federation.engine=simulator", *changes]).training.memory == memory
 
 
+def test_a_memory_that_nobody_has_set_is_decided_anew_where_an_experiment_changes():
+    synthetic = Config.load(federation="synthetic")
+    assert synthetic.training.memory == "off"
+    assert Config.load(synthetic, federation="simulator").training.memory == "extrapolated"
+
+
 def test_stored_configurations_and_the_papers_presets_have_none_unless_they_say_so():
     assert Config.parse({}).training.memory is None
     for name in shipped("presets"):

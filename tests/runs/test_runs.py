@@ -8,6 +8,7 @@ from bara.reports.comparison import Failure
 from bara.reports.statistics import estimate, paired
 from bara.runs.config import Config
 from bara.runs.factory import build_federation
+from bara.runs.folder import RunFolder
 from bara.runs.play import play_run
 from bara.studies.grid import cells, outcomes
 
@@ -69,6 +70,17 @@ def test_what_lying_earned_is_measured_against_the_truthful_twin():
     assert lying["gain"] == pytest.approx((profit(overbidding) - profit(truthful)) / 1e6)
     assert lying["gain"] != 0
     assert play_run(truthful).lying is None
+
+
+def test_strategic_clients_of_a_run_that_asks_have_a_twin_that_does_not(tmp_path):
+    asking = config(
+        "clients.strategic=2",
+        "budget.target=0.15",
+        "budget.otherwise=ask",
+        "allocator.name=planner",
+    )
+    with RunFolder.new(tmp_path / "run", asking) as folder:
+        assert play_run(asking, folder=folder).lying is not None
 
 
 def test_overbidding_loses_money_under_a_truthful_mechanism():

@@ -94,6 +94,13 @@ def test_the_offer_is_asked_for_before_the_bids(make_federation):
     assert order == ["ask", "bids", "ask", "bids"]
 
 
+def test_a_federation_may_say_how_good_its_initial_model_is_as_a_number(make_federation):
+    federation = make_federation()
+    federation.evaluate = lambda: 0.25
+    first = next(session_of(federation, Offer.skip()).rounds(Purse.of(100, 5)))
+    assert first.evaluation == Evaluation(0.25)
+
+
 def test_it_ends_at_the_deadline(make_federation):
     steps, session = played(make_federation(), Offer.recruit(2))
     assert len(settled(steps)) == 6

@@ -122,7 +122,7 @@ def statement_command(
             statement_json,
             table_csv,
         )
-        from bara.runs.engines import metric_of
+        from bara.runs.engines import stored_metric
 
         if client is None and (since or until or as_html):
             raise ConfigError(
@@ -152,7 +152,7 @@ def statement_command(
         elif as_csv:
             say(table_csv(account.rounds if rounds else account.clients), nl=False)
         else:
-            show(statement_tables(account, metric_of(books.opening.get("config") or {})))
+            show(statement_tables(account, stored_metric(books.opening.get("config") or {})))
             for one in needs:
                 answer = f"; {one.answer}" if one.answer else ""
                 say(f"needs you: {one.text}{answer}")
@@ -365,13 +365,13 @@ def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments
 
 @ledger_app.command("pause", epilog=examples("bara ledger DIR pause"))
 def pause_command(context: typer.Context, debug: Debug = False) -> None:
-    """Stop the run before its next round, until it is resumed."""
+    """Stop the run before its next round, until `continue`; `bara resume` ends the pause, too."""
     _act(context, debug, "pause", "paused before its next round; continue with")
 
 
 @ledger_app.command("continue", epilog=examples("bara ledger DIR continue"))
 def continue_command(context: typer.Context, debug: Debug = False) -> None:
-    """End a pause, so that the run goes on when it is started again; resuming does both."""
+    """End a pause: the run goes on when it is started again."""
     _act(context, debug, "let_go_on", "the pause is over; go on with")
 
 

@@ -20,7 +20,7 @@ from bara.ledger.run_state import ClosedRound, FailedDelivery, RunState
 from bara.ledger.statements import ClientTotal, line_json
 from bara.records import json_money
 from bara.reports.contributions import Contributions, caution
-from bara.runs.engines import kind_of, metric_of
+from bara.runs.engines import kind_of, stored_metric
 from bara.runs.place import command_for
 from bara.text import counted
 
@@ -127,7 +127,7 @@ def _summary(view: RunView) -> Json:
         "dataset": shown(str(dataset)),
         "seed": config.get("seed"),
         "currency": view.books.purse.currency,
-        "metric": shown(metric_of(config)),
+        "metric": shown(stored_metric(config)),
         "retention": "keep" if view.books.keeps_bids else "drop",
         "state": state_json(view),
         "glance": _glance(view),

@@ -302,7 +302,7 @@ class FlowerFederation(contextlib.ExitStack):
         replies = [update.message for update in collected.updates.values()]
         if remembered is not None:
             replies = self._remembered.beside(
-                remembered.memory, round, self.arrays(self.model), collected.updates
+                remembered, round, self.arrays(self.model), collected.updates
             )
         strategies.expect(self._strategy, len(replies))
         with self._strategy_at_work(round, "aggregate"):

@@ -18,7 +18,8 @@ from flwr.app import Array, ArrayRecord, Message, MessageType, MetricRecord, Rec
 from numpy.typing import NDArray
 
 from bara.flower._updates import Update
-from bara.server.memory import Fresh, UpdateMemory, Vector
+from bara.server.memory import Fresh, Vector
+from bara.server.round import Remembered
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -62,19 +63,20 @@ class RememberedReplies:
         return found
 
     def beside(
-        self, memory: UpdateMemory, round: int, model: Arrays, updates: Mapping[str, Update]
+        self, remembered: Remembered, round: int, model: Arrays, updates: Mapping[str, Update]
     ) -> list[Message]:
         """Return the replies of a round's winners and of all remembered clients, sorted by client.
 
         Args:
-            memory: The memory, with this round's updates in it.
+            remembered: The memory, with this round's updates in it.
             round: The round.
             model: The model that the updates began from.
             updates: This round's updates by client; there is at least one.
         """
         start = self._flat(model)
+        memory = remembered.memory
+        fresh = remembered.changes
         size = np.float32(memory.size)
-        fresh = self.changes(model, updates)
         weights = [one.weight for one in fresh.values()]
         counted = self._mean_of_counted(list(updates.values()), weights)
         messages = {client: update.message for client, update in updates.items()}

@@ -116,7 +116,7 @@ def void(books: Books, round_number: int, reason: str) -> None:
     """Take back an unsettled promise, for example because training fails at each resume.
 
     As with `decline`, nobody trains, is paid or counts as failed in that round. The caller must see
-    to it that nobody plays the run meanwhile (`RunFolder.hold_books`).
+    to it that nobody plays the run meanwhile (`Place.hold_books`).
 
     Args:
         books: The run's books.
@@ -150,7 +150,7 @@ def void(books: Books, round_number: int, reason: str) -> None:
 def forget(books: Books, client: str) -> None:
     """Leave a client's remembered update out of the model, from the next round on.
 
-    The caller must see to it that nobody plays the run meanwhile (`RunFolder.hold_books`).
+    The caller must see to it that nobody plays the run meanwhile (`Place.hold_books`).
     """
     with writing(books) as connection:
         _refuse_ended(books, connection, "made to forget anybody")

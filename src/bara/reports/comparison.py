@@ -81,7 +81,8 @@ class Comparison(Plotted):
             return None
         settings = []
         for name, tree in self.bases.items():
-            settings.append(SuiteSetting(name, iid=tree["clients"]["partition"] == "iid"))
+            partition = tree.get("clients", {}).get("partition")
+            settings.append(SuiteSetting(name, iid=partition == "iid"))
         return Standings.of_suite(settings, self.results)
 
     def to_frame(self, *, rounds: bool = False) -> Any:

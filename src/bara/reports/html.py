@@ -23,7 +23,7 @@ from bara.reports.comparison_table import (
     suite_rows,
 )
 from bara.reports.contributions import caution
-from bara.reports.result import Result, by_setting, measure_of
+from bara.reports.result import UNENDED, Result, by_setting, measure_of
 from bara.reports.statistics import FEWEST
 from bara.text import counted
 
@@ -231,8 +231,11 @@ def run_report(result: Result, config_toml: str, command: str) -> str:
         command: The command that repeats the run.
     """
     clients = counted(result.clients, "client")
+    ended = f"ended because {escape(result.ended)}"
+    if result.ended == UNENDED:
+        ended = UNENDED
     body = (
-        f"<p>{clients}, seed {result.seed}; ended because {escape(result.ended)}.</p>"
+        f"<p>{clients}, seed {result.seed}; {ended}.</p>"
         + fact_list(_facts(result) | _remembered(result))
         + figures(run_charts(result))
         + f"<h2>Payments</h2>{_payments(result)}"

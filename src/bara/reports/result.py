@@ -14,6 +14,9 @@ from bara.records import tell_money
 from bara.server.metrics import metric_title
 from bara.text import counted
 
+UNENDED = "it has not ended"
+"""What the result of a run gives as the reason for its end before the run has ended."""
+
 
 class Plotted:
     """A run or a comparison that draws itself."""

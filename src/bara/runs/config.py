@@ -36,8 +36,7 @@ from bara.runs.config_sections import (
     bare,
 )
 from bara.runs.data import with_what_data_say
-from bara.runs.engines import FLOWER_APP, EngineKind, kind_of
-from bara.server.metrics import metric_of_app
+from bara.runs.engines import EngineKind, kind_of, metric_name
 from bara.text import UNSTORABLE, flat, nearest
 
 Source = Union["Config", Mapping[str, Any], str, Path, None]
@@ -68,6 +67,7 @@ class Config(Section):
             tree.pop("data", None)
             tree["clients"] = {"count": self.clients.count}
             tree["training"] = {key: getattr(self.training, key) for key in KEPT}
+            tree["training"]["memory"] = self.training.memory or "off"  # 0.1 did not say
         if self.engine.player == "own-program":
             tree.pop("training")
             tree["federation"].pop("workers", None)
@@ -115,6 +115,9 @@ class Config(Section):
         extrapolates = config.engine.has_data and config.data.held_out == "halves"
         memory = "extrapolated" if extrapolates else "off"
         training = config.training.model_copy(update={"memory": memory})
+        training.model_fields_set.discard(
+            "memory"
+        )  # nobody set it
         return config.model_copy(update={"training": training})
 
     @classmethod
@@ -138,7 +141,7 @@ class Config(Section):
         if self.engine.has_clients:
             self.clients.check()
             self.training.check()
-        if self.app is not None and self.federation.engine != FLOWER_APP:
+        if self.app is not None and self.engine.player != "flower-app":
             raise ConfigError("app is set; only the server of a Flower app may set it")
         self.budget.check_goal()
         if self.training.memory == "extrapolated" and self.data.held_out == "same":
@@ -168,9 +171,8 @@ class Config(Section):
     @property
     def metric(self) -> str:
         """The name of the metric; `bara.server.metrics.metric_title` gives its title."""
-        if self.engine.has_data:
-            return str(self.training.metric)
-        return metric_of_app(self.federation.options)
+        options = self.federation.options
+        return metric_name(self.federation.engine, self.training.metric, options)
 
     def check_budget(self) -> None:
         """Refuse an invalid budget, and a client cap that is not whole in its smallest unit."""

@@ -11,7 +11,7 @@ from bara.ledger import Books, Store, read_books
 from bara.ledger.locks import only_player
 from bara.ledger.store import run_names, whole_url
 from bara.runs.config import Config, read_toml
-from bara.runs.engines import OWN_LOOP
+from bara.runs.engines import OWN_LOOP, kind_of
 from bara.runs.factory import build_allocator, build_mechanism
 from bara.runs.folder import RunFolder
 from bara.runs.place import Place, check_books, command_for, terms_of
@@ -111,8 +111,8 @@ class DatabaseRun(Place):
         if self._config is None:
             with contextlib.closing(read_books(self.url, self.name).store) as store:
                 books = Books.find(store, self.name)
-                tree = {} if books is None else books.opening.get("config", {})
-                self._config = Config.parse(tree)
+                tree = None if books is None else books.opening.get("config")
+                self._config = Config.parse(tree or {"federation": {"engine": OWN_LOOP}})
         return self._config
 
     @property
@@ -167,8 +167,8 @@ class DatabaseRun(Place):
         if books is None:
             tree = config.model_dump(mode="json")
             return self._addressed(Books.open(store, self.name, tree, config.purse(), terms))
-        engine = books.opening.get("config", {}).get("federation", {}).get("engine")
-        if engine != OWN_LOOP:
+        engine = books.opening.get("config", {}).get("federation", {}).get("engine", "")
+        if kind_of(engine).player != "own-program":
             raise ConfigError(
                 f"run {self.name!r} in {store.place} was opened with the engine {engine!r}, not by "
                 "a program of your own; choose another name"

@@ -55,9 +55,21 @@ def kind_of(engine: str) -> EngineKind:
     return KINDS.get(engine, _OF_OTHERS)
 
 
-def metric_of(tree: Mapping[str, Any]) -> str:
+def metric_name(engine: str, metric: str, options: Mapping[str, Any]) -> str:
+    """Return the name of the metric of a run.
+
+    Args:
+        engine: The engine of the run.
+        metric: The metric of `training`, for engines that train on data of ours.
+        options: The engine's own options, which name a Flower app's metric.
+    """
+    if kind_of(engine).has_data:
+        return str(metric)
+    return metric_of_app(options)
+
+
+def stored_metric(tree: Mapping[str, Any]) -> str:
     """Return the title of the metric of a run, from its configuration as stored."""
     federation = tree.get("federation", {})
-    if kind_of(federation.get("engine", "")).has_data:
-        return metric_title(str(tree.get("training", {}).get("metric", "accuracy")))
-    return metric_title(metric_of_app(federation))
+    metric = tree.get("training", {}).get("metric", "accuracy")
+    return metric_title(metric_name(federation.get("engine", ""), metric, federation))

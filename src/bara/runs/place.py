@@ -105,8 +105,8 @@ def check_player(engine: str) -> None:
             )
         case "nobody":
             raise ConfigError(
-                f"bara no longer has the engine {engine!r}: go on with bara 0.2, or begin a new "
-                "run on the simulator; `bara ledger` and `bara dashboard` still show this one"
+                f"the engine {engine!r} is gone since bara 0.3: use the simulator; a run that has "
+                "it goes on with bara 0.2, and `bara ledger` and `bara dashboard` still show it"
             )
 
 

@@ -122,7 +122,7 @@ def _play_in(
     config = folder.config
     with (
         _how_to_go_on(folder),
-        _watched(config, observe, progress, resumable=True) as observers,
+        _watched(config, observe, progress, resumable=not config.handed_over()) as observers,
     ):
         # Before anything is written: a run that cannot be assembled leaves nothing behind.
         session = assemble(config, folder.path)
@@ -268,7 +268,8 @@ def _with_lying(config: Config, summary: Summary, result: Result) -> Result:
     if summary.bidders is None:
         return result
     clients = config.clients.model_copy(update={"strategic": 0})
-    honest = config.model_copy(update={"clients": clients})
+    budget = config.budget.model_copy(update={"otherwise": "spend"})  # nobody answers for a twin
+    honest = config.model_copy(update={"clients": clients, "budget": budget})
     twin = Summary(summary.bidders)
 
     def tell_twin(step: Step) -> None:

@@ -93,15 +93,17 @@ def replay(books: Books, *, plugins: bool = False) -> Replay:
     offers = 0
     awards = 0
     for awarded, backoff in _told(books, allocator, mechanism, dropped=dropped):
-        problem = None
+        number = awarded.purse.round
         if can_offer:
             problem = _other_offer(allocator, awarded)
+            if problem is not None:
+                return Replay(offers, awards, number, problem, unknown)
             offers += 1
-        if problem is None and not is_dropped(awarded.bids):
+        if not is_dropped(awarded.bids):
             problem = _other_award(mechanism, awarded, backoff)
+            if problem is not None:
+                return Replay(offers, awards, number, problem, unknown)
             awards += 1
-        if problem is not None:
-            return Replay(offers - 1, awards - 1, awarded.purse.round, problem, unknown)
     return Replay(offers, awards, unknown=unknown)
 
 

@@ -137,7 +137,7 @@ class Session:
             )
         self.start(budget, *learners)
         if not self._market.begun:
-            yield self._begin(federation.evaluate())
+            yield self._begin(_evaluation(federation.evaluate()))
         while self.ask() is not None:
             if self.promised is None:
                 self.award(federation.bids(self.round))

@@ -14,11 +14,8 @@ from bara.errors import ConfigError, InvalidRecordError
 from bara.ledger import Books
 from bara.records import Belief, Evaluation, Purse, RoundRecord, json_money, taken_home
 from bara.reports.contributions import Contributions
-from bara.reports.result import Result
+from bara.reports.result import UNENDED, Result
 from bara.runs.config import Config
-
-UNENDED = "it has not ended"
-"""What the result of a run gives as the reason for its end before the run has ended."""
 
 
 class Summary:

@@ -46,10 +46,12 @@ class Remembered(NamedTuple):
     Attributes:
         memory: The memory.
         step: The step that all its updates make together.
+        changes: By how much each of the round's updates changes the model.
     """
 
     memory: UpdateMemory
     step: Vector
+    changes: Mapping[str, Fresh]
 
 
 CollectedT = TypeVar("CollectedT", bound=Collected)
@@ -179,5 +181,6 @@ def _with_updates(
     if memory is None or not collected.delivered:
         return None
     told = copy(memory)
-    step = told.tell(round, engine.changes(collected))
-    return Remembered(told, step)
+    changes = engine.changes(collected)
+    step = told.tell(round, changes)
+    return Remembered(told, step, changes)

@@ -24,7 +24,6 @@ from bara.reports.result import Result, read_result
 from bara.reports.terminal import per_cent
 from bara.runs.config import Config
 from bara.runs.config_sections import AllocatorSection
-from bara.runs.engines import SIMULATOR
 from bara.runs.factory import build_allocator, build_mechanism, check_engine
 from bara.runs.play import play_run
 from bara.runs.progress import Wanted, counting
@@ -182,7 +181,7 @@ def _require_data(grid: Sequence[Cell]) -> None:
     wanted: dict[tuple[str, str | None], None] = {}
     for cell in grid:
         data = cell.config.data
-        if cell.config.federation.engine == SIMULATOR and data.part is None:
+        if cell.config.engine.has_data and data.part is None:
             wanted[data.name, data.path] = None
     missing: list[DatasetError] = []
     for name, path in wanted:

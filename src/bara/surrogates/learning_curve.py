@@ -31,7 +31,7 @@ Draws from the posterior are exact.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -193,13 +193,6 @@ class Shapes:
         end = end_rounds * progress(end_n, self.clients, self.kappa)
         needed = np.maximum(S - self.progress - end, 0.0) / progress(n, self.clients, self.kappa)
         return np.where(gap > 0, needed, np.inf)
-
-    def fresh(self) -> "Shapes":
-        """Return the same curves as they are at the initial model."""
-        risen = gap_left(self.progress, self.s, self.p) - gap_left(0.0, self.s, self.p)
-        level = self.level + self.gap * risen + self.delta * self.selection
-        zero = np.zeros_like(self.progress)
-        return replace(self, level=level, progress=zero, selection=zero)
 
     def deviation(self, n: Numbers) -> FloatArray:
         """Return, for each n, the standard deviation of the accuracy in a round with n clients."""
