@@ -75,9 +75,10 @@ def test_what_lying_earned_is_measured_against_the_truthful_twin():
 def test_strategic_clients_of_a_run_that_asks_have_a_twin_that_does_not(tmp_path):
     asking = config(
         "clients.strategic=2",
-        "budget.target=0.15",
+        "budget.target=0.11",
         "budget.otherwise=ask",
         "allocator.name=planner",
+        "federation.delta=0",
     )
     with RunFolder.new(tmp_path / "run", asking) as folder:
         assert play_run(asking, folder=folder).lying is not None
