@@ -115,9 +115,7 @@ class Config(Section):
         extrapolates = config.engine.has_data and config.data.held_out == "halves"
         memory = "extrapolated" if extrapolates else "off"
         training = config.training.model_copy(update={"memory": memory})
-        training.model_fields_set.discard(
-            "memory"
-        )  # nobody set it
+        training.model_fields_set.discard("memory")  # nobody set it
         return config.model_copy(update={"training": training})
 
     @classmethod
