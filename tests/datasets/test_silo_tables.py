@@ -13,8 +13,8 @@ from bara.datasets import available, fetch, load, verify
 from bara.errors import DatasetError, MissingExtraError
 
 HOSPITALS = ("cleveland", "hungarian", "switzerland", "va")
-FIELDS, AGE, CHOLESTEROL = 13, 0, 4
-"""How many fields a patient has before the diagnosis, and the places of two of them."""
+FIELDS, AGE, PRESSURE, CHOLESTEROL = 13, 0, 3, 4
+"""How many fields a patient has before the diagnosis, and the places of three of them."""
 
 
 def write_hospital(path, rows, seed):
@@ -42,11 +42,25 @@ def hospitals(tmp_path, publish):
     return tmp_path
 
 
-def test_the_hospitals_are_silos_and_a_cholesterol_of_0_is_missing(hospitals):
+def test_the_hospitals_are_silos(hospitals):
     data = load("heart-disease", hospitals)
     assert (data.silos, data.task, data.version) == (HOSPITALS, "binary", "version 0")
     assert len(data.y_train) + len(data.y_test) == 40 + 50 + 60 + 70
     assert np.isfinite(data.x_train).all()
+
+
+@pytest.mark.parametrize("place", [PRESSURE, CHOLESTEROL])
+def test_a_blood_pressure_or_cholesterol_of_0_is_missing(hospitals, place):
+    before = load("heart-disease", hospitals)
+    for path in (hospitals / "heart-disease").iterdir():
+        rows = [line.split(",") for line in path.read_text().splitlines()]
+        assert any(row[place] == "0" for row in rows)
+        for row in rows:
+            row[place] = "?" if row[place] == "0" else row[place]
+        path.write_text("".join(",".join(row) + "\n" for row in rows))
+    after = load("heart-disease", hospitals, verify=False)
+    assert np.array_equal(before.x_train, after.x_train)
+    assert np.array_equal(before.x_test, after.x_test)
 
 
 def test_a_changed_file_is_refused_and_reported(hospitals):
