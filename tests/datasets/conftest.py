@@ -1,30 +1,66 @@
 """Tiny datasets in every format people have, and a machine on which no real one can be found."""
 
 import gzip
+import hashlib
 import io
 import pickle
 import struct
 import tarfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from bara.datasets import _catalogue as catalogue
-from bara.datasets import _loading as locating
-from bara.datasets._catalogue import Version
-from bara.datasets._checksums import sha256
-from bara.datasets._formats.cifar import LAYOUTS
-from bara.datasets._formats.idx import STEMS
-from bara.datasets._record import Arrays
+from bara.datasets._catalogue import CATALOGUE
+
+STEMS = {
+    "x_train": "train-images-idx3-ubyte",
+    "y_train": "train-labels-idx1-ubyte",
+    "x_test": "t10k-images-idx3-ubyte",
+    "y_test": "t10k-labels-idx1-ubyte",
+}
+"""MNIST's files, as published."""
+
+
+@dataclass(frozen=True)
+class Arrays:
+    x_train: Any
+    y_train: Any
+    x_test: Any
+    y_test: Any
+
+
+class Layout(NamedTuple):
+    """The archive of a CIFAR dataset, as published."""
+
+    archive: str
+    folder: str
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+    labels: bytes
+
+
+LAYOUTS = {
+    "cifar10": Layout(
+        "cifar-10-python.tar.gz",
+        "cifar-10-batches-py",
+        ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5"),
+        ("test_batch",),
+        b"labels",
+    ),
+    "cifar100": Layout(
+        "cifar-100-python.tar.gz", "cifar-100-python", ("train",), ("test",), b"fine_labels"
+    ),
+}
 
 
 @pytest.fixture(autouse=True)
 def cache(monkeypatch, tmp_path):
     """A cache of the test's own."""
     folder = tmp_path / "cache"
-    monkeypatch.setattr(locating, "_cache", lambda: [locating.Place(folder, "the cache")])
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: folder)
     return folder
 
 
@@ -36,6 +72,11 @@ def arrays_of(shape, classes=10, train=40, test=20, seed=0):
         rng.integers(0, 256, (test, *shape), np.uint8),
         (np.arange(test) % classes).astype(np.uint8),
     )
+
+
+def as_written(read, arrays):
+    """Whether a dataset holds these arrays."""
+    return all(np.array_equal(getattr(read, part), array) for part, array in vars(arrays).items())
 
 
 def python2_pickle(batch):
@@ -65,12 +106,13 @@ class Fabricate:
     """Writes arrays to disk in one format after the other."""
 
     arrays = staticmethod(arrays_of)
+    as_written = staticmethod(as_written)
     python2_pickle = staticmethod(python2_pickle)
 
     @staticmethod
     def npz(folder, name, arrays, **replaced):
         folder.mkdir(parents=True, exist_ok=True)
-        np.savez(folder / f"{name}.npz", **{**arrays._asdict(), **replaced})
+        np.savez(folder / f"{name}.npz", **{**vars(arrays), **replaced})
         return folder / f"{name}.npz"
 
     @staticmethod
@@ -127,20 +169,33 @@ def fabricate():
     return Fabricate
 
 
+def digests(parts):
+    return {part: hashlib.sha256(content).hexdigest() for part, content in parts.items()}
+
+
 @pytest.fixture
 def publish(monkeypatch):
-    """Makes the given arrays the published content of a dataset of the catalogue."""
+    """Makes the given versions the published content of a dataset of the catalogue.
 
-    def make(name, *versions, **changed):
+    A version is arrays, or the content of a table's files; the files are what can be fetched.
+    """
+
+    def make(name, *versions, files=None):
+        known = CATALOGUE[name]
+        version, remote = known.versions[0], known.remotes[0]
         accepted = tuple(
-            Version(
-                f"version {k}", {part: sha256(array) for part, array in arrays._asdict().items()}
+            replace(version, name=f"version {k}", sha256=digests(parts))
+            for k, parts in enumerate(
+                vars(one) if isinstance(one, Arrays) else one for one in versions
             )
-            for k, arrays in enumerate(versions)
         )
-        entry = replace(catalogue.CATALOGUE[name], versions=accepted, **changed)
-        monkeypatch.setitem(catalogue.CATALOGUE, name, entry)
-        return entry
+        remotes = known.remotes
+        if files is not None:
+            remotes = tuple(
+                replace(remote, file=file, size=len(files[file]), sha256=digest)
+                for file, digest in digests(files).items()
+            )
+        monkeypatch.setitem(CATALOGUE, name, replace(known, versions=accepted, remotes=remotes))
 
     return make
 

@@ -1,7 +1,7 @@
 import sys
 
 import numpy as np
-import pytest
+from refusals import refused
 from sklearn.datasets import load_digits
 
 from bara.datasets import load
@@ -43,5 +43,5 @@ def test_it_is_verified_and_always_the_same():
 
 def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'bara-fl\[sim\]'"):
+    with refused(MissingExtraError, "scikit-learn", "bara-fl[sim]"):
         load("digits")

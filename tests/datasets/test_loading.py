@@ -1,10 +1,12 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from bara import plugins
 from bara.datasets import Dataset, available, load, names, require, verify
@@ -29,7 +31,7 @@ def test_a_published_dataset_loads_verified(fabricate, mnist, data_path):
 
 
 def test_labels_of_any_integer_type_are_the_same_dataset(fabricate, mnist, data_path):
-    fabricate.npz(data_path, "mnist", mnist._replace(y_train=mnist.y_train.astype(np.int32)))
+    fabricate.npz(data_path, "mnist", replace(mnist, y_train=mnist.y_train.astype(np.int32)))
     assert load("mnist", data_path).version == "version 0"
 
 
@@ -37,30 +39,28 @@ def test_labels_of_any_integer_type_are_the_same_dataset(fabricate, mnist, data_
 def test_one_wrong_byte_is_an_error_that_names_file_and_part(fabricate, mnist, data_path, part):
     wrong = getattr(mnist, part).copy()
     wrong.flat[3] ^= 1
-    path = fabricate.npz(data_path, "mnist", mnist._replace(**{part: wrong}))
-    with pytest.raises(
-        DatasetError, match=f"mnist: {part} in {path} is not as published.*bara data fetch mnist"
-    ):
+    path = fabricate.npz(data_path, "mnist", replace(mnist, **{part: wrong}))
+    with refused(DatasetError, "mnist", part, path, "bara data fetch mnist", "verify=False"):
         load("mnist", data_path)
     assert load("mnist", data_path, verify=False).version == ""
 
 
 def test_the_mismatch_names_the_very_idx_file(fabricate, mnist, data_path):
-    fabricate.idx(data_path / "mnist", mnist._replace(x_test=mnist.x_test[::-1]))
-    with pytest.raises(DatasetError, match=r"x_test in .*t10k-images-idx3-ubyte\.gz"):
+    fabricate.idx(data_path / "mnist", replace(mnist, x_test=mnist.x_test[::-1]))
+    with refused(DatasetError, "x_test", data_path / "mnist" / "t10k-images-idx3-ubyte.gz"):
         load("mnist", data_path)
 
 
 def test_a_partial_version_is_accepted_and_named(fabricate, data_path, publish):
     whole = fabricate.arrays((32, 32, 3), 100, train=200)
-    part = whole._replace(x_train=whole.x_train[:120], y_train=whole.y_train[:120])
+    part = replace(whole, x_train=whole.x_train[:120], y_train=whole.y_train[:120])
     publish("cifar100", whole, part)
     fabricate.npz(data_path, "cifar100", part)
     assert load("cifar100", data_path).version == "version 1"
     fabricate.npz(
-        data_path, "cifar100", part._replace(x_train=part.x_train[:119], y_train=part.y_train[:119])
+        data_path, "cifar100", replace(part, x_train=part.x_train[:119], y_train=part.y_train[:119])
     )
-    with pytest.raises(DatasetError, match="cifar100: x_train"):
+    with refused(DatasetError, "x_train", "bara data fetch cifar100"):
         load("cifar100", data_path)
 
 
@@ -70,19 +70,17 @@ def test_images_and_labels_of_different_versions_are_not_mixed(fabricate, data_p
         fabricate.arrays((32, 32, 3), 100, train=200, seed=1),
     )
     publish("cifar100", one, two)
-    fabricate.npz(data_path, "cifar100", one._replace(x_test=two.x_test))
-    with pytest.raises(DatasetError, match="cifar100: x_test"):
+    fabricate.npz(data_path, "cifar100", replace(one, x_test=two.x_test))
+    with refused(DatasetError, "x_test", "bara data fetch cifar100"):
         load("cifar100", data_path)
 
 
 def test_the_same_pixels_in_another_shape_are_not_the_dataset(fabricate, mnist, data_path):
-    flat = mnist._replace(
-        x_train=mnist.x_train.reshape(40, 784), x_test=mnist.x_test.reshape(20, 784)
+    flat = replace(
+        mnist, x_train=mnist.x_train.reshape(40, 784), x_test=mnist.x_test.reshape(20, 784)
     )
     fabricate.npz(data_path, "mnist", flat)
-    with pytest.raises(
-        DatasetError, match=r"x_train in .*holds images of \(784,\); they must be \(28, 28\)"
-    ):
+    with refused(DatasetError, "x_train", data_path / "mnist.npz", "(784,)", "(28, 28)"):
         load("mnist", data_path)
 
 
@@ -94,10 +92,8 @@ def test_any_npz_is_a_dataset_by_its_name(fabricate, data_path):
 
 def test_labels_out_of_range_are_an_error(fabricate, data_path):
     arrays = fabricate.arrays((28, 28))
-    fabricate.npz(data_path, "mnist", arrays._replace(y_train=arrays.y_train + 3))
-    with pytest.raises(
-        DatasetError, match=r"mnist: y_train\[7\] is label 10; labels must be in 0 \.\. 9"
-    ):
+    fabricate.npz(data_path, "mnist", replace(arrays, y_train=arrays.y_train + 3))
+    with refused(DatasetError, "mnist", "y_train[7]", "10", "9"):
         load("mnist", data_path, verify=False)
 
 
@@ -141,21 +137,17 @@ def test_a_users_own_dataset_can_be_verified():
 
 @pytest.mark.usefixtures("module")
 @pytest.mark.parametrize(
-    ("name", "error", "message"),
+    ("name", "error", "facts"),
     [
-        (
-            "my_own_data:wrong",
-            DatasetError,
-            "returned a ndarray; it must return a bara.datasets.Dataset",
-        ),
-        ("my_own_data:fails", DatasetError, "failed with RuntimeError: no disk"),
-        ("my_own_data:number", ConfigError, "is a int; it must be a function"),
-        ("my_own_data:nothing", UnknownNameError, "has no 'nothing'"),
-        ("no_such_module:make", UnknownNameError, "no_such_module"),
+        ("my_own_data:wrong", DatasetError, ("ndarray", "bara.datasets.Dataset")),
+        ("my_own_data:fails", DatasetError, ("RuntimeError", "no disk")),
+        ("my_own_data:number", ConfigError, ("int", "function")),
+        ("my_own_data:nothing", UnknownNameError, ("'my_own_data'", "'nothing'")),
+        ("no_such_module:make", UnknownNameError, ("'no_such_module'",)),
     ],
 )
-def test_a_users_own_dataset_that_cannot_be_had_says_why(name, error, message):
-    with pytest.raises(error, match=message):
+def test_a_users_own_dataset_that_cannot_be_had_says_why(name, error, facts):
+    with refused(error, name, *facts):
         load(name)
 
 
@@ -187,9 +179,9 @@ def test_what_is_there_in_any_form_is_not_missed_and_what_is_not_is_named(
         require(name)
     file = fabricate.npz(tmp_path, "elsewhere", mnist)
     require("mnist", file)
-    with pytest.raises(DatasetError, match="mnist was not found"):
+    with refused(DatasetError, "bara data fetch mnist"):
         require("mnist")
-    with pytest.raises(DatasetError, match="heart-disease was not found"):
+    with refused(DatasetError, "bara data fetch heart-disease", tmp_path):
         require("heart-disease", tmp_path)
-    with pytest.raises(UnknownNameError, match="no dataset 'mnits'"):
+    with refused(UnknownNameError, "'mnits'", "'mnist'"):
         require("mnits")
