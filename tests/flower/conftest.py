@@ -1,6 +1,7 @@
 """A grid in this process: nodes that answer at once, and misbehave as they are told."""
 
 import logging
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -20,8 +21,9 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg
 from flwr.supercore.task_identity import TaskIdentity
 
-from bara.flower._bid_messages import Bid
-from bara.flower._bidders import answer_bids
+from bara import Session
+from bara.flower import Bid, answer_bids
+from bara.flower import _bid_messages as bid_messages
 from bara.flower._federation import FlowerFederation
 from bara.flower._options import ServerOptions
 
@@ -72,8 +74,7 @@ class LocalGrid(Grid):
     def push_messages(self, messages):
         identifiers = []
         for message in messages:
-            message.metadata.__dict__["_message_id"] = f"message-{len(self.pushed)}"
-            self.pushed.append(message)
+            self.pushed.append(identified(message, f"message-{len(self.pushed)}"))
             self._replies[message.metadata.message_id] = self._reply(message)
             identifiers.append(message.metadata.message_id)
         return identifiers
@@ -95,6 +96,20 @@ class LocalGrid(Grid):
         kind = message.metadata.message_type.partition(".")[0]
         change = self.mishaps.get((kind, context.node_config.get("partition-id")))
         return reply if change is None else change(reply)
+
+
+def identified(message, identifier):
+    """The message with an identifier, which only Flower's own grid can give it."""
+    message.metadata.__dict__["_message_id"] = identifier
+    return message
+
+
+def opened_bid(app, number=1, **node):
+    """What a node with this configuration bids in a round, as the server opens it."""
+    asked = identified(bid_messages.request(7, number, 10), "asked")
+    reply = app(asked, Context(1, 7, node, RecordDict(), {}))
+    assert reply.metadata.reply_to_message_id == "asked"
+    return bid_messages.read(reply.content, 10**15)
 
 
 def vanished(reply):
@@ -143,8 +158,40 @@ def _asked(reply):
     """A message such as the reply answers, with its identifier."""
     metadata = reply.metadata
     asked = Message(RecordDict(), metadata.src_node_id, metadata.message_type)
-    asked.metadata.__dict__["_message_id"] = metadata.reply_to_message_id
-    return asked
+    return identified(asked, metadata.reply_to_message_id)
+
+
+def die():
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def amid(number, moment, happens=die):
+    """Let something happen in a round: once it is `awarded`, and nobody has trained; or once it is
+    `trained`, with its checkpoint, and nobody is paid.
+    """
+    award, settle = Session.award, Session.settle
+    happened = []
+
+    def awarding(self, *bids):
+        found = award(self, *bids)
+        at(self, "awarded")
+        return found
+
+    def settling(self, *delivery):
+        at(self, "trained")
+        return settle(self, *delivery)
+
+    def at(session, reached):
+        if (session.round, reached) == (number, moment):
+            happened.append(reached)
+            happens()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Session, "award", awarding)
+        patched.setattr(Session, "settle", settling)
+        yield
+    assert happened
 
 
 def walking_app(prices=None, samples=None, mods=None):

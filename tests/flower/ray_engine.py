@@ -21,8 +21,7 @@ from ray_simulation import Simulation
 
 from bara.clients.bidding import Bidders
 from bara.clients.conduct import Conduct
-from bara.flower._bid_messages import Bid
-from bara.flower._bidders import answer_bids
+from bara.flower import Bid, answer_bids
 from bara.flower._federation import FlowerFederation
 from bara.flower._options import ServerOptions
 from bara.flower._strategies import capabilities

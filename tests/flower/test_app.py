@@ -3,24 +3,23 @@ resume.
 """
 
 import json
-import re
 
 import numpy as np
 import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, RecordDict
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedMedian
+from refusals import refused
 from typer.testing import CliRunner
 
 from bara.cli import app as program
 from bara.errors import ConfigError, LedgerError
 from bara.flower import start
-from bara.flower._federation import FlowerFederation
 from bara.ledger import verify
 from bara.ledger.statements import statement
 from bara.runs.folder import RunFolder
 from bara.server.checkpoints import load, save
 
-from .conftest import LocalGrid, how_far, raising, start_model, walking_app
+from .conftest import LocalGrid, amid, how_far, raising, start_model, walking_app
 
 
 def context(folder, **keys):
@@ -100,26 +99,12 @@ def test_the_books_add_up_when_clients_fail(tmp_path):
     assert all(client.promised == client.paid + client.returned for client in whole.clients)
 
 
-@pytest.mark.parametrize("when", ["before the checkpoint", "after the checkpoint"])
+@pytest.mark.parametrize("moment", ["awarded", "trained"])
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_server_that_dies_in_a_round_goes_on_as_if_it_had_not(
-    tmp_path, monkeypatch, when, number
-):
+def test_a_server_that_dies_in_a_round_goes_on_as_if_it_had_not(tmp_path, moment, number):
     begin(tmp_path / "whole", FedAdam(fraction_evaluate=0.0, eta=0.5))
-    trained = FlowerFederation.train
-
-    def dies(self, round, award):
-        if round == number and when == "before the checkpoint":
-            raise KeyboardInterrupt
-        delivery = trained(self, round, award)
-        if round == number:
-            raise KeyboardInterrupt
-        return delivery
-
-    with monkeypatch.context() as patched:
-        patched.setattr(FlowerFederation, "train", dies)
-        with pytest.raises(KeyboardInterrupt):
-            begin(tmp_path / "cut", FedAdam(fraction_evaluate=0.0, eta=0.5))
+    with amid(number, moment), pytest.raises(KeyboardInterrupt):
+        begin(tmp_path / "cut", FedAdam(fraction_evaluate=0.0, eta=0.5))
     another = ArrayRecord({"w": Array(np.ones((2, 3), np.float32)), "b": Array(np.ones(2))})
     nodes_again = LocalGrid(walking_app(), 5, first=500)
     result = begin(tmp_path / "cut", FedAdam(fraction_evaluate=0.0, eta=0.5), nodes_again, another)
@@ -131,19 +116,9 @@ def test_a_server_that_dies_in_a_round_goes_on_as_if_it_had_not(
 
 
 @pytest.mark.parametrize("damage", ["gone", "zeroed"])
-def test_a_settled_round_without_its_checkpoint_is_not_trained_again_unpaid(
-    tmp_path, monkeypatch, damage
-):
-    def dies(self, round, award):
-        if round == 3:
-            raise KeyboardInterrupt
-        return trained(self, round, award)
-
-    trained = FlowerFederation.train
-    with monkeypatch.context() as patched:
-        patched.setattr(FlowerFederation, "train", dies)
-        with pytest.raises(KeyboardInterrupt):
-            begin(tmp_path / "run")
+def test_a_settled_round_without_its_checkpoint_is_not_trained_again_unpaid(tmp_path, damage):
+    with amid(3, "awarded"), pytest.raises(KeyboardInterrupt):
+        begin(tmp_path / "run")
     for path in (tmp_path / "run" / "checkpoints").iterdir():
         found = load(path)
         path.unlink()
@@ -151,49 +126,34 @@ def test_a_settled_round_without_its_checkpoint_is_not_trained_again_unpaid(
             zeros = {name: np.zeros_like(array) for name, array in found.arrays.items()}
             save(path, zeros, found.round, found.extra)
     grid = LocalGrid(walking_app(), 5)
-    with pytest.raises(
-        LedgerError,
-        match="round 1 is settled, but the checkpoint that the ledger commits to is missing",
-    ):
+    with refused(LedgerError, "round 1", "checkpoint", "missing"):
         begin(tmp_path / "run", grid=grid)
     assert not grid.pushed
 
 
 @pytest.mark.parametrize(
-    ("keys", "complaint"),
+    ("keys", "facts"),
     [
-        ({"bara.budget.totl": 3}, r"unknown key 'budget.totl'; did you mean 'budget.total'\?"),
-        ({"bara.federation.engine": "simulator"}, "engine must not be set in a Flower app"),
-        (
-            {"bara.federation.bid-second": 3},
-            r"unknown key 'bara.federation.bid_second'; did you mean 'bid_seconds'\?",
-        ),
-        (
-            {"bara.federation.bid-seconds": 0.0},
-            "federation.bid_seconds must be finite and positive, got 0.0",
-        ),
-        (
-            {"bara.training.learning-rate": 0.5},
-            "bara.training must not be set: the Flower app itself decides that",
-        ),
-        ({"bara.clients.failure-rate": 0.5}, "bara.clients.failure_rate must not be set"),
+        ({"bara.budget.totl": 3}, ("'budget.totl'", "'budget.total'")),
+        ({"bara.federation.engine": "simulator"}, ("bara.federation.engine", "Flower app")),
+        ({"bara.federation.bid-second": 3}, ("'bara.federation.bid_second'", "'bid_seconds'")),
+        ({"bara.federation.bid-seconds": 0.0}, ("federation.bid_seconds", "positive", "0.0")),
+        ({"bara.training.learning-rate": 0.5}, ("bara.training", "Flower app")),
+        ({"bara.clients.failure-rate": 0.5}, ("bara.clients.failure_rate", "Flower app")),
         (
             {"bara.mechanism.name": "fl-market"},
-            "requires local differential privacy, which FlowerFederation cannot do: if its clients",
+            ("FLMarket", "differential privacy", "protects=True"),
         ),
     ],
 )
-def test_what_cannot_be_run_is_refused_before_anything_is_written(tmp_path, keys, complaint):
-    with pytest.raises(ConfigError, match=complaint):
+def test_what_cannot_be_run_is_refused_before_anything_is_written(tmp_path, keys, facts):
+    with refused(ConfigError, *facts):
         begin(tmp_path / "run", **keys)
     assert not (tmp_path / "run").exists()
 
 
 def test_a_mechanism_whose_weights_the_strategy_cannot_honour_is_refused_before_the_run(tmp_path):
-    with pytest.raises(
-        ConfigError,
-        match=r"requires aggregation with weights of its own, .* FedMedian has an aggregation",
-    ):
+    with refused(ConfigError, "Fair", "weights", "FedMedian", "FedAvg"):
         begin(tmp_path / "run", FedMedian(fraction_evaluate=0.0), **{"bara.mechanism.name": "fair"})
     assert not (tmp_path / "run").exists()
 
@@ -237,19 +197,12 @@ def test_an_award_that_needs_approval_ends_the_app_and_once_approved_is_trained(
     assert account(tmp_path / "run")[0].spent == 12_000_000
 
 
-def test_a_pause_ends_the_app_before_its_next_round_and_it_goes_on_where_it_was(
-    tmp_path, monkeypatch, logged
-):
-    def paused(self, round, award):
-        if round == 2:
-            told.append(
-                CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "pause"]).output
-            )
-        return trained(self, round, award)
+def test_a_pause_ends_the_app_before_its_next_round_and_it_goes_on_where_it_was(tmp_path, logged):
+    def pause():
+        told.append(CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "pause"]).output)
 
-    told, trained = [], FlowerFederation.train
-    with monkeypatch.context() as patched:
-        patched.setattr(FlowerFederation, "train", paused)
+    told = []
+    with amid(2, "trained", pause):
         result = begin(tmp_path / "run")
     assert (
         "paused by the operator before round 3; the books are closed; resume with the same"
@@ -270,32 +223,17 @@ def test_where_no_count_is_set_the_clients_that_are_connected_count(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "facts"),
     [
-        (
-            {"bara.budget": 30},
-            "bara.budget must be a section with keys in the app's configuration, got 30",
-        ),
-        (
-            {"bara.clients": 10},
-            "bara.clients must be a section with keys in the app's configuration, got 10",
-        ),
-        (
-            {"bara.federation": "x"},
-            "bara.federation must be a section with keys in the app's configuration, got 'x'",
-        ),
-        ({"bara.clients.count": "many"}, "bara.clients.count = 'many'; it must be a whole number"),
-        (
-            {"bara.federation.patience": "long"},
-            "bara.federation.patience = 'long'; it must be a finite number",
-        ),
-        (
-            {"bara.federation.patince": 3},
-            "unknown key 'bara.federation.patince'; did you mean 'patience'",
-        ),
+        ({"bara.budget": 30}, ("bara.budget", "section", "30")),
+        ({"bara.clients": 10}, ("bara.clients", "section", "10")),
+        ({"bara.federation": "x"}, ("bara.federation", "section", "'x'")),
+        ({"bara.clients.count": "many"}, ("bara.clients.count", "'many'", "whole number")),
+        ({"bara.federation.patience": "long"}, ("bara.federation.patience", "'long'", "number")),
+        ({"bara.federation.patince": 3}, ("'bara.federation.patince'", "'patience'")),
     ],
 )
-def test_a_wrong_key_of_the_app_is_named(tmp_path, keys, told):
+def test_a_wrong_key_of_the_app_is_named(tmp_path, keys, facts):
     plain = {
         "lr": 0.1,
         "bara.folder": str(tmp_path / "run"),
@@ -304,7 +242,7 @@ def test_a_wrong_key_of_the_app_is_named(tmp_path, keys, told):
     }
     section = next(iter(keys))
     others = {key: value for key, value in plain.items() if not key.startswith(f"{section}.")}
-    with pytest.raises(ConfigError, match=re.escape(told)):
+    with refused(ConfigError, *facts):
         start(
             FedAvg(fraction_evaluate=0.0),
             Context(1, 0, {}, RecordDict(), {**others, **keys}),

@@ -10,15 +10,15 @@ import pytest
 from flwr.app import Array, ArrayRecord, MetricRecord
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedMedian
 from flwr.supercore.run import Run
+from refusals import refused
 from typer.testing import CliRunner
 
 from bara.cli import app as program
 from bara.errors import ConfigError
 from bara.flower import start
-from bara.flower._federation import FlowerFederation
 from bara.runs.folder import RunFolder
 
-from .conftest import LocalGrid, how_far, start_model, walking_app
+from .conftest import LocalGrid, amid, how_far, start_model, walking_app
 from .test_app import account, begin, context
 
 
@@ -33,17 +33,13 @@ def adam(eta=0.5):
     return FedAdam(fraction_evaluate=0.0, eta=eta)
 
 
-def paused_at_two(folder, monkeypatch, **options):
+def paused_at_two(folder, **options):
     """A run of the app me/digits, paused after two rounds."""
 
-    def paused(self, round, award):
-        if round == 2:
-            CliRunner().invoke(program, ["ledger", str(folder), "pause"])
-        return trained(self, round, award)
+    def pause():
+        CliRunner().invoke(program, ["ledger", str(folder), "pause"])
 
-    trained = FlowerFederation.train
-    with monkeypatch.context() as patched:
-        patched.setattr(FlowerFederation, "train", paused)
+    with amid(2, "trained", pause):
         begin(folder, grid=grid_of(), **options)
 
 
@@ -72,38 +68,33 @@ def test_the_books_say_whose_run_it_is_and_nothing_of_the_simulator(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "complaint"),
+    ("change", "facts"),
     [
-        (
-            {"grid": grid_of("me/sklearn")},
-            "was begun with app = me/digits, but this app has me/sklearn",
-        ),
+        ({"grid": grid_of("me/sklearn")}, ("app = me/digits", "me/sklearn")),
         (
             {"strategy": FedMedian(fraction_evaluate=0.0)},
-            "with strategy = FedAdam, but this app has FedMedian",
+            ("strategy = FedAdam", "FedMedian"),
         ),
-        ({"strategy": adam(0.1)}, "with FedAdam.eta = 0.5, but this app has 0.1"),
+        ({"strategy": adam(0.1)}, ("FedAdam.eta = 0.5", "0.1")),
         (
             {"model": ArrayRecord({"w": Array(np.zeros((4, 3), np.float32))})},
-            "model = 2 arrays, 8 numbers, .* 1 arrays",
+            ("model = 2 arrays, 8 numbers", "1 arrays, 12 numbers"),
         ),
     ],
     ids=["app", "strategy", "parameter", "model"],
 )
-def test_another_apps_run_is_refused_before_anybody_is_asked(
-    tmp_path, monkeypatch, change, complaint
-):
-    paused_at_two(tmp_path / "run", monkeypatch, strategy=adam())
+def test_another_apps_run_is_refused_before_anybody_is_asked(tmp_path, change, facts):
+    paused_at_two(tmp_path / "run", strategy=adam())
     before = account(tmp_path / "run")
     grid = change.pop("grid", None) or grid_of()
-    with pytest.raises(ConfigError, match=complaint):
+    with refused(ConfigError, str(tmp_path / "run"), *facts, "bara.folder"):
         begin(tmp_path / "run", **{"strategy": adam(), "grid": grid, **change})
     assert not grid.pushed
     assert account(tmp_path / "run") == before
 
 
-def test_a_changed_app_goes_on_and_is_told_what_changed(tmp_path, monkeypatch, logged):
-    paused_at_two(tmp_path / "run", monkeypatch)
+def test_a_changed_app_goes_on_and_is_told_what_changed(tmp_path, logged):
+    paused_at_two(tmp_path / "run")
     begin(tmp_path / "run", grid=grid_of(fab_hash="def"), lr=0.05)
     assert "goes on with an app whose fab_hash and run_config changed since" in logged.text
     assert len(account(tmp_path / "run")[1]) == 1 + 3
@@ -125,7 +116,7 @@ def begin_lossy(folder, **keys):
 
 
 def test_a_corrected_key_takes_effect_after_a_start_that_failed(tmp_path, logged):
-    with pytest.raises(ConfigError, match="must report 'accuracy'"):
+    with refused(ConfigError, "'accuracy'", "'score'"):
         begin_lossy(tmp_path / "run")
     result = begin_lossy(
         tmp_path / "run", **{"bara.federation.accuracy": "score", "bara.budget.total": 30}
@@ -137,10 +128,10 @@ def test_a_corrected_key_takes_effect_after_a_start_that_failed(tmp_path, logged
 
 
 def test_money_that_was_added_keeps_a_run_where_it_is(tmp_path):
-    with pytest.raises(ConfigError, match="must report 'accuracy'"):
+    with refused(ConfigError, "'accuracy'", "'score'"):
         begin_lossy(tmp_path / "run")
     CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "topup", "5"])
-    with pytest.raises(ConfigError, match="must report 'accuracy'"):
+    with refused(ConfigError, "'accuracy'", "'score'"):
         begin_lossy(tmp_path / "run", **{"bara.federation.accuracy": "score"})
     assert not (tmp_path / "run.1").exists()
 
@@ -163,8 +154,8 @@ def test_a_finished_run_says_so_and_gives_its_whole_result_back(tmp_path, logged
     assert np.array_equal(again.arrays["w"].numpy(), first.arrays["w"].numpy())
 
 
-def test_a_run_that_was_paused_gives_the_metrics_of_all_its_rounds_back(tmp_path, monkeypatch):
-    paused_at_two(tmp_path / "run", monkeypatch)
+def test_a_run_that_was_paused_gives_the_metrics_of_all_its_rounds_back(tmp_path):
+    paused_at_two(tmp_path / "run")
     result = begin(tmp_path / "run", grid=grid_of())
     assert set(result.evaluate_metrics_serverapp) == {0, 1, 2, 3}
     assert set(result.train_metrics_clientapp) == {1, 2, 3}
@@ -172,7 +163,5 @@ def test_a_run_that_was_paused_gives_the_metrics_of_all_its_rounds_back(tmp_path
 
 
 def test_an_app_cannot_say_who_it_is_itself(tmp_path):
-    with pytest.raises(
-        ConfigError, match=r"bara\.app must not be set: the Flower app itself decides that"
-    ):
+    with refused(ConfigError, "bara.app", "Flower app"):
         begin(tmp_path / "run", **{"bara.app.name": "me/another"})

@@ -3,26 +3,20 @@
 import subprocess
 import sys
 
-import pytest
-from flwr.app import Context, RecordDict
 from flwr.clientapp import ClientApp
+from refusals import refused
 
 from bara.errors import ConfigError, InvalidMoneyError
 from bara.flower import Bid, answer_bids, drawn, fixed, from_environment, from_file, per_sample
-from bara.flower import _bid_messages as sealed
 
-MOST = 10**15
+from .conftest import opened_bid
 
 
 def answered(bidder, round_number=1, **node):
     """The bid as the server opens it."""
     app = ClientApp()
     answer_bids(app, bidder)
-    message = sealed.request(7, round_number, 10)
-    message.metadata.__dict__["_message_id"] = "asked"
-    reply = app(message, Context(1, 7, node, RecordDict(), {}))
-    assert reply.metadata.reply_to_message_id == "asked"
-    return sealed.read(reply.content, MOST)
+    return opened_bid(app, round_number, **node)
 
 
 def test_a_fixed_price_is_exact():
@@ -51,7 +45,7 @@ def test_a_price_can_be_read_from_the_environment_of_the_silos_machine(monkeypat
     monkeypatch.setenv("BARA_PRICE", " 2.5 ")
     assert answered(from_environment()).price == 2_500_000
     monkeypatch.delenv("BARA_PRICE")
-    with pytest.raises(ConfigError, match="the environment variable BARA_PRICE is not set"):
+    with refused(ConfigError, "BARA_PRICE", "not set"):
         answered(from_environment())
 
 
@@ -66,9 +60,9 @@ def test_a_price_can_be_read_from_a_file_of_the_silos_machine_anew_each_round(tm
 
 
 def test_a_file_that_is_not_there_is_said_so(tmp_path):
-    with pytest.raises(ConfigError, match="cannot read this client's price"):
+    with refused(ConfigError, "price", tmp_path / "none"):
         answered(from_file(tmp_path / "none"))
-    with pytest.raises(ConfigError, match="the node configuration has no bid-file"):
+    with refused(ConfigError, "bid-file", "price"):
         answered(from_file())
 
 
@@ -83,7 +77,7 @@ def test_a_function_of_ones_own_decides_as_it_likes():
 
 
 def test_a_price_that_is_no_amount_fails_on_the_silos_own_machine():
-    with pytest.raises(InvalidMoneyError, match="the price of this client's bid"):
+    with refused(InvalidMoneyError, "price", "bid", "0.12345678"):
         answered(fixed("0.12345678"))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from flwr.app import ArrayRecord, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedMedian, FedProx, Krum
+from refusals import refused
 
 from bara import ALLOCATORS, MECHANISMS, Award, Evaluation, Offer, Purse, RoundRecord, Session
 from bara.errors import ConfigError, RunStoppedError, TrainingError
@@ -261,8 +262,8 @@ def test_a_stored_award_can_be_trained_before_any_bid_was_asked_for(federate, gr
 
 def test_too_few_nodes_stop_the_run_between_rounds(federate, grid):
     grid.contexts = dict(list(grid.contexts.items())[:1])
-    with pytest.raises(RunStoppedError, match=r"must connect within .* seconds, got 1"):
-        federate(patience=0.1).bids(1)
+    with refused(RunStoppedError, "2 nodes", "0.2", "1"):
+        federate(patience=0.2).bids(1)
 
 
 @pytest.mark.parametrize("strategy", [FedAvg, FedProx, FedAvgM, FedAdam, FedMedian])
@@ -298,18 +299,18 @@ def test_with_a_memory_data_sizes_count_not_weights_that_compare_the_winners_of_
 def test_weights_that_a_strategy_cannot_honour_are_an_error_and_nobody_is_paid(federate):
     federation = federate(Krum(fraction_evaluate=0.0))
     federation.bids(1)
-    with pytest.raises(ConfigError, match="Krum cannot use"):
+    with refused(ConfigError, "Krum", "weights"):
         federation.train(1, award(0, 1, weights=(3.0, 1.0)))
 
 
 def test_a_strategy_that_fails_ends_the_round_without_payment(federate):
     class Broken(FedAvg):
         def aggregate_train(self, server_round, replies):  # noqa: ARG002 - Flower's signature
-            raise RuntimeError("no")
+            raise RuntimeError("singular matrix")
 
     federation = federate(Broken(fraction_evaluate=0.0))
     federation.bids(1)
-    with pytest.raises(TrainingError, match=r"Broken could not aggregate, so nobody is paid: no"):
+    with refused(TrainingError, "round 1", "Broken", "aggregate", "singular matrix"):
         federation.train(1, award(0))
 
 
@@ -359,10 +360,7 @@ def test_where_shapes_may_differ_a_model_grows_as_the_strategy_lets_it(federate,
 
 
 def test_updates_of_any_shape_cannot_be_compared_with_the_others(federate):
-    with pytest.raises(
-        ConfigError,
-        match=r"federation.same_shapes must be true with a mechanism that refuses updates far",
-    ):
+    with refused(ConfigError, "federation.same_shapes", "mechanism.outliers"):
         federate(same_shapes=False, outliers=6.0)
 
 
@@ -375,7 +373,7 @@ def test_without_data_of_its_own_the_server_relies_on_the_clients_evaluation(fed
 
 
 def test_an_evaluation_that_tells_no_accuracy_is_an_error(federate):
-    with pytest.raises(ConfigError, match="must report 'accuracy'"):
+    with refused(ConfigError, "'accuracy'", "'loss'"):
         federate(evaluate=lambda _round, _arrays: MetricRecord({"loss": 1.0})).evaluate()
 
 
@@ -386,7 +384,7 @@ def test_the_metric_that_decides_may_be_the_one_that_is_reported(federate):
 
 
 def test_a_model_whose_loss_is_not_finite_is_an_error(federate):
-    with pytest.raises(TrainingError, match="must be finite, got"):
+    with refused(TrainingError, "round 0", "'loss'", "nan"):
         federate(
             evaluate=lambda _round, _arrays: MetricRecord({"accuracy": 0.1, "loss": float("nan")})
         ).evaluate()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from bara.errors import ConfigError, MissingExtraError
 from bara.flower import check_version
@@ -135,17 +136,17 @@ def test_the_contract_of_every_federation(check):
 
 
 @pytest.mark.parametrize(
-    ("changes", "complaint"),
+    ("changes", "facts"),
     [
         (
             ["federation.strategy=FedMedian", "mechanism.name=fair"],
-            "requires aggregation with weights of its own, .* FedMedian has an aggregation",
+            ("Fair", "weights", "FedMedian", "FedAvg"),
         ),
     ],
 )
 @pytest.mark.usefixtures("without_ray")
-def test_what_cannot_be_honoured_is_refused_before_the_run(changes, complaint):
-    with pytest.raises(ConfigError, match=complaint):
+def test_what_cannot_be_honoured_is_refused_before_the_run(changes, facts):
+    with refused(ConfigError, *facts):
         assemble(Config.load(None, [f"federation.engine={FLOWER}", *changes]))
 
 
@@ -158,9 +159,8 @@ def test_any_of_flowers_strategies_can_be_named(strategy):
 
 @pytest.mark.parametrize("found", [None, "1.37.9", "2.0.0", "1.43.0.dev1"])
 def test_another_version_of_flower_is_refused_with_the_supported_one_named(found):
-    with pytest.raises(
-        MissingExtraError, match=r"works with 1\.38 to 1\.42: pip install 'bara-fl\[flower\]'"
-    ):
+    is_there = found or "not installed"
+    with refused(MissingExtraError, is_there, "1.38", "1.42", "pip install 'bara-fl[flower]'"):
         check_version(found)
 
 

@@ -3,7 +3,6 @@ learned.
 """
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -54,9 +53,9 @@ def test_weighted_means_honour_a_mechanisms_weights(strategy):
     "strategy", [FedMedian(), Krum(), OwnMean(), private(FedAvg())], ids=lambda s: type(s).__name__
 )
 def test_others_cannot_and_name_those_that_can(strategy):
-    assert re.search(
-        r"has an aggregation of its own; use .*FedAvg", what_it_can(strategy).lacks["weights"]
-    )
+    told = what_it_can(strategy).lacks["weights"]
+    assert told.startswith(type(strategy).__name__)
+    assert all(name in told for name in ("FedAvg,", "FedProx", "FedYogi"))
 
 
 def test_every_winner_is_let_in_behind_a_wrapper_too():

@@ -13,14 +13,15 @@ import pytest
 from flwr.app import Context, RecordDict
 from flwr.cli.build import build_fab_from_disk
 from flwr.common.config import flatten_dict, fuse_dicts, parse_config_args
+from flwr.serverapp.strategy import FedAvg
+from refusals import refused
 
 from bara.errors import ConfigError
-from bara.flower._server import app_settings
-from bara.runs.config import Config
+from bara.flower import start
 from bara.runs.folder import RunFolder
 from bara.templates import create
 
-from .conftest import LocalGrid
+from .conftest import LocalGrid, how_far, start_model, walking_app
 
 PAGE = (Path(__file__).parents[2] / "docs" / "flower.md").read_text()
 
@@ -90,17 +91,34 @@ def test_the_page_tells_an_operator_to_start_what_the_deployment_test_starts(app
     assert {option for option in told if f'"{option}"' not in script} == set()
 
 
+def opened_with(declared, words):
+    """The configuration of a run of one round, below runs/, whose app is given these words."""
+    config = fuse_dicts(declared, parse_config_args([f"bara.clients.count=3 {words}"]))
+    strategy = FedAvg(fraction_evaluate=0.0)
+    where = Context(1, 0, {}, RecordDict(), config)
+    before = {*Path("runs").glob("*")}
+    start(strategy, where, LocalGrid(walking_app(), 3), start_model(), 1, evaluate_fn=how_far)
+    (folder,) = {*Path("runs").glob("*")} - before
+    with RunFolder.find(folder) as found:
+        return found.config
+
+
 def test_keys_that_are_empty_are_not_set_and_others_are_set_by_one(app):
     declared = config_of(app)
-    config = Config.parse(app_settings({**declared, "bara.folder": "", "bara.clients.count": 3}))
-    assert config.mechanism.options == {"reserve": 3.0}
+    plain = opened_with(declared, "")
+    assert plain.mechanism.options == {"reserve": 3.0}
+    assert plain.allocator.options == {}
     words = 'bara.allocator.name="bara" bara.mechanism.name="quality"'
-    words += ' bara.set="allocator.window=5; mechanism.quality=samples"'
-    tree = app_settings(fuse_dicts(declared, parse_config_args([words])))
-    assert tree["allocator"] == {"name": "bara", "window": 5}
-    assert tree["mechanism"] == {"name": "quality", "reserve": 3.0, "quality": "samples"}
-    with pytest.raises(ConfigError, match="must be KEY=VALUE"):
-        app_settings({"bara.set": "allocator.window"})
+    words += ' bara.set="allocator.exploration_rounds=5; mechanism.quality=samples"'
+    changed = opened_with(declared, words)
+    assert (changed.allocator.name, changed.allocator.options) == (
+        "bara",
+        {"exploration_rounds": 5},
+    )
+    assert changed.mechanism.name == "quality"
+    assert changed.mechanism.options == {"reserve": 3.0, "quality": "samples"}
+    with refused(ConfigError, "'allocator.window'", "KEY=VALUE"):
+        opened_with(declared, 'bara.set="allocator.window"')
 
 
 def test_silos_may_hold_their_data_in_files_of_their_own(app, tmp_path):

@@ -6,13 +6,13 @@ import pytest
 from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.clientapp.mod import LocalDpMod, adaptiveclipping_mod, fixedclipping_mod
+from refusals import refused
 
 from bara.errors import ConfigError, RunStoppedError
-from bara.flower import _bid_messages as bid_messages
 from bara.flower import answer_bids, fixed
 from bara.runs.folder import RunFolder
 
-from .conftest import LocalGrid, silent, walking_app
+from .conftest import LocalGrid, identified, opened_bid, silent, walking_app
 from .test_app import account, begin
 
 
@@ -23,10 +23,7 @@ def test_an_app_whose_clients_cannot_bid_ends_at_once(tmp_path):
     def train(message, _context):
         return Message(message.content, reply_to=message)
 
-    with pytest.raises(
-        ConfigError,
-        match=r"none of 5 nodes sent a valid bid .*No query function .* must call `answer_bids",
-    ):
+    with refused(ConfigError, "5 nodes", "No query function", "client_app.py", "answer_bids"):
         begin(tmp_path / "run", grid=LocalGrid(app, 5))
     whole, payments = account(tmp_path / "run")
     assert (whole.spent, len(payments)) == (0, 1)
@@ -54,10 +51,7 @@ def test_a_later_round_without_bids_may_pass(federate, grid):
 def test_bids_pass_mods_that_expect_a_model(mod):
     app = ClientApp(mods=[mod])
     answer_bids(app, fixed(2))
-    message = bid_messages.request(7, 1, 10)
-    message.metadata.__dict__["_message_id"] = "asked"
-    reply = app(message, Context(1, 7, {}, RecordDict(), {}))
-    assert bid_messages.read(reply.content, 10**9).price == 2_000_000
+    assert opened_bid(app).price == 2_000_000
     seen = []
 
     @app.train()
@@ -65,8 +59,7 @@ def test_bids_pass_mods_that_expect_a_model(mod):
         seen.append(message)
         return Message(message.content, reply_to=message)
 
-    work = Message(RecordDict(), 7, "train")
-    work.metadata.__dict__["_message_id"] = "work"
+    work = identified(Message(RecordDict(), 7, "train"), "work")
     assert app(work, Context(1, 7, {}, RecordDict(), {})).has_error()  # mods still guard training
     assert not seen
 
@@ -87,7 +80,7 @@ def test_a_window_that_few_miss_is_not(federate, grid, logged):
 
 
 def test_while_a_server_waits_it_says_who_is_there(federate, logged):
-    with pytest.raises(RunStoppedError, match=r"must connect within .* seconds, got 2"):
+    with refused(RunStoppedError, "3 nodes", "0.1", "2"):
         federate(on=LocalGrid(walking_app(), 2), fewest=3, patience=0.1).bids(1)
     assert logged.text.count("waiting for 3 nodes; connected: node 100, node 101") == 1
 
