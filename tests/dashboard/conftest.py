@@ -5,9 +5,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from bara.dashboard._guard import Rules
-from bara.dashboard._pages import make_app
-from bara.dashboard._run_index import RunIndex
+from bara.dashboard.server import Address, RunIndex, make_app
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
 from bara.runs.play import play_run
@@ -40,7 +38,8 @@ def visit(tmp_path):
     """A visitor of the runs below a folder."""
 
     def make(rules=None, folder=None, host="localhost"):
-        app = make_app(RunIndex(folder or tmp_path / "runs"), rules or Rules(), interval=0.05)
+        index = RunIndex(folder or tmp_path / "runs")
+        app = make_app(index, rules or Address().rules(), interval=0.05)
         return TestClient(app, base_url=f"http://{host}", follow_redirects=False)
 
     return make

@@ -7,8 +7,7 @@ import pytest
 
 import bara
 from bara import RoundRecord
-from bara.dashboard._json_views import state_json
-from bara.dashboard._run_index import RunIndex
+from bara.dashboard.server import RunIndex
 from bara.errors import LedgerError, RunStoppedError
 from bara.ledger.run_state import state
 from bara.ledger.statements import statement
@@ -219,13 +218,16 @@ def test_a_comparison_names_the_runs_in_the_order_asked_and_at_most_eight(make_r
     ]
 
 
-def test_an_unfinished_run_has_a_forecast_and_a_finished_one_has_none(make_run, visit, monkeypatch):
+def test_an_unfinished_run_has_a_forecast_and_a_finished_one_has_none(make_run, visit, tmp_path):
     make_run("done")
-    monkeypatch.setattr("bara.ledger.Books.close", lambda *_: None)
-    make_run("open", "budget.total=20")
+    config = Config.load(None, [*SMALL, "allocator.name=even", "budget.max_rounds=30"])
+    with (
+        RunFolder.new(tmp_path / "runs" / "open", config) as folder,
+        pytest.raises(RunStoppedError),
+    ):
+        play_run(config, stop_after(12), folder=folder)
     visitor = visit()
     assert visitor.get("/runs/done.json").json()["glance"]["forecast"] is None
-    monkeypatch.setattr("bara.dashboard._run_view.RunView.max_rounds", 30)
     forecast = visitor.get("/runs/open.json").json()["glance"]["forecast"]
     assert 0 <= forecast["low"] < forecast["accuracy"] < forecast["high"] <= 1
 
@@ -242,7 +244,7 @@ with RunFolder.new(Path(sys.argv[1]), Config.load(None, ["federation.engine=synt
 """
 
 
-def test_a_run_whose_process_was_killed_is_stopped_and_says_how_to_resume_it(tmp_path):
+def test_a_run_whose_process_was_killed_is_stopped_and_says_how_to_resume_it(tmp_path, visit):
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, tmp_path / "runs" / "one two"],
         stdin=subprocess.PIPE,
@@ -251,15 +253,16 @@ def test_a_run_whose_process_was_killed_is_stopped_and_says_how_to_resume_it(tmp
     try:
         assert process.stdout.readline() == b"started\n"
         view = RunIndex(tmp_path / "runs").view("one two")
-        assert state_json(view)["word"] == "running"
+        assert visit().get("/runs/one two.json").json()["state"]["word"] == "running"
         assert not view.refresh()
     finally:
         process.kill()
         process.communicate(timeout=60)
     assert view.refresh()
     assert not view.refresh()
-    assert state_json(view)["word"] == "stopped"
-    assert state_json(view)["resume"] == f"bara resume '{tmp_path}/runs/one two'"
+    state_now = visit().get("/runs/one two.json").json()["state"]
+    assert state_now["word"] == "stopped"
+    assert state_now["resume"] == f"bara resume '{tmp_path}/runs/one two'"
 
 
 def test_a_crowd_that_comes_at_once_is_one_look(make_run, monkeypatch):

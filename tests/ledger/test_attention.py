@@ -9,6 +9,7 @@ import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from refusals import refused
 from typer.testing import CliRunner
 
 import bara
@@ -145,12 +146,12 @@ def test_a_url_is_told_too_and_a_secret_one_stands_in_the_environment(config, mo
     server.shutdown()
     server.server_close()
     assert [one["run"] for one in heard] == ["spring"]
-    for hook, said in (
-        ("$NOWHERE", "which is not set"),
-        ("no-such-program", "must be a command"),
-        ("ftp://x", "http"),
+    for hook, *facts in (
+        ("$NOWHERE", "environment variable", "'NOWHERE'"),
+        ("no-such-program", "command", "'no-such-program'"),
+        ("ftp://x", "http", "'ftp://x'"),
     ):
-        with pytest.raises(ConfigError, match=said):
+        with refused(ConfigError, "ledger.notify", *facts):
             play(config(notify=hook), 3)
 
 
@@ -181,13 +182,11 @@ def make_run_waiting(tmp_path):
 def visit_json():
     from starlette.testclient import TestClient  # noqa: PLC0415 - only here
 
-    from bara.dashboard._guard import Rules  # noqa: PLC0415
-    from bara.dashboard._pages import make_app  # noqa: PLC0415
-    from bara.dashboard._run_index import RunIndex  # noqa: PLC0415
+    from bara.dashboard.server import Address, RunIndex, make_app  # noqa: PLC0415
 
     def visit(folder):
         return (
-            TestClient(make_app(RunIndex(folder), Rules()), base_url="http://localhost")
+            TestClient(make_app(RunIndex(folder), Address().rules()), base_url="http://localhost")
             .get(f"/runs/{folder.name}.json")
             .json()
         )

@@ -6,6 +6,7 @@ import json
 import shutil
 
 import pytest
+from refusals import refused
 
 from bara.errors import LedgerError, RunStoppedError
 from bara.ledger import operators, verify
@@ -86,13 +87,10 @@ def test_who_is_forgotten_counts_no_more_and_a_run_without_checkpoints_forgets_a
 
 def test_what_cannot_be_forgotten_is_said_so_and_nothing_is_written(tmp_path):
     path = stopped(tmp_path / "run", 3)
-    with pytest.raises(
-        LedgerError,
-        match="client 'nobody' was never paid in run 'run', so nothing is remembered of it",
-    ):
+    with refused(LedgerError, "'nobody'", "never paid", "'run'"):
         forget(path, "nobody")
     sitting(path)
-    with pytest.raises(LedgerError, match="has ended"):
+    with refused(LedgerError, "'run'", "ended", "forget"):
         forget(path, winner(path))
     assert history(path)[1].ok
 
