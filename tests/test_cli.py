@@ -9,6 +9,7 @@ import click
 import programs
 import pytest
 import typer
+from refusals import refused
 from typer.testing import CliRunner
 
 import bara
@@ -227,5 +228,5 @@ def test_compare_says_who_runs_a_flower_app():
 def test_what_is_imported_late_is_there_all_the_same():
     assert {"Session", "Bids", "money"} <= set(dir(bara))
     assert bara.records.Bids is bara.Bids
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+    with refused(AttributeError, "'bara'", "'nothing'"):
         _ = bara.nothing

@@ -4,6 +4,7 @@ and says so where a part has nothing to check.
 
 import itertools
 import unittest
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -47,6 +48,15 @@ from bara.testing import (
     check_unclaimed_has_a_counter_example,
     select_checks,
 )
+
+
+@contextmanager
+def hinted(*facts):
+    """Expect a hint that names each of these facts."""
+    with pytest.warns(ContractHint) as hints:
+        yield
+    said = [str(hint.message) for hint in hints]
+    assert any(all(fact in one for fact in facts) for one in said), said
 
 
 class Wrapped:
@@ -230,10 +240,7 @@ def test_a_mechanism_that_claims_less_than_it_keeps_gets_a_hint_and_passes():
     class Modest(Wrapped):
         claims = bid_price_first().claims - {"budget-feasible"}
 
-    with pytest.warns(
-        ContractHint,
-        match="budget-feasible held in all 3000 rounds that were tried; it could be claimed",
-    ):
+    with hinted("budget-feasible", "3000"):
         check_unclaimed_has_a_counter_example(lambda: Modest(bid_price_first()))
 
 
@@ -344,7 +351,7 @@ class WithRealBids(Wrapped):
 
 
 def test_a_federation_whose_bids_do_not_depend_on_a_seed_gets_a_hint_and_passes():
-    with pytest.warns(ContractHint, match="right where the bids are real"):
+    with hinted("seed", "bids"):
         check_same_seed_same_history(lambda seed: WithRealBids(synthetic(seed)))
 
 

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 from starlette.testclient import TestClient
 
-from bara.dashboard._guard import Rules
 from bara.dashboard._pages import make_app
 from bara.dashboard._run_index import RunIndex
+from bara.dashboard.server import Address
 from bara.reports.contributions import Contributions, caution
 from bara.reports.html import run_report
 from bara.reports.terminal import run_summary
@@ -72,7 +72,7 @@ def test_contributions_are_in_the_books_the_report_and_the_dashboard(config, tmp
         assert "AUC" in text
         assert "ccuracy" not in text
     visitor = TestClient(
-        make_app(RunIndex(tmp_path / "runs"), Rules()), base_url="http://localhost"
+        make_app(RunIndex(tmp_path / "runs"), Address().rules()), base_url="http://localhost"
     )
     shown = visitor.get("/runs/one.json").json()
     assert shown["metric"] == "AUC"

@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 
 from bara import RoundRecord
-from bara.allocators import Even
+from bara.allocators import Even, Fixed
 from bara.records import Purse
 from bara.runs.progress import RunScreen, watching
 
@@ -43,12 +43,13 @@ def test_the_time_left_goes_by_the_deadline_or_by_the_money_whichever_ends_first
     for record in records[:11]:
         shown.observe(record)
     assert shown.seconds_left == 2.0 * 20
-    cost = sum(record.paid for record in records[1:11]) / 10
-    poor = RunScreen("", Purse.of(60, 30_000), clock=iter(range(99)).__next__)
-    for record in records[:11]:
+    purse = Purse.of(300, 30_000)
+    records = play(Fixed(2), purse=purse)[0][:11]
+    poor = RunScreen("", purse, clock=iter(range(99)).__next__)
+    for record in records:
         poor.observe(record)
-    poor._purse = Purse(PURSE.total, 30_000, records[10].purse_after.spent, 11)
-    assert poor.seconds_left == poor._purse.left / cost
+    left, cost = records[10].purse_after, sum(record.paid for record in records[1:]) / 10
+    assert poor.seconds_left == left.left / cost < left.rounds_left
 
 
 def test_before_the_first_round_there_is_a_screen_too():

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 from bara.errors import ConfigError
 from bara.plugins import parse_spec
@@ -23,42 +24,43 @@ def test_every_default_is_visible():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "facts"),
     [
-        ("budget.totl=1", "unknown key 'budget.totl'; did you mean 'budget.total'"),
-        ("bugdet.total=1", "unknown key 'bugdet'"),
-        ("sead=1", "unknown key 'sead'; did you mean 'seed'"),
-        ("budget.total=0", "budget.total must be positive, got 0.00"),
-        ("budget.total=-5", "budget.total must be positive, got -5.00"),
-        ("budget.total=nan", "budget.total must be a finite number, got nan"),
-        ("budget.total=lots", "budget.total must be a decimal number, got 'lots'"),
-        ("budget.max_rounds=0", "budget.max_rounds must be at least 1, got 0"),
-        ("clients.count=0", "clients.count must be at least 1, got 0"),
+        ("budget.totl=1", ("'budget.totl'", "'budget.total'")),
+        ("bugdet.total=1", ("'bugdet'", "'budget'")),
+        ("sead=1", ("'sead'", "'seed'")),
+        ("budget.total=0", ("budget.total", "0.00")),
+        ("budget.total=-5", ("budget.total", "-5.00")),
+        ("budget.total=nan", ("budget.total", "nan")),
+        ("budget.total=lots", ("budget.total", "'lots'")),
+        ("budget.max_rounds=0", ("budget.max_rounds", "1", "0")),
+        ("clients.count=0", ("clients.count", "1", "0")),
         (
             "clients.bids=unifrm(0,1)",
-            "clients.bids: no distribution is named 'unifrm'; did you mean 'uniform'",
+            ("clients.bids", "'unifrm'", "'uniform'"),
         ),
-        ("clients.strategy=liar", "clients.strategy: no bidding strategy is named 'liar'"),
-        ("clients.failure_rate=2", "clients.failure_rate must be at most 1, got 2"),
-        ("budget.total=true", "budget.total: true and false are not numbers"),
-        ("clients.count=true", "clients.count: true and false are not numbers"),
-        ("clients.bids=normal(1,-1)", "spread must be zero or more"),
-        ("budget", "must be KEY=VALUE"),
-        ("seed.x=1", "seed"),
-        ("seed=-1", "seed must be at least 0, got -1"),
+        ("clients.strategy=liar", ("clients.strategy", "'liar'")),
+        ("clients.failure_rate=2", ("clients.failure_rate", "1", "2")),
+        ("budget.total=true", ("budget.total", "true")),
+        ("clients.count=true", ("clients.count", "true")),
+        ("clients.bids=normal(1,-1)", ("clients.bids", "spread", "'normal(1,-1)'")),
+        ("budget", ("--set", "'budget'", "KEY=VALUE")),
+        ("seed.x=1", ("seed", "{'x': 1}")),
+        ("seed=-1", ("seed", "0", "-1")),
     ],
 )
-def test_a_wrong_key_or_value_is_named(change, message):
-    with pytest.raises(ConfigError, match=message):
+def test_a_wrong_key_or_value_is_named(change, facts):
+    with refused(ConfigError, *facts):
         Config.load(None, [change])
 
 
 def test_a_missing_or_broken_file_is_named(tmp_path):
-    with pytest.raises(ConfigError, match=r"there is no configuration file .*absent.toml"):
-        Config.load(tmp_path / "absent.toml")
+    absent = tmp_path / "absent.toml"
+    with refused(ConfigError, "configuration", absent):
+        Config.load(absent)
     broken = tmp_path / "broken.toml"
     broken.write_text("[budget")
-    with pytest.raises(ConfigError, match="not a TOML file"):
+    with refused(ConfigError, broken, "TOML"):
         Config.load(broken)
 
 
@@ -123,11 +125,13 @@ def test_stored_configurations_and_the_papers_presets_have_none_unless_they_say_
 
 
 def test_a_step_is_not_learned_from_what_is_reported():
-    with pytest.raises(ConfigError, match="learns from the validation data"):
+    with refused(
+        ConfigError, "training.memory", '"extrapolated"', "data.held_out", '"same"', '"halves"'
+    ):
         Config.load(None, ["training.memory=extrapolated", "data.held_out=same"])
 
 
 def test_only_a_flower_app_says_whose_run_it_is():
-    with pytest.raises(ConfigError, match="only the server of a Flower app may set it"):
+    with refused(ConfigError, "app", "server", "Flower"):
         Config.parse({"app": {"name": "me/digits"}})
     assert "app" not in Config().model_dump()

@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from refusals import refused
 from typer.testing import CliRunner
 
 import bara
@@ -157,7 +158,7 @@ def test_code_of_others_is_imported_only_where_that_is_said(tmp_path, monkeypatc
 
 
 def test_books_that_name_no_parts_say_so(open_books_bare):
-    with pytest.raises(LedgerError, match="does not say which allocator"):
+    with refused(LedgerError, "'bare'", "allocator", "mechanism"):
         replay(open_books_bare)
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 from bara.errors import ConfigError
 from bara.paper.exhibits import BORDER, DATASETS
@@ -39,5 +40,5 @@ def test_a_file_of_that_name_comes_first(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("figures-mnist").write_text("seed = 7")
     assert Config.load(Path("figures-mnist")).seed == 7
-    with pytest.raises(ConfigError, match="there is no configuration file 'figures-nothing'"):
+    with refused(ConfigError, "configuration", "'figures-nothing'"):
         Config.load(Path("figures-nothing"))

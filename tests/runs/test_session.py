@@ -2,6 +2,7 @@ import contextlib
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from bara import (
     Award,
@@ -22,7 +23,6 @@ from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
 from bara.ledger import Books, Store
 from bara.market import Backoff
 from bara.mechanisms import bid_price_first
-from bara.testing._allocators import trace
 
 
 class Script:
@@ -51,6 +51,10 @@ def played(federation, *offers, purse=None):
 
 def settled(steps):
     return [step for step in steps if isinstance(step, RoundRecord)]
+
+
+def decisions(records):
+    return [(one.awarded.offer, one.awarded.award) for one in records]
 
 
 def test_each_round_comes_first_as_awarded_and_then_as_settled(make_federation):
@@ -163,7 +167,7 @@ def test_a_run_goes_on_from_its_books_and_a_stored_promise(
         rest = list(steps(books))
     if isinstance(first[-1], AwardedRound):
         assert rest[0].award == first[-1].award
-    assert trace(settled(first) + settled(rest)) == trace(undisturbed)
+    assert decisions(settled(first) + settled(rest)) == decisions(undisturbed)
 
 
 def test_a_promise_is_in_the_books_before_anybody_trains(make_federation, tmp_path):
@@ -265,12 +269,12 @@ def test_an_allocator_of_fixed_size_spends_what_it_recruits(play):
 
 
 def test_a_market_opens_with_round_one():
-    with pytest.raises(InvalidRecordError, match="round 4"):
+    with refused(InvalidRecordError, "market", "round 1", "round 4"):
         Market(Script(Offer.skip()), bid_price_first(), Purse(20, 10, spent=5, round=4))
 
 
 def test_an_allocator_that_answers_something_else_is_named(make_federation):
-    with pytest.raises(InvalidOfferError, match=r"Script.ask .* 3"):
+    with refused(InvalidOfferError, "Script.ask", "Offer", "3"):
         played(make_federation(), 3)
 
 
@@ -291,43 +295,43 @@ class Careless:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "error", "complaint"),
+    ("mechanism", "error", "facts"),
     [
         (
             Careless([0, 1], [1, 2], [9_000_000, 9_000_000]),
             OverspentError,
-            "awards 18.00 to 2 clients; the offer",
+            ("Careless", "18.00", "2", "4.00"),
         ),
         (
             Careless([0, 0], [1, 2], [1_000_000, 1_000_000]),
             InvalidRecordError,
-            "each winner once, got",
+            ("winner", "['client-0', 'client-0']"),
         ),
         (
             Careless([0, 1], [1, 2], [1, 1]),
             InvalidRecordError,
-            "Careless pays 'client-0' 0.000001, less than the",
+            ("Careless", "'client-0'", "0.000001", "'individually-rational'"),
         ),
         (
             Careless([0, 1], [1, 2], [1.5, 1.5]),
             InvalidRecordError,
-            "the payment of 'client-0' must be a whole number, got 1.5",
+            ("payment", "'client-0'", "1.5"),
         ),
         (
             Careless([0, 1], [1, 2], [True, True]),
             InvalidRecordError,
-            "the payment of 'client-0' must be a whole number, got True",
+            ("payment", "'client-0'", "True"),
         ),
     ],
 )
 def test_an_award_that_nobody_may_promise_is_refused_before_it_is_handed_out(
-    mechanism, error, complaint, make_federation
+    mechanism, error, facts, make_federation
 ):
     federation = make_federation()
     allocator = Script(Offer.caps([4_000_000, 4_000_000]))
     steps = Session(allocator, mechanism, federation).rounds(Purse.of(100, 5))
     next(steps)
-    with pytest.raises(error, match=complaint):
+    with refused(error, *facts):
         next(steps)
 
 
@@ -341,5 +345,5 @@ def test_winners_are_among_the_opened_bids(make_federation):
     session = Session(Script(Offer.recruit(1)), stranger, federation)
     steps = session.rounds(Purse.of(100, 5))
     next(steps)
-    with pytest.raises(InvalidRecordError, match="Stranger recruits 'ann', which did not bid"):
+    with refused(InvalidRecordError, "Stranger", "'ann'", "bid"):
         next(steps)
