@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from refusals import refused
 
 from bara import ALLOCATORS, Purse
 from bara.allocators import Bara, Decreasing, Even, Explored, Fixed, Increasing, RandomN
@@ -97,36 +98,36 @@ def test_a_fixed_number_may_shrink_instead(play):
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "message"),
+    ("name", "options", "facts"),
     [
-        ("fixed", {"n": 0}, "n = 0; it must be at least 1"),
-        ("fixed", {}, "allocator 'fixed' needs n; set allocator.n, or write fixed:n=... in a list"),
-        ("explored", {"n": 0}, "n = 0; it must be at least 1"),
-        ("even", {"carryover": True}, "no option 'carryover'; did you mean 'carry_over'"),
-        ("bara", {"lenght_scale": 1}, "no option 'lenght_scale'; did you mean 'length_scale'"),
-        ("even", {"carry_over": "no"}, "carry_over = 'no'; it must be true or false"),
-        ("fixed", {"n": 2.5}, "n = 2.5; it must be a whole number"),
-        ("fixed", {"n": True}, "n = True; it must be a whole number"),
-        ("bara", {"clip": "maybe"}, "clip = 'maybe'; it must be true or false"),
-        ("bara", {"noise": float("inf")}, "noise = inf; it must be a finite number"),
-        ("bara", {"preset": "papers"}, "no preset 'papers'; did you mean 'paper'"),
-        ("bara", {"noise": 0}, "noise = 0; it must be positive"),
-        ("bara", {"exploration_share": 2}, "exploration_share = 2"),
-        ("bara", {"estimator": "newtn"}, "no estimator is named 'newtn'; did you mean 'newton'"),
+        ("fixed", {"n": 0}, ("'fixed'", "n = 0")),
+        ("fixed", {}, ("'fixed'", "allocator.n", "fixed:n=")),
+        ("explored", {"n": 0}, ("'explored'", "n = 0")),
+        ("even", {"carryover": True}, ("'even'", "'carryover'", "'carry_over'")),
+        ("bara", {"lenght_scale": 1}, ("'bara'", "'lenght_scale'", "'length_scale'")),
+        ("even", {"carry_over": "no"}, ("'even'", "carry_over = 'no'")),
+        ("fixed", {"n": 2.5}, ("'fixed'", "n = 2.5")),
+        ("fixed", {"n": True}, ("'fixed'", "n = True")),
+        ("bara", {"clip": "maybe"}, ("'bara'", "clip = 'maybe'")),
+        ("bara", {"noise": float("inf")}, ("'bara'", "noise = inf")),
+        ("bara", {"preset": "papers"}, ("'bara'", "preset", "'papers'", "'paper'")),
+        ("bara", {"noise": 0}, ("'bara'", "noise = 0")),
+        ("bara", {"exploration_share": 2}, ("'bara'", "exploration_share = 2")),
+        ("bara", {"estimator": "newtn"}, ("estimator", "'newtn'", "'newton'")),
     ],
 )
-def test_a_wrong_option_is_named(name, options, message):
-    with pytest.raises(ConfigError, match=message):
+def test_a_wrong_option_is_named(name, options, facts):
+    with refused(ConfigError, *facts):
         ALLOCATORS.build(name, options, clients=5, seed=0)
 
 
 def test_an_unknown_allocator_suggests_the_nearest():
-    with pytest.raises(UnknownNameError, match="no allocator is named 'evn'; did you mean 'even'"):
+    with refused(UnknownNameError, "allocator", "'evn'", "'even'"):
         ALLOCATORS.build("evn")
 
 
 def test_nobody_to_choose_from_is_refused():
-    with pytest.raises(ConfigError, match="clients = 0; it must be at least 1"):
+    with refused(ConfigError, "'random'", "clients = 0"):
         RandomN(clients=0)
 
 
@@ -134,5 +135,5 @@ def test_nobody_to_choose_from_is_refused():
     "name", ["os:getcwd", "collections:Counter", "os:path", ":x", ".foo:X", "os:nothing"]
 )
 def test_an_import_path_to_something_else_is_named(name):
-    with pytest.raises(ConfigError):
+    with refused(ConfigError, repr(name)):
         ALLOCATORS.build(name, {}, clients=5, seed=0)

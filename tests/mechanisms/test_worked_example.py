@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from bara import Bids, Offer, Purse
 from bara.errors import ConfigError, InvalidBidError, InvalidOfferError
@@ -135,33 +136,25 @@ def test_equal_bids_go_to_the_names_that_sort_first():
 
 
 def test_a_cost_beyond_the_menu_is_refused():
-    with pytest.raises(InvalidOfferError, match="n must be from 1 to 4 on this menu, got 5"):
+    with refused(InvalidOfferError, "1 to 4", "5"):
         bid_price_first().menu(Bids.of(PRICES)).cost(5)
 
 
 def test_a_reserve_price_of_zero_is_refused():
-    with pytest.raises(ConfigError, match="the reserve price must be positive, got 0"):
+    with refused(ConfigError, "reserve price", "positive", "0"):
         QualityAuction(reserve=0)
 
 
 def test_qualities_too_far_apart_are_refused_by_name():
     bids = Bids.of({"ann": 1, "bob": 1}, samples={"ann": 1e300, "bob": 1e-300})
-    with pytest.raises(
-        InvalidBidError,
-        match=r"clients 'ann' and 'bob' have qualities 1e\+300 and 1e-300, too far apart; .* 63 "
-        r"bits",
-    ):
+    with refused(InvalidBidError, "'ann'", "'bob'", "1e+300", "1e-300", "63 bits"):
         QualityAuction(quality="samples").menu(bids)
 
 
 @pytest.mark.parametrize("quality", [None, "samples"])
 def test_a_reserve_price_beyond_all_money_is_refused(quality):
     bids = Bids.of(PRICES, samples=dict.fromkeys(PRICES, 2.0))
-    with pytest.raises(
-        ConfigError,
-        match=r"the reserve price is 9000000000000.00; paid to all 5 clients, it must fit in 63 "
-        r"bits",
-    ):
+    with refused(ConfigError, "reserve price", "9000000000000.00", "5 clients", "63 bits"):
         QualityAuction(quality, reserve="9e12").menu(bids)
 
 
@@ -181,5 +174,5 @@ def test_many_clients_of_few_qualities_are_paid_exactly():
 @pytest.mark.parametrize("made", [bid_price_first, QualityAuction, Fair, Rrafl, AFL])
 @pytest.mark.parametrize("reserve", [0, -1, "-0.5", "much"])
 def test_a_reserve_price_that_is_none_is_refused(made, reserve):
-    with pytest.raises(ConfigError, match="the reserve price"):
+    with refused(ConfigError, "reserve price", reserve):
         made(reserve=reserve)

@@ -2,27 +2,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from bara import Bids
 from bara.errors import InvalidBidError
-from bara.records import MAX_MONEY
+from bara.records import MAX_MONEY, show_money
 
 
 @pytest.mark.parametrize(
     "price", [0, -1, float("nan"), float("inf"), "-0.5", "nan", 1e-9, "cheap", None]
 )
 def test_a_price_that_is_none_is_refused_by_name(price):
-    with pytest.raises(
-        InvalidBidError, match=r"client 'eve' asks .*; a price must be finite and at least 0.000001"
-    ):
+    with refused(InvalidBidError, "'eve'", price, "0.000001"):
         Bids.of({"ann": 1, "eve": price})
 
 
 def test_an_absurd_price_is_refused_with_the_largest_allowed():
-    with pytest.raises(
-        InvalidBidError,
-        match=r"client 'eve' asks 5000000000000.00; with 2 clients, a price must be at most",
-    ):
+    with refused(InvalidBidError, "'eve'", "5000000000000.00", "2 clients", "2305843009213.693951"):
         Bids.of({"ann": 1, "eve": 5 * 10**12})
 
 
@@ -30,35 +26,33 @@ def test_the_largest_allowed_price_times_all_clients_still_adds_up():
     most = MAX_MONEY >> (5).bit_length()
     bids = Bids(tuple("abcde"), np.full(5, most))
     assert sum(bids.prices.tolist()) <= MAX_MONEY
-    with pytest.raises(InvalidBidError, match="63 bits"):
+    with refused(InvalidBidError, "'a'", show_money(most + 1), show_money(most), "63 bits"):
         Bids(tuple("abcde"), np.full(5, most + 1))
 
 
 def test_a_client_named_twice_is_refused():
-    with pytest.raises(InvalidBidError, match="client 'bob' bids twice"):
+    with refused(InvalidBidError, "'bob'", "twice"):
         Bids(("bob", "ann", "bob"), np.array([1, 2, 3]))
 
 
 @pytest.mark.parametrize("quality", [0, -1, float("nan"), float("inf")])
 def test_a_quality_that_is_not_finite_and_positive_is_refused_by_name(quality):
-    with pytest.raises(
-        InvalidBidError, match=r"client 'eve' has samples = .*; it must be finite and positive"
-    ):
+    with refused(InvalidBidError, "'eve'", "samples", float(quality)):
         Bids.of({"ann": 1, "eve": 1}, samples={"ann": 10, "eve": quality})
 
 
 def test_a_client_without_its_column_is_refused():
-    with pytest.raises(InvalidBidError, match="client 'eve' has no 'samples'"):
+    with refused(InvalidBidError, "'eve'", "'samples'"):
         Bids.of({"ann": 1, "eve": 1}, samples={"ann": 10})
 
 
 def test_float_prices_in_the_micro_unit_constructor_are_refused():
-    with pytest.raises(InvalidBidError, match=r"Bids\.of"):
+    with refused(InvalidBidError, "micro-units", "Bids.of"):
         Bids(("ann",), np.array([0.5]))
 
 
 def test_one_price_a_client_is_required():
-    with pytest.raises(InvalidBidError, match="one price per client, got 2 for 1"):
+    with refused(InvalidBidError, "price", "2 for 1"):
         Bids(("ann",), np.array([1, 2]))
 
 
@@ -77,7 +71,7 @@ def test_property_the_order_of_arrival_leaves_no_trace(prices, random):
 
 
 def test_a_missing_column_is_named_with_those_there_are():
-    with pytest.raises(InvalidBidError, match="no column 'epsilon'; they have: samples"):
+    with refused(InvalidBidError, "'epsilon'", "samples"):
         Bids.of({"ann": 1}, samples={"ann": 1}).column("epsilon")
 
 
@@ -98,7 +92,7 @@ def test_what_the_caller_does_to_its_own_array_does_not_reach_the_record():
 
 @pytest.mark.parametrize("name", [7, None, b"ann", "half \ud800", "an\0n"])
 def test_a_name_that_no_ledger_can_hold_is_refused(name):
-    with pytest.raises(InvalidBidError, match=r"a client's name must be text .*, got"):
+    with refused(InvalidBidError, "name", repr(name)):
         Bids.of({"ann": 1, name: 1})
 
 

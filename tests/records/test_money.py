@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from bara.errors import BaraError, InvalidMoneyError
 from bara.records import MAX_MONEY, money, show_money
@@ -52,20 +53,20 @@ def test_amounts_of_every_kind_are_read(value, micros):
     ],
 )
 def test_what_is_no_amount_is_refused_with_what_was_got(value):
-    with pytest.raises(InvalidMoneyError, match=r"the price of 'ann' must .*, got"):
+    with refused(InvalidMoneyError, "the price of 'ann'", value):
         money(value, what="the price of 'ann'")
 
 
 def test_no_decimal_context_rounds_an_amount():
     with decimal.localcontext(decimal.Context(prec=6)):
         assert money("1234567.89") == 1_234_567_890_000
-    with pytest.raises(InvalidMoneyError, match="six decimals"):
+    with refused(InvalidMoneyError, "decimals", "1.0000000000000000000000000000000001"):
         money("1.0000000000000000000000000000000001")
 
 
 def test_numpy_numbers_are_amounts_and_truth_values_are_not():
     assert (money(np.int64(3)), money(np.float32(3.5))) == (3_000_000, 3_500_000)
-    with pytest.raises(InvalidMoneyError, match="decimal number"):
+    with refused(InvalidMoneyError, "amount", "True"):
         money(bool("true"))
 
 

@@ -1,4 +1,5 @@
 import pytest
+from refusals import refused
 
 from bara import Award, Offer, Purse
 from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
@@ -19,22 +20,22 @@ def test_every_kind_of_offer_is_a_cap_for_every_n():
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "facts"),
     [
-        (lambda: Offer.recruit(-1), "for zero or more clients, got -1"),
-        (lambda: Offer.spend(-1), "caps must be zero or more, got -0.000001"),
-        (lambda: Offer.caps([1, -2]), "caps must be zero or more, got -0.000002"),
+        (lambda: Offer.recruit(-1), ("clients", "-1")),
+        (lambda: Offer.spend(-1), ("caps", "-0.000001")),
+        (lambda: Offer.caps([1, -2]), ("caps", "-0.000002")),
         (
             lambda: Offer.recruit(1, shortfall="beg"),
-            "shortfall must be 'shrink' or 'stop', got 'beg'",
+            ("shortfall", "'shrink'", "'stop'", "'beg'"),
         ),
-        (lambda: Offer.recruit(2.5), "limit must be a whole number, got 2.5"),
-        (lambda: Offer.spend(float("nan")), "budget must be a whole number, got nan"),
-        (lambda: Offer.caps([1.9]), "a cap must be a whole number, got 1.9"),
+        (lambda: Offer.recruit(2.5), ("limit", "2.5")),
+        (lambda: Offer.spend(float("nan")), ("budget", "nan")),
+        (lambda: Offer.caps([1.9]), ("cap", "1.9")),
     ],
 )
-def test_an_offer_that_is_no_cap_is_refused(make, message):
-    with pytest.raises(InvalidOfferError, match=message):
+def test_an_offer_that_is_no_cap_is_refused(make, facts):
+    with refused(InvalidOfferError, *facts):
         make()
 
 
@@ -47,38 +48,34 @@ def test_a_purse_counts_money_and_rounds():
 
 
 def test_a_purse_never_goes_below_zero():
-    with pytest.raises(
-        OverspentError, match=r"spent must be from zero to the budget of 10.00, got 10.000001"
-    ):
+    with refused(OverspentError, "spent", "budget of 10.00", "10.000001"):
         Purse.of(10, 3).after(10_000_001)
 
 
 @pytest.mark.parametrize(
-    ("total", "rounds", "message"),
+    ("total", "rounds", "facts"),
     [
-        (0, 5, "total must be positive, got 0.00"),
-        (-1, 5, "budget"),
-        (5, 0, "max_rounds must be from 1"),
-        (5, 2**63, "to 2147483647"),
+        (0, 5, ("budget.total", "0.00")),
+        (-1, 5, ("budget.total", "-1.00")),
+        (5, 0, ("budget.max_rounds", "1 to 2147483647")),
+        (5, 2**63, ("budget.max_rounds", "1 to 2147483647", 2**63)),
     ],
 )
-def test_an_empty_purse_or_deadline_is_refused(total, rounds, message):
-    with pytest.raises(InvalidRecordError, match=message):
+def test_an_empty_purse_or_deadline_is_refused(total, rounds, facts):
+    with refused(InvalidRecordError, *facts):
         Purse.of(total, rounds)
 
 
 def test_an_award_that_contradicts_itself_is_refused():
-    with pytest.raises(InvalidRecordError, match="one payment per winner, got 1 for 2"):
+    with refused(InvalidRecordError, "payment", "1 for 2"):
         Award(("ann", "bob"), (1,))
-    with pytest.raises(InvalidRecordError, match=r"client 'ann' is awarded 0.00"):
+    with refused(InvalidRecordError, "'ann'", "0.00"):
         Award(("ann",), (0,))
-    with pytest.raises(
-        InvalidRecordError, match="payment of 'ann' must be a whole number, got True"
-    ):
+    with refused(InvalidRecordError, "payment", "'ann'", "True"):
         Award(("ann",), (True,))
-    with pytest.raises(InvalidRecordError, match=r"a client's name must be text .*, got 7"):
+    with refused(InvalidRecordError, "name", "7"):
         Award((7,), (1,))
-    with pytest.raises(InvalidRecordError, match="one weight per winner, got 2 for 1"):
+    with refused(InvalidRecordError, "weight", "2 for 1"):
         Award(("ann",), (1,), weights=(0.5, 0.5))
 
 
@@ -88,8 +85,13 @@ def test_an_offer_beyond_all_money_is_no_limit():
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Purse.of(30, 2.5), lambda: Purse(2**64, 1), lambda: Purse(1.5, 1)]
+    ("make", "facts"),
+    [
+        (lambda: Purse.of(30, 2.5), ("max_rounds", "2.5")),
+        (lambda: Purse(2**64, 1), ("total", 2**64)),
+        (lambda: Purse(1.5, 1), ("total", "1.5")),
+    ],
 )
-def test_a_purse_holds_whole_numbers_that_fit(make):
-    with pytest.raises(InvalidRecordError):
+def test_a_purse_holds_whole_numbers_that_fit(make, facts):
+    with refused(InvalidRecordError, *facts):
         make()

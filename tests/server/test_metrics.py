@@ -1,9 +1,8 @@
 """Each metric is a fraction that rises, as scikit-learn has it, and says its name."""
 
-import re
-
 import numpy as np
 import pytest
+from refusals import refused
 from sklearn import metrics as reference
 
 from bara.errors import ConfigError, TrainingError, UnknownNameError
@@ -49,24 +48,18 @@ def test_every_metric_says_its_name():
 
 
 def test_what_does_not_fit_is_refused(tmp_path, monkeypatch):
-    with pytest.raises(UnknownNameError, match="did you mean 'auc'"):
+    with refused(UnknownNameError, "metric", "'aucc'", "'auc'"):
         check_name("aucc")
-    with pytest.raises(
-        ConfigError, match=re.escape("'accuracy', but the target is a number; use r2 or rmse")
-    ):
+    with refused(ConfigError, "training.metric", "'accuracy'", "number", "r2", "rmse"):
         check_task("accuracy", "regression")
-    with pytest.raises(
-        ConfigError, match="the target is a label; use accuracy or balanced-accuracy or auc"
-    ):
+    with refused(ConfigError, "training.metric", "'r2'", "label", "balanced-accuracy", "auc"):
         check_task("r2", "binary")
-    with pytest.raises(TrainingError, match="has only one"):
+    with refused(TrainingError, "AUC", "held-out"):
         find_measure("auc")(LOGITS, np.ones(300))
     (tmp_path / "own_metric.py").write_text(
         "def rmse(scores, y): return 3.0\ndef half(scores, y): return 0.5\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert find_measure("own_metric:half")(LOGITS, LABELS) == 0.5
-    with pytest.raises(
-        TrainingError, match=re.escape("is 3.0; it must be a fraction in [0, 1] that rises")
-    ):
+    with refused(TrainingError, "training.metric", "'own_metric:rmse'", "3.0", "[0, 1]"):
         find_measure("own_metric:rmse")(LOGITS, LABELS)

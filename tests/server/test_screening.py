@@ -9,6 +9,7 @@ from bara.mechanisms import MECHANISMS
 from bara.runs.config import Config
 from bara.runs.factory import build_federation
 from bara.server.screening import refusals, robust_scores
+from bara.simulator import Engine
 
 START = np.zeros(50, np.float32)
 
@@ -24,22 +25,21 @@ def test_honest_updates_are_all_taken():
 
 
 @pytest.mark.parametrize(
-    ("bad", "reason"),
+    ("bad", "facts"),
     [
-        (np.full(50, np.nan, np.float32), "not finite"),
-        (np.full(50, np.inf, np.float32), "not finite"),
-        (np.ones(49, np.float32), r"has shape \(49,\), the model has \(50,\)"),
-        (np.ones((5, 10), np.float32), r"has shape \(5, 10\)"),
-        (honest(seed=9)[0] * 1000, "not ideal"),
+        (np.full(50, np.nan, np.float32), ("finite",)),
+        (np.full(50, np.inf, np.float32), ("finite",)),
+        (np.ones(49, np.float32), ("(49,)", "(50,)")),
+        (np.ones((5, 10), np.float32), ("(5, 10)", "(50,)")),
+        (honest(seed=9)[0] * 1000, ("ideal", "robust deviations")),
     ],
 )
-def test_a_bad_update_is_refused_with_its_reason(bad, reason):
+def test_a_bad_update_is_refused_with_its_reason(bad, facts):
     updates = honest()
     updates[3] = bad
     found = refusals(START, updates, outliers=6.0)
     assert list(found) == [3]
-    with pytest.raises(AssertionError, match=reason):
-        raise AssertionError(found[3])
+    assert [fact for fact in facts if fact not in found[3]] == []
 
 
 def test_two_of_eight_are_found_together():
@@ -57,8 +57,26 @@ def test_equal_updates_are_no_outliers():
     assert robust_scores(np.ones((5, 4), np.float32)).tolist() == [0.0] * 5
 
 
-def play(mechanism, spoil, *more, rounds=6):
+@pytest.fixture
+def play(monkeypatch):
     """A run on digits in which the engine's updates of client 0 are spoiled."""
+    train = Engine.train
+
+    def one(mechanism, spoil, *more, rounds=6):
+        def spoiled(engine, state, *arguments, **options):
+            updates = train(engine, state, *arguments, **options)
+            for row, client in enumerate(updates.clients):
+                if client == 0:
+                    updates.states[row] = spoil(state, updates.states[row])
+            return updates
+
+        monkeypatch.setattr(Engine, "train", spoiled)
+        return played(mechanism, *more, rounds=rounds)
+
+    return one
+
+
+def played(mechanism, *more, rounds):
     changes = [
         "federation.engine=simulator",
         "federation.workers=1",
@@ -70,16 +88,6 @@ def play(mechanism, spoil, *more, rounds=6):
     ]
     config = Config.load(None, changes)
     with build_federation(config) as federation:
-        train = federation._engine.train
-
-        def spoiled(state, *arguments, **options):
-            updates = train(state, *arguments, **options)
-            for row, client in enumerate(updates.clients):
-                if client == 0:
-                    updates.states[row] = spoil(state, updates.states[row])
-            return updates
-
-        federation._engine.train = spoiled
         session = Session(
             ALLOCATORS.build("fixed", {"n": 7}), MECHANISMS.build(mechanism), federation
         )
@@ -96,7 +104,7 @@ def play(mechanism, spoil, *more, rounds=6):
     ],
     ids=["not a number", "infinite", "a thousand times too large"],
 )
-def test_who_sends_a_bad_update_is_not_paid_and_the_model_learns_on(spoil, reason):
+def test_who_sends_a_bad_update_is_not_paid_and_the_model_learns_on(play, spoil, reason):
     records = play("fair", spoil)
     void = [record for record in records if "client-0" in record.delivery.void]
     assert void
@@ -107,7 +115,7 @@ def test_who_sends_a_bad_update_is_not_paid_and_the_model_learns_on(spoil, reaso
     assert records[-1].evaluation.loss < records[0].evaluation.loss
 
 
-def test_the_filter_can_be_had_without_fair():
+def test_the_filter_can_be_had_without_fair(play):
     records = play(
         "bid-price-first",
         lambda state, update: state + 1000 * (update - state),

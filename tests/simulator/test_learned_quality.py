@@ -4,6 +4,7 @@ import pytest
 
 from bara import Purse, RoundRecord, Session
 from bara.allocators import ALLOCATORS
+from bara.clients.conduct import cast_roles
 from bara.mechanisms import MECHANISMS
 from bara.runs.config import Config
 from bara.runs.factory import build_federation
@@ -19,7 +20,14 @@ def play(mechanism, *changes, budget=375, rounds=50):
     with build_federation(config) as federation:
         steps = Session(ALLOCATORS.build("even"), made, federation).rounds(Purse.of(budget, rounds))
         records = [step for step in steps if isinstance(step, RoundRecord)]
-        return made, records, federation._conduct.roles, federation.bids(1)
+        roles = cast_roles(
+            federation.bidders.clients,
+            config.seed,
+            noisy=config.clients.noisy,
+            free_riders=config.clients.free_riders,
+            poisoners=config.clients.poisoners,
+        )
+        return made, records, roles, federation.bids(1)
 
 
 def last_ten(records):

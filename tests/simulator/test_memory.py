@@ -8,6 +8,7 @@ from bara.clients.bidding import client_names
 from bara.records import Award
 from bara.runs.config import Config
 from bara.runs.factory import assemble
+from bara.server.memory import UpdateMemory
 
 SMALL = [
     "federation.engine=simulator",
@@ -90,30 +91,42 @@ def test_an_update_that_was_refused_is_not_remembered(make):
     assert ages
 
 
-def test_a_step_is_as_many_times_the_mean_as_the_memory_says(make):
+@pytest.fixture
+def remembering(monkeypatch):
+    """The memories that are told of updates from here on, in the order of the tellings."""
+    memories, tell = [], UpdateMemory.tell
+
+    def told(memory, *arguments):
+        memories.append(memory)
+        return tell(memory, *arguments)
+
+    monkeypatch.setattr(UpdateMemory, "tell", told)
+    return memories
+
+
+def test_a_step_is_as_many_times_the_mean_as_the_memory_says(make, remembering):
     plain, stepping = make("training.memory=plain"), make("training.memory=extrapolated")
     start = plain.model
     for federation in (plain, stepping):
         federation.train(1, award(*EVERYBODY[:3]))
-    size = stepping._server.memory.size
+    size = remembering[-1].size
     assert size > 1
     assert np.allclose(stepping.model - start, size * (plain.model - start), atol=1e-6)
 
 
 @pytest.mark.parametrize("spoilt", [1e3, np.nan])
 def test_a_step_that_spoils_the_model_is_taken_back_and_what_was_paid_for_is_remembered(
-    make, monkeypatch, spoilt
+    make, monkeypatch, remembering, spoilt
 ):
     federation = make("training.memory=extrapolated", "clients.count=6")
     before = federation.train(1, award(EVERYBODY[0])).evaluation
-    state, memory = federation.model, federation._server.memory
-    tell = memory.tell
-    monkeypatch.setattr(memory, "tell", lambda *told: tell(*told) * np.float32(spoilt))
+    state, tell = federation.model, UpdateMemory.tell
+    monkeypatch.setattr(UpdateMemory, "tell", lambda *told: tell(*told) * np.float32(spoilt))
     delivery = federation.train(2, award(EVERYBODY[1]))
     assert delivery.evaluation == before
     assert np.array_equal(federation.model, state)
     assert list(delivery.delivered) == [EVERYBODY[1]]
-    assert set(memory.clients) == set(EVERYBODY[:2])
+    assert set(remembering[-1].clients) == set(EVERYBODY[:2])
 
 
 def normalised(_shape, classes):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from bara.errors import TrainingError
 
@@ -41,7 +42,7 @@ import numpy as np
 from conftest import tiny_data, training
 from bara.simulator import Engine
 engine = Engine("slow_models:Slow", training(), tiny_data(), seed=0, workers=2)
-print(*[worker.process.pid for worker in engine._pool._workers], flush=True)
+print("started", flush=True)
 with engine:
     engine.train(engine.start(), 1, [0, 1, 2, 3])
 """
@@ -71,16 +72,24 @@ def alive(pid):
         return False
 
 
+def children(pid):
+    """The processes that this one has started and that have not been waited for."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return {int(word) for one in lists for word in one.read_text().split()}
+
+
 def test_a_killed_worker_gives_a_clear_error_and_takes_the_others_with_it(make_engine):
+    others = children(os.getpid())
     engine = make_engine(workers=2)
-    victims = [worker.process.pid for worker in engine._pool._workers]
+    victims = sorted(children(os.getpid()) - others)
+    assert len(victims) == 2
     for pid in victims:  # the data are mapped once in each, and it is the same memory
         assert Path(f"/proc/{pid}/maps").read_text().count("memfd:bara") == 1
     os.kill(victims[0], signal.SIGKILL)
-    with pytest.raises(TrainingError, match=r"worker process \d+ was ended by SIGKILL"):
+    with refused(TrainingError, f"process {victims[0]}", "SIGKILL", "round=1"):
         engine.train(engine.start(), 1, [0, 1, 2, 3])
     assert not any(alive(pid) for pid in victims)
-    with pytest.raises(TrainingError, match="the engine is closed"):
+    with refused(TrainingError, "engine", "closed"):
         engine.train(engine.start(), 1, [0])
     engine.close()
 
@@ -89,7 +98,7 @@ def test_a_killed_worker_gives_a_clear_error_and_takes_the_others_with_it(make_e
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_a_users_module_raises_is_told_with_the_task(make_engine, workers):
     engine = make_engine("slow_models:Broken", workers=workers)
-    with pytest.raises(TrainingError, match=r"(?s)round=9.*my own mistake"):
+    with refused(TrainingError, "round=9", "my own mistake"):
         engine.train(engine.start(), 9, [0])
 
 
@@ -117,7 +126,8 @@ def test_workers_end_with_their_parent_even_in_the_middle_of_a_task(tmp_path, mo
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
     )
     try:
-        pids = [int(word) for word in parent.stdout.readline().split()]
+        assert parent.stdout.readline() == b"started\n"
+        pids = children(parent.pid)
         assert until(models.exists)
         assert len(pids) == 2
         assert all(map(alive, pids))

@@ -135,14 +135,30 @@ def test_draws_come_from_their_generator_alone():
     assert np.array_equal(one.delta, two.delta)
 
 
+class MiddleOfCell:
+    """A generator that draws the middle of one cell of the grid."""
+
+    def __init__(self, cell):
+        self.cell = cell
+
+    def choice(self, _cells, count, **_weights):
+        return np.full(count, self.cell)
+
+    def gamma(self, shape, size):
+        return np.full(size, shape)
+
+    def standard_normal(self, size):
+        return np.zeros(size)
+
+
 def test_a_cell_is_ordinary_weighted_regression():
     """Against numpy's least squares: the prior is three more observations,
     a round weighs its memory over its noise.
     """
     belief = LearningCurveBelief(N, 0.1)
-    cell = 777
+    drawn = belief.draw(MiddleOfCell(777), 1)
     s, p, kappa, phi, ratio = (
-        getattr(belief, name)[cell] for name in ("_s", "_p", "_kappa", "_phi", "_ratio")
+        column.item() for column in (drawn.s, drawn.p, drawn.kappa, drawn.phi, drawn.noise_ratio)
     )
     S = E = 0.0
     rows, targets = [], []
@@ -163,6 +179,12 @@ def test_a_cell_is_ordinary_weighted_regression():
     rows += list(root)
     targets += list(np.linalg.solve(root.T, xy))
     solved = np.linalg.lstsq(np.array(rows), np.array(targets), rcond=None)[0]
-    assert belief._posterior().mean[cell] == pytest.approx(solved)
+    drawn = belief.draw(MiddleOfCell(777), 1)
+    gap, delta = drawn.gap.item(), drawn.delta.item()
+    assert gap > 0
+    assert delta > 0
+    assert [drawn.level.item() + gap * gap_left(S, s, p) + delta * E, gap, delta] == pytest.approx(
+        solved
+    )
     assert np.linalg.eigvalsh(xx).min() > 0
     assert PRIOR_NOISE > 0

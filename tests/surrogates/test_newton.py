@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from scipy.interpolate import KroghInterpolator
 
 from bara.surrogates import NewtonPolynomial
@@ -84,5 +85,5 @@ def test_a_hundred_and_fifty_nodes_are_still_exact():
 
 
 def test_a_node_given_twice_is_refused():
-    with pytest.raises(ValueError, match="node 3 was added before"):
+    with refused(ValueError, "node 3"):
         through([3, 3], [Fraction(1), Fraction(2)])
