@@ -34,7 +34,7 @@ SLOW = (
 )
 NEEDED = {
     "simulator": ("bara.runs.simulation", "sklearn.datasets"),
-    "dashboard": ("bara.dashboard._pages", "starlette.testclient"),
+    "dashboard": ("bara.dashboard.server", "starlette.testclient"),
     "postgres": ("psycopg", "sqlalchemy.dialects.postgresql.psycopg"),
 }
 LONGEST = 120  # seconds; nothing here takes three

@@ -10,6 +10,7 @@ its cause.
 
 import argparse
 import datetime as dt
+import hashlib
 import json
 import math
 import os
@@ -29,8 +30,7 @@ from pathlib import Path
 import forks
 import tomli_w
 
-from bara.ledger._events import canonical, link
-from bara.runs.config import Config, _keys
+from bara.runs.config import Config
 
 GIGABYTE = 2**30
 SECONDS = 20
@@ -210,10 +210,19 @@ def put(tree, key, value):
     tree[last] = value
 
 
+def keys_of(model, prefix=""):
+    """Every key of a table and of those within it."""
+    for name, field in model.model_fields.items():
+        if hasattr(field.annotation, "model_fields"):
+            yield from keys_of(field.annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
 def configuration_cases(rng, count):
     """Every key with every value of the list, in a random order; then two and three at a time."""
     keys = [
-        *_keys(Config),
+        *keys_of(Config),
         *OPTIONS,
         "budget",
         "clients",
@@ -362,6 +371,8 @@ def make_ledgers(home):
         forks.call("run", "--out", folder, *(w for c in changes for w in ("--set", c)), fault=fault)
         with closing(sqlite3.connect(folder / "ledger.db")) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            stored = connection.execute("SELECT previous, hash, number FROM events ORDER BY number")
+            assert stored.fetchall() == list(hashes(connection)), "who rehashes does it otherwise"
         made[name] = {
             "rows": rows(folder),
             "said": forks.answers(lambda f=folder: ask(f, COMMANDS)),
@@ -395,13 +406,11 @@ def ask_all(folder):
     """In the child: every reading command, the dashboard, and, last, to go on."""
     from starlette.testclient import TestClient  # noqa: PLC0415
 
-    from bara.dashboard._guard import Rules  # noqa: PLC0415 - in the child
-    from bara.dashboard._pages import make_app  # noqa: PLC0415
-    from bara.dashboard._run_index import RunIndex  # noqa: PLC0415
+    from bara.dashboard.server import Address, RunIndex, make_app  # noqa: PLC0415 - in the child
 
     told = ask(folder, [["verify", "--receipt", f"{folder}.receipt"], *COMMANDS])
     visitor = TestClient(
-        make_app(RunIndex(folder), Rules()),
+        make_app(RunIndex(folder), Address().rules()),
         base_url="http://localhost",
         raise_server_exceptions=False,
     )
@@ -485,18 +494,22 @@ def _edit(connection, what, table, column, value, here, there):
 
 def rehash(connection):
     """Hashes made anew for whatever the bodies say, as somebody would who has no key to fear."""
+    connection.executemany(
+        "UPDATE events SET previous = ?, hash = ? WHERE number = ?", list(hashes(connection))
+    )
+
+
+def hashes(connection):
+    """Of each event: the hash before, its own, and its number."""
     (name,) = connection.execute("SELECT name FROM runs").fetchone()
     previous = "0" * 64
     for number, kind, about, at, body in connection.execute(
         "SELECT number, kind, round, at, body FROM events ORDER BY number"
     ).fetchall():
-        made_of = canonical(
-            [name, number, kind, about, at, body, _amounts(connection, kind, about, number)]
-        )
-        value = link(previous, made_of)
-        connection.execute(
-            "UPDATE events SET previous = ?, hash = ? WHERE number = ?", [previous, value, number]
-        )
+        made_of = [name, number, kind, about, at, body, _amounts(connection, kind, about, number)]
+        text = json.dumps(made_of, separators=(",", ":"), ensure_ascii=False)
+        value = hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()
+        yield previous, value, number
         previous = value
 
 

@@ -349,7 +349,7 @@ class _Looking:
     def __init__(self, store):
         self.store = store
 
-    _adds_up = staticmethod(World._adds_up)
+    adds_up = staticmethod(World.adds_up)
 
 
 def main():

@@ -29,7 +29,9 @@ EXAMPLE = Path(__file__).parents[2] / "src" / "bara" / "templates" / "flower-app
 MISHAPS = """
 import os, time
 from pathlib import Path
-_train = app._registered_funcs.pop("train.default")
+
+app = ClientApp()
+answer_bids(app, price)
 
 @app.train()
 def with_mishaps(message, context):
@@ -40,7 +42,7 @@ def with_mishaps(message, context):
     if mishap == "hang" and number == 2:
         Path(context.node_config["told"]).write_text(str(os.getpid()))
         time.sleep(600)
-    reply = _train(message, context)
+    reply = train(message, context)
     reply.content["metrics"]["num-examples"] = 1  # an accountant wants equal weights
     return reply
 """

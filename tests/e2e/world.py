@@ -513,11 +513,12 @@ class World:
             bool(ended),
         )
         if not (place.torn or "its own books" in place.missing):
-            self._adds_up(look, closings)
+            self.adds_up(look, closings)
         return look if events else None
 
     @staticmethod
-    def _adds_up(look, closings):
+    def adds_up(look, closings):
+        """Each round begins with what the one before left, and holds what was paid in it."""
         spent = 0
         for number, total, before, paid, after in closings:
             assert (before, paid) == (spent, look.paid.get(number, 0)), (
