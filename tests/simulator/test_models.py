@@ -1,7 +1,7 @@
 import pytest
 import torch
-from torch.nn.utils import parameters_to_vector
 from refusals import refused
+from torch.nn.utils import parameters_to_vector
 
 from bara.errors import ConfigError, UnknownNameError
 from bara.simulator.models import MODELS, build

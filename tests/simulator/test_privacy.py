@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from scipy import stats
 from torch import nn
 from torch.nn.functional import cross_entropy
-from refusals import refused
 
 from bara.errors import ConfigError
 from bara.protocols import Protection
