@@ -11,16 +11,24 @@ PYTEST := $(VENV)/bin/pytest -n 3 --dist loadgroup
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-.PHONY: run test test-all test-flower-versions docs kills kills-postgres kills-own-loop power-cuts thorough lint bench format lock audit release clean help
+.PHONY: run check test test-all test-flower-versions docs kills kills-postgres kills-own-loop power-cuts thorough lint bench format lock audit release clean help
 
 run: $(READY)  ## one federated training on embedded data; leaves a report to open
 	@$(BIN)/bara run
 
-test: lint  ## everything that needs only Python packages
-	$(PYTEST) -m "not debian"
+check: lint  ## while working: style, types, rooms, and every test within one process
+	$(PYTEST) -m "not path and not full"
 
-test-all: lint  ## also the oldest and the newest Flower, and what needs root and Debian packages (PostgreSQL, a browser, a small disk)
-	scripts/with_chromium.sh scripts/with_postgres.sh $(PYTEST)
+test: lint  ## before a commit: check, and each main path from end to end
+	$(PYTEST) -m "not full"
+
+test-all: lint  ## everything, as CI: also every page, kills, PostgreSQL, a browser (root, Debian), the oldest and the newest Flower
+	@echo "== the circle of make check"
+	$(PYTEST) -m "not path and not full"
+	@echo "== what make test adds"
+	$(PYTEST) -m path
+	@echo "== what make test-all adds"
+	scripts/with_chromium.sh scripts/with_postgres.sh $(PYTEST) -m full
 	$(BIN)/python scripts/flower_versions.py --quick
 
 test-flower-versions: $(READY)  ## every release of Flower there is support for, each in an environment of its own (VERSIONS="1.38.0 1.42.0")

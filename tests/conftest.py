@@ -38,6 +38,18 @@ PERSONAL = re.compile(
 to be set, and BARA_LEDGER_HOSTS names the server that scripts/with_postgres.sh started."""
 
 
+CIRCLES = {"paths": pytest.mark.path, "e2e": pytest.mark.full}
+"""The folders whose tests `make check`, or `make test` too, leaves out."""
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the tests of these folders; everything else is checked unless it carries a mark."""
+    for item in items:
+        for folder, mark in CIRCLES.items():
+            if ROOT / "tests" / folder in item.path.parents:
+                item.add_marker(mark)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def surroundings(tmp_path_factory):
     """The same environment for every test and every program it starts, whoever runs the tests, and

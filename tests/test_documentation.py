@@ -22,8 +22,14 @@ LOADS = re.compile(r'<(?:script|img|link|iframe)\b[^>]*\b(?:src|href)="?(https?:
 TRANSCRIPTS = runpy.run_path(str(ROOT / "scripts" / "transcripts.py"))
 FILE, commands = TRANSCRIPTS["FILE"], TRANSCRIPTS["commands"]
 
+
+def circle(page):
+    """README is a main path; the other pages are for `make test-all`."""
+    return pytest.mark.path if page.name == "README.md" else pytest.mark.full
+
+
 snippets = [
-    pytest.param(page, code, output, id=f"{page.name}-{number}")
+    pytest.param(page, code, output, id=f"{page.name}-{number}", marks=circle(page))
     for page in PAGES
     for number, (code, output) in enumerate(PYTHON.findall(page.read_text()), 1)
 ]
@@ -60,7 +66,9 @@ def test_a_python_snippet_runs_and_prints_what_stands_beneath(at, page, code, ou
         assert printed.getvalue() == output
 
 
-@pytest.mark.parametrize("page", speaking, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=page.name, marks=circle(page)) for page in speaking]
+)
 def test_the_commands_of_a_page_work_one_after_the_other_and_print_what_stands_beneath(at, page):
     at(page)
     again = TRANSCRIPTS["replay"](page.read_text())
@@ -93,6 +101,7 @@ def test_links_between_pages_lead_somewhere():
             assert made or (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+@pytest.mark.full
 def test_the_site_builds_strictly_has_everything_and_loads_nothing_from_elsewhere(tmp_path):
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}

@@ -8,7 +8,10 @@ import pytest
 
 from .test_apps_of_others import APPS, CLIENTS, OWN_KEYS, load, numbers, paid_rounds, under_a_budget
 
-pytestmark = pytest.mark.xdist_group("flower")  # ray and Flower's processes share the machine badly
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.xdist_group("flower"),  # ray and Flower's processes share the machine badly
+]
 
 
 def made(folder, text):

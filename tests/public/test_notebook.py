@@ -19,6 +19,7 @@ def test_ten_lines_lead_from_an_import_to_a_plot():
     assert len(lines) <= 10
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # zmq's and asyncio's, in the client
 def test_the_notebook_runs_shows_progress_tables_and_figures(tmp_path):
     notebook = nbformat.read(ROOT / "examples" / "compare.ipynb", 4)

@@ -140,6 +140,7 @@ def test_mechanisms_federations_and_data_may_be_objects_too():
     assert trained.history == named.history
 
 
+@pytest.mark.path
 def test_a_model_a_metric_a_loss_and_a_partition_may_be_objects_too(tmp_path):
     class Small(nn.Module):
         def __init__(self, shape, classes):
@@ -226,6 +227,7 @@ def test_a_run_is_opened_from_its_ledger_alone(tmp_path):
         bara.open(tmp_path / "elsewhere")
 
 
+@pytest.mark.path
 def test_what_main_defines_is_compared_on_other_processes_and_known_again(tmp_path):
     """As a notebook's classes are: of `__main__`, which no import path leads to."""
     script = textwrap.dedent(f"""

@@ -73,6 +73,7 @@ def test_another_number_of_clients_is_refused_and_silos_can_be_merged(table):
     assert play_run(dealt).clients == 5
 
 
+@pytest.mark.path
 @pytest.mark.parametrize("more", [("training.metric=auc", "training.model=mlp"), REGRESSION])
 def test_same_seed_same_result_and_one_worker_is_two(table, more):
     one = play_run(Config.load(None, changes(table, *more, "federation.workers=1")))

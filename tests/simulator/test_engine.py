@@ -37,6 +37,7 @@ def test_a_run_is_the_same_twice_and_another_with_another_seed(make_engine):
     assert not np.array_equal(first[0], other[0])
 
 
+@pytest.mark.path
 @pytest.mark.parametrize(
     ("model", "algorithm"), [("mlp", "fedavg"), ("cifar-cnn", "fedsgd"), ("cnn", "fedavg")]
 )

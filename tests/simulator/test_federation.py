@@ -72,6 +72,7 @@ def test_the_order_of_the_winners_does_not_change_the_model():
         assert np.array_equal(one.model, two.model)
 
 
+@pytest.mark.path
 @pytest.mark.parametrize("workers", [2, 3])
 def test_any_number_of_workers_gives_the_same_run(workers):
     alone = play_run(Config.load(None, [*SHORT, "federation.workers=1"]))

@@ -204,6 +204,7 @@ PRIVATE = [
 ]
 
 
+@pytest.mark.path
 @pytest.mark.parametrize("level", ["record", "client"])
 def test_a_private_run_is_the_same_again_on_any_number_of_workers(level):
     alone = play_run(

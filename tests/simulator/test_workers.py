@@ -14,6 +14,8 @@ from refusals import refused
 
 from bara.errors import TrainingError
 
+pytestmark = pytest.mark.path
+
 SLOW = """
 import time
 from torch import nn

@@ -1,11 +1,13 @@
-"""The real program, as its users start it."""
+"""Every main verb from end to end, within this process but for what a user's own module is for."""
 
 import json
 from functools import partial
 
 import programs
 import pytest
+from typer.testing import CliRunner
 
+from bara.cli import app
 from bara.datasets import names
 
 SMALL = [
@@ -23,8 +25,22 @@ SMALL = [
 
 
 @pytest.fixture
-def bara(tmp_path):
-    """The program, in a folder of its own, a hundred columns wide."""
+def bara(tmp_path, monkeypatch):
+    """The program, in a folder of its own, a hundred columns wide, without a process of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*words, code=0):
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == code, done.output
+        return done
+
+    return run
+
+
+@pytest.fixture
+def process(tmp_path):
+    """The program as a process, which finds the modules in its folder."""
     return partial(programs.bara, cwd=tmp_path, environment={"COLUMNS": "100"})
 
 
@@ -120,24 +136,24 @@ class FirstPrice:
 """
 
 
-def test_audit_of_a_users_own_mechanism_prints_the_counter_example_and_exits_one(bara, tmp_path):
+def test_audit_of_a_users_own_mechanism_prints_the_counter_example_and_exits_one(process, tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
-    done = bara("audit", "mine:FirstPrice", code=1)
+    done = process("audit", "mine:FirstPrice", code=1)
     assert "counter-example: client-" in done.stdout.replace("\n", " ")
-    tree = json.loads(bara("audit", "mine:FirstPrice", "--json", code=1).stdout)
+    tree = json.loads(process("audit", "mine:FirstPrice", "--json", code=1).stdout)
     found = {finding["name"]: finding["counter_example"] for finding in tree["findings"]}
     assert found["individually-rational"] is None
     assert "gains" in found["truthful-in-price"]
 
 
-def test_a_users_own_mechanism_and_allocator_run_by_import_path(bara, tmp_path):
+def test_a_users_own_mechanism_and_allocator_run_by_import_path(process, tmp_path):
     (tmp_path / "mine.py").write_text(
         MINE + "class Two:\n    def ask(self, purse):\n        from bara import Offer\n"
         "        return Offer.recruit(2)\n"
         "    def tell(self, record):\n        pass\n"
     )
     tree = json.loads(
-        bara(
+        process(
             "run",
             *SMALL,
             "--set",
