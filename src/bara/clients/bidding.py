@@ -1,5 +1,6 @@
 """Bidders: clients with private costs and the strategies by which they bid."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,6 +122,10 @@ class Bidders:
         strategy: The rule that strategic clients bid by; None for truthful.
         samples: Each client's data size, if the server knows it; it travels with the bids.
         factors: The number that each client's costs are multiplied by; None for 1.
+        stability: How much of a cost is the client's own and stays: 0 if costs are redrawn every
+            round, 1 if each client's is drawn once. In between, it is the correlation between two
+            rounds of the normal scores that costs are drawn by; the distribution of all costs is
+            the same for any stability.
         drift: The fraction by which all costs grow each round.
         absence_rate: The fraction of the time that a client is away, ten rounds in a row, and does
             not bid.
@@ -140,6 +145,7 @@ class Bidders:
         strategy: Strategy | None = None,
         samples: IntArray | None = None,
         factors: FloatArray | None = None,
+        stability: float = 0.0,
         drift: float = 0.0,
         absence_rate: float = 0.0,
         unit: int = 1,
@@ -162,6 +168,7 @@ class Bidders:
                 )
             self._equilibrium = equilibrium_asks(distribution, count, int(self._strategy.step))
         self._factors: FloatArray = np.ones(count) if factors is None else factors
+        self._stability = stability
         self._drift = drift
         self._absence_rate = absence_rate
         self._unit = unit
@@ -182,7 +189,14 @@ class Bidders:
 
     def _drawn(self, round: int) -> FloatArray:
         """Draw each client's cost, before factors and drift."""
-        return self._distribution.draw(stream(self._seed, "costs", round), len(self.clients))
+        count = len(self.clients)
+        redrawn = stream(self._seed, "costs", round)
+        if not self._stability:
+            return self._distribution.draw(redrawn, count)
+        own = stream(self._seed, "own costs").standard_normal(count)
+        scores = math.sqrt(self._stability) * own
+        scores += math.sqrt(1 - self._stability) * redrawn.standard_normal(count)
+        return self._distribution.quantiles(scipy.special.ndtr(scores))
 
     def bids(self, round: int) -> Bids:
         """Return the bids of all clients that are present in this round."""

@@ -1,17 +1,21 @@
-"""The costs of taking part: drawn from a distribution, or the value of the privacy given up.
+"""The costs of taking part: drawn, read from a file, or the value of the privacy given up.
 
 The valuations of privacy are those of FL-Market's bidders (Zheng et al. 2022).
 """
 
+import csv
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+from scipy import special
 
 from bara.errors import ConfigError, InvalidBidError
+from bara.files import read_whole
 from bara.plugins import import_path, parse_call
-from bara.records import FloatArray
+from bara.records import FloatArray, IntArray
 from bara.text import counted, nearest
 
 _DRAWS: dict[str, tuple[int, Callable[..., FloatArray]]] = {
@@ -22,6 +26,15 @@ _DRAWS: dict[str, tuple[int, Callable[..., FloatArray]]] = {
     "exponential": (1, lambda rng, size, mean: rng.exponential(mean, size)),
 }
 """How many arguments each distribution takes, and the function that draws from it."""
+
+_QUANTILES: dict[str, Callable[..., FloatArray]] = {
+    "constant": lambda shares, value: np.full(len(shares), value),
+    "uniform": lambda shares, low, high: low + (high - low) * shares,
+    "lognormal": lambda shares, mean, sigma: np.exp(mean + sigma * special.ndtri(shares)),
+    "normal": lambda shares, mean, deviation: mean + deviation * special.ndtri(shares),
+    "exponential": lambda shares, mean: -mean * np.log1p(-shares),
+}
+"""Each distribution's price below which a given share of all prices lies."""
 
 Valuation = Callable[[float], float]
 """A function from the share eps / eps_max of privacy given up to its cost, per unit of alpha."""
@@ -81,6 +94,14 @@ class Distribution:
         _, draw = _DRAWS[self.name]
         return np.maximum(draw(rng, size, *self.arguments), _LEAST)
 
+    def quantiles(self, shares: FloatArray) -> FloatArray:
+        """Return the price below which each share of all prices lies.
+
+        >>> Distribution.parse("uniform(0.5, 1.5)").quantiles(np.array([0.1, 0.5])).tolist()
+        [0.6, 1.0]
+        """
+        return np.maximum(_QUANTILES[self.name](shares, *self.arguments), _LEAST)
+
 
 def valuations(name: str) -> tuple[Valuation, ...]:
     """Return the valuations that a configuration names.
@@ -134,6 +155,15 @@ class PrivacyCosts:
         """Draw each client's cost for one round, in units of the budget."""
         alpha = rng.uniform(0.5, 1.5, size)
         kinds = rng.integers(len(self.choices), size=size)
+        return self._valued(alpha, kinds)
+
+    def quantiles(self, shares: FloatArray) -> FloatArray:
+        """Return each client's cost for a share of all alphas; every client keeps its valuation."""
+        kinds = np.arange(len(shares)) % len(self.choices)
+        return self._valued(0.5 + shares, kinds)
+
+    def _valued(self, alpha: FloatArray, kinds: IntArray) -> FloatArray:
+        """Return alpha times what each client's privacy is worth to it."""
         shares = self.epsilons / max(1.0, float(self.epsilons.max()))
         costs = []
         for kind, share in zip(kinds, shares, strict=True):
@@ -152,3 +182,60 @@ def _check_rises(valuation: Valuation) -> None:
             f"the valuation {name!r} must be positive and rise with epsilon from "
             "0 to 1: giving up more privacy must cost more"
         )
+
+
+def read_costs(path: Path, currency: str | None) -> dict[str, float]:
+    """Read what each client costs per round from a CSV file with the columns client and cost.
+
+    Args:
+        path: The file; other columns are ignored, except `currency`.
+        currency: The currency of the budget, which a column `currency` must name.
+    """
+    try:
+        text = read_whole(path)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"clients.costs: {path} cannot be read: {error}") from None
+    rows = csv.DictReader(text.removeprefix("\ufeff").splitlines())
+    missing = {"client", "cost"} - set(rows.fieldnames or ())
+    if missing:
+        raise ConfigError(f"{path} must have a column {min(missing)!r} in its first line")
+    costs: dict[str, float] = {}
+    for row in rows:
+        client = row["client"]
+        where = f"{path}, line {rows.line_num}"
+        if not client:
+            raise ConfigError(f"{where}: client must be a name, got an empty cell")
+        if client in costs:
+            raise ConfigError(f"{where}: client {client!r} must have one cost, got a second")
+        given = row.get("currency", currency)
+        if given != currency:
+            raise ConfigError(
+                f"{where}: {client!r} costs {given}; it must be {currency or 'no currency'}, as "
+                "budget.currency says"
+            )
+        costs[client] = _cost(row["cost"], f"{where}: the cost of {client!r}")
+    return costs
+
+
+def check_costs(costs: Mapping[str, float], clients: tuple[str, ...]) -> None:
+    """Refuse costs that miss a client of the federation, or name one that it does not have."""
+    unknown = [client for client in costs if client not in clients]
+    if unknown:
+        raise ConfigError(
+            f"clients.costs names {unknown[0]!r}, which is not a client; "
+            f"{nearest(unknown[0], list(clients))}"
+        )
+    for client in clients:
+        if client not in costs:
+            raise ConfigError(f"clients.costs must have a cost for client {client!r}, got none")
+
+
+def _cost(text: str | None, what: str) -> float:
+    """Read a positive number."""
+    try:
+        cost = float(text or "")
+    except ValueError:
+        cost = math.nan
+    if not 0 < cost < math.inf:
+        raise ConfigError(f"{what} must be a positive number, got {text!r}")
+    return cost

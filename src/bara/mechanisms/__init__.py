@@ -8,6 +8,7 @@ from bara.protocols import Mechanism
 MECHANISMS: Registry[Mechanism] = Registry(
     "mechanism",
     {
+        "turns": "bara.mechanisms.turns:Turns",
         "bid-price-first": "bara.mechanisms.quality_auction:bid_price_first",
         "quality": "bara.mechanisms.quality_auction:QualityAuction",
         "fair": "bara.mechanisms.fair:Fair",

@@ -21,8 +21,8 @@ from bara.records import MAX_MONEY, MICRO, Bids, IntArray, Menu, RoundRecord
 
 
 @final
-class Turns:
-    """Turns: clients recruited least often go first, of equals the one that the bids prefer."""
+class Rotation:
+    """A rotation: who was recruited least often goes first, of equals whom the bids prefer."""
 
     def __init__(self) -> None:
         self._recruited: Counter[str] = Counter()
@@ -55,16 +55,16 @@ class PostedPrice:
 
     def __init__(self, price: float | str = 1.0) -> None:
         self._price = price_of(price, "price")
-        self._turns = Turns()
+        self._rotation = Rotation()
 
     def menu(self, bids: Bids) -> Menu:
         """Return the menu of the clients that ask no more than the price; n cost n times that."""
         payable = self._price - self._price % bids.unit
-        return _menu(bids, np.full(len(bids), payable), self._turns)
+        return _menu(bids, np.full(len(bids), payable), self._rotation)
 
     def tell(self, record: RoundRecord) -> None:
         """Learn whose turn is next."""
-        self._turns.tell(record)
+        self._rotation.tell(record)
 
 
 @final
@@ -96,7 +96,7 @@ class Tariff:
         if not self._per_round + self._per_sample:
             raise ConfigError("per_round and per_sample are both 0; one of them must be more")
         self._samples = samples
-        self._turns = Turns()
+        self._rotation = Rotation()
 
     @property
     def requirements(self) -> Requirements:
@@ -105,7 +105,7 @@ class Tariff:
 
     def menu(self, bids: Bids) -> Menu:
         """Return the menu of the clients that ask no more than the tariff pays them."""
-        return _menu(bids, self.fees(bids), self._turns)
+        return _menu(bids, self.fees(bids), self._rotation)
 
     def fees(self, bids: Bids) -> IntArray:
         """Return each client's fee, in the order of the bids."""
@@ -124,12 +124,12 @@ class Tariff:
 
     def tell(self, record: RoundRecord) -> None:
         """Learn whose turn is next."""
-        self._turns.tell(record)
+        self._rotation.tell(record)
 
 
-def _menu(bids: Bids, fees: IntArray, turns: Turns) -> Menu:
+def _menu(bids: Bids, fees: IntArray, rotation: Rotation) -> Menu:
     """Return the menu of the clients that ask no more than their fee, in turn."""
-    order = turns.order(bids, np.flatnonzero((bids.prices <= fees) & (fees > 0)))
+    order = rotation.order(bids, np.flatnonzero((bids.prices <= fees) & (fees > 0)))
     paid = fees[order]
     return Menu(bids, order, np.cumsum(paid), pay=lambda n, _cap: paid[:n])
 

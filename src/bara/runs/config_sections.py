@@ -1,6 +1,7 @@
 """The sections of a configuration: every key with its default, its range and its meaning."""
 
 import copyreg
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib.util import find_spec
@@ -222,6 +223,18 @@ class ClientsSection(Section):
 
     count: int = Field(20, ge=1, le=10_000_000, description="N, how many clients there are")
     bids: str = Field("uniform(0.5, 1.5)", description="where each round's costs come from")
+    stability: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="how much of a cost is the client's own: 0 for prices redrawn every round, 1 "
+        "for stable ones, drawn once",
+    )
+    costs: str | dict[str, float] | None = Field(
+        None,
+        description="what each client costs, by name or in a CSV file (client, cost); what bids "
+        "draws is a factor then, 1 unless set",
+    )
     epsilon: str | None = Field(
         None,
         description="each client's privacy budget per round; uniform(0.1, 1) if the mechanism "
@@ -232,9 +245,10 @@ class ClientsSection(Section):
         description="what privacy costs: mixed, square, root, linear, exponential, or an import "
         "path",
     )
-    cost_by: Literal["none", "samples", "compute"] = Field(
+    cost_by: Literal["none", "samples", "compute", "labels"] = Field(
         "none",
-        description="scale a client's costs by its data size, or by its own speed, drawn once",
+        description="scale a client's costs by its data size, by its own speed, drawn once, or by "
+        "how rare its labels are",
     )
     drift: float = Field(0.0, gt=-1, description="the share by which costs grow each round")
     strategic: int = Field(
@@ -274,6 +288,11 @@ class ClientsSection(Section):
 
         Only for engines whose clients the configuration describes.
         """
+        if self.costs is not None and self.cost_by != "none":
+            raise ConfigError(
+                f"clients.costs says what each client costs; clients.cost_by must be 'none' then, "
+                f"got {self.cost_by!r}"
+            )
         if self.strategic > self.count:
             raise ConfigError(
                 f"clients.strategic must be at most clients.count = {self.count}, got "
@@ -285,6 +304,20 @@ class ClientsSection(Section):
                 "clients.noisy, free_riders and poisoners must add up to at most clients.count = "
                 f"{self.count}, got {roles}"
             )
+
+    @field_validator("costs", mode="before")
+    @classmethod
+    def _costs_are_positive(cls, value: object) -> object:
+        """Refuse what is neither a file's name nor a positive number for each client."""
+        if value is None or isinstance(value, str):
+            return value
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"it must be a table by client or a CSV file, got {value}")
+        for client, cost in value.items():
+            is_number = isinstance(cost, int | float) and not isinstance(cost, bool)
+            if not (is_number and 0 < cost < math.inf):
+                raise ConfigError(f"the cost of {client!r} must be a positive number, got {cost!r}")
+        return dict(value)
 
     @field_validator("bids", "epsilon", "valuation", "partition", "strategy")
     @classmethod

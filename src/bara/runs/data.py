@@ -1,8 +1,10 @@
 """The data of a run: loaded once, and divided among its clients or, where they are known, silos."""
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from bara.clients.costs import read_costs
 from bara.datasets import (
     Dataset,
     Division,
@@ -41,6 +43,19 @@ def with_what_data_say(config: "AnyConfig") -> "AnyConfig":
     clients = _counted(config)
     clients.check()
     return config.model_copy(update={"clients": clients})
+
+
+def with_costs(config: "AnyConfig") -> "AnyConfig":
+    """Set what each client costs as a number, if a file says it, and asked as it is."""
+    clients = config.clients
+    if clients.costs is None:
+        return config
+    found: dict[str, Any] = {}
+    if isinstance(clients.costs, str):
+        found["costs"] = read_costs(Path(clients.costs), config.budget.currency)
+    if "bids" not in clients.model_fields_set:
+        found["bids"] = "constant(1)"
+    return config.model_copy(update={"clients": clients.model_copy(update=found)})
 
 
 def _pinned(data: "DataSection") -> "DataSection":

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from bara.allocators import ALLOCATORS
-from bara.clients.bidding import Bidders, Strategy
-from bara.clients.costs import Distribution, PrivacyCosts, valuations
+from bara.clients.bidding import Bidders, Strategy, client_names
+from bara.clients.costs import Distribution, PrivacyCosts, check_costs, read_costs, valuations
 from bara.errors import ConfigError
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.client_cap import ClientCap
@@ -148,6 +148,7 @@ def bidders(
     requirements: Requirements,
     samples: IntArray | None = None,
     names: tuple[str, ...] = (),
+    rarity: FloatArray | None = None,
 ) -> Bidders:
     """Build the bidders: the clients with their costs and bidding strategies.
 
@@ -156,6 +157,7 @@ def bidders(
         requirements: What the mechanism requires of the federation.
         samples: Each client's number of samples; None for clients without data.
         names: The clients' names; none to number the clients.
+        rarity: How rare each client's labels are; None for clients without labels.
     """
     clients = config.clients
     return Bidders(
@@ -165,25 +167,44 @@ def bidders(
         strategic=clients.strategic,
         strategy=Strategy.parse(clients.strategy),
         samples=samples,
-        factors=_cost_factors(config, samples),
+        factors=_cost_factors(config, names, samples, rarity),
+        stability=clients.stability,
         drift=clients.drift,
         absence_rate=clients.absence_rate,
         unit=config.purse().unit,
     )
 
 
-def _cost_factors(config: Config, samples: IntArray | None) -> FloatArray | None:
+def _cost_factors(
+    config: Config,
+    names: tuple[str, ...],
+    samples: IntArray | None,
+    rarity: FloatArray | None,
+) -> FloatArray | None:
     """Return the factor by which each client's costs differ from the mean; None for no factors."""
-    if config.clients.cost_by == "none":
+    own = config.clients.costs
+    if isinstance(own, str):
+        own = read_costs(Path(own), config.budget.currency)
+    if own is not None:
+        clients = names or client_names(config.clients.count)
+        check_costs(own, clients)
+        return np.array([own[client] for client in clients])
+    kind = config.clients.cost_by
+    if kind == "none":
         return None
-    if config.clients.cost_by == "compute":
-        return stream(config.seed, "speed").lognormal(-0.125, 0.5, config.clients.count)
-    if samples is None:
-        raise ConfigError(
-            "clients.cost_by is 'samples', but this federation has no data; choose a "
-            "federation.engine that has"
-        )
-    return np.asarray(samples / samples.mean())
+    speeds = stream(config.seed, "speed").lognormal(-0.125, 0.5, config.clients.count)
+    if kind == "compute":
+        return speeds
+    if kind == "labels" and rarity is not None:
+        factors = np.empty(len(speeds))
+        factors[np.argsort(rarity, kind="stable")] = np.sort(speeds)  # the rarest are the dearest
+        return factors
+    if kind == "samples" and samples is not None:
+        return np.asarray(samples / samples.mean())
+    raise ConfigError(
+        f"clients.cost_by is {kind!r}, but this federation has no {kind}; choose a "
+        "federation.engine and data that have"
+    )
 
 
 def synthetic(config: Config, requirements: Requirements | None = None) -> SyntheticFederation:

@@ -14,7 +14,7 @@ from bara.clients.conduct import Conduct, Role, cast_roles
 from bara.datasets import Dataset, flip_labels, held_out
 from bara.errors import ConfigError
 from bara.protocols import Requirements
-from bara.records import IntArray
+from bara.records import FloatArray, IntArray
 from bara.runs.config import Config
 from bara.runs.data import division, load_data
 from bara.runs.factory import bidders, epsilons, keeping
@@ -34,7 +34,7 @@ def simulator(
     made = build_engine(config, requirements)
     return SimulatedFederation(
         made.engine,
-        bidders(config, requirements, made.sizes, made.names),
+        bidders(config, requirements, made.sizes, made.names, made.rarity),
         conduct(config, made.roles),
         _options(config, requirements, folder),
     )
@@ -48,12 +48,14 @@ class Clients(NamedTuple):
         names: Their names, in the engine's order.
         sizes: How many training samples each of them has.
         roles: The roles of those that are not honest, by name.
+        rarity: How rare each one's labels are; None where the target is a number.
     """
 
     engine: Engine
     names: tuple[str, ...]
     sizes: IntArray
     roles: dict[str, Role]
+    rarity: FloatArray | None
 
 
 def build_engine(config: Config, requirements: Requirements, workers: int | None = None) -> Clients:
@@ -84,7 +86,32 @@ def build_engine(config: Config, requirements: Requirements, workers: int | None
         metric=config.training.metric,
     )
     sizes = np.array([len(own) for own in samples], np.int64)
-    return Clients(engine, names, sizes, roles)
+    rarity = None
+    if dataset.task != "regression":
+        rarity = label_rarity(dataset.y_train, samples)
+    return Clients(engine, names, sizes, roles, rarity)
+
+
+def label_rarity(labels: NDArray[Any], samples: Sequence[IntArray]) -> FloatArray:
+    """Return how rare each client's labels are: the mean rank of its samples' labels.
+
+    The label that the most clients hold has rank 0; of labels that equally many hold, the lower
+    one comes first.
+
+    Args:
+        labels: The label of every training sample.
+        samples: The samples of each client, as positions in `labels`.
+
+    >>> label_rarity(np.array([0, 0, 1, 1, 2]), [np.array([0, 2]), np.array([1, 3]), np.array([4])])
+    array([0.5, 0.5, 2. ])
+    """
+    known, numbered = np.unique(labels, return_inverse=True)
+    holders = np.zeros(len(known), np.int64)
+    for own in samples:
+        holders[np.unique(numbered[own])] += 1
+    ranks = np.empty(len(known))
+    ranks[np.argsort(-holders, kind="stable")] = np.arange(len(known))
+    return np.array([ranks[numbered[own]].mean() for own in samples])
 
 
 SMALL = 10_000

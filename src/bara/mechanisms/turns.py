@@ -1,0 +1,202 @@
+"""Turns: an auction in which a client counts for more the longer it has not been heard.
+
+Where silos keep their prices, recruiting the cheapest recruits the same few in every round, and the
+model never hears the others. Here quality is the age of what the server knows of a client, to a
+power that follows from the prices themselves:
+
+    q_i = age_i ^ (rho / 2)
+
+Notation:
+    age_i   rounds since client i last delivered, at least 1; 2 N for one that never has
+    N       the number of clients that bid
+    rho     how stable prices are, from 0 (redrawn every round) to 1 (the same in every round)
+
+Redrawn prices make everybody the cheapest sooner or later, rho is near 0 and the cheapest win.
+Stable prices have rho near 1: a client that asks four times as much has its turn after sixteen
+times as many rounds.
+
+Neither ages nor rho depend on this round's bids, so asking its cost is the best a client can do
+within a round. Over a whole run it is not: who asks more has its turn later and is paid more then
+(docs/prices.md has the figures, and what helps).
+"""
+
+from typing import Any, final
+
+import numpy as np
+
+from bara.mechanisms._critical import critical_menu, reserve_price
+from bara.mechanisms._learned import by_client
+from bara.mechanisms.properties import CRITICAL_PAYMENTS
+from bara.protocols import Requirements
+from bara.records import Bids, FloatArray, IntArray, Menu, RoundRecord
+
+POWER = 0.5
+"""The power of age at rho = 1. On the development suite 0.35 and 0.7 do worse (docs/prices.md)."""
+
+NEVER = 2
+"""The age of a client that never delivered, in rounds per bidding client."""
+
+
+@final
+class PriceRanks:
+    """How stable prices are: the correlation, between rounds, of the ranks of what clients ask.
+
+    A round's bids are ranked from 0 to 1. The intraclass correlation of all ranks (one-way analysis
+    of variance with clients as groups) is 0 if prices are redrawn and 1 if the order of prices
+    never changes. Ranks bound what a client can do by asking absurd prices: one of N moves the
+    correlation by no more than about 3 / N.
+
+    >>> ranks = PriceRanks()
+    >>> for _ in range(3):
+    ...     ranks.tell(Bids.of({"ann": 1, "bob": 2, "cat": 3}))
+    >>> ranks.stability
+    1.0
+    """
+
+    def __init__(self) -> None:
+        self._clients: tuple[str, ...] = ()
+        self._counts: FloatArray = np.zeros(0)
+        self._sums: FloatArray = np.zeros(0)
+        self._squares = 0.0
+
+    def tell(self, bids: Bids) -> None:
+        """Learn from the prices of a round."""
+        if len(bids) < 2:
+            return
+        ranks = _ranks(bids.prices)
+        self._squares += float(np.square(ranks).sum())
+        if bids.clients == self._clients:
+            self._counts += 1
+            self._sums += ranks
+            return
+        place = {client: i for i, client in enumerate(self._clients)}
+        new = [client for client in bids.clients if client not in place]
+        for client in new:
+            place[client] = len(place)
+        self._clients = (*self._clients, *new)
+        self._counts = np.append(self._counts, np.zeros(len(new)))
+        self._sums = np.append(self._sums, np.zeros(len(new)))
+        places = [place[client] for client in bids.clients]
+        self._counts[places] += 1
+        self._sums[places] += ranks
+
+    @property
+    def stability(self) -> float:
+        """The intraclass correlation of the ranks, within [0, 1]; 0 until clients bid again."""
+        groups = len(self._clients)
+        count = float(self._counts.sum())
+        if groups < 2 or count <= groups:
+            return 0.0
+        correction = float(self._sums.sum()) ** 2 / count
+        explained = float((np.square(self._sums) / self._counts).sum())
+        between = (explained - correction) / (groups - 1)
+        within = max(self._squares - explained, 0.0) / (count - groups)
+        size = (count - float(np.square(self._counts).sum()) / count) / (groups - 1)
+        own = (between - within) / size
+        if own <= 0:
+            return 0.0
+        return own / (own + within)
+
+    def memory(self) -> dict[str, Any]:
+        """Return what was learned from prices."""
+        return {
+            "clients": list(self._clients),
+            "counts": self._counts.tolist(),
+            "sums": self._sums.tolist(),
+            "squares": self._squares,
+        }
+
+    def restore(self, memory: dict[str, Any]) -> None:
+        """Restore what was learned from prices."""
+        self._clients = tuple(memory["clients"])
+        self._counts = np.array(memory["counts"], float)
+        self._sums = np.array(memory["sums"], float)
+        self._squares = memory["squares"]
+
+
+def _ranks(prices: IntArray) -> FloatArray:
+    """Return the rank of each price, from 0 to 1; equal prices share their mean rank."""
+    _, place, counts = np.unique(prices, return_inverse=True, return_counts=True)
+    middle = counts.cumsum() - counts / 2
+    return np.asarray(middle[place] / len(prices))
+
+
+@final
+class Ages:
+    """How much longer it counts that a client has not been heard, learned from settled rounds."""
+
+    def __init__(self) -> None:
+        self._heard: dict[str, int] = {}
+        self._ranks = PriceRanks()
+        self._learned = 0  # the last round whose prices are among the ranks
+        self._round = 0
+
+    @property
+    def strength(self) -> float:
+        """The power of age: half of how stable prices are."""
+        return POWER * self._ranks.stability
+
+    def quality(self, bids: Bids) -> FloatArray:
+        """Return age_i ^ (rho / 2) of each client, in the order of the bids."""
+        now = self._round + 1
+        never = now - max(NEVER * len(bids), now)
+        heard = by_client(bids, self._heard, never)
+        return np.asarray(np.maximum(now - heard, 1.0) ** self.strength)
+
+    def tell(self, record: RoundRecord) -> None:
+        """Learn who was heard, and what everybody asked."""
+        self._round = record.round
+        for client in record.delivery.delivered:
+            self._heard[client] = record.round
+        if record.round > self._learned:
+            self._ranks.tell(record.awarded.bids)
+            self._learned = record.round
+
+    def memory(self) -> dict[str, Any]:
+        """Return what was learned from bids."""
+        return {"round": self._learned, "ranks": self._ranks.memory()}
+
+    def restore(self, memory: dict[str, Any]) -> None:
+        """Restore what was learned from bids; told rounds say who was heard."""
+        self._learned = memory["round"]
+        self._ranks.restore(memory["ranks"])
+
+
+@final
+class Turns:
+    """The paper's auction over the age of what is known of a client (see the module).
+
+    Args:
+        quality: A column of the bids that is multiplied with the age (`samples`, say); None for age
+            alone.
+        reserve: The most that is paid for a unit of quality, in units of the budget; None for no
+            limit.
+
+    >>> auction, bids = Turns(), Bids.of({"ann": 1, "bob": 2, "cat": 4})
+    >>> menu = auction.menu(bids)  # as if the cheapest won, until prices are known
+    >>> menu.cost(1), menu.cost(2)
+    (2000000, 8000000)
+    """
+
+    claims = CRITICAL_PAYMENTS
+
+    def __init__(self, quality: str | None = None, reserve: float | str | None = None) -> None:
+        self._column = quality
+        self._reserve = reserve_price(reserve)
+        self._ages = Ages()
+        self.requirements = Requirements(columns=(quality,) if quality else ())
+        self.memory = self._ages.memory
+        self.restore = self._ages.restore
+
+    def menu(self, bids: Bids) -> Menu:
+        """Return the critical-payment menu over the ages."""
+        if self._column is None and not self._ages.strength:
+            return critical_menu(bids, None, self._reserve)  # all ages count alike
+        quality = self._ages.quality(bids)
+        if self._column is not None:
+            quality = quality * bids.column(self._column)
+        return critical_menu(bids, quality, self._reserve)
+
+    def tell(self, record: RoundRecord) -> None:
+        """Learn who was heard, and how stable prices are."""
+        self._ages.tell(record)

@@ -1,0 +1,181 @@
+"""Turns: whoever was not heard for long has its turn where prices stay; the cheapest win where they
+are redrawn.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from refusals import refused
+
+import bara
+from bara import Bids, Offer, Purse
+from bara.errors import ConfigError, InvalidBidError
+from bara.mechanisms.turns import Ages, PriceRanks, Turns
+from bara.records import AwardedRound, Delivery, Evaluation, Evidence
+
+NAMES = tuple(f"client-{i:02d}" for i in range(20))
+PURSE = Purse.of(total=10_000, max_rounds=1000)
+
+
+def asked(prices):
+    return Bids(NAMES[: len(prices)], np.rint(np.asarray(prices) * 1e6).astype(np.int64))
+
+
+def redrawn(rounds, seed=0, clients=20):
+    rng = np.random.default_rng(seed)
+    return [rng.uniform(0.5, 1.5, clients) for _ in range(rounds)]
+
+
+def stable(rounds, seed=0, clients=20):
+    own = np.random.default_rng(seed).uniform(0.5, 1.5, clients)
+    return [own for _ in range(rounds)]
+
+
+def settled(mechanism, number, prices, n, fails=()):
+    """A round that recruits the first n on the menu; they deliver, but for those that fail."""
+    purse = replace(PURSE, round=number)
+    awarded = AwardedRound.of(purse, Offer.recruit(n), mechanism.menu(asked(prices)))
+    winners = awarded.award.clients
+    delivered = {client: Evidence() for client in winners if client not in fails}
+    void = {client: "it did not answer" for client in winners if client in fails}
+    return awarded.settle(Delivery(Evaluation(0.5), delivered, void))
+
+
+def play(mechanism, economy, n=3, fails=()):
+    """Play rounds with these prices; return who won each of them."""
+    winners = []
+    for number, prices in enumerate(economy, 1):
+        record = settled(mechanism, number, prices, n, fails)
+        winners.append(record.awarded.award.clients)
+        mechanism.tell(record)
+    return winners
+
+
+def stability(economy):
+    ranks = PriceRanks()
+    for prices in economy:
+        ranks.tell(asked(prices))
+    return ranks.stability
+
+
+def test_redrawn_prices_have_no_stability_and_stable_ones_have_nothing_else():
+    assert stability(redrawn(50)) < 0.05
+    assert stability(stable(5)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("own", [0.2, 0.5, 0.8])
+def test_the_stability_that_clients_bid_with_is_learned(own):
+    bidders = bara.clients.bidding.Bidders(
+        40, bara.clients.costs.Distribution.parse("lognormal(0, 0.5)"), 1, stability=own
+    )
+    ranks = PriceRanks()
+    for number in range(1, 101):
+        ranks.tell(bidders.bids(number))
+    assert ranks.stability == pytest.approx(own, abs=0.1)
+
+
+def test_it_is_the_mean_rank_correlation_between_rounds():
+    """With everybody in every round: (m W - 1) / (m - 1), where W is Kendall's concordance."""
+    economy = [prices + own for prices, own in zip(redrawn(6, 1), stable(6, 2), strict=True)]
+    ranked = [np.argsort(np.argsort(prices)) + 1 for prices in economy]
+    m, n = len(economy), len(NAMES)
+    totals = np.sum(ranked, axis=0)
+    concordance = 12 * np.square(totals - totals.mean()).sum() / (m**2 * (n**3 - n))
+    mean_correlation = (m * concordance - 1) / (m - 1)
+    assert stability(economy) == pytest.approx(mean_correlation, abs=0.03)
+
+
+@pytest.mark.parametrize("economy", [redrawn(60), stable(60)], ids=["redrawn", "stable"])
+@pytest.mark.parametrize(
+    "asks",
+    [
+        lambda _: 1e-6,
+        lambda _: 1e6,
+        lambda number: (1e-6, 1e6)[number % 2],
+        lambda number: 2.0 ** min(number, 30),
+    ],
+    ids=["nothing", "a fortune", "either", "ever more"],
+)
+def test_whatever_one_of_twenty_asks_the_strength_hardly_moves(economy, asks):
+    steered = [np.append(asks(i), prices[1:]) for i, prices in enumerate(economy)]
+    assert abs(stability(steered) - stability(economy)) < 3 / len(NAMES)
+
+
+def test_where_prices_are_redrawn_nearly_the_cheapest_win():
+    economy = redrawn(40)
+    winners = play(Turns(), economy)
+    cheapest = [{NAMES[i] for i in np.argsort(prices)[:3]} for prices in economy]
+    same = [len(set(won) & cheap) for won, cheap in zip(winners, cheapest, strict=True)]
+    assert np.mean(same) > 2.5
+
+
+def test_where_prices_stay_everybody_has_a_turn_and_the_cheap_more_often():
+    economy = stable(120)
+    won = [client for winners in play(Turns(), economy) for client in winners]
+    times = [won.count(client) for client in NAMES]
+    assert min(times) > 0
+    dear, cheap = np.argmax(economy[0]), np.argmin(economy[0])
+    assert times[cheap] > 2 * times[dear]
+    first = [
+        client for winners in play(bara.mechanisms.bid_price_first(), economy) for client in winners
+    ]
+    assert len(set(first)) == 3
+
+
+def test_who_fails_was_not_heard_and_stays_in_turn():
+    failing = NAMES[int(np.argmin(stable(1)[0]))]
+    heard = play(Turns(), stable(60))
+    unheard = play(Turns(), stable(60), fails=(failing,))
+    assert sum(failing in winners for winners in unheard) > sum(
+        failing in winners for winners in heard
+    )
+
+
+def test_nothing_that_is_asked_this_round_changes_the_ages():
+    mechanism = Ages()
+    turns = Turns()
+    for number, prices in enumerate(stable(30), 1):
+        record = settled(turns, number, prices, 3)
+        turns.tell(record)
+        mechanism.tell(record)
+    before = mechanism.quality(asked(stable(1)[0]))
+    lie = stable(1)[0] * np.where(np.arange(20) == 4, 7, 1)
+    assert mechanism.quality(asked(lie)).tolist() == before.tolist()
+
+
+def test_a_client_that_was_never_heard_is_older_than_any_that_was():
+    mechanism, ages = Turns(), Ages()
+    for number, prices in enumerate(stable(8), 1):
+        record = settled(mechanism, number, prices, 1)
+        mechanism.tell(record)
+        ages.tell(record)
+    quality = dict(zip(NAMES, ages.quality(asked(stable(1)[0])), strict=True))
+    heard = set(record.awarded.award.clients)
+    assert all(quality[client] > quality[min(heard)] for client in NAMES if client not in heard)
+
+
+def test_clients_that_come_and_go_are_ranked_among_those_present():
+    ranks = PriceRanks()
+    ranks.tell(Bids.of({"ann": 1, "bob": 2}))
+    ranks.tell(Bids.of({"bob": 2, "cat": 3, "dan": 4}))
+    ranks.tell(Bids.of({"ann": 1, "cat": 3, "dan": 4}))
+    assert 0 <= ranks.stability <= 1
+    ranks.tell(Bids.of({"ann": 1}))  # a lone price has no rank
+    assert 0 <= ranks.stability <= 1
+
+
+def test_a_column_counts_beside_the_age():
+    bids = Bids.of({"ann": 1, "bob": 1}, samples={"ann": 10, "bob": 30})
+    assert [bids.clients[i] for i in Turns(quality="samples").menu(bids).order] == ["bob", "ann"]
+    with refused(InvalidBidError, "'speed'", "samples"):
+        Turns(quality="speed").menu(bids)
+
+
+def test_a_reserve_bounds_what_a_long_wait_is_paid():
+    mechanism = Turns(reserve=2)
+    play(mechanism, stable(30))
+    menu = mechanism.menu(asked(stable(1)[0]))
+    assert menu.cost(20) == int(menu.pay(20, PURSE.total).sum())
+    with refused(ConfigError, "reserve", "-1"):
+        Turns(reserve=-1)
