@@ -28,6 +28,7 @@ def context(folder, **keys):
         "bara.folder": str(folder),
         "bara.budget.total": 40,
         "bara.allocator.name": "fixed",
+        "bara.mechanism.name": "bid-price-first",
     }
     options = {"bara.allocator.n": 3, "bara.clients.count": 5, "bara.federation.train-seconds": 0.2}
     return Context(1, 0, {}, RecordDict(), {**config, **options, **keys})

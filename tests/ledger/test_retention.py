@@ -109,7 +109,7 @@ def test_an_allocator_that_learns_from_menus_resumes_though_they_are_dropped(
         None,
         [
             "federation.engine=synthetic",
-            "budget.total=40",
+            "budget.total=60",
             "budget.max_rounds=12",
             "clients.count=6",
             *(f"allocator.{option}" for option in allocator),
@@ -139,7 +139,7 @@ def printed(*words):
     return done.stdout
 
 
-@pytest.mark.parametrize("mechanism", ["bid-price-first", "fair"])
+@pytest.mark.parametrize("mechanism", ["turns", "bid-price-first", "fair"])
 @pytest.mark.parametrize("allocator", ["bara", "planner", "even"])
 @pytest.mark.parametrize("engine", ["synthetic", "simulator"])
 def test_a_run_that_has_ended_is_opened_again_and_again_and_stays_as_it_was(

@@ -24,6 +24,7 @@ def config(tmp_path):
         "budget": {"total": 30, "max_rounds": 4},
         "clients": {"count": 3},
         "allocator": {"name": "even"},
+        "mechanism": "bid-price-first",
         "ledger": {"url": f"sqlite:///{tmp_path}/books.db"},
     }
 

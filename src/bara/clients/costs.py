@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy import special
+import scipy
 
 from bara.errors import ConfigError, InvalidBidError
 from bara.files import read_whole
@@ -30,8 +30,8 @@ _DRAWS: dict[str, tuple[int, Callable[..., FloatArray]]] = {
 _QUANTILES: dict[str, Callable[..., FloatArray]] = {
     "constant": lambda shares, value: np.full(len(shares), value),
     "uniform": lambda shares, low, high: low + (high - low) * shares,
-    "lognormal": lambda shares, mean, sigma: np.exp(mean + sigma * special.ndtri(shares)),
-    "normal": lambda shares, mean, deviation: mean + deviation * special.ndtri(shares),
+    "lognormal": lambda shares, mean, sigma: np.exp(mean + sigma * scipy.special.ndtri(shares)),
+    "normal": lambda shares, mean, deviation: mean + deviation * scipy.special.ndtri(shares),
     "exponential": lambda shares, mean: -mean * np.log1p(-shares),
 }
 """Each distribution's price below which a given share of all prices lies."""

@@ -7,7 +7,8 @@ power that follows from the prices themselves:
     q_i = age_i ^ (rho / 2)
 
 Notation:
-    age_i   rounds since client i last delivered, at least 1; 2 N for one that never has
+    age_i   rounds since client i last delivered, at least 1; for one that never has, N, or the
+            rounds so far if they are more
     N       the number of clients that bid
     rho     how stable prices are, from 0 (redrawn every round) to 1 (the same in every round)
 
@@ -31,10 +32,7 @@ from bara.protocols import Requirements
 from bara.records import Bids, FloatArray, IntArray, Menu, RoundRecord
 
 POWER = 0.5
-"""The power of age at rho = 1. On the development suite 0.35 and 0.7 do worse (docs/prices.md)."""
-
-NEVER = 2
-"""The age of a client that never delivered, in rounds per bidding client."""
+"""The power of age at rho = 1; docs/prices.md has what other powers came to."""
 
 
 @final
@@ -139,8 +137,8 @@ class Ages:
     def quality(self, bids: Bids) -> FloatArray:
         """Return age_i ^ (rho / 2) of each client, in the order of the bids."""
         now = self._round + 1
-        never = now - max(NEVER * len(bids), now)
-        heard = by_client(bids, self._heard, never)
+        never_heard = now - max(len(bids), now)
+        heard = by_client(bids, self._heard, never_heard)
         return np.asarray(np.maximum(now - heard, 1.0) ** self.strength)
 
     def tell(self, record: RoundRecord) -> None:
@@ -192,10 +190,14 @@ class Turns:
         """Return the critical-payment menu over the ages."""
         if self._column is None and not self._ages.strength:
             return critical_menu(bids, None, self._reserve)  # all ages count alike
+        return critical_menu(bids, self.standing(bids), self._reserve)
+
+    def standing(self, bids: Bids) -> FloatArray:
+        """Return what each client counts for, in the order of the bids."""
         quality = self._ages.quality(bids)
-        if self._column is not None:
-            quality = quality * bids.column(self._column)
-        return critical_menu(bids, quality, self._reserve)
+        if self._column is None:
+            return quality
+        return np.asarray(quality * bids.column(self._column))
 
     def tell(self, record: RoundRecord) -> None:
         """Learn who was heard, and how stable prices are."""

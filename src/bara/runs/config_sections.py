@@ -514,7 +514,7 @@ class AppSection(Section):
 class MechanismSection(Named):
     """The mechanism: which clients are recruited in a round, and what they are paid."""
 
-    name: str = Field("bid-price-first", description="a mechanism's name or import path")
+    name: str = Field("turns", description="a mechanism's name or import path")
 
 
 class AllocatorSection(Named):

@@ -29,6 +29,7 @@ _SCORES = {
     "reputation": "learned from what its training achieved and whether it delivered",
     "residue": "the share of its loss that its training left, as measured (less is better)",
     "scores": "its score less its price",
+    "standing": "how long it was not heard, as far as prices stay (more is better)",
 }
 """The methods with which mechanisms rate clients, and where each rating comes from, in words."""
 
