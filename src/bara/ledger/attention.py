@@ -1,15 +1,17 @@
 """Events of a run that need a person.
 
-An award that waits, a pause, a low purse, a client that keeps failing, or a target out of reach.
+An award that waits, a pause, a low purse, a client that keeps failing, clients that bid and are
+never recruited, or a target out of reach.
 """
 
 import json
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from typing import Any, final
 
 from bara.ledger._reading import is_paused
 from bara.ledger.books import Books
+from bara.ledger.retention import is_dropped
 from bara.ledger.statements import unanswered
 from bara.records import Purse, RoundRecord
 from bara.text import counted
@@ -23,8 +25,14 @@ RECENT = 10
 LOW = 5
 """How many more rounds the money should last for at that pace, unless fewer are left."""
 
+PASSED_OVER = 3
+"""How many times clients must have been recruited, on average, before one that never was is named.
+
+By then somebody recruited at random would have had a turn in 19 cases of 20.
+"""
+
 LOOKED_AT = 60
-"""How many past rounds are read again to see who keeps failing."""
+"""How many past rounds are read again to see who keeps failing, or is passed over."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,8 @@ class Watch:
     def __init__(self, address: str) -> None:
         self._address = address
         self._failing: dict[str, tuple[int, int]] = {}  # (first round, times in a row)
+        self._bidding: set[str] = set()
+        self._recruited: Counter[str] = Counter()
         self._costs: deque[int] = deque(maxlen=RECENT)
         self._purse: Purse | None = None
         self._belief: Any = None
@@ -64,6 +74,9 @@ class Watch:
         for client in record.delivery.failed:
             since, times = self._failing.get(client, (record.round, 0))
             self._failing[client] = (since, times + 1)
+        self._recruited.update(record.awarded.award.clients)
+        if not is_dropped(record.awarded.bids):
+            self._bidding.update(record.awarded.bids.clients)
         if record.n:
             self._costs.append(record.paid)
         self._purse = record.purse_after
@@ -79,7 +92,21 @@ class Watch:
                     "it backs off for longer each time"
                 )
                 failing.append(Attention(f"failing: {client} since round {since}", text))
-        return [*self._low_purse(), *failing, *self._out_of_reach()]
+        return [*self._low_purse(), *failing, *self._passed_over(), *self._out_of_reach()]
+
+    def _passed_over(self) -> list[Attention]:
+        """Name the clients that bid and are never recruited, once all could have had turns."""
+        never = sorted(self._bidding - self._recruited.keys())
+        if not never or self._recruited.total() < PASSED_OVER * len(self._bidding):
+            return []
+        names = ", ".join(never[:5])
+        if len(never) > 5:
+            names += f" and {len(never) - 5} more"
+        text = (
+            f"{counted(len(never), 'client')} of {len(self._bidding)} bid and were never recruited "
+            f"({names}): the model does not hear them"
+        )
+        return [Attention("clients that are never recruited", text)]
 
     def _low_purse(self) -> list[Attention]:
         purse = self._purse

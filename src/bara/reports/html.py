@@ -366,4 +366,7 @@ def _payments(result: Result) -> str:
             row.append(f"{spent['epsilon_sum']:.2f}")
             row.append(f"{spent['epsilon']:.2f}")
         rows.append(row)
+    for client, asked in (result.never_paid or {}).items():
+        price = show_money(money(asked), result.currency)
+        rows.append([client, f"never; it asked {price}", *[""] * (len(head) - 2)])
     return table(head, rows)

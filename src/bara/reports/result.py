@@ -85,6 +85,9 @@ class Result(Plotted):
         budget_exact: The whole budget; None in results of 0.1, as for the next two.
         spent_exact: How much of it was paid.
         payments_exact: The sum that each client was paid.
+        never_paid: The price that each client that was never paid asked last; None where bids are
+            dropped, and in results of 0.2.
+        never_paid_exact: The same as text.
         folder: The run's folder, if it has one; two results that differ in it alone are equal.
     """
 
@@ -119,6 +122,8 @@ class Result(Plotted):
     budget_exact: str | None = None
     spent_exact: str | None = None
     payments_exact: dict[str, str] | None = None
+    never_paid: dict[str, float] | None = None
+    never_paid_exact: dict[str, str] | None = None
     folder: Path | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -130,6 +135,11 @@ class Result(Plotted):
     def variant(self) -> str | None:
         """The values that were varied, in short: `memory=off`; None where nothing was varied."""
         return in_short(self.varied)
+
+    def share_of_most_paid(self, count: int) -> float:
+        """Return the share of all payments that went to the `count` clients that were paid most."""
+        amounts = sorted(self.payments.values(), reverse=True)
+        return sum(amounts[:count]) / max(sum(amounts), 1e-6)
 
     @property
     def measure(self) -> str:

@@ -1,6 +1,6 @@
 """The summaries and tables that a person sees in the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -93,7 +93,13 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
     facts.add_row("left", f"{tell(result.budget - result.spent)} stays in the purse")
     most = list(result.payments.items())[:5]
     paid = ", ".join(f"{plain(client)} {tell(amount)}" for client, amount in most) or "nobody"
-    facts.add_row("paid most", f"{paid} ({counted(len(result.payments), 'client')} paid)")
+    share = 100 * result.share_of_most_paid(len(most))
+    facts.add_row(
+        "paid most",
+        f"{paid} ({share:.0f} % of the money; {counted(len(result.payments), 'client')} paid)",
+    )
+    if result.never_paid:
+        facts.add_row("[bold]never paid[/]", _never_paid(result.never_paid, tell))
     if result.contributions:
         contributed = [f"points of {result.measure}, nine rounds in ten:"]
         for client, one in list(result.contributions.items())[:6]:
@@ -107,6 +113,15 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
     allocation = f"{plain(result.allocator)} on {plain(result.mechanism)}"
     title = f"{result.dataset}, {counted(result.clients, 'client')}, {allocation}"
     return Panel(facts, title=title, title_align="left", expand=False)
+
+
+def _never_paid(asked: dict[str, float], tell: Callable[[float], str]) -> str:
+    """Return who was never paid, the cheapest first, and what they asked last."""
+    first = list(asked.items())[:5]
+    names = ", ".join(f"{plain(client)} (asked {tell(price)})" for client, price in first)
+    if len(asked) > len(first):
+        names += f" and {len(asked) - len(first)} more"
+    return f"{names}: the model has not heard {counted(len(asked), 'client')}"
 
 
 def lying_text(result: Result) -> str:

@@ -199,7 +199,8 @@ def play_run(
     _check_answerable(config, folder)
     if session is None:
         session = assemble(config, None if folder is None else folder.path)
-    summary = Summary(_strategic(config, session.federation))
+    keeps_bids = config.ledger.retention == "keep"
+    summary = Summary(_strategic(config, session.federation), keeps_bids=keeps_bids)
     learners = [summary.tell]
     account = None
     if requirements_of(session.mechanism).protection:

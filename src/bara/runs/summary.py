@@ -3,7 +3,7 @@
 import math
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from statistics import fmean
 from types import MappingProxyType
@@ -12,7 +12,8 @@ from typing import Any
 from bara.clients.bidding import Bidders
 from bara.errors import ConfigError, InvalidRecordError
 from bara.ledger import Books
-from bara.records import Belief, Evaluation, Purse, RoundRecord, json_money, taken_home
+from bara.ledger.retention import is_dropped
+from bara.records import Belief, Bids, Evaluation, Purse, RoundRecord, json_money, taken_home
 from bara.reports.contributions import Contributions
 from bara.reports.result import UNENDED, Result
 from bara.runs.config import Config
@@ -23,14 +24,16 @@ class Summary:
 
     Args:
         bidders: The bidders whose strategic clients' profit is counted; None to count none.
+        keeps_bids: False if the ledger drops bids, so that what losers asked is not told either.
 
     Attributes:
         profit: The strategic clients' payments less their costs, over the rounds in which they
             were paid, in micro-units.
     """
 
-    def __init__(self, bidders: Bidders | None = None) -> None:
+    def __init__(self, bidders: Bidders | None = None, *, keeps_bids: bool = True) -> None:
         self.bidders = bidders
+        self._asks = _LastAsks() if keeps_bids else None
         self.profit = 0
         self._payments: Counter[str] = Counter()
         self._contributions = Contributions()
@@ -49,6 +52,10 @@ class Summary:
         self._contributions.tell(record.delivery.contributions)
         self._columns.tell(record)
         self._purse = record.purse_after
+        if is_dropped(record.awarded.bids):
+            self._asks = None
+        if self._asks is not None:
+            self._asks.tell(record.awarded.bids)
         self._samples = record.evaluation.samples
         if record.round:  # a round's record holds the belief after the round before it
             self._columns.believe(record.awarded.belief)
@@ -83,6 +90,7 @@ class Summary:
             budget=self._purse.total,
             spent=self._purse.spent,
             payments=dict(self._payments.most_common()),
+            never_paid=None if self._asks is None else self._asks.without(self._payments),
         )
         return Result(
             **amounts,
@@ -110,6 +118,30 @@ class Summary:
         for client in bidders.strategic:
             if client in paid:
                 self.profit += paid[client] - costs[client]
+
+
+class _LastAsks:
+    """The price that each client asked last."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, int] = {}
+        self._newest = Bids.of({})
+
+    def tell(self, bids: Bids) -> None:
+        """Take in the bids of a round."""
+        if bids.clients != self._newest.clients:  # mostly, the same clients bid again
+            self._note_newest()
+        self._newest = bids
+
+    def without(self, paid: Collection[str]) -> dict[str, int]:
+        """Return the last price of each client that is not among those paid, the lowest first."""
+        self._note_newest()
+        unpaid = {client: price for client, price in self._asked.items() if client not in paid}
+        return dict(sorted(unpaid.items(), key=lambda item: (item[1], item[0])))
+
+    def _note_newest(self) -> None:
+        prices = self._newest.prices.tolist()
+        self._asked.update(zip(self._newest.clients, prices, strict=True))
 
 
 class _Columns:

@@ -1,0 +1,76 @@
+"""Whom the money never reached is seen: in the result, the summary, the report, and by a person."""
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+import bara
+from bara.ledger.attention import Watch
+from bara.reports.html import run_report
+from bara.reports.terminal import run_summary
+from bara.runs.config import Config
+from bara.runs.factory import assemble
+
+COSTS = {"client-0": 1.0, "client-1": 2.0, "client-2": 4.0, "client-3": 5.0}
+CHEAPEST = {
+    "mechanism": "bid-price-first",
+    "allocator": {"name": "fixed", "n": 2},
+    "budget": {"total": 400, "max_rounds": 20, "currency": "EUR"},
+    "federation": {"engine": "synthetic"},
+    "clients": {"count": 4, "costs": COSTS},
+}
+
+
+@pytest.fixture(scope="module")
+def result():
+    return bara.run(CHEAPEST)
+
+
+def test_a_result_names_who_was_never_paid_and_what_they_asked(result):
+    assert result.never_paid == {"client-2": 4.0, "client-3": 5.0}
+    assert result.never_paid_exact == {"client-2": "4.00", "client-3": "5.00"}
+    assert result.share_of_most_paid(1) == pytest.approx(0.5)
+
+
+def test_where_everybody_was_paid_nobody_is_named():
+    everybody = bara.run({**CHEAPEST, "mechanism": "turns"})
+    assert everybody.never_paid == {}
+
+
+def test_the_summary_and_the_report_say_so(result):
+    console = Console(record=True, width=80, file=io.StringIO())
+    console.print(run_summary(result, {}))
+    summary = console.export_text()
+    report = run_report(result, "", "")
+    for client, price in (("client-2", "4.00"), ("client-3", "5.00")):
+        assert re.search(rf"{client}\s+\(asked\s+{price}", summary.replace("│", " "))
+        assert price in report[report.index(f"{client}<") :][:80]
+
+
+def test_what_losers_asked_is_dropped_with_the_bids():
+    dropped = bara.run({**CHEAPEST, "ledger": {"retention": "drop"}})
+    assert dropped.never_paid is None
+
+
+def test_clients_that_bid_and_never_win_need_a_person_once_all_could_have_had_turns():
+    session = assemble(Config.load(CHEAPEST))
+    watch = Watch("runs/spring")
+    needed = []
+    for step in session.rounds(Config.load(CHEAPEST).purse()):
+        if isinstance(step, bara.RoundRecord):
+            watch.tell(step)
+            found = [one.text for one in watch.needs() if "never recruited" in one.key]
+            needed.append(bool(found))
+    assert "client-2, client-3" in found[0]
+    assert needed.index(True) == 6  # twelve were recruited in six rounds: three for each of four
+
+
+def test_nobody_need_look_where_all_have_their_turns():
+    config = Config.load({**CHEAPEST, "mechanism": "turns"})
+    watch = Watch("runs/spring")
+    for step in assemble(config).rounds(config.purse()):
+        if isinstance(step, bara.RoundRecord):
+            watch.tell(step)
+    assert not [one for one in watch.needs() if "never recruited" in one.key]
