@@ -50,6 +50,27 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(mark)
 
 
+PARTS = {
+    "root": lambda: os.getuid() == 0,
+    "PostgreSQL": lambda: "BARA_TEST_POSTGRES" in os.environ,
+    "Chromium": lambda: "BARA_TEST_CHROMIUM" in os.environ,
+}
+"""What the mark `debian` may ask for, and whether it is there."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Let a test whose part of Debian is missing fail before it begins, and say what it needs."""
+    needed = {part for mark in item.iter_markers("debian") for part in mark.args}
+    missing = sorted(part for part in needed if not PARTS[part]())
+    if missing:
+        pytest.fail(
+            f"this test needs {' and '.join(missing)}: `make test-all`, as root on Debian, "
+            "provides all; `make test` leaves it out",
+            pytrace=False,
+        )
+
+
 @pytest.fixture(scope="session", autouse=True)
 def surroundings(tmp_path_factory):
     """The same environment for every test and every program it starts, whoever runs the tests, and

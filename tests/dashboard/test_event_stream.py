@@ -2,6 +2,7 @@ import asyncio
 import json
 
 import pytest
+from waiting import LONG
 
 from bara import Session
 from bara.allocators import Even
@@ -48,7 +49,7 @@ def test_news_hold_only_the_rounds_since(going):
         stream = EventStream(view, interval=0.01).messages(after=1)
         first = parse(await anext(stream))
         play(2)
-        second = parse(await asyncio.wait_for(anext(stream), 10))
+        second = parse(await asyncio.wait_for(anext(stream), LONG))
         await stream.aclose()
         return first, second
 
@@ -73,7 +74,7 @@ def test_a_hundred_watch_and_the_ledger_is_looked_at_once(going, monkeypatch):
         streams = [news.messages(after=2) for _ in range(100)]
         await asyncio.gather(*map(anext, streams))
         play(1)
-        messages = await asyncio.wait_for(asyncio.gather(*map(anext, streams)), 10)
+        messages = await asyncio.wait_for(asyncio.gather(*map(anext, streams)), LONG)
         seen = len(looks)
         for stream in streams:
             await stream.aclose()

@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 pytestmark = pytest.mark.xdist_group("flower")  # ray and Flower's processes share the machine badly
 
@@ -101,10 +101,7 @@ def test_five_clients_on_ray_killed_in_a_round_come_to_what_the_simulator_comes_
     assert flower == simulator
     verified = bara("ledger", tmp_path / "flower", "verify")
     assert verified.returncode == 0, verified.stderr
-    deadline = time.monotonic() + 20
-    while left_behind(marked) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not left_behind(marked)
+    assert until(lambda: not left_behind(marked))
 
 
 def test_the_example_runs_with_flwr_run_in_simulation(marked):

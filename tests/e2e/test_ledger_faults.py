@@ -158,7 +158,7 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(tmp_path):
     assert result(folder) == result(tmp_path / "whole")
 
 
-@pytest.mark.debian
+@pytest.mark.debian("root")
 def test_a_small_file_system_that_fills_up_loses_nothing(tmp_path):
     small = tmp_path / "small"
     small.mkdir()

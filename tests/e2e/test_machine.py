@@ -31,7 +31,7 @@ def test_a_run_with_models_ends_with_the_same_ones_whatever_befalls_it():
     )
 
 
-@pytest.mark.debian
+@pytest.mark.debian("PostgreSQL")
 @pytest.mark.xdist_group("postgres")
 def test_nobody_is_paid_twice_on_postgresql():
     assert "nobody was paid twice" in play("machine.py", "--minutes", "1", "--store", "postgres")
@@ -43,7 +43,7 @@ def test_a_program_of_ones_own_and_its_cashier_lose_and_double_nothing_by_kills(
     )
 
 
-@pytest.mark.debian
+@pytest.mark.debian("PostgreSQL")
 @pytest.mark.xdist_group("postgres")
 def test_nor_do_they_on_postgresql():
     told = play("own_loop_kills.py", "--kills", "12", "--url", "$BARA_TEST_POSTGRES")

@@ -12,7 +12,10 @@ from bara.runs.config import shipped
 
 ROOT = Path(__file__).parent.parent.parent
 RELEASE = runpy.run_path(str(ROOT / "scripts" / "release.py"))
-pytestmark = pytest.mark.xdist_group("plain install")  # one environment for all of them
+pytestmark = [
+    pytest.mark.network,
+    pytest.mark.xdist_group("plain install"),  # one environment for all of them
+]
 HEAVY = {
     "torch",
     "flwr",

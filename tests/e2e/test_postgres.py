@@ -20,7 +20,7 @@ from bara.ledger import Books, Store, verify
 from bara.ledger.locks import is_played, only_player
 
 pytestmark = [
-    pytest.mark.debian,
+    pytest.mark.debian("PostgreSQL"),
     pytest.mark.xdist_group("postgres"),
 ]  # some of them stop the server
 SMALL = [

@@ -77,7 +77,7 @@ def _follow(process, ours, interrupt_at):
         if interrupt_at is not None and re.search(interrupt_at, plain):
             os.write(ours, b"\x03")
             interrupt_at = None
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown), process.wait(20)
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown), process.wait(60)
 
 
 def options(*settings):

@@ -97,13 +97,18 @@ def test_names_are_read_from_the_comments_of_public_keys(tmp_path):
     assert read_names(tmp_path / "silos.pub") == {prints[0]: "ann-north", prints[1]: "south"}
 
 
-def test_the_evidence_of_a_delivery_says_how_long_it_took_and_what_was_sent(tmp_path):
-    begin(tmp_path / "run")
+def test_the_evidence_of_a_delivery_says_how_long_it_took_and_what_was_sent(tmp_path, clock):
+    class SlowGrid(LocalGrid):
+        def pull_messages(self, message_ids):
+            clock.sleep(2.5)
+            return super().pull_messages(message_ids)
+
+    begin(tmp_path / "run", grid=SlowGrid(walking_app(), 5))
     with RunFolder.find(tmp_path / "run") as found:
         delivered = [record.delivery.delivered for record in found.open_books().history()][1:]
     evidence = [one for round_ in delivered for one in round_.values()]
     assert len(evidence) == 9
-    assert all(0 <= one.seconds < 60 for one in evidence)
+    assert all(one.seconds == pytest.approx(2.5, abs=0.01) for one in evidence)
     assert all(one.bytes_received > 0 for one in evidence)
     assert all(
         one.bytes_sent > 2 * 3 * 4 + 2 * 8 for one in evidence

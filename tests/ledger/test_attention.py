@@ -5,12 +5,12 @@ and by a hook, at least once.
 import json
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from refusals import refused
 from typer.testing import CliRunner
+from waiting import until
 
 import bara
 from bara.cli import app
@@ -120,8 +120,7 @@ def test_a_slow_hook_blocks_no_round(config, tmp_path):
         session.begin(0.1)
         while session.round < 6 and session.ask() and session.award(ASKED):
             session.settle(0.2)  # goes on, though the hook does not
-        while not begun.exists():
-            time.sleep(0.05)
+        assert until(begun.exists)
         go.touch()
         assert session.round == 6
 

@@ -5,6 +5,7 @@ import json
 import httpx
 import pytest
 from programs import bara, result, started
+from waiting import LONG
 
 SIMULATED = ["data.train_samples=300", "budget.total=40", "budget.max_rounds=8", "clients.count=6"]
 
@@ -35,8 +36,8 @@ def test_the_books_hold_what_was_paid_and_verify(runs):
 def test_the_dashboard_shows_every_run_without_a_browser(runs):
     with started("dashboard", runs, "--port", "0") as process:
         address = process.stdout.readline().strip()
-        page = httpx.get(address).text
-        shown = httpx.get(f"{address}index.json").text
+        page = httpx.get(address, timeout=LONG).text
+        shown = httpx.get(f"{address}index.json", timeout=LONG).text
     assert 'href="/index.json"' in page
     assert "whole" in shown
     assert "killed" in shown

@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from refusals import refused
+from waiting import LONG, until
 
 from bara.errors import TrainingError
 
@@ -25,7 +25,7 @@ class Slow(nn.Linear):
     def forward(self, x):
         if self.training:
             open(FLAG, "a").close()
-            time.sleep(60)
+            time.sleep(600)
         return super().forward(x.flatten(1))
 class Broken(Slow):
     def forward(self, x):
@@ -56,15 +56,6 @@ def models(tmp_path, monkeypatch):
     (tmp_path / "slow_models.py").write_text(SLOW.replace("FLAG", repr(str(flag))))
     monkeypatch.syspath_prepend(tmp_path)
     return flag
-
-
-def until(condition, seconds=10):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def alive(pid):
@@ -137,7 +128,7 @@ def test_workers_end_with_their_parent_even_in_the_middle_of_a_task(tmp_path, mo
             os.killpg(parent.pid, ending)  # as a terminal does: everybody in the group gets it
         else:
             parent.send_signal(ending)
-        _, told = parent.communicate(timeout=60)
+        _, told = parent.communicate(timeout=LONG)
         assert until(lambda: not any(map(alive, pids)))
     finally:
         with suppress(ProcessLookupError):

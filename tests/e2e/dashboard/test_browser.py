@@ -18,7 +18,7 @@ from bara.errors import WaitingError
 from bara.reports.html import comparison_report
 
 pytestmark = [
-    pytest.mark.debian,
+    pytest.mark.debian("Chromium"),
     pytest.mark.xdist_group("postgres"),
 ]  # one of them uses the server, too
 
@@ -66,7 +66,7 @@ def test_the_page_follows_a_running_run_round_by_round_to_its_end(
     assert closed(page) == 40
     assert seen == sorted(seen)
     assert len(set(seen)) >= 4, "it came in a few leaps, not as it happened"
-    assert run.wait(30) == 0
+    assert run.wait(120) == 0
 
 
 def test_a_page_that_is_opened_before_the_run_waits_for_it(play, dashboard, browse):
@@ -264,6 +264,7 @@ def test_beyond_this_machine_the_token_opens_and_nothing_else_does(play, dashboa
     assert page.evaluate("document.cookie") == ""
 
 
+@pytest.mark.debian("PostgreSQL")
 def test_a_database_server_is_read_the_same_way(play, dashboard, browse):
     name = f"dashboard-{os.getpid()}"
     play(name, "budget.max_rounds=6", f"ledger.url={os.environ['BARA_TEST_POSTGRES']}")
