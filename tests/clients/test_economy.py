@@ -6,8 +6,8 @@ from refusals import refused
 
 import bara
 from bara.clients.bidding import Bidders
-from bara.clients.costs import Distribution, PrivacyCosts, read_costs, valuations
-from bara.errors import ConfigError
+from bara.clients.costs import Distribution, PrivacyCosts, read_amounts, valuations
+from bara.errors import ConfigError, InvalidBidError
 from bara.runs.config import Config
 from bara.runs.factory import assemble
 from bara.runs.simulation import label_rarity
@@ -99,13 +99,13 @@ def test_a_bad_line_in_a_file_of_costs_is_named(tmp_path, text, facts):
     file = tmp_path / "fees.csv"
     file.write_text(text)
     with refused(ConfigError, "fees.csv", *facts):
-        read_costs(file, "EUR")
+        read_amounts(file, "cost", "EUR")
 
 
 @pytest.mark.parametrize(
     ("clients", "facts"),
     [
-        ({"costs": "absent.csv"}, ("clients.costs", "absent.csv")),
+        ({"costs": "absent.csv"}, ("absent.csv",)),
         ({"costs": 4}, ("clients.costs", "4")),
         ({"costs": {"client-0": 0}}, ("clients.costs", "'client-0'", "0")),
         ({"costs": {"client-0": 1}, "cost_by": "compute"}, ("clients.cost_by", "'compute'")),
@@ -144,3 +144,48 @@ def test_rarity_grows_as_fewer_hold_a_label():
     rarity = label_rarity(labels, parts)
     assert rarity[3] == max(rarity)
     assert rarity[2] == min(rarity)
+
+
+FEES = "client,fee,currency\nclient-0,2.50,EUR\nclient-1,10,EUR\nclient-2,1,EUR\n"
+
+
+def under_fees(file, costs):
+    return Config.load(
+        SMALL,
+        budget={"total": 30, "max_rounds": 4, "currency": "EUR"},
+        clients={
+            "count": 3,
+            "costs": dict(zip(("client-0", "client-1", "client-2"), costs, strict=True)),
+        },
+        mechanism={"name": "tariff", "fees": str(file)},
+        allocator="fixed:n=1",
+    )
+
+
+def test_agreed_fees_are_paid_in_turn_and_kept_with_the_configuration(tmp_path):
+    file = tmp_path / "fees.csv"
+    file.write_text(FEES)
+    config = under_fees(file, (2, 9, 3))
+    file.unlink()
+    assert bara.run(config).payments == {"client-1": 20.0, "client-0": 5.0}  # client-2 asks more
+
+
+def test_a_client_without_an_agreed_fee_is_named(tmp_path):
+    file = tmp_path / "fees.csv"
+    file.write_text("client,fee\nclient-0,2.50\nclient-1,10\n")
+    with refused(InvalidBidError, "'client-2'", "mechanism.fees"):
+        bara.run(under_fees(file, (2, 9, 3)))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "facts"),
+    [
+        ("tariff", ("per_round", "per_sample", "fees")),
+        ("posted-price", ("price",)),
+        ({"name": "tariff", "fees": 3}, ("fees", "3")),
+        ({"name": "tariff", "fees": {"client-0": -1}}, ("'client-0'", "-1")),
+    ],
+)
+def test_a_missing_price_is_refused(mechanism, facts):
+    with refused(ConfigError, *facts):
+        bara.run(SMALL, mechanism=mechanism)

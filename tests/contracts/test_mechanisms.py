@@ -26,8 +26,8 @@ VARIANTS = {
         ),
     ],
     "proportional-share": [{}, {"quality": "samples"}],
-    "posted-price": [{}, {"price": 0.000002}],
-    "tariff": [{}, {"per_round": "0.000001", "per_sample": "0.0000005"}],
+    "posted-price": [{"price": 1}, {"price": 0.000002}],
+    "tariff": [{"per_round": 1}, {"per_round": "0.000001", "per_sample": "0.0000005"}],
     "a-fl": [{}, {"clients": 2, "reserve": 0.00002}],
 }
 CASES = [(name, options) for name in MECHANISMS.names() for options in VARIANTS.get(name, [{}])]

@@ -106,10 +106,17 @@ def test_an_explanation_of_one_client_ends_with_what_it_was_paid_and_in_which_ba
     assert "was paid" not in last_words("south")  # it did not deliver
 
 
-@pytest.mark.parametrize("mechanism", ["fair", "posted-price", "quality"])
-def test_a_run_decided_again_from_its_bids_comes_out_the_same(played, mechanism):
-    cap = ["ledger.client_cap=9"] if mechanism == "quality" else []
-    folder = played(f"mechanism.name={mechanism}", "clients.failure_rate=0.2", *cap)
+@pytest.mark.parametrize(
+    ("mechanism", "more"),
+    [
+        ("turns", "clients.stability=1"),
+        ("fair", "clients.stability=0"),
+        ("posted-price", "mechanism.price=1"),
+        ("quality", "ledger.client_cap=9"),
+    ],
+)
+def test_a_run_decided_again_from_its_bids_comes_out_the_same(played, mechanism, more):
+    folder = played(f"mechanism.name={mechanism}", "clients.failure_rate=0.2", more)
     assert "replayed with the same result: 6 offers, 6 menus with awards" in cli(
         "ledger", folder, "verify", "--replay"
     )

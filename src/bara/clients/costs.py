@@ -184,37 +184,38 @@ def _check_rises(valuation: Valuation) -> None:
         )
 
 
-def read_costs(path: Path, currency: str | None) -> dict[str, float]:
-    """Read what each client costs per round from a CSV file with the columns client and cost.
+def read_amounts(path: Path, column: str, currency: str | None) -> dict[str, float]:
+    """Read a positive amount for each client from a CSV file with a column `client`.
 
     Args:
-        path: The file; other columns are ignored, except `currency`.
+        path: The file; further columns are ignored, except `currency`.
+        column: The column that holds the amounts.
         currency: The currency of the budget, which a column `currency` must name.
     """
     try:
         text = read_whole(path)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"clients.costs: {path} cannot be read: {error}") from None
+        raise ConfigError(f"{path} cannot be read: {error}") from None
     rows = csv.DictReader(text.removeprefix("\ufeff").splitlines())
-    missing = {"client", "cost"} - set(rows.fieldnames or ())
+    missing = {"client", column} - set(rows.fieldnames or ())
     if missing:
         raise ConfigError(f"{path} must have a column {min(missing)!r} in its first line")
-    costs: dict[str, float] = {}
+    amounts: dict[str, float] = {}
     for row in rows:
         client = row["client"]
         where = f"{path}, line {rows.line_num}"
         if not client:
             raise ConfigError(f"{where}: client must be a name, got an empty cell")
-        if client in costs:
-            raise ConfigError(f"{where}: client {client!r} must have one cost, got a second")
+        if client in amounts:
+            raise ConfigError(f"{where}: client {client!r} must have one {column}, got a second")
         given = row.get("currency", currency)
         if given != currency:
             raise ConfigError(
-                f"{where}: {client!r} costs {given}; it must be {currency or 'no currency'}, as "
-                "budget.currency says"
+                f"{where}: the {column} of {client!r} is in {given}; it must be in "
+                f"{currency or 'no currency'}, as budget.currency says"
             )
-        costs[client] = _cost(row["cost"], f"{where}: the cost of {client!r}")
-    return costs
+        amounts[client] = _amount(row[column], f"{where}: the {column} of {client!r}")
+    return amounts
 
 
 def check_costs(costs: Mapping[str, float], clients: tuple[str, ...]) -> None:
@@ -230,12 +231,12 @@ def check_costs(costs: Mapping[str, float], clients: tuple[str, ...]) -> None:
             raise ConfigError(f"clients.costs must have a cost for client {client!r}, got none")
 
 
-def _cost(text: str | None, what: str) -> float:
+def _amount(text: str | None, what: str) -> float:
     """Read a positive number."""
     try:
-        cost = float(text or "")
+        amount = float(text or "")
     except ValueError:
-        cost = math.nan
-    if not 0 < cost < math.inf:
+        amount = math.nan
+    if not 0 < amount < math.inf:
         raise ConfigError(f"{what} must be a positive number, got {text!r}")
-    return cost
+    return amount

@@ -7,6 +7,7 @@ smallest amount that can be paid (`Bids.unit`).
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import final
@@ -53,7 +54,7 @@ class PostedPrice:
 
     claims = CRITICAL_PAYMENTS
 
-    def __init__(self, price: float | str = 1.0) -> None:
+    def __init__(self, price: float | str) -> None:
         self._price = price_of(price, "price")
         self._rotation = Rotation()
 
@@ -69,32 +70,46 @@ class PostedPrice:
 
 @final
 class Tariff:
-    """A tariff with a fee per round and a fee per sample, for payments that reflect costs.
+    """A tariff: a fee per round, a fee per sample, and fees agreed with each client, added up.
 
     The number of a client's samples must come from the server, not from the client. Clients
     recruited least often go first.
 
     Args:
         per_round: The fee that everybody is paid, in units of the budget.
-        per_sample: The fee on top for each sample, in units of the budget; it may be far below a
-            cent.
+        per_sample: The fee for each sample, in units of the budget; it may be far below a cent.
         samples: The column of the bids that says how many samples a client trains on.
+        fees: The fee agreed with each client, by name, in units of the budget; in a configuration
+            also a CSV file (client, fee). A client without one is refused.
 
     >>> bids = Bids.of({"ann": 1, "bob": 9}, samples={"ann": 250, "bob": 1000})
     >>> menu = Tariff(per_round=1, per_sample="0.002").menu(bids)
     >>> [menu.bids.clients[i] for i in menu.order], menu.cost(1)
     (['ann'], 1500000)
+    >>> Tariff(fees={"ann": "2.50", "bob": 10}).menu(bids).cost(2)
+    12500000
     """
 
     claims = CRITICAL_PAYMENTS
 
     def __init__(
-        self, per_round: float | str = 1.0, per_sample: float | str = 0.0, samples: str = "samples"
+        self,
+        per_round: float | str = 0.0,
+        per_sample: float | str = 0.0,
+        samples: str = "samples",
+        fees: Mapping[str, float | str] | None = None,
     ) -> None:
         self._per_round = _exact("per_round", per_round)
         self._per_sample = _exact("per_sample", per_sample)
-        if not self._per_round + self._per_sample:
-            raise ConfigError("per_round and per_sample are both 0; one of them must be more")
+        self._agreed: dict[str, Fraction] | None = None
+        if fees is not None and not isinstance(fees, Mapping):
+            raise ConfigError(f"fees must be a table by client, got {fees!r}")
+        if fees is not None:
+            self._agreed = {
+                client: _exact(f"the fee of {client!r}", fees[client]) for client in fees
+            }
+        if not self._per_round + self._per_sample and self._agreed is None:
+            raise ConfigError("a tariff must have per_round, per_sample or fees; all are missing")
         self._samples = samples
         self._rotation = Rotation()
 
@@ -112,15 +127,26 @@ class Tariff:
         samples = [0.0] * len(bids)
         if self._per_sample:
             samples = bids.column(self._samples).tolist()
-        payable = {}
-        for count in set(samples):
-            fee = self._per_round + self._per_sample * Fraction(count)
-            if fee * len(bids) >= MAX_MONEY:
-                raise InvalidBidError(
-                    f"a fee by {self._samples} is too large; the sum of all must fit in 63 bits"
-                )
-            payable[count] = int(fee // bids.unit) * bids.unit
-        return np.array([payable[count] for count in samples], np.int64)
+        by_size = {
+            count: self._per_round + self._per_sample * Fraction(count) for count in set(samples)
+        }
+        if self._agreed is None:
+            payable = {count: _payable(fee, bids) for count, fee in by_size.items()}
+            return np.array([payable[count] for count in samples], np.int64)
+        fees = []
+        for client, count in zip(bids.clients, samples, strict=True):
+            fees.append(_payable(by_size[count] + self._fee_agreed_with(client), bids))
+        return np.array(fees, np.int64)
+
+    def _fee_agreed_with(self, client: str) -> Fraction:
+        """Return the fee agreed with a client."""
+        agreed = self._agreed or {}
+        if client not in agreed:
+            raise InvalidBidError(
+                f"client {client!r} bids, but mechanism.fees has no fee for it; agree on one, or "
+                "leave the client out"
+            )
+        return agreed[client]
 
     def tell(self, record: RoundRecord) -> None:
         """Learn whose turn is next."""
@@ -132,6 +158,13 @@ def _menu(bids: Bids, fees: IntArray, rotation: Rotation) -> Menu:
     order = rotation.order(bids, np.flatnonzero((bids.prices <= fees) & (fees > 0)))
     paid = fees[order]
     return Menu(bids, order, np.cumsum(paid), pay=lambda n, _cap: paid[:n])
+
+
+def _payable(fee: Fraction, bids: Bids) -> int:
+    """Round a fee down to what can be paid."""
+    if fee * len(bids) >= MAX_MONEY:
+        raise InvalidBidError("a fee is too large; paid to everybody, it must fit in 63 bits")
+    return int(fee // bids.unit) * bids.unit
 
 
 def _exact(name: str, value: float | str) -> Fraction:

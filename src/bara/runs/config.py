@@ -35,7 +35,7 @@ from bara.runs.config_sections import (
     TrainingSection,
     bare,
 )
-from bara.runs.data import with_costs, with_what_data_say
+from bara.runs.data import with_amounts, with_what_data_say
 from bara.runs.engines import EngineKind, kind_of, metric_name
 from bara.text import UNSTORABLE, flat, nearest
 
@@ -105,12 +105,12 @@ class Config(Section):
     def complete(cls, tree: Mapping[str, Any]) -> Self:
         """Validate the keys of a new run, and set those that depend on other keys or on the data.
 
-        The clients are counted if the data say who owns each sample. Clients' costs are read if
-        they stand in a file, and are asked as they are unless `clients.bids` is set. The server's
-        memory is extrapolated if the engine trains on the configured data and validation data are
-        apart from test data.
+        The clients are counted if the data say who owns each sample. Clients' costs and fees are
+        read if they stand in files; costs are asked as is unless `clients.bids` is set. The
+        server's memory is extrapolated if the engine trains on the configured data and validation
+        data are apart from test data.
         """
-        config = with_costs(with_what_data_say(cls.parse(tree)))
+        config = with_amounts(with_what_data_say(cls.parse(tree)))
         if config.training.memory is not None:
             return config
         extrapolates = config.engine.has_data and config.data.held_out == "halves"

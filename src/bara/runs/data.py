@@ -4,7 +4,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bara.clients.costs import read_costs
+from bara.clients.costs import read_amounts
 from bara.datasets import (
     Dataset,
     Division,
@@ -45,14 +45,20 @@ def with_what_data_say(config: "AnyConfig") -> "AnyConfig":
     return config.model_copy(update={"clients": clients})
 
 
-def with_costs(config: "AnyConfig") -> "AnyConfig":
-    """Set what each client costs as a number, if a file says it, and asked as it is."""
+def with_amounts(config: "AnyConfig") -> "AnyConfig":
+    """Set clients' costs and agreed fees as numbers, if files say them; costs are asked as is."""
     clients = config.clients
+    mechanism = config.mechanism
+    currency = config.budget.currency
+    fees = mechanism.options.get("fees")
+    if mechanism.name == "tariff" and isinstance(fees, str):
+        read = {"fees": read_amounts(Path(fees), "fee", currency)}
+        config = config.model_copy(update={"mechanism": mechanism.model_copy(update=read)})
     if clients.costs is None:
         return config
     found: dict[str, Any] = {}
     if isinstance(clients.costs, str):
-        found["costs"] = read_costs(Path(clients.costs), config.budget.currency)
+        found["costs"] = read_amounts(Path(clients.costs), "cost", currency)
     if "bids" not in clients.model_fields_set:
         found["bids"] = "constant(1)"
     return config.model_copy(update={"clients": clients.model_copy(update=found)})

@@ -7,7 +7,7 @@ import numpy as np
 
 from bara.allocators import ALLOCATORS
 from bara.clients.bidding import Bidders, Strategy, client_names
-from bara.clients.costs import Distribution, PrivacyCosts, check_costs, read_costs, valuations
+from bara.clients.costs import Distribution, PrivacyCosts, check_costs, valuations
 from bara.errors import ConfigError
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.client_cap import ClientCap
@@ -184,7 +184,9 @@ def _cost_factors(
     """Return the factor by which each client's costs differ from the mean; None for no factors."""
     own = config.clients.costs
     if isinstance(own, str):
-        own = read_costs(Path(own), config.budget.currency)
+        raise ConfigError(
+            f"clients.costs names a file, {own!r}; read the configuration by its load"
+        )
     if own is not None:
         clients = names or client_names(config.clients.count)
         check_costs(own, clients)
