@@ -21,7 +21,15 @@ from typer.testing import CliRunner
 from bara import Bids, Purse
 from bara.cli import app
 from bara.errors import ConfigError, InvalidBidError, InvalidRecordError, LedgerError
-from bara.ledger.payouts import batch_csv, batch_json, batches, due, new_batch, read_payees
+from bara.ledger.payouts import (
+    batch_csv,
+    batch_json,
+    batch_of,
+    batches,
+    due,
+    new_batch,
+    read_payees,
+)
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
 from bara.runs.play import play_run
@@ -169,6 +177,17 @@ def test_each_payment_is_in_one_batch_which_prints_the_same_again(played, tmp_pa
         assert not any("Clinic" in line for line in database.iterdump())
 
 
+def test_a_round_is_found_in_the_batch_that_pays_it(open_books, play_into):
+    books = open_books()
+    play_into(books, steps=5)  # settles round 2
+    new_batch(books)
+    play_into(books)
+    assert [batch_of(books, number) for number in (1, 2, 3)] == [1, 1, None]
+    new_batch(books)
+    assert [(one.number, one.first, one.last) for one in batches(books)] == [(1, 1, 2), (2, 3, 6)]
+    assert [batch_of(books, number) for number in range(1, 8)] == [1, 1, 2, 2, 2, 2, None]
+
+
 def test_without_a_currency_amounts_are_exact_to_the_millionth(open_books, play_into):
     books = open_books()
     play_into(books)
@@ -197,6 +216,10 @@ def test_a_payee_who_is_not_known_stops_the_batch_before_it_is_made(played, tmp_
         (tmp_path / "payees.csv").write_text(text)
         with refused(ConfigError, tmp_path / "payees.csv", *facts):
             read_payees(tmp_path / "payees.csv")
+    (tmp_path / "payees.csv").write_bytes(b"client\nJos\xe9\n")
+    for file in (tmp_path / "payees.csv", tmp_path / "nothing.csv"):
+        with refused(ConfigError, file):
+            read_payees(file)
 
 
 @pytest.mark.parametrize("text", ["\ufeffclient,name\r\nA,B\r\n", "client;name\nA;B\n"])

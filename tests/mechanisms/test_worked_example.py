@@ -151,6 +151,17 @@ def test_qualities_too_far_apart_are_refused_by_name():
         QualityAuction(quality="samples").menu(bids)
 
 
+def test_the_highest_payment_may_be_just_below_the_limit_and_no_more():
+    def bids(quality):
+        return Bids(("ann", "bob"), np.array([2**59, 2**59]), {"samples": [quality, 1.0]})
+
+    auction = QualityAuction("samples")
+    largest = auction.menu(bids(3.0)).award(Offer.recruit(1), Purse(2**62 - 1, 1))
+    assert (largest.clients, largest.payments) == (("ann",), (3 * 2**59,))
+    with refused(InvalidBidError, "'ann'", "'bob'", "4.0", "63 bits"):
+        auction.menu(bids(4.0))
+
+
 @pytest.mark.parametrize("quality", [None, "samples"])
 def test_a_reserve_price_beyond_all_money_is_refused(quality):
     bids = Bids.of(PRICES, samples=dict.fromkeys(PRICES, 2.0))

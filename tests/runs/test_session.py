@@ -19,10 +19,12 @@ from bara import (
     Session,
 )
 from bara.allocators import Bara, Even, Fixed
-from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
+from bara.errors import InvalidOfferError, InvalidRecordError, LedgerError, OverspentError
 from bara.ledger import Books, Store
 from bara.market import Backoff
 from bara.mechanisms import bid_price_first
+from bara.protocols import Capabilities
+from bara.runs.session import OwnLoop
 
 
 class Script:
@@ -347,3 +349,55 @@ def test_winners_are_among_the_opened_bids(make_federation):
     next(steps)
     with refused(InvalidRecordError, "Stranger", "'ann'", "bid"):
         next(steps)
+
+
+ASKED = {"ann": 1, "bob": 2, "cat": 3}
+
+
+def own_loop(*offers):
+    return Session(Script(*offers), bid_price_first(), OwnLoop())
+
+
+def test_a_session_without_a_federation_does_not_play_its_rounds_itself():
+    with refused(InvalidRecordError, "federation", "ask, award and settle"):
+        next(own_loop(Offer.recruit(1)).rounds(Purse.of(10, 2)))
+
+
+def test_a_session_that_has_not_started_has_not_ended_and_has_no_purse():
+    session = own_loop(Offer.recruit(1))
+    assert session.ended is None
+    with refused(InvalidRecordError, "start"):
+        _ = session.purse
+
+
+def test_the_steps_of_a_round_come_in_their_order_and_a_run_without_books_keeps_its_promise():
+    session = own_loop(Offer.recruit(1), Offer.stop())
+    session.start(Purse.of(10, 3))
+    assert session.checkpoint is None
+    with refused(InvalidRecordError, "begin"):
+        session.ask()
+    session.begin(0.1)
+    with refused(InvalidRecordError, "round 1", "bids"):
+        session.award()
+    award = session.award(ASKED)  # asks for the offer by itself
+    assert session.award({"bob": "0.5", "cat": 1}) == award == Award(("ann",), (2_000_000,))
+    with refused(InvalidRecordError, "round 1", "winners (1)"):
+        session.settle()
+    assert session.settle(0.2).paid == 2_000_000
+    with refused(InvalidRecordError, "the allocator stopped"):
+        session.award(ASKED)
+
+
+@pytest.mark.parametrize("repeatable", [True, False])
+def test_a_settled_round_without_its_checkpoint_is_trained_again_and_must_come_to_the_same(
+    make_federation, tmp_path, repeatable
+):
+    with contextlib.closing(Store.in_file(tmp_path / "ledger.db")) as store:
+        books = Books.open(store, "run", {}, Purse.of(30, 3))
+        played_first = session_of(make_federation(), Offer.recruit(2)).rounds(books)
+        list(zip(range(3), played_first, strict=False))
+        changed = make_federation(seed=1)
+        changed.capabilities = Capabilities(repeatable=repeatable)
+        with refused(LedgerError, "round 1", "trained again" if repeatable else "is missing"):
+            next(session_of(changed, Offer.recruit(2)).rounds(books))
+        assert books.last_round() == 1
