@@ -13,6 +13,7 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from refusals import refused
@@ -21,12 +22,14 @@ from typer.testing import CliRunner
 from bara import Bids, Purse
 from bara.cli import app
 from bara.errors import ConfigError, InvalidBidError, InvalidRecordError, LedgerError
+from bara.ledger import Books, Terms
 from bara.ledger.payouts import (
     batch_csv,
     batch_json,
     batch_of,
     batches,
     due,
+    find_batch,
     new_batch,
     read_payees,
 )
@@ -186,6 +189,21 @@ def test_a_round_is_found_in_the_batch_that_pays_it(open_books, play_into):
     new_batch(books)
     assert [(one.number, one.first, one.last) for one in batches(books)] == [(1, 1, 2), (2, 3, 6)]
     assert [batch_of(books, number) for number in range(1, 8)] == [1, 1, 2, 2, 2, 2, None]
+    assert [find_batch(books, number).last for number in (1, 2)] == [2, 6]
+    for number in (0, 3):
+        with refused(LedgerError, f"no batch {number}", "2 batches"):
+            find_batch(books, number)
+
+
+def test_a_batch_in_json_has_the_payees_cells_and_exact_amounts(open_books, play_into):
+    books = open_books()
+    play_into(books)
+    batch = new_batch(books)
+    payees = {client: {"client": client, "iban": f"of {client}"} for client, _, _ in batch.payments}
+    rows = batch_json(books, batch, payees)["payments"]
+    for row, (client, amount, rounds) in zip(rows, batch.payments, strict=True):
+        assert (row["client"], row["iban"], row["rounds"]) == (client, f"of {client}", rounds)
+        assert Decimal(row["amount_exact"]) * 10**6 == amount
 
 
 def test_without_a_currency_amounts_are_exact_to_the_millionth(open_books, play_into):
@@ -211,21 +229,53 @@ def test_a_payee_who_is_not_known_stops_the_batch_before_it_is_made(played, tmp_
     for text, *facts in (
         ("name\nA\n", "column", "`client`"),
         ("client\nA\nA\n", "second line", "'A'"),
-        ("client,name\nA\n", "cells", "'A'"),
+        ("client,name\nA\n", "cells", "'A'", "payee 1"),
+        ("client,name\nA,B\nC,D,E\n", "cells", "'C'", "payee 2"),
     ):
         (tmp_path / "payees.csv").write_text(text)
         with refused(ConfigError, tmp_path / "payees.csv", *facts):
             read_payees(tmp_path / "payees.csv")
     (tmp_path / "payees.csv").write_bytes(b"client\nJos\xe9\n")
-    for file in (tmp_path / "payees.csv", tmp_path / "nothing.csv"):
-        with refused(ConfigError, file):
-            read_payees(file)
+    for file, reason in (("payees.csv", "utf-8"), ("nothing.csv", "No such file")):
+        with refused(ConfigError, tmp_path / file, reason):
+            read_payees(tmp_path / file)
 
 
 @pytest.mark.parametrize("text", ["\ufeffclient,name\r\nA,B\r\n", "client;name\nA;B\n"])
 def test_payees_are_read_as_spreadsheets_write_them(tmp_path, text):
     (tmp_path / "payees.csv").write_text(text, newline="")
     assert read_payees(tmp_path / "payees.csv") == {"A": {"client": "A", "name": "B"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("client;name\nA;Smith, Bob\n", {"client": "A", "name": "Smith, Bob"}),
+        ("client,bank;branch\nA,B;C\n", {"client": "A", "bank;branch": "B;C"}),
+    ],
+)
+def test_the_first_line_of_payees_says_what_parts_the_cells(tmp_path, text, found):
+    (tmp_path / "payees.csv").write_text(text)
+    assert read_payees(tmp_path / "payees.csv") == {"A": found}
+
+
+def test_payees_may_come_through_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit((tmp_path / "pipe").write_text, "client,name\nA,B\n")
+        assert read_payees(tmp_path / "pipe") == {"A": {"client": "A", "name": "B"}}
+
+
+def test_without_the_key_of_its_run_no_batch_is_made_or_shown(open_books, play_into):
+    keyed = open_books("keyed", Terms(key=b"secret"))
+    play_into(keyed, steps=5)
+    new_batch(keyed)
+    play_into(keyed)
+    without = Books.find(keyed.store)
+    for use in (due, batches, new_batch, partial(find_batch, number=1)):
+        with refused(LedgerError, "'keyed'", "ledger.key"):
+            use(without)
+    assert len(batches(keyed)) == 1
 
 
 def test_no_payee_smuggles_a_formula_into_a_batch_whatever_parts_its_cells(played, tmp_path):

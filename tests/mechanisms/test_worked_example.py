@@ -12,6 +12,7 @@ from bara.mechanisms import QualityAuction, bid_price_first
 from bara.mechanisms.a_fl import AFL
 from bara.mechanisms.fair import Fair
 from bara.mechanisms.rrafl import Rrafl
+from bara.records import MAX_MONEY
 
 PRICES = {"ann": 3, "bob": 1, "cat": 2, "dan": 5, "eve": 4}
 RICH = Purse.of(1000, 1)
@@ -180,6 +181,69 @@ def test_many_clients_of_few_qualities_are_paid_exactly():
     assert menu.award(Offer.recruit(5), RICH).payments == tuple(
         int(q * unit) for q in (3, 3, 3, 3, 1)
     )
+
+
+def test_unit_prices_that_floats_cannot_tell_apart_are_ranked_exactly():
+    """1 / 0.333... is 3.0 in floats, and more than 3 exactly: `b`, `f` and `i` are cheaper."""
+    third = 1 / 3
+    rows = {
+        "a": (1, 1.0),
+        "b": (3, 1.0),
+        "c": (1, third),
+        "d": (1, third),  # a true tie with c
+        "e": (5, 1.0),
+        "f": (6, 1.0),
+        "g": (8, 1.0),
+        "h": (3, third),
+        "i": (9, 1.0),
+        "j": (2, third),
+    }
+    bids = Bids(
+        tuple(rows),
+        np.array([price for price, _ in rows.values()]),
+        {"samples": np.array([score for _, score in rows.values()])},
+    )
+    exact = sorted(rows, key=lambda name: (Fraction(rows[name][0]) / Fraction(rows[name][1]), name))
+    assert exact == list("abcdefjgih")
+    menu = QualityAuction("samples").menu(bids)
+    assert [menu.bids.clients[i] for i in menu.order] == exact
+
+
+def test_no_menu_says_less_than_its_clients_are_paid_however_large_the_amounts():
+    price = 2**57 + 1  # beyond what a float holds exactly
+    bids = Bids(tuple("abcdef"), np.full(6, price), {"samples": np.ones(6)})
+    menu = QualityAuction("samples").menu(bids)
+    costs = menu.costs.tolist()
+    assert [cost >= n * price for n, cost in enumerate(costs, 1)] == [True] * 5
+    assert [menu.cost(n) for n in range(1, 6)] == [n * price for n in range(1, 6)]
+
+
+def test_payments_and_reserve_prices_round_down_to_the_cent():
+    cents = Bids.of({"ann": 1, "bob": 2, "cat": 3}, samples={"ann": 1.0, "bob": 1.5, "cat": 1.3})
+    cents = cents.in_units_of(10_000)
+    award = QualityAuction("samples").menu(cents).award(Offer.recruit(2), RICH)
+    assert units(award) == {"ann": 2.3, "bob": 3.46}  # 3 / 1.3 times 1 and 1.5
+    with_reserve = bid_price_first(reserve="3.509").menu(cents).award(Offer.recruit(3), RICH)
+    assert units(with_reserve) == {"ann": 3.5, "bob": 3.5, "cat": 3.5}
+
+
+def test_a_reserve_price_may_be_the_smallest_amount_and_nearly_all_money():
+    one = Bids(("ann",), np.array([1]), {"samples": [1.0]})
+    assert bid_price_first(reserve="0.000001").menu(one).cost(1) == 1
+    assert bid_price_first(reserve=show(MAX_MONEY)).menu(one).cost(1) == MAX_MONEY
+
+    def menu(quality):
+        two = Bids(("ann", "bob"), np.array([1, 1]), {"samples": [quality, 1.0]})
+        return QualityAuction("samples", reserve=show(2**59)).menu(two)
+
+    assert menu(3.0).cost(2) == 4 * 2**59
+    with refused(ConfigError, "reserve price", show(2**59), "2 clients"):
+        menu(4.0)
+
+
+def show(amount):
+    """An amount in micro-units, written out."""
+    return f"{amount // 10**6}.{amount % 10**6:06d}"
 
 
 @pytest.mark.parametrize("made", [bid_price_first, QualityAuction, Fair, Rrafl, AFL])
