@@ -144,8 +144,32 @@ def test_a_lone_client_without_a_reserve_price_is_never_recruited(make_federatio
 
 
 def test_allocator_and_mechanism_are_told_every_round(make_federation):
-    _, session = played(make_federation(), Offer.recruit(2))
-    assert [record.round for record in session.allocator.told] == [0, 1, 2, 3, 4, 5]
+    class Listening(Careless):
+        def tell(self, record):
+            told.append(record.round)
+
+    told = []
+    mechanism = Listening([0, 1], [2_000_000, 4_000_000], [2_000_000, 2_000_000])
+    session = Session(Script(Offer.recruit(2)), mechanism, make_federation())
+    list(session.rounds(Purse.of(100, 5)))
+    assert [record.round for record in session.allocator.told] == told == [0, 1, 2, 3, 4, 5]
+
+
+def test_what_an_allocator_believes_stands_in_the_round_that_it_asked_for(make_federation):
+    class Believing(Script):
+        def belief(self):
+            return {"rounds told": len(self.told)}
+
+    steps = Session(Believing(Offer.recruit(2)), bid_price_first(), make_federation())
+    awarded = [one for one in steps.rounds(Purse.of(100, 3)) if isinstance(one, AwardedRound)]
+    assert [one.belief for one in awarded] == [{"rounds told": n} for n in (1, 2, 3)]
+
+
+def test_a_client_may_be_paid_just_what_it_asks():
+    session = Session(Script(Offer.recruit(1)), Careless([0], [1_000_000], [1_000_000]), OwnLoop())
+    session.start(Purse.of(10, 1))
+    session.begin(0.1)
+    assert session.award({"ann": 1, "bob": 2}) == Award(("ann",), (1_000_000,))
 
 
 @pytest.mark.parametrize("stop_after", range(1, 12))
