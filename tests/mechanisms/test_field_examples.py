@@ -93,6 +93,16 @@ def test_who_does_not_improve_scores_nothing_and_stops_winning(after):
     assert fair.menu(bids).award(Offer.recruit(3), RICH).clients == ("ann",)
 
 
+def test_who_scores_nothing_leaves_the_others_their_own_scores():
+    """Drops of 1, 2 and 0.5 on equal data: cat, who asks 1, loses at 2 for a unit of quality."""
+    fair = Fair()
+    data = dict.fromkeys(("ann", "bob", "cat", "dan"), 10)
+    bids = Bids.of(dict.fromkeys(data, 1), samples=data)
+    losses = {"ann": (3, 2), "bob": (3, 1), "cat": (3, 2.5), "dan": (3, 3)}
+    teach(fair, bids, losses)
+    assert units(fair.menu(bids).award(Offer.recruit(2), RICH)) == {"bob": 4, "ann": 2}
+
+
 def test_fair_learns_nothing_where_losses_are_not_measured():
     fair = Fair()
     bids = Bids.of({"ann": 1, "bob": 2}, samples={"ann": 10, "bob": 10})

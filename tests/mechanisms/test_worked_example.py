@@ -183,30 +183,42 @@ def test_many_clients_of_few_qualities_are_paid_exactly():
     )
 
 
-def test_unit_prices_that_floats_cannot_tell_apart_are_ranked_exactly():
-    """1 / 0.333... is 3.0 in floats, and more than 3 exactly: `b`, `f` and `i` are cheaper."""
-    third = 1 / 3
-    rows = {
-        "a": (1, 1.0),
-        "b": (3, 1.0),
-        "c": (1, third),
-        "d": (1, third),  # a true tie with c
-        "e": (5, 1.0),
-        "f": (6, 1.0),
-        "g": (8, 1.0),
-        "h": (3, third),
-        "i": (9, 1.0),
-        "j": (2, third),
-    }
-    bids = Bids(
-        tuple(rows),
-        np.array([price for price, _ in rows.values()]),
-        {"samples": np.array([score for _, score in rows.values()])},
-    )
+THIRD = 1 / 3  # less than a third, so that 1 / THIRD is more than 3, though not in floats
+CLOSE = float(np.nextafter(1.9, 2))  # 1 / CLOSE is 1 / 1.9 in floats
+
+
+@pytest.mark.parametrize(
+    ("rows", "order"),
+    [
+        ({"a": (1, THIRD), "b": (3, 1.0), "c": (1, THIRD), "d": (9, 1.0)}, "bacd"),
+        ({"a": (1, 1.0), "b": (1, 1.0), "c": (5, 1.0), "d": (3, THIRD), "e": (9, 1.0)}, "abced"),
+        ({"a": (1, 1.9), "b": (1, CLOSE), "c": (1, 1.0)}, "bac"),
+        ({"a": (2**55 + 1, 1.0), "b": (2**55, 1.0), "c": (2**55 + 2, 1.0)}, "bac"),
+    ],
+    ids=["both differ", "only the last differ", "qualities differ", "prices differ"],
+)
+def test_unit_prices_that_floats_cannot_tell_apart_are_ranked_exactly(rows, order):
+    prices = np.array([price for price, _ in rows.values()])
+    scores = np.array([score for _, score in rows.values()])
     exact = sorted(rows, key=lambda name: (Fraction(rows[name][0]) / Fraction(rows[name][1]), name))
-    assert exact == list("abcdefjgih")
-    menu = QualityAuction("samples").menu(bids)
-    assert [menu.bids.clients[i] for i in menu.order] == exact
+    menu = QualityAuction("samples").menu(Bids(tuple(rows), prices, {"samples": scores}))
+    assert [menu.bids.clients[i] for i in menu.order] == exact == list(order)
+
+
+def test_many_equal_bids_of_equal_quality_go_to_the_names_that_sort_first():
+    bids = Bids(tuple(f"{i:03d}" for i in range(500)), np.full(500, 7), {"samples": np.ones(500)})
+    assert QualityAuction("samples").menu(bids).order.tolist() == list(range(500))
+
+
+def test_the_costs_of_many_clients_are_never_less_than_they_are_exactly():
+    scores = np.random.default_rng(0).uniform(0.1, 1, 3000)
+    prices = np.full(3000, 10**14)
+    menu = QualityAuction("samples").menu(
+        Bids(tuple(f"{i:04d}" for i in range(3000)), prices, {"samples": scores})
+    )
+    ranked = [Fraction(score) for score in scores[menu.order]]
+    total = sum(ranked[:-1])
+    assert menu.costs[-1] >= total * 10**14 / ranked[-1]
 
 
 def test_no_menu_says_less_than_its_clients_are_paid_however_large_the_amounts():
