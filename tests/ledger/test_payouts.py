@@ -33,6 +33,7 @@ from bara.ledger.payouts import (
     new_batch,
     read_payees,
 )
+from bara.records import json_money
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
 from bara.runs.play import play_run
@@ -200,7 +201,18 @@ def test_a_batch_in_json_has_the_payees_cells_and_exact_amounts(open_books, play
     play_into(books)
     batch = new_batch(books)
     payees = {client: {"client": client, "iban": f"of {client}"} for client, _, _ in batch.payments}
-    rows = batch_json(books, batch, payees)["payments"]
+    written = batch_json(books, batch, payees)
+    rows = written.pop("payments")
+    assert written == {
+        "run": "run",
+        "batch": 1,
+        "due": False,
+        "first_round": 1,
+        "last_round": 6,
+        "at": batch.at,
+        "currency": None,
+        **json_money(total=batch.total),
+    }
     for row, (client, amount, rounds) in zip(rows, batch.payments, strict=True):
         assert (row["client"], row["iban"], row["rounds"]) == (client, f"of {client}", rounds)
         assert Decimal(row["amount_exact"]) * 10**6 == amount
@@ -257,6 +269,21 @@ def test_payees_are_read_as_spreadsheets_write_them(tmp_path, text):
 def test_the_first_line_of_payees_says_what_parts_the_cells(tmp_path, text, found):
     (tmp_path / "payees.csv").write_text(text)
     assert read_payees(tmp_path / "payees.csv") == {"A": found}
+
+
+def test_a_column_of_the_payees_never_takes_the_place_of_a_batchs_own(open_books, play_into):
+    books = open_books()
+    play_into(books)
+    batch = new_batch(books)
+    own = ("amount", "currency", "rounds", "reference")
+    payees = {
+        client: {"client": "mallory", **dict.fromkeys(own, "9"), "iban": "DE1"}
+        for client, _, _ in batch.payments
+    }
+    text = batch_csv(books, batch, payees)
+    assert text.splitlines()[0] == "client,iban,amount,currency,rounds,reference"
+    without = [{k: v for k, v in row.items() if k != "iban"} for row in table(text)]
+    assert without == table(batch_csv(books, batch))
 
 
 def test_payees_may_come_through_a_pipe(tmp_path):
@@ -373,9 +400,10 @@ def test_a_signed_page_is_made_for_a_client_and_a_period_and_can_be_checked(play
     assert "was changed after it was signed" in cli("receipt", page, "--public-key", key, code=2)
     page.write_text(text.replace('"paid": ', '"paid": 1', 1))
     assert "does not match" in cli("receipt", page, "--public-key", key, code=1)
-    assert "in these days" in cli(
-        "ledger", folder, "statement", "--client", "client-1", "--until", "2020-01-01", code=1
-    )
+    for days in (("--until", "2020-01-01"), ("--since", "2999-01-01")):
+        assert "in these days" in cli(
+            "ledger", folder, "statement", "--client", "client-1", *days, code=1
+        )
     own = ["ledger", folder, "statement", "--client", "client-1"]
     assert "must be days like 2026-01-31, got 'soon'" in cli(*own, "--until", "soon", code=1)
     assert "must not be after" in cli(
