@@ -1,3 +1,4 @@
+import fcntl
 import shutil
 import sqlite3
 import sys
@@ -20,7 +21,7 @@ from bara.ledger import books as books_module
 from bara.ledger.operators import top_up
 from bara.ledger.run_state import read_books
 from bara.ledger.statements import statement, table_csv
-from bara.ledger.store import HOSTS, check_host, run_names, whole_url
+from bara.ledger.store import HEAD, HOSTS, VERSIONS, check_host, run_names, whole_url
 from bara.mechanisms import bid_price_first
 from bara.records import Plan
 from bara.simulator.synthetic import LearningCurve, SyntheticFederation
@@ -364,3 +365,19 @@ def test_only_a_server_that_the_operator_allows_is_sent_anything(monkeypatch, al
         return
     with refused(LedgerError, "books.example", HOSTS):
         check_host(url)
+
+
+def test_a_folder_without_a_generation_is_told_by_its_inode_alone(
+    open_books, tmp_path, monkeypatch
+):
+    def refuses(*_):
+        raise OSError
+
+    monkeypatch.setattr(fcntl, "ioctl", refuses)
+    assert f"folder {tmp_path.stat().st_ino}.0, file" in open_books().store.identity()
+
+
+def test_a_server_with_an_older_schema_is_not_read_but_said_to_be_older(monkeypatch):
+    monkeypatch.setattr(Store, "version", lambda _: VERSIONS[0])  # as a server would answer
+    with refused(LedgerError, "books.example", VERSIONS[0], HEAD, "resuming"):
+        read_books(SERVER)
