@@ -338,6 +338,15 @@ def test_a_fl_remembers_its_choice_without_the_bids_it_was_made_on_under_a_cap_t
     assert rebuilt.menu(asks()).costs.tolist() == lived.menu(asks()).costs.tolist() == [4_000_000]
 
 
+def test_among_those_whom_a_fl_admits_the_column_of_ties_decides():
+    a_fl = AFL(clients=1)
+    teach(a_fl, asks(bob=9, dan=9), LEFT)  # from now on it admits ann and cat
+    tie = {"ann": 3, "bob": 4, "cat": 2, "dan": 1}
+    menu = a_fl.menu(Bids.of(dict.fromkeys(tie, 3), tie=tie))
+    assert menu.award(Offer.recruit(1), RICH).clients == ("cat",)
+    assert len(menu.order) == 2
+
+
 def test_choosing_the_number_of_rounds_on_the_same_prices_is_not_truthful():
     """Costs 3, 1, 4, 2, K = 1: T = 5, bob wins.
 
