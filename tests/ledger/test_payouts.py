@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sqlite3
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from decimal import Decimal
@@ -19,10 +20,11 @@ import pytest
 from refusals import refused
 from typer.testing import CliRunner
 
-from bara import Bids, Purse
+from bara import Bids, Purse, Session
+from bara.allocators import Fixed
 from bara.cli import app
 from bara.errors import ConfigError, InvalidBidError, InvalidRecordError, LedgerError
-from bara.ledger import Books, Terms
+from bara.ledger import Books, Store, Terms
 from bara.ledger.payouts import (
     batch_csv,
     batch_json,
@@ -33,10 +35,12 @@ from bara.ledger.payouts import (
     new_batch,
     read_payees,
 )
+from bara.mechanisms import bid_price_first
 from bara.records import json_money
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
 from bara.runs.play import play_run
+from bara.runs.session import OwnLoop
 
 EUR = [
     "federation.engine=synthetic",
@@ -194,6 +198,32 @@ def test_a_round_is_found_in_the_batch_that_pays_it(open_books, play_into):
     for number in (0, 3):
         with refused(LedgerError, f"no batch {number}", "2 batches"):
             find_batch(books, number)
+
+
+def play_in_cents(books):
+    """Three rounds of one's own loop, whose bids are whole cents."""
+    session = Session(Fixed(2), bid_price_first(), OwnLoop())
+    session.start(books)
+    session.begin(0.1)
+    while session.ask():
+        session.award({"ann": 1, "bob": 1 + session.round, "cat": 3, "dan": 4})
+        session.settle(0.2)
+
+
+def test_runs_in_one_database_have_batches_of_their_own(tmp_path):
+    with closing(Store.in_file(tmp_path / "books.db")) as store:
+        one = Books.open(store, "one", {}, Purse.of(30, 3, currency="EUR"))
+        two = Books.open(store, "two", {}, Purse.of(30, 3))
+        for books in (one, two):
+            play_in_cents(books)
+        new_batch(one)
+        assert (batches(two), batch_of(two, 1), due(one)) == ([], None, None)
+        assert due(two).number == new_batch(two).number == 1
+        for books, currency in ((one, "EUR"), (two, "")):
+            rows = table(batch_csv(books, find_batch(books, 1)))
+            assert {row["currency"] for row in rows} == {currency}
+            times = Counter(client for record in books.history() for client in record.payments)
+            assert {row["client"]: int(row["rounds"]) for row in rows} == times
 
 
 def test_a_batch_in_json_has_the_payees_cells_and_exact_amounts(open_books, play_into):
