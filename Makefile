@@ -11,7 +11,7 @@ PYTEST := $(VENV)/bin/pytest -n 3 --dist loadgroup
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-.PHONY: run check test test-all test-flower-versions docs kills kills-postgres kills-own-loop power-cuts thorough lint bench format lock audit release clean help
+.PHONY: run check test test-all coverage test-flower-versions docs kills kills-postgres kills-own-loop power-cuts thorough lint bench format lock audit release clean help
 
 run: $(READY)  ## one federated training on embedded data; leaves a report to open
 	@$(BIN)/bara run
@@ -30,6 +30,12 @@ test-all: lint  ## everything, as CI: also every page, kills, PostgreSQL, a brow
 	@echo "== what make test-all adds"
 	scripts/with_chromium.sh scripts/with_postgres.sh $(PYTEST) -m full
 	$(BIN)/python scripts/flower_versions.py --quick
+
+coverage: $(READY)  ## which branches the tests of make test take, room by room; writes the table in CONTRIBUTING.md
+	$(BIN)/coverage erase
+	$(BIN)/coverage run $(PYTEST) -m "not full"
+	$(BIN)/coverage combine -q
+	$(BIN)/python scripts/coverage_table.py
 
 test-flower-versions: $(READY)  ## every release of Flower there is support for, each in an environment of its own (VERSIONS="1.38.0 1.42.0")
 	$(BIN)/python scripts/flower_versions.py $(VERSIONS)

@@ -32,6 +32,33 @@ def test_a_page_shows_what_its_runs_came_to(script):
     assert made["PAGE"].read_text() == made["page"](), f"run python scripts/{script}.py"
 
 
+@pytest.fixture
+def coverage_table():
+    return runpy.run_path(str(ROOT / "scripts" / "coverage_table.py"))
+
+
+def test_the_table_of_branches_adds_up_by_room_and_rounds_down(coverage_table):
+    files = {
+        "src/bara/ledger/books.py": (10, 10),
+        "src/bara/ledger/migrations/one.py": (990, 989),
+        "src/bara/market.py": (4, 4),
+        "src/bara/errors.py": (0, 0),
+    }
+    assert list(coverage_table["lines"](files))[2:] == [
+        "| `ledger` | 1000 | 999 | 99 |",
+        "| `market` | 4 | 4 | 100 |",
+        "| all | 1004 | 1003 | 99 |",
+    ]
+
+
+def test_the_table_of_branches_stands_on_its_page_and_names_rooms_that_there_are(coverage_table):
+    page = coverage_table["PAGE"].read_text()
+    table = page.split(coverage_table["START"])[1].split(coverage_table["END"])[0]
+    rooms = set(re.findall(r"^\| `(\w+)` ", table, re.MULTILINE))
+    assert rooms >= {"ledger", "market", "mechanisms", "runs"}
+    assert rooms <= {path.stem for path in (ROOT / "src" / "bara").iterdir()}
+
+
 def test_the_figures_on_the_page_of_results_are_drawn_from_the_data_beside_them():
     made = runpy.run_path(str(ROOT / "scripts" / "paper_page.py"))
     drawn = json.loads(made["DRAWN"].read_text())

@@ -3,9 +3,13 @@ and by a hook, at least once.
 """
 
 import json
+import socket
 import sys
 import threading
+from contextlib import closing
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
 
 import pytest
 from refusals import refused
@@ -15,7 +19,9 @@ from waiting import until
 import bara
 from bara.cli import app
 from bara.errors import ConfigError, WaitingError
-from bara.ledger.attention import attentions
+from bara.ledger import notifications
+from bara.ledger.attention import Watch, attentions
+from bara.records import RoundRecord
 from bara.runs.database import DatabaseRun
 
 ASKED = {"north": "2.50", "south": "3.10", "east": "4.00", "west": "5.00"}
@@ -149,9 +155,40 @@ def test_a_url_is_told_too_and_a_secret_one_stands_in_the_environment(config, mo
         ("$NOWHERE", "environment variable", "'NOWHERE'"),
         ("no-such-program", "command", "'no-such-program'"),
         ("ftp://x", "http", "'ftp://x'"),
+        ("say 'hello", "command", "say 'hello", "quotation"),
     ):
         with refused(ConfigError, "ledger.notify", *facts):
             play(config(notify=hook), 3)
+
+
+def test_a_hook_that_takes_too_long_or_refuses_is_said_so_once(config, monkeypatch, capsys):
+    monkeypatch.setattr(notifications, "PATIENCE", 0.2)
+    with closing(socket.socket()) as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        for hook, reason in (
+            ("sleep 60", "longer than 0.2 seconds"),
+            (f"http://127.0.0.1:{taken.getsockname()[1]}/", "the server says"),
+        ):
+            with pytest.raises(WaitingError):
+                play(config(approve_above=5, notify=hook), 3)
+            told = capsys.readouterr().err
+            assert "ledger.notify did not take 'approval of round 1'" in told
+            assert reason in told
+
+
+@pytest.mark.parametrize(("enough", "answer"), [(90_000_000, "topup AMOUNT"), (None, "")])
+def test_a_target_out_of_reach_asks_for_money_only_where_money_would_reach_it(enough, answer):
+    outlook = SimpleNamespace(out_of_reach=True, enough=enough)
+    record = RoundRecord.initial(bara.Purse.of(60, 20, currency="EUR"), bara.Evaluation(0.1))
+    watch = Watch("DIR")
+    watch.tell(
+        replace(record, awarded=replace(record.awarded, belief=SimpleNamespace(outlook=outlook)))
+    )
+    (need,) = watch.needs()
+    assert "60.00 EUR" in need.text
+    assert ("no budget would reach it" in need.text) == (enough is None)
+    assert answer in need.answer
+    assert bool(need.answer) == bool(answer)
 
 
 def test_an_ended_run_needs_nobody(config):

@@ -1,4 +1,9 @@
+import fcntl
+import shutil
+import sqlite3
+import sys
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -9,10 +14,14 @@ from bara import AwardedRound, Delivery, Evaluation, Purse, RoundRecord, Session
 from bara.allocators import Bara, Even, planner
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
-from bara.errors import ConfigError, LedgerError
-from bara.ledger import Books, Store, verify
+from bara.errors import ConfigError, LedgerError, MissingExtraError, NoBooksError
+from bara.ledger import Books, Store, _events, _reading, verify
 from bara.ledger import _schema as schema
+from bara.ledger import books as books_module
 from bara.ledger.operators import top_up
+from bara.ledger.run_state import read_books
+from bara.ledger.statements import statement, table_csv
+from bara.ledger.store import HEAD, HOSTS, VERSIONS, check_host, run_names, whole_url
 from bara.mechanisms import bid_price_first
 from bara.records import Plan
 from bara.simulator.synthetic import LearningCurve, SyntheticFederation
@@ -249,3 +258,126 @@ def test_one_store_holds_many_runs(open_books, play_into):
 def test_a_url_that_is_no_database_is_refused_before_anything_runs(url, fact):
     with refused(ConfigError, "ledger.url", fact):
         Store.open(url)
+
+
+def test_books_longer_than_a_page_are_read_whole(open_books, play_into, monkeypatch):
+    books = open_books()
+    play_into(books)
+    history, promises = list(books.history()), list(books.promises())
+    told = statement(books)
+    for module in (_events, _reading, books_module):
+        monkeypatch.setattr(module, "PAGE", 2)
+    assert [record.round for record in books.history()] == list(range(7))
+    for one, two in zip(books.history(), history, strict=True):
+        same(one, two)
+    assert [record.round for _, record in books.promises(1, 4)] == [1, 2, 3, 4]
+    assert [record.round for _, record in books.promises()] == [one.round for _, one in promises]
+    assert statement(books) == told
+    assert verify(books).ok
+
+
+def test_before_the_first_round_no_checkpoint_is_committed_to(open_books):
+    assert open_books().committed_checkpoint(0) is None
+
+
+def test_a_database_without_a_run_holds_none_and_says_so(tmp_path):
+    file = tmp_path / "empty.db"
+    sqlite3.connect(file).close()
+    assert run_names(f"sqlite:///{file}") == []
+    with refused(NoBooksError, file, "no run"):
+        read_books(file)
+    Store.in_file(tmp_path / "new.db").close()
+    with refused(NoBooksError, tmp_path / "new.db", "no run 'spring'"):
+        read_books(tmp_path / "new.db", "spring")
+
+
+def test_a_table_of_nobody_is_empty():
+    assert table_csv([]) == ""
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "postgresql+psycopg://h/d"])
+def test_a_url_without_a_path_is_whole_as_it_is(url):
+    assert whole_url(url) == url
+
+
+def test_a_file_of_junk_is_refused_by_writers_and_readers(tmp_path):
+    file = tmp_path / "junk.db"
+    file.write_bytes(b"no database" * 1000)
+    for use in (Store.in_file, read_books):
+        with refused(LedgerError, "cannot use the ledger", file):
+            use(file)
+    assert file.read_bytes() == b"no database" * 1000
+
+
+def test_a_database_that_knows_no_version_is_as_good_as_empty(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection:
+        connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+        connection.commit()
+    with closing(Store.read_only(tmp_path / "ledger.db")) as store:
+        assert store.version() is None
+
+
+def test_the_log_of_a_run_that_died_is_read_without_its_index(open_books, play_into, tmp_path):
+    books = open_books()
+    play_into(books)
+    (tmp_path / "left").mkdir()
+    for ending in ("", "-wal"):
+        shutil.copy(tmp_path / f"run.db{ending}", tmp_path / "left" / f"run.db{ending}")
+    left = read_books(tmp_path / "left" / "run.db")
+    assert left.last_round() == books.last_round() == 6
+    left.store.close()
+    assert sorted(file.name for file in (tmp_path / "left").iterdir()) == ["run.db", "run.db-wal"]
+
+
+def test_a_store_in_memory_has_no_file_to_be_replaced(play_into):
+    with closing(Store.open("sqlite://")) as store:
+        books = Books.open(store, "run", {}, Purse.of(30, 2))
+        play_into(books)
+        assert verify(books).ok
+
+
+def test_a_server_without_its_driver_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with refused(MissingExtraError, "psycopg", "bara-fl[postgres]"):
+        Store.open("postgresql+psycopg://host/database")
+
+
+SERVER = "postgresql+psycopg://books.example:5433/database"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "url", "good"),
+    [
+        ("", SERVER, False),
+        ("books.example", SERVER, True),
+        ("other.example, books.example:5433", SERVER, True),
+        ("books.example:5432", SERVER, False),
+        ("books.example", SERVER.replace(":5433", ""), True),
+        ("books.example", f"{SERVER}?host=evil.example", False),
+        (SERVER, SERVER, True),
+        ("", "sqlite:///books.db", True),
+    ],
+)
+def test_only_a_server_that_the_operator_allows_is_sent_anything(monkeypatch, allowed, url, good):
+    monkeypatch.setenv(HOSTS, allowed)
+    if good:
+        check_host(url)
+        return
+    with refused(LedgerError, "books.example", HOSTS):
+        check_host(url)
+
+
+def test_a_folder_without_a_generation_is_told_by_its_inode_alone(
+    open_books, tmp_path, monkeypatch
+):
+    def refuses(*_):
+        raise OSError
+
+    monkeypatch.setattr(fcntl, "ioctl", refuses)
+    assert f"folder {tmp_path.stat().st_ino}.0, file" in open_books().store.identity()
+
+
+def test_a_server_with_an_older_schema_is_not_read_but_said_to_be_older(monkeypatch):
+    monkeypatch.setattr(Store, "version", lambda _: VERSIONS[0])  # as a server would answer
+    with refused(LedgerError, "books.example", VERSIONS[0], HEAD, "resuming"):
+        read_books(SERVER)

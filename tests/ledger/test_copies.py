@@ -299,3 +299,37 @@ def test_a_chain_made_anew_does_not_hide_sums_that_do_not_add_up(tmp_path, chang
         )  # every hash fits, as after a rehash
         finding = verify(books)
     assert not finding.ok
+
+
+OF_ROUND_3 = "UPDATE events SET {} WHERE kind = '{}' AND round = 3"
+SECOND_BATCH = """kind = 'paid out', body = '{"batch": 2, "first": 1}'"""
+
+
+@pytest.mark.parametrize(
+    ("change", "facts"),
+    [
+        (OF_ROUND_3.format("kind = 'paused'", "awarded"), ("round 3 is settled", "not promised")),
+        (OF_ROUND_3.format("kind = 'paused'", "settled"), ("round 4 is promised", "round is 2")),
+        (OF_ROUND_3.format("kind = 'declined'", "bids"), ("round 3 is declined", "not promised")),
+        (OF_ROUND_3.format(SECOND_BATCH, "bids"), ("batch 2", "not settled")),
+        (
+            OF_ROUND_3.format("body = json_set(body, '$.purse[2]', 1)", "awarded"),
+            ("1 of 30000000 was spent",),
+        ),
+        (OF_ROUND_3.format("body = json_remove(body, '$.purse')", "awarded"), ("cannot be read",)),
+        (
+            "UPDATE settlements SET client = client || '!' WHERE round = 3",
+            ("round 3", "other clients"),
+        ),
+    ],
+)
+def test_a_chain_made_anew_does_not_hide_steps_that_do_not_follow(
+    tmp_path, change, facts, monkeypatch
+):
+    begin(tmp_path / "run", rounds=5)
+    with RunFolder.find(tmp_path / "run") as folder:
+        books = folder.open_books()
+        tamper(books, change)
+        monkeypatch.setattr(type(books.chain), "fits", lambda *_: True)
+        problem = verify(books).problem
+    assert [fact for fact in facts if fact not in problem] == [], problem

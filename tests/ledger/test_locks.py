@@ -1,6 +1,11 @@
 import subprocess
 import sys
 
+from refusals import refused
+
+from bara.errors import LedgerError
+from bara.ledger.locks import only_process
+
 WITHOUT_LOCKS = """
 import sys
 sys.modules["fcntl"] = None
@@ -21,3 +26,8 @@ def test_a_system_without_file_locks_has_the_core_and_is_told_what_runs_need():
     assert first == "the core is there"
     assert second.startswith("LedgerError ")
     assert "Linux or macOS, or WSL" in second
+
+
+def test_a_folder_that_cannot_hold_a_lock_is_named(tmp_path):
+    with refused(LedgerError, tmp_path / "gone"), only_process(tmp_path / "gone"):
+        pass

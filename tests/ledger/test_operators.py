@@ -5,12 +5,15 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from refusals import refused
 
 from bara import Award, AwardedRound, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord
 from bara.allocators import Fixed
 from bara.errors import ConfigError, LedgerError, RunStoppedError
 from bara.ledger import Books, Receipt, Terms, operators, verify
+from bara.ledger._events import canonical
+from bara.ledger.attention import attentions
 from bara.ledger.payouts import batch_csv, batches, new_batch
 from bara.ledger.run_state import add_totals, closed_rounds, failures
 from bara.ledger.signatures import check_client_receipt, client_receipt, public_key
@@ -188,6 +191,8 @@ def test_a_target_out_of_reach_waits_once_and_goes_on_or_ends_as_the_operator_sa
             sitting(path, config(*HOPELESS))
         waiting = look(path, statement).waiting
         assert waiting == look(path, Books.last_round) + 1
+        needs = {one.key: one for one in look(path, attentions)}
+        assert "90 %" in needs[f"approval of round {waiting}"].text
         asked = (f"round {waiting}", f"bara ledger {path} approve {waiting}")
         assert all(fact in str(caught.value) for fact in asked)
         with refused(RunStoppedError, "target", "90 %", *asked):
@@ -627,6 +632,12 @@ def test_a_client_can_check_its_signed_receipt_and_no_one_can_forge_one(open_boo
         check_client_receipt({**receipt, "paid": receipt["paid"] + 1}, key)
     with refused(LedgerError, "signature does not match"):
         check_client_receipt(receipt, public_key(open_books("other", Terms(key=b"another"))))
+    lying = {name: receipt[name] for name in receipt if name not in ("public_key", "signature")}
+    lying["paid"] += 1
+    own = Ed25519PrivateKey.generate()
+    lying["signature"] = own.sign(canonical(lying).encode()).hex()
+    with refused(LedgerError, "rounds", "add up"):
+        check_client_receipt(lying, own.public_key().public_bytes_raw().hex())
     for nothing in ({}, [], "receipt"):
         with refused(LedgerError, "not a signed receipt"):
             check_client_receipt(nothing, key)

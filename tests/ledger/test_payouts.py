@@ -10,21 +10,37 @@ import os
 import re
 import shutil
 import sqlite3
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from refusals import refused
 from typer.testing import CliRunner
 
-from bara import Bids, Purse
+from bara import Bids, Purse, Session
+from bara.allocators import Fixed
 from bara.cli import app
 from bara.errors import ConfigError, InvalidBidError, InvalidRecordError, LedgerError
-from bara.ledger.payouts import batch_csv, batch_json, batches, due, new_batch, read_payees
+from bara.ledger import Books, Store, Terms
+from bara.ledger.payouts import (
+    batch_csv,
+    batch_json,
+    batch_of,
+    batches,
+    due,
+    find_batch,
+    new_batch,
+    read_payees,
+)
+from bara.mechanisms import bid_price_first
+from bara.records import json_money
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
 from bara.runs.play import play_run
+from bara.runs.session import OwnLoop
 
 EUR = [
     "federation.engine=synthetic",
@@ -169,6 +185,69 @@ def test_each_payment_is_in_one_batch_which_prints_the_same_again(played, tmp_pa
         assert not any("Clinic" in line for line in database.iterdump())
 
 
+def test_a_round_is_found_in_the_batch_that_pays_it(open_books, play_into):
+    books = open_books()
+    play_into(books, steps=5)  # settles round 2
+    new_batch(books)
+    play_into(books)
+    assert [batch_of(books, number) for number in (1, 2, 3)] == [1, 1, None]
+    new_batch(books)
+    assert [(one.number, one.first, one.last) for one in batches(books)] == [(1, 1, 2), (2, 3, 6)]
+    assert [batch_of(books, number) for number in range(1, 8)] == [1, 1, 2, 2, 2, 2, None]
+    assert [find_batch(books, number).last for number in (1, 2)] == [2, 6]
+    for number in (0, 3):
+        with refused(LedgerError, f"no batch {number}", "2 batches"):
+            find_batch(books, number)
+
+
+def play_in_cents(books):
+    """Three rounds of one's own loop, whose bids are whole cents."""
+    session = Session(Fixed(2), bid_price_first(), OwnLoop())
+    session.start(books)
+    session.begin(0.1)
+    while session.ask():
+        session.award({"ann": 1, "bob": 1 + session.round, "cat": 3, "dan": 4})
+        session.settle(0.2)
+
+
+def test_runs_in_one_database_have_batches_of_their_own(tmp_path):
+    with closing(Store.in_file(tmp_path / "books.db")) as store:
+        one = Books.open(store, "one", {}, Purse.of(30, 3, currency="EUR"))
+        two = Books.open(store, "two", {}, Purse.of(30, 3))
+        for books in (one, two):
+            play_in_cents(books)
+        new_batch(one)
+        assert (batches(two), batch_of(two, 1), due(one)) == ([], None, None)
+        assert due(two).number == new_batch(two).number == 1
+        for books, currency in ((one, "EUR"), (two, "")):
+            rows = table(batch_csv(books, find_batch(books, 1)))
+            assert {row["currency"] for row in rows} == {currency}
+            times = Counter(client for record in books.history() for client in record.payments)
+            assert {row["client"]: int(row["rounds"]) for row in rows} == times
+
+
+def test_a_batch_in_json_has_the_payees_cells_and_exact_amounts(open_books, play_into):
+    books = open_books()
+    play_into(books)
+    batch = new_batch(books)
+    payees = {client: {"client": client, "iban": f"of {client}"} for client, _, _ in batch.payments}
+    written = batch_json(books, batch, payees)
+    rows = written.pop("payments")
+    assert written == {
+        "run": "run",
+        "batch": 1,
+        "due": False,
+        "first_round": 1,
+        "last_round": 6,
+        "at": batch.at,
+        "currency": None,
+        **json_money(total=batch.total),
+    }
+    for row, (client, amount, rounds) in zip(rows, batch.payments, strict=True):
+        assert (row["client"], row["iban"], row["rounds"]) == (client, f"of {client}", rounds)
+        assert Decimal(row["amount_exact"]) * 10**6 == amount
+
+
 def test_without_a_currency_amounts_are_exact_to_the_millionth(open_books, play_into):
     books = open_books()
     play_into(books)
@@ -192,17 +271,68 @@ def test_a_payee_who_is_not_known_stops_the_batch_before_it_is_made(played, tmp_
     for text, *facts in (
         ("name\nA\n", "column", "`client`"),
         ("client\nA\nA\n", "second line", "'A'"),
-        ("client,name\nA\n", "cells", "'A'"),
+        ("client,name\nA\n", "cells", "'A'", "payee 1"),
+        ("client,name\nA,B\nC,D,E\n", "cells", "'C'", "payee 2"),
     ):
         (tmp_path / "payees.csv").write_text(text)
         with refused(ConfigError, tmp_path / "payees.csv", *facts):
             read_payees(tmp_path / "payees.csv")
+    (tmp_path / "payees.csv").write_bytes(b"client\nJos\xe9\n")
+    for file, reason in (("payees.csv", "utf-8"), ("nothing.csv", "No such file")):
+        with refused(ConfigError, tmp_path / file, reason):
+            read_payees(tmp_path / file)
 
 
 @pytest.mark.parametrize("text", ["\ufeffclient,name\r\nA,B\r\n", "client;name\nA;B\n"])
 def test_payees_are_read_as_spreadsheets_write_them(tmp_path, text):
     (tmp_path / "payees.csv").write_text(text, newline="")
     assert read_payees(tmp_path / "payees.csv") == {"A": {"client": "A", "name": "B"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("client;name\nA;Smith, Bob\n", {"client": "A", "name": "Smith, Bob"}),
+        ("client,bank;branch\nA,B;C\n", {"client": "A", "bank;branch": "B;C"}),
+    ],
+)
+def test_the_first_line_of_payees_says_what_parts_the_cells(tmp_path, text, found):
+    (tmp_path / "payees.csv").write_text(text)
+    assert read_payees(tmp_path / "payees.csv") == {"A": found}
+
+
+def test_a_column_of_the_payees_never_takes_the_place_of_a_batchs_own(open_books, play_into):
+    books = open_books()
+    play_into(books)
+    batch = new_batch(books)
+    own = ("amount", "currency", "rounds", "reference")
+    payees = {
+        client: {"client": "mallory", **dict.fromkeys(own, "9"), "iban": "DE1"}
+        for client, _, _ in batch.payments
+    }
+    text = batch_csv(books, batch, payees)
+    assert text.splitlines()[0] == "client,iban,amount,currency,rounds,reference"
+    without = [{k: v for k, v in row.items() if k != "iban"} for row in table(text)]
+    assert without == table(batch_csv(books, batch))
+
+
+def test_payees_may_come_through_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit((tmp_path / "pipe").write_text, "client,name\nA,B\n")
+        assert read_payees(tmp_path / "pipe") == {"A": {"client": "A", "name": "B"}}
+
+
+def test_without_the_key_of_its_run_no_batch_is_made_or_shown(open_books, play_into):
+    keyed = open_books("keyed", Terms(key=b"secret"))
+    play_into(keyed, steps=5)
+    new_batch(keyed)
+    play_into(keyed)
+    without = Books.find(keyed.store)
+    for use in (due, batches, new_batch, partial(find_batch, number=1)):
+        with refused(LedgerError, "'keyed'", "ledger.key"):
+            use(without)
+    assert len(batches(keyed)) == 1
 
 
 def test_no_payee_smuggles_a_formula_into_a_batch_whatever_parts_its_cells(played, tmp_path):
@@ -300,9 +430,10 @@ def test_a_signed_page_is_made_for_a_client_and_a_period_and_can_be_checked(play
     assert "was changed after it was signed" in cli("receipt", page, "--public-key", key, code=2)
     page.write_text(text.replace('"paid": ', '"paid": 1', 1))
     assert "does not match" in cli("receipt", page, "--public-key", key, code=1)
-    assert "in these days" in cli(
-        "ledger", folder, "statement", "--client", "client-1", "--until", "2020-01-01", code=1
-    )
+    for days in (("--until", "2020-01-01"), ("--since", "2999-01-01")):
+        assert "in these days" in cli(
+            "ledger", folder, "statement", "--client", "client-1", *days, code=1
+        )
     own = ["ledger", folder, "statement", "--client", "client-1"]
     assert "must be days like 2026-01-31, got 'soon'" in cli(*own, "--until", "soon", code=1)
     assert "must not be after" in cli(

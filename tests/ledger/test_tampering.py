@@ -207,6 +207,47 @@ def test_the_first_wrong_event_is_named(written):
     assert (finding.wrong, finding.events) == (7, 6)
 
 
+def test_a_record_without_any_event_is_not_whole(written):
+    path, _, terms = written
+    copy, _ = attack(path, ("DELETE FROM events", ()))
+    finding = check(copy, terms)
+    assert (finding.ok, finding.events, finding.wrong) == (False, 0, 1)
+    assert "no event" in finding.problem
+
+
+@pytest.mark.parametrize("junk", ["[1]", "{"])
+def test_books_whose_opening_is_junk_say_so_and_still_show_their_money(written, junk):
+    path, _, terms = written
+    copy, _ = attack(path, ("UPDATE events SET body = ? WHERE number = 1", (junk,)))
+    with contextlib.closing(Store.in_file(copy)) as store:
+        books = Books.find(store, terms=terms)
+        with refused(LedgerError, "event", "verify"):
+            _ = books.opening
+        assert (books.purse.total, books.purse.currency) == (30_000_000, None)
+
+
+def test_a_promise_whose_award_was_removed_is_none(open_books, play_into, tmp_path):
+    books = open_books("open")
+    play_into(books, steps=2)
+    assert books.awarded() is not None
+    books.store.close()
+    copy, _ = attack(tmp_path / "open.db", ("DELETE FROM events WHERE kind = 'awarded'", ()))
+    with contextlib.closing(Store.in_file(copy)) as store:
+        assert Books.find(store).awarded() is None
+
+
+def test_a_database_that_fails_says_nothing_about_the_record(open_books, play_into, monkeypatch):
+    books = open_books()
+    play_into(books)
+
+    def fails(*_):
+        raise LedgerError("the disk is gone")
+
+    monkeypatch.setattr(type(books.chain), "events", fails)
+    with refused(LedgerError, "the disk is gone"):
+        verify(books)
+
+
 def test_an_invented_payment_is_found(written):
     path, _, terms = written
     copy, _ = attack(

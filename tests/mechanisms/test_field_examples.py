@@ -12,6 +12,7 @@ from bara.mechanisms.client_cap import ClientCap
 from bara.mechanisms.fair import Fair
 from bara.mechanisms.fl_market import FLMarket, optimal_weights
 from bara.mechanisms.fmore import FMore
+from bara.mechanisms.posted_price import Tariff
 from bara.mechanisms.proportional_share import ProportionalShare
 from bara.mechanisms.rrafl import Rrafl
 from bara.records import AwardedRound
@@ -92,11 +93,27 @@ def test_who_does_not_improve_scores_nothing_and_stops_winning(after):
     assert fair.menu(bids).award(Offer.recruit(3), RICH).clients == ("ann",)
 
 
+def test_who_scores_nothing_leaves_the_others_their_own_scores():
+    """Drops of 1, 2 and 0.5 on equal data: cat, who asks 1, loses at 2 for a unit of quality."""
+    fair = Fair()
+    data = dict.fromkeys(("ann", "bob", "cat", "dan"), 10)
+    bids = Bids.of(dict.fromkeys(data, 1), samples=data)
+    losses = {"ann": (3, 2), "bob": (3, 1), "cat": (3, 2.5), "dan": (3, 3)}
+    teach(fair, bids, losses)
+    assert units(fair.menu(bids).award(Offer.recruit(2), RICH)) == {"bob": 4, "ann": 2}
+
+
 def test_fair_learns_nothing_where_losses_are_not_measured():
     fair = Fair()
     bids = Bids.of({"ann": 1, "bob": 2}, samples={"ann": 10, "bob": 10})
     teach(fair, bids, {"ann": (None, None)})
     assert fair.quality(bids).tolist() == [10, 10]
+
+
+def test_a_tariff_that_all_money_could_not_pay_is_refused():
+    bids = Bids.of({"ann": 1, "bob": 1}, samples={"ann": 1, "bob": 10})
+    with refused(InvalidBidError, "samples", "63 bits"):
+        Tariff(per_sample=10**12).menu(bids)
 
 
 def test_a_cap_is_each_clients_own_where_the_mechanism_leaves_others_out():
@@ -131,6 +148,14 @@ def test_rrafl_pays_reputation_times_the_first_losers_unit_price():
     teach(rrafl, bids, {"ann": (1.0, 0.5), "bob": (1.0, 0.75)}, void=("cat",))
     assert rrafl.reputation(bids).tolist() == [0.75, 0.5, 0.25]
     assert units(rrafl.menu(bids).award(Offer.recruit(2), RICH)) == {"bob": 2, "ann": 3}
+
+
+def test_the_few_whom_rrafl_knows_are_found_among_many_bids():
+    rrafl = Rrafl(smoothing=0.5)
+    known = {"ann": 1, "client-07": 1, "client-07b": 1, "zed": 1}
+    teach(rrafl, Bids.of(known), dict.fromkeys(known, (1.0, 0.5)))
+    bids = Bids.of({f"client-{i:02d}": 1 for i in range(99)})
+    assert rrafl.reputation(bids).tolist() == [0.75 if i == 7 else 0.5 for i in range(99)]
 
 
 def test_rrafl_lets_reputation_fall_easily_and_rise_slowly_where_it_is_told_to():
@@ -302,12 +327,24 @@ def test_a_fl_learns_nothing_where_losses_are_not_measured():
     assert afl.menu(asks()).costs.tolist() == [2_000_000, 6_000_000, 12_000_000]
 
 
-def test_a_fl_remembers_its_choice_without_the_bids_it_was_made_on():
+@pytest.mark.parametrize("cap", [None, 10**9])
+def test_a_fl_remembers_its_choice_without_the_bids_it_was_made_on_under_a_cap_too(cap):
     lived, rebuilt = AFL(clients=1), AFL(clients=1)
+    if cap is not None:
+        lived, rebuilt = ClientCap(lived, cap), ClientCap(rebuilt, cap)
     record = teach(lived, asks(bob=9, dan=9), LEFT)
     rebuilt.restore(lived.memory())
     rebuilt.tell(strip(record))
     assert rebuilt.menu(asks()).costs.tolist() == lived.menu(asks()).costs.tolist() == [4_000_000]
+
+
+def test_among_those_whom_a_fl_admits_the_column_of_ties_decides():
+    a_fl = AFL(clients=1)
+    teach(a_fl, asks(bob=9, dan=9), LEFT)  # from now on it admits ann and cat
+    tie = {"ann": 3, "bob": 4, "cat": 2, "dan": 1}
+    menu = a_fl.menu(Bids.of(dict.fromkeys(tie, 3), tie=tie))
+    assert menu.award(Offer.recruit(1), RICH).clients == ("cat",)
+    assert len(menu.order) == 2
 
 
 def test_choosing_the_number_of_rounds_on_the_same_prices_is_not_truthful():
@@ -427,6 +464,10 @@ def test_a_bid_without_a_privacy_budget_is_refused():
         ),
         (lambda: FMore(weights=[1, 2]), ("'fmore'", "weights", "[1, 2]", "['samples']")),
         (lambda: FMore(worth=0), ("'fmore'", "worth = 0")),
+        (lambda: FMore(columns="samples"), ("'fmore'", "columns = 'samples'", "['samples']")),
+        (lambda: Tariff(per_round=0), ("per_round", "per_sample")),
+        (lambda: Tariff(per_sample="much"), ("per_sample", "'much'")),
+        (lambda: Tariff(per_round=-1), ("per_round", "-1")),
         (
             lambda: FLMarket(level="global"),
             ("'fl-market'", "level = 'global'", "'record'", "'client'"),

@@ -13,7 +13,7 @@ from bara import Award, Bids, Delivery, Evaluation, Evidence, Menu, Offer, Purse
 from bara.errors import InvalidOfferError
 from bara.mechanisms import QualityAuction, bid_price_first
 from bara.mechanisms.a_fl import AFL
-from bara.mechanisms.audit import audit
+from bara.mechanisms.audit import audit, regret
 from bara.mechanisms.fair import Fair
 from bara.mechanisms.fl_market import FLMarket
 from bara.mechanisms.fmore import FMore
@@ -136,6 +136,36 @@ def test_a_cost_above_its_cap_is_found_in_a_mechanism_that_ignores_the_offer():
     assert PROPERTIES["budget-feasible"](Deaf(), case).text.startswith(
         "6.00 is paid to 2 clients, but its cap is 0.000001"
     )
+
+
+def test_who_loses_by_asking_less_shows_that_a_mechanism_is_not_monotone():
+    class DearestFirst:
+        claims = EVERY_PROPERTY
+
+        def menu(self, bids):
+            dearest = np.argsort(-bids.prices)
+            return Menu(bids, dearest, np.array([1]), lambda n, _cap: np.ones(n, np.int64))
+
+    case = Case(Bids.of({"a": 1, "b": 2, "c": 3}), Offer.recruit(1), Purse.of(100, 1))
+    assert "c wins at 3.00 but not at " in PROPERTIES["monotone"](DearestFirst(), case).text
+
+
+def test_more_clients_for_less_show_that_a_mechanism_is_not_monotone():
+    class Discount:
+        claims = EVERY_PROPERTY
+
+        def menu(self, bids):
+            costs = np.array([3_000_000, 2_000_000])
+            return Menu(bids, np.arange(3), costs, lambda n, _cap: np.ones(n, np.int64))
+
+    case = Case(Bids.of({"a": 1, "b": 2, "c": 3}), Offer.skip(), Purse.of(100, 1))
+    found = PROPERTIES["monotone"](Discount(), case).text
+    assert "recruiting 1 costs 3.00 but 2 only 2.00" in found
+
+
+def test_nobody_regrets_the_truth_where_everyone_is_paid_the_first_losers_price():
+    found = regret(bid_price_first(), rounds=20, clients=5)
+    assert (found.mean, found.most) == (0, 0)
 
 
 @cache

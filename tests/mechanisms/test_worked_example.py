@@ -12,6 +12,7 @@ from bara.mechanisms import QualityAuction, bid_price_first
 from bara.mechanisms.a_fl import AFL
 from bara.mechanisms.fair import Fair
 from bara.mechanisms.rrafl import Rrafl
+from bara.records import MAX_MONEY
 
 PRICES = {"ann": 3, "bob": 1, "cat": 2, "dan": 5, "eve": 4}
 RICH = Purse.of(1000, 1)
@@ -151,6 +152,17 @@ def test_qualities_too_far_apart_are_refused_by_name():
         QualityAuction(quality="samples").menu(bids)
 
 
+def test_the_highest_payment_may_be_just_below_the_limit_and_no_more():
+    def bids(quality):
+        return Bids(("ann", "bob"), np.array([2**59, 2**59]), {"samples": [quality, 1.0]})
+
+    auction = QualityAuction("samples")
+    largest = auction.menu(bids(3.0)).award(Offer.recruit(1), Purse(2**62 - 1, 1))
+    assert (largest.clients, largest.payments) == (("ann",), (3 * 2**59,))
+    with refused(InvalidBidError, "'ann'", "'bob'", "4.0", "63 bits"):
+        auction.menu(bids(4.0))
+
+
 @pytest.mark.parametrize("quality", [None, "samples"])
 def test_a_reserve_price_beyond_all_money_is_refused(quality):
     bids = Bids.of(PRICES, samples=dict.fromkeys(PRICES, 2.0))
@@ -169,6 +181,81 @@ def test_many_clients_of_few_qualities_are_paid_exactly():
     assert menu.award(Offer.recruit(5), RICH).payments == tuple(
         int(q * unit) for q in (3, 3, 3, 3, 1)
     )
+
+
+THIRD = 1 / 3  # less than a third, so that 1 / THIRD is more than 3, though not in floats
+CLOSE = float(np.nextafter(1.9, 2))  # 1 / CLOSE is 1 / 1.9 in floats
+
+
+@pytest.mark.parametrize(
+    ("rows", "order"),
+    [
+        ({"a": (1, THIRD), "b": (3, 1.0), "c": (1, THIRD), "d": (9, 1.0)}, "bacd"),
+        ({"a": (1, 1.0), "b": (1, 1.0), "c": (5, 1.0), "d": (3, THIRD), "e": (9, 1.0)}, "abced"),
+        ({"a": (1, 1.9), "b": (1, CLOSE), "c": (1, 1.0)}, "bac"),
+        ({"a": (2**55 + 1, 1.0), "b": (2**55, 1.0), "c": (2**55 + 2, 1.0)}, "bac"),
+    ],
+    ids=["both differ", "only the last differ", "qualities differ", "prices differ"],
+)
+def test_unit_prices_that_floats_cannot_tell_apart_are_ranked_exactly(rows, order):
+    prices = np.array([price for price, _ in rows.values()])
+    scores = np.array([score for _, score in rows.values()])
+    exact = sorted(rows, key=lambda name: (Fraction(rows[name][0]) / Fraction(rows[name][1]), name))
+    menu = QualityAuction("samples").menu(Bids(tuple(rows), prices, {"samples": scores}))
+    assert [menu.bids.clients[i] for i in menu.order] == exact == list(order)
+
+
+def test_many_equal_bids_of_equal_quality_go_to_the_names_that_sort_first():
+    bids = Bids(tuple(f"{i:03d}" for i in range(500)), np.full(500, 7), {"samples": np.ones(500)})
+    assert QualityAuction("samples").menu(bids).order.tolist() == list(range(500))
+
+
+def test_the_costs_of_many_clients_are_never_less_than_they_are_exactly():
+    scores = np.random.default_rng(0).uniform(0.1, 1, 3000)
+    prices = np.full(3000, 10**14)
+    menu = QualityAuction("samples").menu(
+        Bids(tuple(f"{i:04d}" for i in range(3000)), prices, {"samples": scores})
+    )
+    ranked = [Fraction(score) for score in scores[menu.order]]
+    total = sum(ranked[:-1])
+    assert menu.costs[-1] >= total * 10**14 / ranked[-1]
+
+
+def test_no_menu_says_less_than_its_clients_are_paid_however_large_the_amounts():
+    price = 2**57 + 1  # beyond what a float holds exactly
+    bids = Bids(tuple("abcdef"), np.full(6, price), {"samples": np.ones(6)})
+    menu = QualityAuction("samples").menu(bids)
+    costs = menu.costs.tolist()
+    assert [cost >= n * price for n, cost in enumerate(costs, 1)] == [True] * 5
+    assert [menu.cost(n) for n in range(1, 6)] == [n * price for n in range(1, 6)]
+
+
+def test_payments_and_reserve_prices_round_down_to_the_cent():
+    cents = Bids.of({"ann": 1, "bob": 2, "cat": 3}, samples={"ann": 1.0, "bob": 1.5, "cat": 1.3})
+    cents = cents.in_units_of(10_000)
+    award = QualityAuction("samples").menu(cents).award(Offer.recruit(2), RICH)
+    assert units(award) == {"ann": 2.3, "bob": 3.46}  # 3 / 1.3 times 1 and 1.5
+    with_reserve = bid_price_first(reserve="3.509").menu(cents).award(Offer.recruit(3), RICH)
+    assert units(with_reserve) == {"ann": 3.5, "bob": 3.5, "cat": 3.5}
+
+
+def test_a_reserve_price_may_be_the_smallest_amount_and_nearly_all_money():
+    one = Bids(("ann",), np.array([1]), {"samples": [1.0]})
+    assert bid_price_first(reserve="0.000001").menu(one).cost(1) == 1
+    assert bid_price_first(reserve=show(MAX_MONEY)).menu(one).cost(1) == MAX_MONEY
+
+    def menu(quality):
+        two = Bids(("ann", "bob"), np.array([1, 1]), {"samples": [quality, 1.0]})
+        return QualityAuction("samples", reserve=show(2**59)).menu(two)
+
+    assert menu(3.0).cost(2) == 4 * 2**59
+    with refused(ConfigError, "reserve price", show(2**59), "2 clients"):
+        menu(4.0)
+
+
+def show(amount):
+    """An amount in micro-units, written out."""
+    return f"{amount // 10**6}.{amount % 10**6:06d}"
 
 
 @pytest.mark.parametrize("made", [bid_price_first, QualityAuction, Fair, Rrafl, AFL])

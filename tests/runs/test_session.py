@@ -19,10 +19,12 @@ from bara import (
     Session,
 )
 from bara.allocators import Bara, Even, Fixed
-from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
+from bara.errors import InvalidOfferError, InvalidRecordError, LedgerError, OverspentError
 from bara.ledger import Books, Store
 from bara.market import Backoff
 from bara.mechanisms import bid_price_first
+from bara.protocols import Capabilities
+from bara.runs.session import OwnLoop
 
 
 class Script:
@@ -142,8 +144,32 @@ def test_a_lone_client_without_a_reserve_price_is_never_recruited(make_federatio
 
 
 def test_allocator_and_mechanism_are_told_every_round(make_federation):
-    _, session = played(make_federation(), Offer.recruit(2))
-    assert [record.round for record in session.allocator.told] == [0, 1, 2, 3, 4, 5]
+    class Listening(Careless):
+        def tell(self, record):
+            told.append(record.round)
+
+    told = []
+    mechanism = Listening([0, 1], [2_000_000, 4_000_000], [2_000_000, 2_000_000])
+    session = Session(Script(Offer.recruit(2)), mechanism, make_federation())
+    list(session.rounds(Purse.of(100, 5)))
+    assert [record.round for record in session.allocator.told] == told == [0, 1, 2, 3, 4, 5]
+
+
+def test_what_an_allocator_believes_stands_in_the_round_that_it_asked_for(make_federation):
+    class Believing(Script):
+        def belief(self):
+            return {"rounds told": len(self.told)}
+
+    steps = Session(Believing(Offer.recruit(2)), bid_price_first(), make_federation())
+    awarded = [one for one in steps.rounds(Purse.of(100, 3)) if isinstance(one, AwardedRound)]
+    assert [one.belief for one in awarded] == [{"rounds told": n} for n in (1, 2, 3)]
+
+
+def test_a_client_may_be_paid_just_what_it_asks():
+    session = Session(Script(Offer.recruit(1)), Careless([0], [1_000_000], [1_000_000]), OwnLoop())
+    session.start(Purse.of(10, 1))
+    session.begin(0.1)
+    assert session.award({"ann": 1, "bob": 2}) == Award(("ann",), (1_000_000,))
 
 
 @pytest.mark.parametrize("stop_after", range(1, 12))
@@ -347,3 +373,55 @@ def test_winners_are_among_the_opened_bids(make_federation):
     next(steps)
     with refused(InvalidRecordError, "Stranger", "'ann'", "bid"):
         next(steps)
+
+
+ASKED = {"ann": 1, "bob": 2, "cat": 3}
+
+
+def own_loop(*offers):
+    return Session(Script(*offers), bid_price_first(), OwnLoop())
+
+
+def test_a_session_without_a_federation_does_not_play_its_rounds_itself():
+    with refused(InvalidRecordError, "federation", "ask, award and settle"):
+        next(own_loop(Offer.recruit(1)).rounds(Purse.of(10, 2)))
+
+
+def test_a_session_that_has_not_started_has_not_ended_and_has_no_purse():
+    session = own_loop(Offer.recruit(1))
+    assert session.ended is None
+    with refused(InvalidRecordError, "start"):
+        _ = session.purse
+
+
+def test_the_steps_of_a_round_come_in_their_order_and_a_run_without_books_keeps_its_promise():
+    session = own_loop(Offer.recruit(1), Offer.stop())
+    session.start(Purse.of(10, 3))
+    assert session.checkpoint is None
+    with refused(InvalidRecordError, "begin"):
+        session.ask()
+    session.begin(0.1)
+    with refused(InvalidRecordError, "round 1", "bids"):
+        session.award()
+    award = session.award(ASKED)  # asks for the offer by itself
+    assert session.award({"bob": "0.5", "cat": 1}) == award == Award(("ann",), (2_000_000,))
+    with refused(InvalidRecordError, "round 1", "winners (1)"):
+        session.settle()
+    assert session.settle(0.2).paid == 2_000_000
+    with refused(InvalidRecordError, "the allocator stopped"):
+        session.award(ASKED)
+
+
+@pytest.mark.parametrize("repeatable", [True, False])
+def test_a_settled_round_without_its_checkpoint_is_trained_again_and_must_come_to_the_same(
+    make_federation, tmp_path, repeatable
+):
+    with contextlib.closing(Store.in_file(tmp_path / "ledger.db")) as store:
+        books = Books.open(store, "run", {}, Purse.of(30, 3))
+        played_first = session_of(make_federation(), Offer.recruit(2)).rounds(books)
+        list(zip(range(3), played_first, strict=False))
+        changed = make_federation(seed=1)
+        changed.capabilities = Capabilities(repeatable=repeatable)
+        with refused(LedgerError, "round 1", "trained again" if repeatable else "is missing"):
+            next(session_of(changed, Offer.recruit(2)).rounds(books))
+        assert books.last_round() == 1

@@ -69,9 +69,11 @@ class Notifier:
         self.finish()
 
     def finish(self) -> None:
-        """Wait for notifications that are being sent, each for at most `PATIENCE` seconds."""
+        """Wait for notifications that are being sent, each until it is given up (`PATIENCE`)."""
         for thread in list(self._sending.values()):
-            thread.join(PATIENCE)
+            thread.join(
+                PATIENCE + 1
+            )  # a moment more than the sender, so that its complaint is heard
         self._collect()
 
     def _collect(self) -> None:
