@@ -48,6 +48,7 @@ OPTIONS = {
     "fixed": ["allocator.n=3"],
     "explored": ["allocator.n=3"],
     "posted-price": ["mechanism.price=0.9"],
+    "tariff": ["mechanism.per_round=1"],
 }
 """What some parts cannot do without."""
 

@@ -7,11 +7,16 @@ from bara.mechanisms import MECHANISMS
 from bara.runs.config import Config
 from bara.runs.play import play_run
 
-OPTIONS = {"fixed": {"n": 3}, "explored": {"n": 3}}
+OPTIONS = {
+    "fixed": ["allocator.n=3"],
+    "explored": ["allocator.n=3"],
+    "posted-price": ["mechanism.price=1"],
+    "tariff": ["mechanism.per_round=1"],
+}
 
 
 def play(allocator, mechanism, *changes):
-    options = [f"allocator.{key}={value}" for key, value in OPTIONS.get(allocator, {}).items()]
+    options = [*OPTIONS.get(allocator, []), *OPTIONS.get(mechanism, [])]
     names = [f"allocator.name={allocator}", f"mechanism.name={mechanism}"]
     return play_run(Config.load(None, [*names, *options, "federation.workers=1", *changes]))
 

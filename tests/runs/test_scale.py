@@ -60,12 +60,15 @@ SOME_FAIL = (
 )
 
 
+PRICES = {"posted-price": ("mechanism.price=1",), "tariff": ("mechanism.per_round=1",)}
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         (*SOME_FAIL, "ledger.client_cap=5"),
         (*SOME_FAIL, "ledger.retention=drop"),
-        *((f"mechanism.name={name}",) for name in MECHANISMS.names() if name != "bid-price-first"),
+        *((f"mechanism.name={name}", *PRICES.get(name, ())) for name in MECHANISMS.names()),
     ],
 )
 def test_four_times_the_clients_are_hardly_more_than_four_times_the_work(comparisons, changes):

@@ -131,11 +131,13 @@ class Tariff:
             count: self._per_round + self._per_sample * Fraction(count) for count in set(samples)
         }
         if self._agreed is None:
-            payable = {count: _payable(fee, bids) for count, fee in by_size.items()}
+            what = f"a fee by {self._samples}"
+            payable = {count: _payable(fee, bids, what) for count, fee in by_size.items()}
             return np.array([payable[count] for count in samples], np.int64)
         fees = []
         for client, count in zip(bids.clients, samples, strict=True):
-            fees.append(_payable(by_size[count] + self._fee_agreed_with(client), bids))
+            fee = by_size[count] + self._fee_agreed_with(client)
+            fees.append(_payable(fee, bids, f"the fee of {client!r}"))
         return np.array(fees, np.int64)
 
     def _fee_agreed_with(self, client: str) -> Fraction:
@@ -160,10 +162,10 @@ def _menu(bids: Bids, fees: IntArray, rotation: Rotation) -> Menu:
     return Menu(bids, order, np.cumsum(paid), pay=lambda n, _cap: paid[:n])
 
 
-def _payable(fee: Fraction, bids: Bids) -> int:
-    """Round a fee down to what can be paid."""
+def _payable(fee: Fraction, bids: Bids, what: str) -> int:
+    """Round a fee down to what can be paid; `what` names it in an error."""
     if fee * len(bids) >= MAX_MONEY:
-        raise InvalidBidError("a fee is too large; paid to everybody, it must fit in 63 bits")
+        raise InvalidBidError(f"{what} is too large; paid to everybody, it must fit in 63 bits")
     return int(fee // bids.unit) * bids.unit
 
 
