@@ -12,11 +12,15 @@ from bara.allocators import ALLOCATORS
 from bara.allocators._kept import KeptModel
 from bara.allocators.planner import Planner
 from bara.allocators.prospects import PARTS, Prospects, enough
+from bara.clients.bidding import Bidders
+from bara.clients.costs import Distribution
 from bara.errors import ConfigError
 from bara.mechanisms import bid_price_first
+from bara.mechanisms.turns import Turns
 from bara.records import Goal
 from bara.runs.config import Config
 from bara.runs.factory import build_allocator
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.surrogates import LearningCurveBelief
 
 PURSE = Purse.of(360, 60)
@@ -139,7 +143,7 @@ def test_how_sure_it_is_is_how_often_it_is_right():
 
 def test_it_ends_with_money_left_as_soon_as_the_target_is_reached(make_federation):
     records, market = played(make_federation, target=0.4)
-    assert market.ended == "the target of 40 % is reached, over 99 % sure"
+    assert market.ended.startswith("the target of 40 % is reached, over 99 % sure")
     assert records[-1].evaluation.accuracy >= 0.4
     assert all(record.evaluation.accuracy < 0.4 for record in records[:-1])
     assert market.purse.spent < 0.3 * PURSE.total
@@ -148,6 +152,47 @@ def test_it_ends_with_money_left_as_soon_as_the_target_is_reached(make_federatio
 def test_a_higher_target_costs_more(make_federation):
     spent = [played(make_federation, target=target)[1].purse.spent for target in (0.3, 0.45, 0.55)]
     assert spent == sorted(spent)
+
+
+# --- how many must be heard ----------------------------------------------------------------------
+
+HOSPITALS = tuple(f"hospital-{i}" for i in range(8))
+PRICES = np.arange(100.0, 180.0, 10.0)
+
+
+def heard_for_a_target(mechanism, **goal):
+    """Eight hospitals with prices that stay, and a target that one of them alone would reach."""
+    federation = SyntheticFederation(
+        Bidders(HOSPITALS, Distribution.parse("constant(1)"), 0, factors=PRICES),
+        LearningCurve(delta=0, v_1=0, s=2),
+        0,
+    )
+    planner = Planner(clients=8, goal=Goal(target=0.4, **goal))
+    session = Session(planner, mechanism, federation)
+    heard = set()
+    for step in session.rounds(Purse.of(40_000, 60)):
+        if isinstance(step, RoundRecord):
+            heard |= step.payments.keys()
+    return len(heard), session.ended
+
+
+@pytest.mark.parametrize("mechanism", [bid_price_first, Turns])
+@pytest.mark.parametrize(("min_clients", "least"), [(None, 4), (6, 6), (1, 1)])
+def test_a_target_counts_as_reached_once_enough_clients_were_heard(mechanism, min_clients, least):
+    heard, ended = heard_for_a_target(mechanism(), min_clients=min_clients)
+    assert heard >= least
+    assert f"{heard} of 8 clients heard" in ended
+
+
+def test_more_clients_than_there_are_are_never_heard():
+    heard, ended = heard_for_a_target(Turns(reserve=1000), min_clients=9)
+    assert heard == 8
+    assert ended == "the deadline is reached"
+
+
+def test_a_number_of_clients_without_a_target_is_refused():
+    with refused(ConfigError, "budget.min_clients", "budget.target"):
+        Goal(min_clients=3)
 
 
 # --- out of reach, and not worth it -------------------------------------------------------------

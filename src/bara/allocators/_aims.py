@@ -128,6 +128,9 @@ class Aims:
         self._doubts = 0  # consecutive decisions that saw no way to the goal
         self._recent_n = max(clients / FIRST_PART, 1.0)
         self._most_n = 0
+        self._heard: set[str] = set()
+        self._nothing_new = 0  # consecutive rounds in which nobody delivered for the first time
+        self.most_bidding = 0  # the largest number of clients that bid in a round
         self.approved: bool | None = None  # the operator's answer, once one was asked
 
     def start(self, accuracy: float) -> None:
@@ -145,6 +148,11 @@ class Aims:
             record: The settled round.
             knows_the_answer: The operator's answer was restored from memory; keep it.
         """
+        delivered = set(record.delivery.delivered)
+        if delivered:
+            has_news = not delivered <= self._heard
+            self._nothing_new = 0 if has_news else self._nothing_new + 1
+            self._heard |= delivered
         if record.n:
             rounds = min(max(record.purse_after.max_rounds / SPELL, 1), RECENT)
             self._recent_n += (record.n - self._recent_n) / rounds
@@ -165,7 +173,7 @@ class Aims:
         target = self._goal.target
         if target is not None:
             sure = kept.sure(target)
-            if sure >= self._goal.confidence:
+            if sure >= self._goal.confidence and not self._unheard:
                 return self._reached(target, MoneyOutlook((), purse.spent, sure, sure))
         share = purse.left // max(purse.rounds_left, 1)
         offer = Offer(limit=max(self._clients // FIRST_PART, 1), budget=FINALE_SHARES * share)
@@ -192,8 +200,10 @@ class Aims:
             chance=float(prospects.chances(level)[affordable].max(initial=0.0)),
             sure=sure,
         )
-        if sure >= confidence:
+        if sure >= confidence and not self._unheard:
             return self._reached(target, outlook)
+        if sure >= confidence:
+            return self._hear_more(target, outset, outlook)
         if self._gives_up(outlook, purse):
             return self._out_of_reach(target, outset, outlook)
         plan = prospects.cheapest(level, self._hedge(purse), IN_GOOD_TIME)
@@ -237,10 +247,31 @@ class Aims:
         confidence = self._goal.confidence
         return confidence - (confidence - 0.5) * purse.rounds_left / purse.max_rounds
 
+    @property
+    def _unheard(self) -> int:
+        """How many more clients must deliver before a target counts as reached."""
+        needed = self._goal.min_clients
+        if needed is None:
+            needed = (self.most_bidding + 1) // 2
+        return max(needed - len(self._heard), 0)
+
+    def _hear_more(
+        self, target: float, outset: Outset, outlook: MoneyOutlook
+    ) -> tuple[Offer, Belief]:
+        """Recruit as many as must still be heard, and twice as many each time nobody new is."""
+        n = min(self._unheard * 2**self._nothing_new, self._clients)
+        heard = f"{len(self._heard)} of {self.most_bidding} clients"
+        stage = (
+            f"the target of {_per_cent(target)} looks reached; {heard} were heard, and more must"
+        )
+        share = FINALE_SHARES * outset.purse.left / outset.purse.rounds_left
+        return Offer(limit=n, budget=int(share)), Belief(stage, outlook=outlook)
+
     def _reached(self, target: float, outlook: MoneyOutlook) -> tuple[Offer, Belief]:
         sure = outlook.sure or 0
         told = "over 99 %" if sure > 0.99 else _per_cent(sure)
-        return _stop(f"the target of {_per_cent(target)} is reached, {told} sure", outlook)
+        heard = f"{len(self._heard)} of {self.most_bidding} clients heard"
+        return _stop(f"the target of {_per_cent(target)} is reached, {told} sure, {heard}", outlook)
 
     def _out_of_reach(
         self, target: float, outset: Outset, outlook: MoneyOutlook

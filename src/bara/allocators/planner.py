@@ -120,6 +120,7 @@ class Planner:
             "costs": self._costs.tolist(),
             "menus": self._menus.tolist(),
             "approved": self._aims.approved,
+            "bidding": self._aims.most_bidding,
         }
 
     def restore(self, memory: dict[str, Any]) -> None:
@@ -128,12 +129,14 @@ class Planner:
         self._costs = np.array(memory["costs"])
         self._menus = np.array(memory["menus"])
         self._aims.approved = memory.get("approved")
+        self._aims.most_bidding = memory.get("bidding", 0)
 
     def _learn_costs(self, record: RoundRecord) -> None:
         """Add a menu to the mean costs, in which round k of t weighs k / t: prices may drift."""
         if record.round <= self._priced:
             return
         self._priced = record.round
+        self._aims.most_bidding = max(self._aims.most_bidding, len(record.awarded.bids))
         costs = record.awarded.costs
         served = self._arms <= len(costs)
         fade = 1 - 1 / record.round

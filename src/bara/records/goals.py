@@ -19,12 +19,15 @@ class Goal:
         worth: What a point of accuracy is worth, in micro-units; 0 to spend the whole budget.
         otherwise: What to do when the target looks out of reach: `spend` on, `stop`, or `ask` for
             approval.
+        min_clients: How many clients must have delivered before the target counts as reached; None
+            for half of those that bid.
     """
 
     target: float | None = None
     confidence: float = 0.9
     worth: int = 0
     otherwise: Otherwise = "spend"
+    min_clients: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse fractions outside of 0 to 1, a negative worth, and two goals at once."""
@@ -36,6 +39,8 @@ class Goal:
                 "budget.worth must not be negative: "
                 "it is what a point of accuracy is worth, in money"
             )
+        if self.min_clients is not None and self.target is None:
+            raise ConfigError("budget.min_clients is set, but budget.target is not; set both")
         if self.worth and self.target is not None:
             raise ConfigError("budget.target and budget.worth are both set; give one of them")
 

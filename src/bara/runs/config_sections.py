@@ -205,11 +205,18 @@ class BudgetSection(Section):
         "spend", description="when the target looks out of reach: spend on, stop, or ask"
     )
 
+    min_clients: int | None = Field(
+        None,
+        ge=1,
+        description="with target: how many clients must have been heard before it counts as "
+        "reached; half of those that bid unless set",
+    )
+
     @property
     def goal(self) -> Goal:
         """The goal that the money is for."""
         worth = money(self.worth, what="budget.worth")
-        return Goal(self.target, self.confidence, worth, self.otherwise)
+        return Goal(self.target, self.confidence, worth, self.otherwise, self.min_clients)
 
     def check_goal(self) -> Goal:
         """Return the goal; refuse an invalid one before anything is built."""
