@@ -107,8 +107,16 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def nearest(name: str, known: list[str]) -> str:
     """Return a hint for an unknown name: the one probably meant, or all the known names."""
+    meant = probably_meant(name, known)
+    if meant is not None:
+        return f"did you mean {meant!r}?"
+    return f"there are: {', '.join(sorted(known))}"
+
+
+def probably_meant(name: str, known: list[str]) -> str | None:
+    """Return the known name that an unknown one is most like; None if none or several are."""
     close = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
     alike = [difflib.SequenceMatcher(None, one, name).ratio() for one in close]
     if alike and alike[0] not in alike[1:]:
-        return f"did you mean {close[0]!r}?"
-    return f"there are: {', '.join(sorted(known))}"
+        return close[0]
+    return None

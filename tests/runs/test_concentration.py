@@ -4,14 +4,18 @@ import io
 import re
 
 import pytest
+from refusals import refused
 from rich.console import Console
 
 import bara
+from bara.errors import LedgerError
 from bara.ledger.attention import Watch
+from bara.ledger.statements import own_statement
 from bara.reports.html import run_report
 from bara.reports.terminal import run_summary
 from bara.runs.config import Config
 from bara.runs.factory import assemble
+from bara.runs.folder import RunFolder
 
 COSTS = {"client-0": 1.0, "client-1": 2.0, "client-2": 4.0, "client-3": 5.0}
 CHEAPEST = {
@@ -74,3 +78,13 @@ def test_nobody_need_look_where_all_have_their_turns():
         if isinstance(step, bara.RoundRecord):
             watch.tell(step)
     assert not [one for one in watch.needs() if "never recruited" in one.key]
+
+
+def test_the_statement_of_one_that_never_won_says_so_and_a_misspelt_name_is_told_apart(tmp_path):
+    bara.run(CHEAPEST, out=tmp_path / "run")
+    with RunFolder.find(tmp_path / "run") as folder:
+        books = folder.open_books()
+        with refused(LedgerError, "'client-2'", "20 rounds", "4.00"):
+            own_statement(books, "client-2")
+        with refused(LedgerError, "'cilent-2'", "did you mean 'client-2'"):
+            own_statement(books, "cilent-2")

@@ -23,8 +23,9 @@ from bara.ledger._reading import (
 )
 from bara.ledger._verification import require_whole
 from bara.ledger.books import Books
+from bara.ledger.retention import is_dropped
 from bara.records import json_money, show_money
-from bara.text import csv_text
+from bara.text import counted, csv_text, probably_meant
 
 _MONEY = frozenset(
     {"asked", "promised", "paid", "returned", "opened_with", "topped_up", "spent", "outstanding"}
@@ -249,12 +250,33 @@ def own_statement(
     holds = (period or Period()).holds
     own = [line for line in lines(books, client) if holds(line.at)]
     if not own:
-        days = " in these days" if period else ""
-        raise LedgerError(f"client {client!r} has not won a round of {books.name!r}{days}")
+        raise LedgerError(_why_no_statement(books, client, period))
     total = ClientTotal(client)
     for line in own:
         total.add(line)
     return total, own
+
+
+def _why_no_statement(books: Books, client: str, period: Period | None) -> str:
+    """Tell a client that lost from one that did not bid, whose name may be misspelt."""
+    if period is not None:
+        return f"client {client!r} has not won a round of {books.name!r} in these days"
+    asked = []
+    others: set[str] = set()
+    for record in books.history():
+        bids = record.awarded.bids
+        if is_dropped(bids):
+            return f"client {client!r} has not won a round of {books.name!r}"
+        others.update(bids.clients)
+        if client in bids.clients:
+            asked.append(bids.price_of(client))
+    if not asked:
+        meant = probably_meant(client, sorted(others))
+        hint = f"did you mean {meant!r}?" if meant else f"{counted(len(others), 'client')} did"
+        return f"no client {client!r} has bid in {books.name!r}; {hint}"
+    rounds = counted(len(asked), "round")
+    last = books.purse.show(asked[-1])
+    return f"client {client!r} bid in {rounds} of {books.name!r} and won none; it asked {last} last"
 
 
 def round_lines(number: int, stored: StoredRound) -> Iterator[Line]:
