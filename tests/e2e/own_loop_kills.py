@@ -150,9 +150,7 @@ def undisturbed():
     """What each client is paid when nobody is killed."""
     session = bara.Session(
         bara.ALLOCATORS.build("even", {"carry_over": True}),
-        bara.mechanisms.client_cap.ClientCap(
-            bara.MECHANISMS.build("bid-price-first"), bara.money(9_000)
-        ),
+        bara.mechanisms.client_cap.ClientCap(bara.MECHANISMS.build("turns"), bara.money(9_000)),
         OwnLoop(),
     )
     session.start(bara.Purse.of(40_000, ROUNDS, "EUR"))

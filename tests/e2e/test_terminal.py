@@ -87,7 +87,7 @@ def options(*settings):
 def test_a_run_has_a_screen_worth_watching(terminal):
     shown, code = terminal("run", "--out", "one", *options("budget.max_rounds=30"))
     assert code == 0
-    screens = shown.split("╭─ hostile:Hostile, 8 clients, planner on bid-price-first")
+    screens = shown.split("╭─ hostile:Hostile, 8 clients, planner on turns")
     assert len(screens) > 3
     for word in ("round", "of 30", "purse left", "accuracy", "clients", "time left", "Ctrl-C"):
         assert word in screens[-3], word

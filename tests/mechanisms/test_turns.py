@@ -123,6 +123,11 @@ def test_where_prices_stay_everybody_has_a_turn_and_the_cheap_more_often():
     assert len(set(first)) == 3
 
 
+def test_where_all_prices_are_equal_clients_take_turns():
+    won = [client for winners in play(Turns(), [np.ones(20)] * 40) for client in winners]
+    assert min(won.count(client) for client in NAMES) >= 5
+
+
 def test_who_fails_was_not_heard_and_stays_in_turn():
     failing = NAMES[int(np.argmin(stable(1)[0]))]
     heard = play(Turns(), stable(60))
@@ -172,10 +177,23 @@ def test_a_column_counts_beside_the_age():
         Turns(quality="speed").menu(bids)
 
 
-def test_a_reserve_bounds_what_a_long_wait_is_paid():
-    mechanism = Turns(reserve=2)
-    play(mechanism, stable(30))
-    menu = mechanism.menu(asked(stable(1)[0]))
-    assert menu.cost(20) == int(menu.pay(20, PURSE.total).sum())
+def test_a_reserve_is_the_most_that_anybody_is_paid_however_long_it_waited():
+    mechanism = Turns(reserve="1.20")
+    play(mechanism, stable(60))
+    prices = stable(1)[0]
+    menu = mechanism.menu(asked(prices))
+    affordable = int((prices <= 1.2).sum())
+    assert len(menu) == affordable < 20
+    for n in range(1, affordable + 1):
+        payments = menu.pay(n, PURSE.total)
+        assert payments.max() <= 1_200_000
+        assert (payments >= menu.bids.prices[menu.order[:n]]).all()
+        assert payments.sum() <= menu.costs[n - 1] <= payments.sum() + 2 * n
     with refused(ConfigError, "reserve", "-1"):
         Turns(reserve=-1)
+
+
+def test_a_lone_bidder_is_paid_the_reserve():
+    mechanism = Turns(reserve=2)
+    play(mechanism, stable(5, clients=3), n=1)
+    assert mechanism.menu(asked([1.5])).cost(1) == 2_000_000

@@ -16,7 +16,9 @@ multiple, so the payment stays at or above it, and is the highest price at which
 still have won.
 """
 
+import math
 from bisect import bisect_right
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -118,6 +120,36 @@ def equal_menu(
         thresholds = np.append(prices, reserve)[1:]
     costs = thresholds * np.arange(1, len(thresholds) + 1)
     return Menu(bids, order, costs, pay=lambda n, _cap: thresholds[n - 1 : n].repeat(n))
+
+
+def capped_menu(bids: Bids, quality: FloatArray, most: int) -> Menu:
+    """Return the menu of the critical-payment auction in which no winner is paid more than `most`.
+
+    Clients that ask more are left out. All others can be recruited together: the last is paid
+    `most`.
+
+    Args:
+        bids: The opened bids, at least one.
+        quality: The server's own score of each client, in the order of `bids`.
+        most: The most that a winner is paid, in micro-units.
+    """
+    most -= most % bids.unit
+    # The virtual last bid: against it the client of the least quality would win at `most`.
+    reserve = math.ceil(Fraction(most) / Fraction(float(quality.min())))
+    menu = critical_menu(bids, quality, reserve, bids.prices <= most)
+    winners = menu.order[: len(menu)]
+    scores = quality[winners]
+    units = np.append(bids.prices[winners] / scores, float(reserve))[1:]
+    # Who is paid `most` once n are recruited is paid that for any larger n: unit prices rise.
+    places = np.arange(len(winners))
+    capped_from = np.maximum(np.searchsorted(units, most / scores), places)
+    capped = np.bincount(capped_from, minlength=len(winners) + 1)[:-1].cumsum()
+    capped_scores = np.bincount(capped_from, scores, len(winners) + 1)[:-1].cumsum()
+    every_score = scores.cumsum()
+    lost_in_difference = every_score * (places + 4) * _ERROR
+    uncapped = np.maximum(every_score - capped_scores, 0.0) + lost_in_difference
+    costs = upper_bounds(units * uncapped + float(most) * capped)
+    return replace(menu, costs=costs, pay=lambda n, cap: np.minimum(menu.pay(n, cap), most))
 
 
 def _quality_menu(

@@ -25,7 +25,7 @@ from typing import Any, final
 
 import numpy as np
 
-from bara.mechanisms._critical import critical_menu, reserve_price
+from bara.mechanisms._critical import capped_menu, critical_menu, reserve_price
 from bara.mechanisms._learned import by_client
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import Requirements
@@ -33,6 +33,10 @@ from bara.records import Bids, FloatArray, IntArray, Menu, RoundRecord
 
 POWER = 0.5
 """The power of age at rho = 1; docs/prices.md has what other powers came to."""
+
+
+_UNCHANGED = 1e-12
+"""The variance of ranks below which floats alone make them differ."""
 
 
 @final
@@ -80,7 +84,10 @@ class PriceRanks:
 
     @property
     def stability(self) -> float:
-        """The intraclass correlation of the ranks, within [0, 1]; 0 until clients bid again."""
+        """The intraclass correlation of the ranks, within [0, 1].
+
+        0 until clients bid again; 1 if no rank ever changed, even where all prices are equal.
+        """
         groups = len(self._clients)
         count = float(self._counts.sum())
         if groups < 2 or count <= groups:
@@ -89,6 +96,8 @@ class PriceRanks:
         explained = float((np.square(self._sums) / self._counts).sum())
         between = (explained - correction) / (groups - 1)
         within = max(self._squares - explained, 0.0) / (count - groups)
+        if within < _UNCHANGED:
+            return 1.0
         size = (count - float(np.square(self._counts).sum()) / count) / (groups - 1)
         own = (between - within) / size
         if own <= 0:
@@ -167,8 +176,8 @@ class Turns:
     Args:
         quality: A column of the bids that is multiplied with the age (`samples`, say); None for age
             alone.
-        reserve: The most that is paid for a unit of quality, in units of the budget; None for no
-            limit.
+        reserve: The most that a winner is paid, in units of the budget; None for no limit. Clients
+            that ask more are left out, and all others can be recruited together.
 
     >>> auction, bids = Turns(), Bids.of({"ann": 1, "bob": 2, "cat": 4})
     >>> menu = auction.menu(bids)  # as if the cheapest won, until prices are known
@@ -190,7 +199,10 @@ class Turns:
         """Return the critical-payment menu over the ages."""
         if self._column is None and not self._ages.strength:
             return critical_menu(bids, None, self._reserve)  # all ages count alike
-        return critical_menu(bids, self.standing(bids), self._reserve)
+        standing = self.standing(bids)
+        if self._reserve is None or not len(bids):
+            return critical_menu(bids, standing)
+        return capped_menu(bids, standing, self._reserve)
 
     def standing(self, bids: Bids) -> FloatArray:
         """Return what each client counts for, in the order of the bids."""
