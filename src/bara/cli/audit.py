@@ -1,12 +1,15 @@
-"""The verb `audit`: a test of a mechanism's claims on random rounds."""
+"""The verb `audit`: a test of a mechanism's claims on random rounds, and of whole runs."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bara.cli.options import AsJson, Debug
 from bara.cli.output import errors, print_json, show
+
+if TYPE_CHECKING:
+    from bara.protocols import Allocator
 
 
 def audit_command(
@@ -20,6 +23,17 @@ def audit_command(
         int, typer.Option(min=1, help="How many random rounds to try each property on.")
     ] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the random rounds.")] = 0,
+    runs: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Also play this many federations whose prices stay, and tell what each client "
+            "could gain over the whole run by not asking its cost.",
+        ),
+    ] = 0,
+    allocator: Annotated[
+        str, typer.Option(help="With --runs: the allocator of these runs.")
+    ] = "even:carry_over=true",
     currency: Annotated[
         str | None, typer.Option(help="Use whole units of this currency: EUR for cents.")
     ] = None,
@@ -28,11 +42,13 @@ def audit_command(
 ) -> None:
     """Test what a mechanism claims on random rounds, and print counter-examples."""
     with errors(debug):
-        from bara.cli.tables import audit_table
+        from bara.allocators import ALLOCATORS
+        from bara.cli.tables import audit_table, run_audit_table
         from bara.mechanisms import MECHANISMS
         from bara.mechanisms.audit import audit, regret
         from bara.plugins import parse_spec
         from bara.records import smallest_unit
+        from bara.studies.run_audit import audit_runs
 
         spec = parse_spec(mechanism)
         make = partial(MECHANISMS.build, spec.pop("name"), spec)
@@ -41,6 +57,15 @@ def audit_command(
         lying = None
         if "truthful-in-price" not in audited.claims:
             lying = regret(audited, seed=seed)
+        over_runs = []
+        if runs:
+            how = parse_spec(allocator)
+            called = how.pop("name")
+
+            def make_allocator(clients: int, number: int) -> "Allocator":
+                return ALLOCATORS.build(called, how, clients=clients, seed=number)
+
+            over_runs = list(audit_runs(make, make_allocator, runs, seed))
         if as_json:
             tree: dict[str, Any] = {
                 "mechanism": mechanism,
@@ -48,8 +73,12 @@ def audit_command(
             }
             if lying is not None:
                 tree["regret"] = vars(lying)
+            if over_runs:
+                tree["runs"] = [vars(finding) for finding in over_runs]
             print_json(tree)
         else:
             show(audit_table(mechanism, findings, lying))
+            if over_runs:
+                show(run_audit_table(over_runs))
         if any(finding.broken for finding in findings):
             raise typer.Exit(1)

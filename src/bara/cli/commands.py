@@ -54,7 +54,9 @@ app.command("resume", epilog=examples("bara resume runs/20260101-120000-000-digi
 app.command(
     "audit",
     epilog=examples(
-        "bara audit bid-price-first", "bara audit my_package:MyMechanism --trials 20000"
+        "bara audit bid-price-first",
+        "bara audit turns --runs 3",
+        "bara audit my_package:MyMechanism --trials 20000",
     ),
 )(audit_command)
 app.command(

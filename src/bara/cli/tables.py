@@ -1,6 +1,7 @@
 """Tables for the terminal: a ledger's statements and payouts, an audit, and datasets."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -14,6 +15,9 @@ from bara.mechanisms.audit import AuditFinding, Regret
 from bara.records import show_money
 from bara.reports.fitted import Fitted, plain
 from bara.text import counted, spelled
+
+if TYPE_CHECKING:
+    from bara.studies.run_audit import RunFinding
 
 
 def statement_tables(account: Statement, measure: str = "accuracy") -> RenderableType:
@@ -203,6 +207,35 @@ def audit_table(
     words = f"Regret, what the best lie gains in {lying.rounds} rounds of 20 clients: "
     words += f"{lying.mean:.2f} % of a cost on average, {lying.most:.0f} % at most."
     return Group(table, Text(words))
+
+
+def run_audit_table(findings: "Sequence[RunFinding]") -> RenderableType:
+    """Return what each trick gains over a whole run."""
+    table = Table(
+        box=SIMPLE_HEAD,
+        title="over whole runs, one client at a time",
+        title_justify="left",
+        header_style="bold",
+    )
+    table.add_column("a client that")
+    table.add_column("gains, mean", justify="right")
+    table.add_column("at most", justify="right")
+    table.add_column("whose cost is", justify="right")
+    for finding in findings:
+        mean = f"{100 * finding.mean:+.1f} %"
+        most = Text(f"{100 * finding.most:+.1f} %")
+        if finding.most > NO_GAIN:
+            most.stylize("yellow")
+        table.add_row(finding.trick, mean, most, f"{finding.cost:.2f}")
+    words = (
+        f"{counted(findings[0].tried, 'trial')} of each. Gains are shares of what a client is paid "
+        "in an honest run on average; costs are in parts of the mean cost."
+    )
+    return Group(table, Text(words, style="dim"))
+
+
+NO_GAIN = 0.01
+"""The gain below which rounding alone may be its cause."""
 
 
 def datasets_table(found: Sequence[Availability]) -> RenderableType:
