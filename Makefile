@@ -24,11 +24,11 @@ test: lint  ## before a commit: check, and each main path from end to end
 
 test-all: lint  ## everything, as CI: also every page, kills, PostgreSQL, a browser (root, Debian), the oldest and the newest Flower
 	@echo "== the circle of make check"
-	$(PYTEST) -m "not path and not full"
+	$(PYTEST) -m "not path and not full" --durations=10
 	@echo "== what make test adds"
-	$(PYTEST) -m path
+	$(PYTEST) -m path --durations=10
 	@echo "== what make test-all adds"
-	scripts/with_chromium.sh scripts/with_postgres.sh $(PYTEST) -m full
+	scripts/with_chromium.sh scripts/with_postgres.sh $(PYTEST) -m full --durations=10
 	$(BIN)/python scripts/flower_versions.py --quick
 
 coverage: $(READY)  ## which branches the tests of make test take, room by room; writes the table in CONTRIBUTING.md

@@ -21,8 +21,10 @@ VARIANTS = {
     "fl-market": [{}, {"auction": "all-in"}, {"auction": "dm-regretnet"}],
     "fmore": [{}, {"columns": ["samples", "epsilon"], "form": "cobb-douglas"}],
     "proportional-share": [{}, {"quality": "samples"}],
+    "posted-price": [{"price": 1}],
+    "tariff": [{"per_round": 1}],
 }
-LEARNERS = ("fair", "rrafl", "a-fl")
+LEARNERS = ("turns", "fair", "rrafl", "a-fl")
 
 
 def best(function, repeats=15):
@@ -73,9 +75,8 @@ def main():
     drawn = best(lambda: [random_case(rng) for _ in range(TRIALS)], repeats=5)
     print(f"{'audit':<65} {'trial':>10} {'ratio to drawing its round':>28}")
     for name in MECHANISMS.names():
-        spent = best(
-            lambda name=name: list(audit(partial(MECHANISMS.build, name), TRIALS)), repeats=3
-        )
+        make = partial(MECHANISMS.build, name, VARIANTS.get(name, [{}])[0])
+        spent = best(lambda make=make: list(audit(make, TRIALS)), repeats=3)
         print(f"{name:<65} {1e3 * spent / TRIALS:>8.2f}ms {spent / drawn:>28.1f}")
 
 

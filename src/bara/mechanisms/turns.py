@@ -21,6 +21,7 @@ within a round. Over a whole run it is not: who asks more has its turn later and
 (docs/prices.md has the figures, and what helps).
 """
 
+from bisect import bisect_left
 from typing import Any, final
 
 import numpy as np
@@ -134,6 +135,8 @@ class Ages:
 
     def __init__(self) -> None:
         self._heard: dict[str, int] = {}
+        self._usual: tuple[str, ...] = ()  # the clients that bid last
+        self._usual_heard: FloatArray = np.zeros(0)  # when they delivered last; 0 for never
         self._ranks = PriceRanks()
         self._learned = 0  # the last round whose prices are among the ranks
         self._round = 0
@@ -146,18 +149,30 @@ class Ages:
     def quality(self, bids: Bids) -> FloatArray:
         """Return age_i ^ (rho / 2) of each client, in the order of the bids."""
         now = self._round + 1
-        never_heard = now - max(len(bids), now)
-        heard = by_client(bids, self._heard, never_heard)
-        return np.asarray(np.maximum(now - heard, 1.0) ** self.strength)
+        heard = self._usual_heard
+        if bids.clients != self._usual:
+            heard = by_client(bids, self._heard, 0.0)
+        ages = np.where(heard > 0, now - heard, max(len(bids), now))
+        return np.asarray(ages**self.strength)
 
     def tell(self, record: RoundRecord) -> None:
         """Learn who was heard, and what everybody asked."""
         self._round = record.round
-        for client in record.delivery.delivered:
-            self._heard[client] = record.round
+        self._heard.update(dict.fromkeys(record.delivery.delivered, record.round))
         if record.round > self._learned:
-            self._ranks.tell(record.awarded.bids)
             self._learned = record.round
+            bids = record.awarded.bids
+            self._ranks.tell(bids)
+            self._note_usual(bids, record)
+
+    def _note_usual(self, bids: Bids, record: RoundRecord) -> None:
+        """Note when those who bid delivered last, so that millions need not be looked up again."""
+        if bids.clients != self._usual:
+            self._usual = bids.clients
+            self._usual_heard = by_client(bids, self._heard, 0.0)
+            return
+        for client in record.delivery.delivered:
+            self._usual_heard[bisect_left(bids.clients, client)] = record.round
 
     def memory(self) -> dict[str, Any]:
         """Return what was learned from bids."""
