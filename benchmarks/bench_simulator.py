@@ -21,7 +21,7 @@ import venv
 from contextlib import suppress
 from pathlib import Path
 
-from bara.simulator._workers.pool import SURROUNDINGS
+from bara.simulator._pool import SURROUNDINGS
 
 HERE = Path(__file__).resolve().parent
 HOME = HERE.parent / ".bench-venv"

@@ -9,10 +9,9 @@ print(picture(data.y_train, parts))
 ```
 """
 
-from bara.datasets._catalogue import names, silos
+from bara.datasets._catalogue import classes, names, silos
 from bara.datasets._division import Division, divide
 from bara.datasets._fetching import Fetched, fetch
-from bara.datasets._formats.table import is_table
 from bara.datasets._inspection import Availability, Report, available, verify
 from bara.datasets._loading import is_own, load, places, require
 from bara.datasets._partitions import (
@@ -28,7 +27,7 @@ from bara.datasets._partitions import (
 from bara.datasets._pictures import counts, picture
 from bara.datasets._record import Dataset, Task
 from bara.datasets._splits import HeldOut, held_out, subset
-from bara.datasets._table_loading import digest, whole_path
+from bara.datasets._table_files import digest, is_table, whole_path
 from bara.datasets._tables import Columns
 
 __all__ = [
@@ -42,6 +41,7 @@ __all__ = [
     "Scheme",
     "Task",
     "available",
+    "classes",
     "counts",
     "digest",
     "dirichlet",

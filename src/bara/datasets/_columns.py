@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bara.datasets._formats.table import arrow
 from bara.datasets._record import Labels, Task
+from bara.datasets._table_files import arrow
 from bara.errors import DatasetError, UnfitDatasetError
 
 MOST_LABELS = 20

@@ -8,16 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from bara.datasets import _formats as formats
-from bara.datasets._catalogue import CATALOGUE, Entry
-from bara.datasets._checksums import Check, altered, compare, problems
-from bara.datasets._formats.table import is_table
+from bara.datasets._catalogue import CATALOGUE, Check, Entry, altered, compare_arrays, problems
+from bara.datasets._formats import find
 from bara.datasets._loading import is_own, load_own, locate, locate_table, places
 from bara.datasets._record import Arrays, Dataset, Source, infer_classes
-from bara.datasets._silo_tables import SiloTable, published
-from bara.datasets._silo_tables import find as find_tables
-from bara.datasets._table_loading import load_table
-from bara.datasets._tables import Columns
+from bara.datasets._table_files import SiloTable, compare_table, find_tables, is_table
+from bara.datasets._tables import Columns, load_table
 from bara.errors import DatasetError, MissingExtraError, UnfitDatasetError
 
 PerLabel = tuple[int, ...]
@@ -107,7 +103,7 @@ def verify(name: str, path: str | os.PathLike[str] | None = None) -> Report:
         arrays = source.read()
     except DatasetError as error:
         return Report(name, source.kind, source.path, problems=(str(error),))
-    version, checks = compare(name, source, arrays)
+    version, checks = compare_arrays(name, source, arrays)
     train, test, malformed = _counts(name, arrays)
     wrong = (*problems(name, arrays, checks), *malformed)
     if wrong:
@@ -136,18 +132,12 @@ def _verify_own(name: str) -> Report:
 
 def _verify_table(name: str, path: str | os.PathLike[str] | None) -> Report:
     found = locate_table(name, path)
-    version, digests = published(found)
-    checks = []
-    wrong = []
-    for file, (digest, expected) in digests.items():
-        check = Check("table", file, digest, expected)
-        checks.append(check)
-        if not check.right:
-            wrong.append(altered(name, check))
+    version, checks = compare_table(found)
+    wrong = tuple(altered(name, check) for check in checks if not check.right)
     if wrong:
-        return Report(name, found.kind, found.path, checks=tuple(checks), problems=tuple(wrong))
+        return Report(name, found.kind, found.path, checks=checks, problems=wrong)
     train, test = _per_label(load_table(name, path, found, Columns(), verify=False))
-    return Report(name, found.kind, found.path, version, tuple(checks), train, test)
+    return Report(name, found.kind, found.path, version, checks, train, test)
 
 
 def _counts(name: str, arrays: Arrays) -> tuple[PerLabel, PerLabel, tuple[str, ...]]:
@@ -169,7 +159,7 @@ def _per_label(data: Dataset) -> tuple[PerLabel, PerLabel]:
 def _availability(entry: Entry, path: str | os.PathLike[str] | None) -> Availability:
     if entry.embedded:
         return _embedded(entry)
-    finder = find_tables if entry.table else formats.find
+    finder = find_tables if entry.table else find
     for place in places(path):
         for source in finder(place.folder, entry.name):
             return Availability(entry.name, "found", source.kind, source.path)

@@ -6,18 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bara.datasets import _formats as formats
-from bara.datasets._catalogue import CATALOGUE, names
-from bara.datasets._checksums import certify
-from bara.datasets._digits import embedded_digits
-from bara.datasets._formats.idx import STEMS, present
-from bara.datasets._formats.npz import npz_file
-from bara.datasets._formats.table import is_table
+from bara.datasets._catalogue import CATALOGUE, certify, names
+from bara.datasets._formats import STEMS, embedded_digits, find, npz_file, present
 from bara.datasets._record import Dataset, Source, infer_classes
-from bara.datasets._silo_tables import SiloTable, embedded_rand
-from bara.datasets._silo_tables import find as find_tables
-from bara.datasets._table_loading import load_table
-from bara.datasets._tables import Columns
+from bara.datasets._table_files import SiloTable, embedded_rand, find_tables, is_table
+from bara.datasets._tables import Columns, load_table
 from bara.errors import (
     BaraError,
     ConfigError,
@@ -86,7 +79,7 @@ def locate(name: str, path: str | os.PathLike[str] | None = None) -> Source:
         )
     searched = places(path)
     for place in searched:
-        for source in formats.find(place.folder, name):
+        for source in find(place.folder, name):
             return source
     raise _missing(name, searched)
 

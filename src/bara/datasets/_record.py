@@ -134,10 +134,10 @@ class Dataset:
             DatasetError: If the table does not fit; the message names the column and the row.
         """
         # That module imports this one.
-        from bara.datasets._tables import Columns, dataset_of, table_of  # noqa: PLC0415
+        from bara.datasets._tables import Columns, arrow_table, dataset_of  # noqa: PLC0415
 
         columns = Columns(target, client, tuple(features), tuple(categorical), task, test_share)
-        return cls(**dataset_of(name, table_of(name, frame), columns))
+        return cls(**dataset_of(name, arrow_table(name, frame), columns))
 
     @property
     def outputs(self) -> int:

@@ -5,16 +5,19 @@ stands for a missing number) it learns from training rows alone, by scikit-learn
 target is standardised, too.
 """
 
+import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bara.datasets._catalogue import CATALOGUE, altered
 from bara.datasets._columns import Feature, check_named_once, feature_of, known, silos_of, target_of
-from bara.datasets._formats.table import arrow
 from bara.datasets._record import Dataset, Labels, Task
 from bara.datasets._splits import stratified_order
+from bara.datasets._table_files import SiloTable, arrow, compare_table, read_table, whole_path
 from bara.errors import DatasetError, MissingExtraError, UnfitDatasetError
 from bara.randomness import stream
 
@@ -40,7 +43,7 @@ class Columns:
         return replace(other, **changed)
 
 
-def table_of(name: str, frame: Any) -> Any:
+def arrow_table(name: str, frame: Any) -> Any:
     """Return a frame, or a mapping of names to columns, as an Arrow table."""
     package = arrow()
     check_named_once(name, [str(column) for column in getattr(frame, "columns", ())])
@@ -173,3 +176,33 @@ def _encoded(
     table = np.stack([feature.values for feature in features.values()], axis=1)
     x_train = transform.fit_transform(table[train]).astype(np.float32)
     return x_train, transform.transform(table[test]).astype(np.float32)
+
+
+def load_table(
+    name: str,
+    path: str | os.PathLike[str] | None,
+    found: SiloTable | None,
+    columns: Columns,
+    *,
+    verify: bool,
+) -> Dataset:
+    """Return the dataset that a table makes.
+
+    Args:
+        name: The table's file, or its name in the catalogue.
+        path: The folder that a relative file starts from.
+        found: The files of a table of the catalogue; None for a user's own table.
+        columns: The roles of the columns; for a table of the catalogue, those that differ from the
+            catalogue's.
+        verify: True if a table of the catalogue must be as published.
+    """
+    if found is None:
+        table = read_table(whole_path(name, path))
+        return Dataset(**dataset_of(Path(name).name, table, columns))
+    version, checks = compare_table(found)
+    for check in checks:
+        if verify and not check.right:
+            raise DatasetError(altered(name, check))
+    known = Columns(**CATALOGUE[name].table)
+    made = dataset_of(name, found.read(), columns.over(known))
+    return Dataset(**made, version=version if verify else "")

@@ -282,7 +282,7 @@ def _lasting(columns: Iterable[FloatArray], t: int) -> list[FloatArray]:
     return [values[:t] for values in columns if len(values) >= t]
 
 
-def curves(exhibit: Exhibit, runs: Runs, dataset: str, _scale: Scale) -> list[Row]:
+def accuracy_curves(exhibit: Exhibit, runs: Runs, dataset: str, _scale: Scale) -> list[Row]:
     """Return each method's mean accuracy by round; an ended run counts with its last value."""
     rows = []
     for method, allocator in exhibit.methods.items():
@@ -405,7 +405,7 @@ def _say_curves(rows: Sequence[Row]) -> str:
 _MAKERS: dict[str, tuple[Callable[..., list[Row]], Callable[[Sequence[Row]], str]]] = {
     "fig2": (clients, _say_clients),
     "fig3": (regrets, _say_regrets),
-    "fig4": (curves, _say_curves),
+    "fig4": (accuracy_curves, _say_curves),
     "regimes": (regimes, _say_regimes),
     "border": (bounded, _say_accuracies),
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bara._lazy import lazily
 
 if TYPE_CHECKING:
-    from bara.clients.updates import Updates
+    from bara.clients.conduct import Updates
     from bara.simulator.aggregation import aggregate
     from bara.simulator.engine import Data, Engine, Score
     from bara.simulator.training import Training

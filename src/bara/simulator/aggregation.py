@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from bara.clients.updates import State, Updates
+from bara.clients.conduct import State, Updates
 from bara.errors import ConfigError
-from bara.simulator._workers.trainer import one_thread
+from bara.simulator._trainer import one_thread
 
 
 def aggregate(updates: Updates, weights: Sequence[float]) -> State:

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from bara.clients.updates import State, Updates
+from bara.clients.conduct import State, Updates
 from bara.errors import ConfigError, DatasetError, TrainingError
 from bara.server.metrics import check_task, find_measure
 from bara.simulator._layout import Layout
-from bara.simulator._workers.pool import InProcess, Processes, WorkerPool
-from bara.simulator._workers.shared_memory import Arrays, MemoryLayout, unnamed_file
-from bara.simulator._workers.tasks import Evaluate, Setup, Tally, Train, Trained
+from bara.simulator._pool import InProcess, Processes, WorkerPool
+from bara.simulator._shared_memory import Arrays, MemoryLayout, unnamed_file
+from bara.simulator._trainer import Evaluate, Setup, Tally, Train, Trained
 from bara.simulator.models import build
 from bara.simulator.training import Training
 

@@ -8,8 +8,7 @@ from typing import final
 import numpy as np
 
 from bara.clients.bidding import Bidders
-from bara.clients.conduct import Conduct
-from bara.clients.updates import State, Updates
+from bara.clients.conduct import Conduct, State, Updates
 from bara.errors import TrainingError
 from bara.protocols import Capabilities
 from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
@@ -79,13 +78,12 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         model: The global model, as one flat vector.
     """
 
-    capabilities = Capabilities(protects=True)
-    """The simulator trains with local differential privacy if the configuration asks for it."""
-
     def __init__(
         self, engine: Engine, bidders: Bidders, conduct: Conduct, options: SimulationOptions
     ) -> None:
         self.bidders = bidders
+        # It trains with local differential privacy if the configuration asks for it.
+        self.capabilities = Capabilities(protects=True, lacks=bidders.lacks)
         self.model: State = engine.start()
         self._engine = engine
         self._conduct = conduct

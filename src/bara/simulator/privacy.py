@@ -26,8 +26,8 @@ from bara.errors import ConfigError
 from bara.protocols import Protection
 from bara.randomness import stream
 from bara.simulator._batches import CHUNK, Indices, Samples, Turn
-from bara.simulator._fused.sequential import is_fusable
 from bara.simulator._layout import Layout
+from bara.simulator._networks import is_fusable
 from bara.simulator.losses import Loss, Own
 
 MEMORY = 2**23

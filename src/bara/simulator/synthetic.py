@@ -5,9 +5,11 @@ Notation:
     S       progress: the sum over rounds of rho(n) = (1 + kappa / N) n / (n + kappa); rho(N) = 1
     E       recent selection noise: an exponential average, with memory phi, of 1/n - 1/N
     curve   a_max - (a_max - a_0) (1 + S / s)^(-p)
+    U       the share of the clients that have never delivered
 
-The accuracy is curve(S) - delta E + noise, clipped to [0, 1]; the noise has the variance
-v_0 + v_1 (1/n - 1/N). The loss is -log(accuracy).
+The accuracy is a_0 + (curve(S) - a_0) (1 - variety U) - delta E + noise, clipped to [0, 1]; the
+noise has the variance v_0 + v_1 (1/n - 1/N). The loss is -log(accuracy). With a variety of 0 it
+matters only how many deliver; with 1, all that clients know is their own.
 """
 
 import math
@@ -37,6 +39,7 @@ class LearningCurve:
         phi: Which part of that stays from round to round.
         v_0: The variance of noise when everybody takes part.
         v_1: What selecting few adds to it.
+        variety: The part of what is learned that only hearing every client brings.
     """
 
     a_0: Annotated[float, Within(at_least=0, at_most=1)] = 0.1
@@ -48,6 +51,7 @@ class LearningCurve:
     phi: Annotated[float, Within(at_least=0, below=1)] = 0.7
     v_0: Annotated[float, Within(at_least=0)] = 1e-5
     v_1: Annotated[float, Within(at_least=0)] = 4e-3
+    variety: Annotated[float, Within(at_least=0, at_most=1)] = 0.0
 
     def __post_init__(self) -> None:
         """Refuse a curve that leaves [0, 1] or does not rise."""
@@ -62,9 +66,12 @@ class LearningCurve:
         """The accuracy of the initial model."""
         return self.a_0
 
-    def accuracy(self, progress: float, selection: float, apart: float, noise: float) -> float:
+    def accuracy(
+        self, progress: float, selection: float, apart: float, noise: float, unheard: float = 0.0
+    ) -> float:
         """Return the accuracy after a round; `Curve` describes the arguments."""
         learned = self.a_max - (self.a_max - self.a_0) * gap_left(progress, self.s, self.p)
+        learned -= self.variety * unheard * (learned - self.a_0)
         value = learned - self.delta * selection + noise * math.sqrt(self.v_0 + self.v_1 * apart)
         return float(min(max(value, 0.0), 1.0))
 
@@ -84,7 +91,9 @@ class Curve(Protocol):
     def phi(self) -> float:
         """The fraction of the selection noise that stays from round to round."""
 
-    def accuracy(self, progress: float, selection: float, apart: float, noise: float) -> float:
+    def accuracy(
+        self, progress: float, selection: float, apart: float, noise: float, unheard: float = 0.0
+    ) -> float:
         """Return the accuracy after a round.
 
         Args:
@@ -92,6 +101,7 @@ class Curve(Protocol):
             selection: E, including this round.
             apart: This round's own 1/n - 1/N.
             noise: A standard normal random number.
+            unheard: U, the share of the clients that have never delivered.
         """
 
 
@@ -109,9 +119,6 @@ class SyntheticFederation:
             measure exactly.
     """
 
-    capabilities = Capabilities(protects=True)
-    """Privacy needs no protection here, since there are no data."""
-
     def __init__(
         self,
         bidders: Bidders,
@@ -122,12 +129,15 @@ class SyntheticFederation:
         samples: int | None = None,
     ) -> None:
         self.bidders = bidders
+        # Privacy needs no protection here, since there are no data.
+        self.capabilities = Capabilities(protects=True, lacks=bidders.lacks)
         self._curve = curve
         self._seed = seed
         self._failure_rate = failure_rate
         self._purpose = purpose
         self._progress = 0.0
         self._selection = 0.0
+        self._heard: set[str] = set()
         self._accuracy = curve.start
         self._samples = samples
         self._measured_noise = 0.0
@@ -161,6 +171,7 @@ class SyntheticFederation:
             else:
                 delivered[client] = Evidence()
         if delivered:
+            self._heard |= delivered.keys()
             self._learn(len(delivered), noise)
         return Delivery(self.evaluate(), delivered, void)
 
@@ -171,7 +182,8 @@ class SyntheticFederation:
         apart = float(spread(n, N))
         self._progress += progress(n, N, curve.kappa)
         self._selection = curve.phi * self._selection + (1 - curve.phi) * apart
-        self._accuracy = curve.accuracy(self._progress, self._selection, apart, noise)
+        unheard = 1 - len(self._heard) / N
+        self._accuracy = curve.accuracy(self._progress, self._selection, apart, noise, unheard)
 
 
 def _loss(accuracy: float) -> float:

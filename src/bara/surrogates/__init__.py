@@ -1,5 +1,6 @@
 """Models of an unknown function from few, noisy values, independent of federated learning."""
 
+from bara.surrogates.interpolation import MeanLine, NewtonPolynomial, PiecewiseLine
 from bara.surrogates.learning_curve import (
     LearningCurveBelief,
     Shapes,
@@ -9,8 +10,6 @@ from bara.surrogates.learning_curve import (
     progress,
     spread,
 )
-from bara.surrogates.low_order import MeanLine, PiecewiseLine
-from bara.surrogates.newton import NewtonPolynomial
 from bara.surrogates.time_varying_gp import KalmanGP, squared_exponential
 
 __all__ = [

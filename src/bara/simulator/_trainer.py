@@ -1,26 +1,106 @@
-"""The trainer, which does a worker's tasks: it trains and evaluates a model on one thread.
+"""The trainer, which trains and evaluates a model on one thread, and the tasks it is given.
 
-Every worker process has one trainer; without worker processes, the parent process has one.
+Every worker process has one trainer; without worker processes, the parent process has one. The
+tasks and their results are small frozen records, sent from process to process.
 """
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bara.simulator._batches import CHUNK, Indices, Samples, Turn
-from bara.simulator._fused.sequential import FusedSequential
-from bara.simulator._networks import Network, network_of
-from bara.simulator._workers.shared_memory import Arrays
-from bara.simulator._workers.tasks import Evaluate, Setup, Tally, Task, TaskResult, Train, Trained
+from bara.simulator._networks import FusedSequential, Network, network_of
+from bara.simulator._shared_memory import Arrays, MemoryLayout
 from bara.simulator.losses import Loss, loss_of
 from bara.simulator.models import build
 from bara.simulator.privacy import PrivateGradient
-from bara.simulator.training import Local
+from bara.simulator.training import Local, Training
+
+
+@final
+@dataclass(frozen=True)
+class Setup:
+    """The plan from which a worker builds its trainer."""
+
+    model: str
+    shape: tuple[int, ...]
+    outputs: int
+    task: str
+    training: Training
+    seed: int
+    memory: MemoryLayout
+
+
+@final
+@dataclass(frozen=True)
+class Train:
+    """A task: train one client from the shared state into a row of the shared updates."""
+
+    round: int
+    client: int
+    row: int
+    evidence: bool
+
+
+@final
+@dataclass(frozen=True)
+class Trained:
+    """The result of a training task, besides the update in shared memory."""
+
+    row: int
+    loss_before: float | None
+    loss_after: float | None
+
+
+@final
+@dataclass(frozen=True)
+class Evaluate:
+    """A task: evaluate the shared state on a stretch of a held-out set, with or without scores."""
+
+    part: str
+    start: int
+    stop: int
+    scores: bool
+
+
+@final
+@dataclass(frozen=True)
+class Tally:
+    """The right answers, summed loss and scores over some samples."""
+
+    right: int = 0
+    loss: float = 0.0
+    samples: int = 0
+    scores: tuple[NDArray[np.float32], ...] = ()
+
+    def __add__(self, other: "Tally") -> "Tally":
+        """Return the tally over both sets of samples."""
+        return Tally(
+            right=self.right + other.right,
+            loss=self.loss + other.loss,
+            samples=self.samples + other.samples,
+            scores=self.scores + other.scores,
+        )
+
+
+@final
+@dataclass(frozen=True)
+class TaskFailure:
+    """A failed task: a one-line reason and the traceback."""
+
+    reason: str
+    traceback: str
+
+
+Task = Train | Evaluate
+TaskResult = Trained | Tally
 
 
 @final

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
+from bara.datasets import _cifar as cifar
 from bara.datasets import available, load, verify
-from bara.datasets._formats import cifar
-from bara.datasets._formats.cifar import read_pickle
+from bara.datasets._cifar import read_pickle
 from bara.errors import DatasetError
 
 

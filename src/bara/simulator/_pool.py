@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any, Protocol, Self, final
 
 from bara.errors import TrainingError
-from bara.simulator._workers.shared_memory import Arrays
-from bara.simulator._workers.tasks import Setup, Task, TaskFailure, TaskResult
-from bara.simulator._workers.trainer import Trainer, one_thread
+from bara.simulator._shared_memory import Arrays
+from bara.simulator._trainer import Setup, Task, TaskFailure, TaskResult, Trainer, one_thread
 
 SURROUNDINGS = {
     "OMP_NUM_THREADS": "1",
@@ -83,7 +82,7 @@ class Worker:
             sys.executable,
             "-P",
             "-m",
-            "bara.simulator._workers.worker",
+            "bara.simulator._worker",
             str(theirs.fileno()),
             str(memory),
         ]

@@ -1,10 +1,10 @@
-"""The program of a worker process, which only `pool` starts.
+"""The program of a worker process, which only `_pool` starts.
 
 A worker answers each message of its parent with one message. Its standard input is its lifeline:
 the parent never writes there, and when the parent ends, in whatever way, the worker reads the end
 of the file and exits, even in the middle of a long task.
 
-Usage: `python -m bara.simulator._workers.worker CONNECTION MEMORY`, both as file descriptors.
+Usage: `python -m bara.simulator._worker CONNECTION MEMORY`, both as file descriptors.
 """
 
 import os
@@ -18,11 +18,10 @@ from multiprocessing.connection import Connection
 import torch
 
 from bara.plugins import explain
-from bara.simulator._workers.tasks import Setup, Task, TaskFailure, TaskResult
-from bara.simulator._workers.trainer import Trainer
+from bara.simulator._trainer import Setup, Task, TaskFailure, TaskResult, Trainer
 
 
-def serve(connection: Connection, memory: int) -> None:
+def work(connection: Connection, memory: int) -> None:
     """Build the trainer from the first message, then do one task for each further message."""
     try:
         trainer = _trainer(connection.recv(), memory)
@@ -59,6 +58,6 @@ if __name__ == "__main__":
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     torch.set_num_threads(1)
     with suppress(EOFError, ConnectionError):  # the parent has closed the connection
-        serve(Connection(int(sys.argv[1])), int(sys.argv[2]))
+        work(Connection(int(sys.argv[1])), int(sys.argv[2]))
     # There is nothing to clean up, and an ordinary exit would wait for the lifeline's thread.
     os._exit(0)

@@ -81,7 +81,7 @@ def _read(
         raise DatasetError(f"{path} cannot be read: {error}") from error
 
 
-def find(folder: Path, name: str) -> Iterator[Source]:
+def find_cifar(folder: Path, name: str) -> Iterator[Source]:
     """Yield the unpacked folder, then the archive, in a folder or its subfolder of that name."""
     if name not in LAYOUTS:
         return

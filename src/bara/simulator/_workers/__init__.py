@@ -1,1 +1,0 @@
-"""The worker processes that train clients side by side, and the memory they share."""
