@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import click
@@ -230,3 +231,25 @@ def test_what_is_imported_late_is_there_all_the_same():
     assert bara.records.Bids is bara.Bids
     with refused(AttributeError, "'bara'", "'nothing'"):
         _ = bara.nothing
+
+
+def test_doctor_says_in_ten_lines_what_is_installed_and_which_data_is_here():
+    told = CliRunner().invoke(app, ["doctor"]).output.splitlines()
+    assert len(told) <= 10
+    facts = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).output)
+    assert [line.split(maxsplit=1) for line in told] == [[*fact] for fact in facts.items()]
+    assert facts["bara"] == bara.__version__
+    assert "digits" in facts["data"]
+    assert "sim" in facts["extras"].split(", ")
+
+
+def test_doctor_names_the_extra_that_lacks_a_package(monkeypatch):
+    def version(package):
+        if package == "uvicorn":
+            raise PackageNotFoundError(package)
+        return "1.0"
+
+    monkeypatch.setattr("bara.cli.doctor.version", version)
+    facts = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).output)
+    assert facts["lacking"] == "dashboard (uvicorn)"
+    assert "dashboard" not in facts["extras"]

@@ -9,6 +9,7 @@ from bara.cli.audit import audit_command
 from bara.cli.compare import compare_command
 from bara.cli.dashboard import dashboard_command
 from bara.cli.data import data_app
+from bara.cli.doctor import doctor_command
 from bara.cli.ledger import ledger_app, receipt_command
 from bara.cli.new import new_command
 from bara.cli.options import Debug, examples
@@ -95,6 +96,7 @@ app.command(
     "dashboard",
     epilog=examples("bara dashboard runs", "bara dashboard runs --host 0.0.0.0 --port 8000"),
 )(dashboard_command)
+app.command("doctor", epilog=examples("bara doctor"))(doctor_command)
 app.command("receipt", epilog=examples("bara receipt client-03.json --public-key HEX --paid 12.5"))(
     receipt_command
 )
