@@ -17,7 +17,7 @@ import pyarrow.csv
 
 from bara.paper.analysis import BASELINE, LESS, described, grouped
 from bara.paper.exhibits import BORDER, DATASETS, EXHIBITS, TITLES, Scale
-from bara.paper.pages import draw, tabled
+from bara.paper.pages import draw_exhibit, tabled
 from bara.reports.publication import Origin
 
 ROOT = Path(__file__).parents[1]
@@ -98,7 +98,7 @@ def draw_figures():
     drawn = {}
     for name in re.findall(r"results/paper/(\w+)\.png", PAGE.read_text()):
         with TemporaryDirectory() as folder:
-            draw(shown[name], Path(folder) / name, Origin("bara paper"))
+            draw_exhibit(shown[name], Path(folder) / name, Origin("bara paper"))
             shutil.copy(Path(folder) / f"{name}.png", DATA)
         drawn[name] = digest(name)
     DRAWN.write_text(json.dumps(drawn, indent=1) + "\n")

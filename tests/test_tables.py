@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
         "readme_table",
         "silos_page",
         "paper_page",
+        "prices_table",
         "rooms",
     ],
 )

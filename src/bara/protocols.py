@@ -174,6 +174,8 @@ class Requirements:
             of each bid; None for none.
         weights: Whether updates must be aggregated with the weights in the mechanism's awards; a
             federation that remembers updates uses its own weights all the same.
+        standing: Whether a client's costs must stay the same from round to round, because the
+            mechanism takes its first price for the whole run.
     """
 
     columns: tuple[str, ...] = ()
@@ -181,6 +183,7 @@ class Requirements:
     outliers: float | None = None
     protection: Protection | None = None
     weights: bool = False
+    standing: bool = False
 
     def __post_init__(self) -> None:
         """Accept any sequence of columns."""
@@ -194,6 +197,7 @@ class Requirements:
             "outliers": "a filter for updates far from the others'",
             "protection": "local differential privacy",
             "weights": "aggregation with weights of its own",
+            "standing": "clients whose costs stay the same from round to round",
         }
         return {name: text for name, text in words.items() if getattr(self, name)}
 

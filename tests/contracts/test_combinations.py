@@ -10,6 +10,7 @@ from bara.runs.play import play_run
 OPTIONS = {
     "fixed": ["allocator.n=3"],
     "explored": ["allocator.n=3"],
+    "standing": ["mechanism.reserve=1.6", "clients.stability=1"],
     "posted-price": ["mechanism.price=1"],
     "tariff": ["mechanism.per_round=1"],
 }

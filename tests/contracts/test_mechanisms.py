@@ -26,6 +26,7 @@ VARIANTS = {
         ),
     ],
     "turns": [{}, {"quality": "samples"}, {"reserve": 0.00001}],
+    "standing": [{"reserve": 1}, {"reserve": 0.00001}],
     "proportional-share": [{}, {"quality": "samples"}],
     "posted-price": [{"price": 1}, {"price": 0.000002}],
     "tariff": [{"per_round": 1}, {"per_round": "0.000001", "per_sample": "0.0000005"}],

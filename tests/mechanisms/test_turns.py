@@ -16,6 +16,7 @@ from bara.records import AwardedRound, Delivery, Evaluation, Evidence
 
 NAMES = tuple(f"client-{i:02d}" for i in range(20))
 PURSE = Purse.of(total=10_000, max_rounds=1000)
+NOTHING = Delivery(Evaluation(0.5))
 
 
 def asked(prices):
@@ -197,3 +198,64 @@ def test_a_lone_bidder_is_paid_the_reserve():
     mechanism = Turns(reserve=2)
     play(mechanism, stable(5, clients=3), n=1)
     assert mechanism.menu(asked([1.5])).cost(1) == 2_000_000
+
+
+def with_losses(mechanism, number, prices, idle):
+    """A round of three winners; training lowers the loss of all but the idle client."""
+    purse = replace(PURSE, round=number)
+    awarded = AwardedRound.of(purse, Offer.recruit(3), mechanism.menu(asked(prices)))
+    delivered = {
+        client: Evidence(loss_before=2.0, loss_after=2.0 if client == idle else 1.0)
+        for client in awarded.award.clients
+    }
+    return awarded.settle(Delivery(Evaluation(0.5), delivered))
+
+
+@pytest.mark.parametrize("reserve", [None, 2])
+def test_with_the_quality_of_fair_everybody_useful_has_a_turn_and_the_idle_stop_winning(reserve):
+    mechanism = Turns(quality="fair", reserve=reserve)
+    assert mechanism.requirements.evidence
+    prices = stable(1)[0]
+    idle = NAMES[int(np.argmin(prices))]
+    won = []
+    for number in range(1, 121):
+        record = with_losses(mechanism, number, prices, idle)
+        mechanism.tell(record)
+        won.extend(record.awarded.award.clients)
+    assert won.count(idle) == 1
+    assert all(won.count(client) > 1 for client in NAMES if client != idle)
+
+
+def test_with_the_quality_of_fair_and_a_reserve_below_every_price_nobody_is_recruited():
+    assert len(Turns(quality="fair", reserve=0.1).menu(asked([1, 2, 3]))) == 0
+
+
+def test_with_the_quality_of_fair_nobody_is_recruited_who_brings_nothing():
+    mechanism = Turns(quality="fair", reserve=2)
+    bids = asked([1.0, 1.1])
+    awarded = AwardedRound.of(PURSE, Offer.recruit(2), mechanism.menu(bids))
+    idle = Evidence(loss_before=2.0, loss_after=2.0)
+    mechanism.tell(awarded.settle(Delivery(Evaluation(0.5), dict.fromkeys(bids.clients, idle))))
+    assert len(mechanism.menu(bids)) == 0
+
+
+def test_a_reserve_buys_all_who_ask_no_more_whatever_their_quality():
+    samples = {"ann": 0.25, "bob": 0.5, "cat": 4}
+    bids = Bids.of({"ann": 1, "bob": 2, "cat": 3}, samples=samples)
+    menu = Turns(quality="samples", reserve=2).menu(bids)
+    award = menu.award(Offer.recruit(3), PURSE)
+    assert dict(zip(award.clients, award.payments, strict=True)) == {
+        "ann": 2_000_000,
+        "bob": 2_000_000,
+    }
+
+
+def test_a_reserve_is_rounded_down_to_what_can_be_paid():
+    cent = 10_000
+    bids = Bids(("ann", "bob"), np.array([1_000_000, 1_100_000]), unit=cent)
+    mechanism = Turns(reserve="1.205")
+    mechanism.tell(AwardedRound.of(PURSE, Offer.skip(), mechanism.menu(bids)).settle(NOTHING))
+    mechanism.tell(
+        AwardedRound.of(replace(PURSE, round=2), Offer.skip(), mechanism.menu(bids)).settle(NOTHING)
+    )
+    assert mechanism.menu(bids).award(Offer.recruit(2), PURSE).payments == (1_200_000, 1_200_000)

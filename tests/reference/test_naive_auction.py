@@ -54,6 +54,22 @@ def test_property_the_fast_auction_is_the_formula_to_the_micro_unit(case):
         assert cost <= menu.costs[n - 1] <= cost + 2 * n + cost * (n + 4) * 2.0**-48
 
 
+@given(rounds(), st.integers(0, 2**8))
+def test_property_clients_that_are_not_admitted_might_as_well_not_bid(case, drawn):
+    bids, quality, reserve = case
+    admitted = np.array([bool(drawn >> i & 1) for i in range(len(bids))], bool)
+    scores = None if quality is None else np.array(quality)
+    menu = critical_menu(bids, scores, reserve, admitted)
+    outsiders = [
+        client for client, inside in zip(bids.clients, admitted, strict=True) if not inside
+    ]
+    kept = None if scores is None else scores[admitted]
+    alone = critical_menu(bids.without(outsiders), kept, reserve)
+    assert [menu.cost(n) for n in range(1, len(menu) + 1)] == [
+        alone.cost(n) for n in range(1, len(alone) + 1)
+    ]
+
+
 @pytest.mark.parametrize("price", [10**6, 2**40, 2**50])
 def test_unit_prices_that_floats_cannot_tell_apart_are_ordered_exactly(price):
     """(price + 1) / 3 and price / 3, scaled so that the quotients round to the same float."""

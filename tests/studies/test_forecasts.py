@@ -306,3 +306,17 @@ def test_a_forecast_is_in_the_currency_of_the_budget_and_leaves_no_word_out_of_a
     goal = [*words, "--draws", "2", "--jobs", "1", "--allocators", "even", "--reach", "0.99"]
     assert "not with up to 320,000 EUR; what binds" in CliRunner().invoke(app, goal).stdout
     assert json.loads(CliRunner().invoke(app, [*goal, "--json"]).stdout)["currency"] == "EUR"
+
+
+@pytest.mark.parametrize(
+    ("changes", "start"),
+    [
+        (["data.name=cifar100"], 0.01),
+        (["data.name=rand-hie"], 0.5),
+        (["training.metric=auc"], 0.5),
+        (["federation.engine=synthetic", "federation.a_0=0.4"], 0.4),
+    ],
+)
+def test_without_past_runs_a_forecast_starts_from_the_chance_level_of_its_metric(changes, start):
+    config = bara.Config.load(None, ["federation.engine=simulator", *changes])
+    assert {curve.start for curve in curves(config, [], 4)} == {start}

@@ -60,6 +60,14 @@ def test_price_first_is_worth_asking_ones_cost_and_waiting_pays_under_turns():
     assert first[twice].mean < 0 < turns[twice].mean
 
 
+def test_with_standing_prices_no_trick_gains_a_hundredth_but_a_second_name():
+    findings = found(lambda: MECHANISMS.build("standing", {"reserve": 1.6}), carry_over=True)
+    for name, one in findings.items():
+        if name != "bids as two clients":
+            assert one.most <= 0.01, name
+            assert one.mean <= 0, name
+
+
 def test_it_is_the_same_again():
     make = lambda: MECHANISMS.build("turns")  # noqa: E731
     assert found(make) == found(make)

@@ -172,6 +172,11 @@ class Bidders:
         self._drift = drift
         self._absence_rate = absence_rate
         self._unit = unit
+        self.lacks: dict[str, str] = {}
+        """What these clients cannot do for a mechanism (`bara.protocols.Capabilities`)."""
+        is_constant = isinstance(distribution, Distribution) and distribution.name == "constant"
+        if drift or (stability < 1 and not is_constant):
+            self.lacks["standing"] = "set clients.stability = 1 and clients.drift = 0"
         self._columns: dict[str, FloatArray] = {}
         if samples is not None:
             self._columns["samples"] = samples.astype(float)

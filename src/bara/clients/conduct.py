@@ -1,18 +1,46 @@
-"""The conduct of simulated clients that have won: some fail, some are late, some cheat."""
+"""What simulated clients deliver when they have won: some fail, some are late, some cheat."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bara.clients.updates import State, Updates
 from bara.randomness import stream
+
+State = NDArray[np.float32]
+"""A model in one flat vector."""
 
 Role = Literal["noisy", "free rider", "poisoner"]
 
 _CHEATS = ("free rider", "poisoner")
 """The roles whose updates differ from what honest training would send."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Updates:
+    """What the clients of one round sent back, in the order in which they were asked.
+
+    Attributes:
+        round: The round.
+        clients: The clients that trained, by number.
+        states: Each client's whole flat state after training, a row each; valid until the next
+            `train`, copy to keep.
+        samples: How many samples each client trained on.
+        loss_before: Each client's mean loss on its own samples before training: with FedSGD always
+            (the loss whose gradient was taken, so batch norm uses the batch's statistics), with
+            FedAvg when evidence was asked for.
+        loss_after: The same after training, when evidence was asked for.
+    """
+
+    round: int
+    clients: tuple[int, ...]
+    states: State
+    samples: tuple[int, ...]
+    loss_before: tuple[float | None, ...]
+    loss_after: tuple[float | None, ...]
 
 
 @final

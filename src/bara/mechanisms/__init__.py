@@ -9,6 +9,7 @@ MECHANISMS: Registry[Mechanism] = Registry(
     "mechanism",
     {
         "turns": "bara.mechanisms.turns:Turns",
+        "standing": "bara.mechanisms.standing:Standing",
         "bid-price-first": "bara.mechanisms.quality_auction:bid_price_first",
         "quality": "bara.mechanisms.quality_auction:QualityAuction",
         "fair": "bara.mechanisms.fair:Fair",

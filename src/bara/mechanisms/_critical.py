@@ -94,8 +94,8 @@ def equal_menu(
         admitted: True for each client that takes part; the others' bids stay in the menu's record.
             None to admit everyone.
     """
-    if reserve is not None and reserve * len(bids) > MAX_MONEY:
-        raise _reserve_too_large(reserve, len(bids))
+    if reserve is not None:
+        check_reserve(reserve, len(bids))
     preferred = bids.preference
     prices = bids.prices
     if preferred is not None:
@@ -122,21 +122,31 @@ def equal_menu(
     return Menu(bids, order, costs, pay=lambda n, _cap: thresholds[n - 1 : n].repeat(n))
 
 
-def capped_menu(bids: Bids, quality: FloatArray, most: int) -> Menu:
+def capped_menu(
+    bids: Bids, quality: FloatArray, most: int, admitted: NDArray[np.bool_] | None = None
+) -> Menu:
     """Return the menu of the critical-payment auction in which no winner is paid more than `most`.
 
     Clients that ask more are left out. All others can be recruited together: the last is paid
     `most`.
 
     Args:
-        bids: The opened bids, at least one.
+        bids: The opened bids.
         quality: The server's own score of each client, in the order of `bids`.
         most: The most that a winner is paid, in micro-units.
+        admitted: True for each client that takes part, whose quality must be positive; None to
+            admit everyone.
     """
     most -= most % bids.unit
+    affordable = bids.prices <= most
+    if admitted is not None:
+        affordable &= admitted
+    if not affordable.any():
+        return equal_menu(bids, most, affordable)  # of nobody
     # The virtual last bid: against it the client of the least quality would win at `most`.
-    reserve = math.ceil(Fraction(most) / Fraction(float(quality.min())))
-    menu = critical_menu(bids, quality, reserve, bids.prices <= most)
+    least = float(quality[affordable].min())
+    reserve = math.ceil(Fraction(most) / Fraction(least))
+    menu = critical_menu(bids, quality, reserve, affordable)
     winners = menu.order[: len(menu)]
     scores = quality[winners]
     units = np.append(bids.prices[winners] / scores, float(reserve))[1:]
@@ -253,6 +263,12 @@ def floor_products(scores: FloatArray, unit: Fraction, step: int = 1) -> IntArra
 def _floor_product(score: float, unit: Fraction) -> int:
     numerator, denominator = score.as_integer_ratio()
     return numerator * unit.numerator // (denominator * unit.denominator)
+
+
+def check_reserve(reserve: int, clients: int) -> None:
+    """Refuse a reserve price that does not fit in 63 bits if it is paid to everyone."""
+    if reserve * clients > MAX_MONEY:
+        raise _reserve_too_large(reserve, clients)
 
 
 def _reserve_too_large(reserve: int, clients: int) -> ConfigError:

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bara.mechanisms._critical import critical_menu
 from bara.records import Bids, Evidence, FloatArray, Menu
@@ -46,6 +47,14 @@ def loss_drop(evidence: Evidence) -> float | None:
     return drop if math.isfinite(drop) and drop > 0 else 0.0
 
 
+def worthy(quality: FloatArray, least: float) -> NDArray[np.bool_]:
+    """Return True for each client whose quality is positive and at least `least` of the mean."""
+    floor = 0.0
+    if len(quality):
+        floor = least * (float(quality.sum()) / len(quality))
+    return np.asarray((quality > 0) & (quality >= floor))
+
+
 def learned_menu(bids: Bids, quality: FloatArray, least: float, reserve: int | None = None) -> Menu:
     """Return the critical-payment menu without clients of little quality; it weighs by quality.
 
@@ -59,11 +68,7 @@ def learned_menu(bids: Bids, quality: FloatArray, least: float, reserve: int | N
         least: The share of the mean quality that a client must have to take part.
         reserve: The most that is paid for a unit of quality.
     """
-    floor = 0.0
-    if len(bids):
-        floor = least * (float(quality.sum()) / len(bids))
-    worthy = (quality > 0) & (quality >= floor)
-    menu = critical_menu(bids, quality, reserve, worthy)
+    menu = critical_menu(bids, quality, reserve, worthy(quality, least))
 
     def weigh(n: int) -> tuple[float, ...]:
         return tuple(quality[menu.order[:n]].tolist())

@@ -9,6 +9,9 @@ import numpy as np
 from bara.protocols import Mechanism, Remembers, requirements_of
 from bara.records import Bids, IntArray, Menu, RoundRecord
 
+CAPPED = "it asks more than is left of its cap"
+"""Why the cap leaves a client out of a round."""
+
 
 @final
 class ClientCap:
@@ -48,7 +51,7 @@ class ClientCap:
         def pay(n: int, cap: int) -> IntArray:
             return np.minimum(menu.pay(n, cap), room[:n])
 
-        return replace(menu, pay=pay)
+        return replace(menu, pay=pay, left_out=dict.fromkeys(beyond, CAPPED))
 
     def _left(self, bids: Bids) -> IntArray:
         """Return the rest of each client's cap, in the order of the bids."""

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bara.mechanisms._critical import reserve_price
-from bara.mechanisms._learned import by_client, learned_menu, loss_drop, sizes
+from bara.mechanisms._learned import by_client, learned_menu, loss_drop, sizes, worthy
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.options import Within, check_arguments
 from bara.protocols import Requirements
@@ -102,6 +103,10 @@ class Fair:
         positive = drops[drops > 0]
         start = float(positive.mean()) if len(positive) else 1.0
         return np.asarray(sizes(bids) * by_client(bids, self._drops, start))
+
+    def worthy(self, bids: Bids) -> NDArray[np.bool_]:
+        """Return True for each client whose forecast suffices to take part."""
+        return worthy(self.quality(bids), self._least)
 
     def tell(self, record: RoundRecord) -> None:
         """Learn from the losses before and after training of each client that delivered."""

@@ -22,12 +22,14 @@ within a round. Over a whole run it is not: who asks more has its turn later and
 """
 
 from bisect import bisect_left
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
 
 from bara.mechanisms._critical import capped_menu, critical_menu, reserve_price
 from bara.mechanisms._learned import by_client
+from bara.mechanisms.fair import Fair
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import Requirements
 from bara.records import Bids, FloatArray, IntArray, Menu, RoundRecord
@@ -189,8 +191,8 @@ class Turns:
     """The paper's auction over the age of what is known of a client (see the module).
 
     Args:
-        quality: A column of the bids that is multiplied with the age (`samples`, say); None for age
-            alone.
+        quality: What is multiplied with the age: a column of the bids (`samples`, say), or `fair`
+            for the loss drops that FAIR forecasts; None for age alone.
         reserve: The most that a winner is paid, in units of the budget; None for no limit. Clients
             that ask more are left out, and all others can be recruited together.
 
@@ -203,29 +205,45 @@ class Turns:
     claims = CRITICAL_PAYMENTS
 
     def __init__(self, quality: str | None = None, reserve: float | str | None = None) -> None:
-        self._column = quality
+        self._column: str | None = None
+        self._fair: Fair | None = None
         self._reserve = reserve_price(reserve)
         self._ages = Ages()
-        self.requirements = Requirements(columns=(quality,) if quality else ())
+        self.requirements = Requirements()
+        if quality == "fair":
+            self._fair = Fair()
+            # The ages weigh who is recruited; FAIR's weights of the aggregate are left out.
+            self.requirements = replace(self._fair.requirements, weights=False)
+        elif quality is not None:
+            self._column = quality
+            self.requirements = Requirements(columns=(quality,))
         self.memory = self._ages.memory
         self.restore = self._ages.restore
 
     def menu(self, bids: Bids) -> Menu:
         """Return the critical-payment menu over the ages."""
-        if self._column is None and not self._ages.strength:
+        is_equal = self._column is None and self._fair is None
+        if is_equal and not self._ages.strength:
             return critical_menu(bids, None, self._reserve)  # all ages count alike
         standing = self.standing(bids)
-        if self._reserve is None or not len(bids):
-            return critical_menu(bids, standing)
-        return capped_menu(bids, standing, self._reserve)
+        admitted = None
+        if self._fair is not None:
+            admitted = self._fair.worthy(bids)
+        if self._reserve is None:
+            return critical_menu(bids, standing, admitted=admitted)
+        return capped_menu(bids, standing, self._reserve, admitted)
 
     def standing(self, bids: Bids) -> FloatArray:
         """Return what each client counts for, in the order of the bids."""
-        quality = self._ages.quality(bids)
-        if self._column is None:
-            return quality
-        return np.asarray(quality * bids.column(self._column))
+        age = self._ages.quality(bids)
+        if self._fair is not None:
+            return np.asarray(age * self._fair.quality(bids))
+        if self._column is not None:
+            return np.asarray(age * bids.column(self._column))
+        return age
 
     def tell(self, record: RoundRecord) -> None:
-        """Learn who was heard, and how stable prices are."""
+        """Learn who was heard, what it brought, and how stable prices are."""
         self._ages.tell(record)
+        if self._fair is not None:
+            self._fair.tell(record)
