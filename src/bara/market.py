@@ -10,8 +10,20 @@ from collections.abc import Callable
 
 from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
 from bara.protocols import Allocator, Believer, Mechanism, name_of
-from bara.records import AwardedRound, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord
+from bara.records import (
+    AwardedRound,
+    Bids,
+    Delivery,
+    Evaluation,
+    LeftOut,
+    Offer,
+    Purse,
+    RoundRecord,
+)
 from bara.text import counted
+
+BACKS_OFF = "it failed before and backs off"
+"""Why the market leaves a client out of a round."""
 
 
 class Backoff:
@@ -78,6 +90,8 @@ def check_award(awarded: AwardedRound, bids: Bids, mechanism: Mechanism) -> None
 class Market:
     """The steps of a run, in their order: begin once; then ask, award and settle each round.
 
+    `begin` and `settle` return a record that nobody knows yet: store it, then `tell` it once.
+
     Args:
         allocator: Decides how much a round may cost.
         mechanism: Decides who is recruited and what they are paid.
@@ -113,7 +127,7 @@ class Market:
 
     def begin(self, evaluation: Evaluation) -> RoundRecord:
         """Settle round 0: the evaluation of the initial model."""
-        return self.tell(RoundRecord.initial(self.purse, evaluation))
+        return RoundRecord.initial(self.purse, evaluation)
 
     def ask(self) -> Offer | None:
         """Make this round's offer before bids are opened; None once the run has ended."""
@@ -136,12 +150,14 @@ class Market:
     def award(self, offer: Offer, bids: Bids) -> AwardedRound | None:
         """Turn the sealed bids into an award; None where the offer's shortfall ends the run."""
         away = self._backoff.away(self.purse.round)
-        bids = bids.without(away).in_units_of(self.purse.unit)
+        opened = bids.in_units_of(self.purse.unit)
+        bids = opened.without(away)
         belief = None
         if isinstance(self._allocator, Believer):
             belief = self._allocator.belief()
         menu = self._mechanism.menu(bids)
-        awarded = AwardedRound.of(self.purse, offer, menu, belief)
+        left_out = LeftOut.of(opened, {**dict.fromkeys(away, BACKS_OFF), **menu.left_out})
+        awarded = AwardedRound.of(self.purse, offer, menu, belief, left_out)
         if awarded.award.fell_short and offer.shortfall == "stop":
             self.ended = "the money left cannot pay what the allocator wants"
             return None
@@ -153,14 +169,13 @@ class Market:
         return Delivery(self._evaluation)  # type: ignore[arg-type] # round 0 has set it
 
     def settle(self, awarded: AwardedRound, delivery: Delivery) -> RoundRecord:
-        """Settle an awarded round, and tell allocator and mechanism."""
-        return self.tell(awarded.settle(delivery))
+        """Settle an awarded round."""
+        return awarded.settle(delivery)
 
-    def tell(self, record: RoundRecord) -> RoundRecord:
-        """Let allocator, mechanism and back-off learn from a settled round."""
+    def tell(self, record: RoundRecord) -> None:
+        """Let allocator, mechanism and back-off learn from a settled round, once it is stored."""
         self._allocator.tell(record)
         self._mechanism.tell(record)
         self._backoff.tell(record)
         self._evaluation = record.evaluation
         self.purse = record.purse_after
-        return record

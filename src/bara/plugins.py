@@ -10,12 +10,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from importlib.metadata import entry_points
-from typing import (
-    Any,
-    Generic,
-    Self,
-    TypeVar,
-)
+from typing import Any, Generic, Self, TypeVar
 
 from bara.errors import (
     BaraError,

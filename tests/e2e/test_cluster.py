@@ -9,7 +9,7 @@ from programs import bara
 from refusals import refused
 
 from bara.errors import ConfigError
-from bara.studies.cluster import connected
+from bara.studies.cluster import cluster_backend
 
 SMALL = ["budget.total=40", "budget.max_rounds=8", "clients.count=6", "federation.engine=synthetic"]
 
@@ -66,5 +66,5 @@ def test_two_ray_workers_give_what_this_machine_gives():
     ],
 )
 def test_a_cluster_that_is_not_there_is_named(where, facts):
-    with refused(ConfigError, "--cluster", repr(where), *facts), connected(where):
+    with refused(ConfigError, "--cluster", repr(where), *facts), cluster_backend(where):
         pass

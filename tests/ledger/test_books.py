@@ -24,6 +24,8 @@ from bara.ledger.statements import statement, table_csv
 from bara.ledger.store import HEAD, HOSTS, VERSIONS, check_host, run_names, whole_url
 from bara.mechanisms import bid_price_first
 from bara.records import Plan
+from bara.runs.config import Config
+from bara.runs.database import DatabaseRun
 from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 
 
@@ -295,9 +297,47 @@ def test_a_table_of_nobody_is_empty():
     assert table_csv([]) == ""
 
 
-@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "postgresql+psycopg://h/d"])
-def test_a_url_without_a_path_is_whole_as_it_is(url):
-    assert whole_url(url) == url
+def test_a_servers_url_is_whole_as_it_is():
+    assert whole_url("postgresql+psycopg://h/d") == "postgresql+psycopg://h/d"
+
+
+IN_MEMORY = [
+    "sqlite://",
+    "sqlite:///",
+    "sqlite:///:memory:",
+    "sqlite:///file::memory:",
+    "sqlite:///file::memory:?cache=shared&uri=true",
+    "sqlite:///file:books?mode=memory&uri=true",
+    "sqlite:///books.db?mode=memory",
+    "sqlite:///books.db?vfs=memdb",
+]
+
+
+@pytest.mark.parametrize("url", IN_MEMORY)
+def test_books_that_would_be_gone_with_the_program_are_refused_at_every_door(url):
+    tree = {"budget": {"total": 30}, "allocator": "even", "ledger": {"url": url}}
+    doors = [
+        lambda: Store.open(url),
+        lambda: whole_url(url),
+        lambda: Config.load(None, [f"ledger.url={url}"]),
+        lambda: DatabaseRun.of("spring", tree),
+    ]
+    for door in doors:
+        with refused(ConfigError, "ledger.url", url):
+            door()
+
+
+@pytest.mark.parametrize(
+    ("url", "variable"),
+    [
+        ("sqlite:///$DATABASE", "$DATABASE"),
+        ("sqlite:///${BOOKS}/a.db", "${BOOKS}"),
+        ("postgresql+psycopg://$HOST/books", "$HOST"),
+    ],
+)
+def test_a_variable_that_nobody_has_replaced_names_no_database(url, variable):
+    with refused(ConfigError, "ledger.url", url, variable):
+        Config.load(None, [f"ledger.url={url}"])
 
 
 def test_a_file_of_junk_is_refused_by_writers_and_readers(tmp_path):
@@ -327,13 +367,6 @@ def test_the_log_of_a_run_that_died_is_read_without_its_index(open_books, play_i
     assert left.last_round() == books.last_round() == 6
     left.store.close()
     assert sorted(file.name for file in (tmp_path / "left").iterdir()) == ["run.db", "run.db-wal"]
-
-
-def test_a_store_in_memory_has_no_file_to_be_replaced(play_into):
-    with closing(Store.open("sqlite://")) as store:
-        books = Books.open(store, "run", {}, Purse.of(30, 2))
-        play_into(books)
-        assert verify(books).ok
 
 
 def test_a_server_without_its_driver_names_the_extra(monkeypatch):

@@ -12,12 +12,12 @@ from refusals import refused
 from typer.testing import CliRunner
 
 from bara.cli import app
-from bara.errors import LedgerError
-from bara.ledger import Terms, operators, signatures, verify
+from bara.errors import LedgerError, WaitingError
+from bara.ledger import Books, Receipt, Store, Terms, operators, signatures, verify
 from bara.ledger.payouts import batches
 from bara.ledger.signatures import client_receipt
 from bara.ledger.statements import export_json, lines, own_statement, statement
-from bara.records import RoundRecord
+from bara.records import Purse, RoundRecord
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
 from bara.runs.play import play_run
@@ -191,6 +191,89 @@ def test_a_receipt_of_another_record_is_never_replaced(tmp_path):
         resume(tmp_path / "run", swap)
     with RunFolder.find(tmp_path / "run") as folder:
         assert folder.open_books().awarded() is None  # nothing more was promised
+
+
+@pytest.fixture
+def put_back(tmp_path):
+    """A run whose older state was put into its own file, and whose receipt somebody deleted."""
+    ledger, receipt = tmp_path / "run" / "ledger.db", tmp_path / "receipt.json"
+    begin(tmp_path / "run", f"ledger.receipt={receipt}", "ledger.approve_above=0.1", rounds=0)
+    older = ledger.read_bytes()
+    with pytest.raises(WaitingError):
+        resume(tmp_path / "run")
+    assert bara("ledger", tmp_path / "run", "approve", "1").exit_code == 0
+    with pytest.raises(WaitingError):
+        resume(tmp_path / "run")
+    ledger.write_bytes(older)
+    receipt.unlink()
+    return tmp_path / "run", receipt
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["pause"],
+        ["continue"],
+        ["approve", "1"],
+        ["decline", "1"],
+        ["void", "1", "--reason", "why"],
+        ["topup", "5"],
+        ["forget", "client-00"],
+        ["adopt"],
+        ["payouts", "--new"],
+        ["verify"],
+        ["statement"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_no_command_makes_a_receipt_that_is_missing(put_back, words):
+    path, receipt = put_back
+    said = bara("ledger", path, *words)
+    assert said.exit_code == 1
+    assert f"{receipt} is missing" in said.stderr
+    assert f"bara ledger {path} adopt --new-receipt" in said.stderr
+    assert not receipt.exists()
+    with refused(LedgerError, receipt, "missing"):
+        resume(path)
+
+
+def test_a_lost_receipt_is_begun_anew_by_an_operator_who_says_so(put_back):
+    path, receipt = put_back
+    assert bara("ledger", path, "adopt", "--new-receipt").exit_code == 0
+    assert bara("ledger", path, "verify", "--receipt", receipt).exit_code == 0
+    again = bara("ledger", path, "adopt", "--new-receipt")
+    assert (again.exit_code, str(receipt) in again.stderr) == (1, True)
+    with pytest.raises(WaitingError):
+        resume(path)
+
+
+def test_a_run_without_a_receipt_can_be_given_one(tmp_path):
+    begin(tmp_path / "run")
+    assert bara("ledger", tmp_path / "run", "adopt", "--new-receipt").exit_code == 1
+    config = tmp_path / "run" / "config.toml"
+    named = f'[ledger]\nreceipt = "{tmp_path}/receipt.json"'
+    config.write_text(config.read_text().replace("[ledger]", named))
+    with refused(LedgerError, tmp_path / "receipt.json", "missing"):
+        resume(tmp_path / "run")
+    assert bara("ledger", tmp_path / "run", "adopt", "--new-receipt").exit_code == 0
+    assert resume(tmp_path / "run").rounds == 8
+    said = bara("ledger", tmp_path / "run", "verify")
+    assert "the receipt fits" in said.output
+
+
+def test_the_receipt_is_there_before_the_first_event(tmp_path):
+    """A run that was killed while it opened its books opens them, with the receipt it began."""
+    begun = Receipt("run", 0, "0" * 64)
+    begun.write(tmp_path / "receipt.json")
+    terms = Terms(receipt=tmp_path / "receipt.json")
+    with closing(Store.in_file(tmp_path / "books.db")) as store:
+        books = Books.open(store, "run", {}, Purse.of(1, 1), terms)
+        books.check_receipt()
+    with (
+        closing(Store.in_file(tmp_path / "others.db")) as store,
+        refused(LedgerError, tmp_path / "receipt.json"),
+    ):
+        Books.open(store, "another", {}, Purse.of(1, 1), terms)
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced"])

@@ -459,7 +459,7 @@ def test_a_receipt_that_is_gone_stops_a_resume_until_it_is_back(tmp_path):
             path, config(f"ledger.receipt={receipt}"), at(3, lambda: look(path, operators.pause))
         )
     receipt.rename(tmp_path / "elsewhere.json")
-    with refused(LedgerError, receipt, "missing", "ledger.receipt"):
+    with refused(LedgerError, receipt, "missing", f"ledger {path} adopt --new-receipt"):
         sitting(path)
     (tmp_path / "elsewhere.json").rename(receipt)
     assert sitting(path).rounds == 10

@@ -119,6 +119,16 @@ def test_an_allocator_that_learns_from_menus_resumes_though_they_are_dropped(
     assert resumed(tmp_path / "run", config, stop_after) == play_run(config)
 
 
+@pytest.mark.parametrize("stop_after", [1, 4, 9])
+def test_standing_prices_are_remembered_though_bids_are_dropped(tmp_path, stop_after):
+    small = ["federation.engine=synthetic", "budget.total=60", "budget.max_rounds=12"]
+    own = ["mechanism.name=standing", "mechanism.reserve=1.6", "clients.stability=1"]
+    config = Config.load(
+        None, [*small, *own, "clients.count=6", "clients.absence_rate=0.2", "ledger.retention=drop"]
+    )
+    assert resumed(tmp_path / "run", config, stop_after) == play_run(config)
+
+
 def left_by(folder):
     """Every file of a run, byte for byte, but for its ledger: that is a database's business."""
     return {

@@ -5,7 +5,7 @@ import pytest
 from bara.paper.analysis import described
 from bara.paper.exhibits import EXHIBITS, Scale
 from bara.paper.figures import exhibit_charts, save_bars, save_charts, save_map
-from bara.paper.pages import markdown, table_rows
+from bara.paper.pages import exhibit_markdown, table_rows
 from bara.paper.regimes import REGIMES
 from bara.reports.drawings import INK, Drawing
 
@@ -100,8 +100,8 @@ def test_the_map_is_drawn_and_its_table_is_left_to_the_data(tmp_path, monkeypatc
     assert drawing.index("bound") < drawing.index(
         "BARA (ours)"
     )  # what can be had at all comes first
-    assert "| dataset |" not in markdown(one)
-    assert "ahead of EA in 27, behind in 0 of 27" in markdown(one)
+    assert "| dataset |" not in exhibit_markdown(one)
+    assert "ahead of EA in 27, behind in 0 of 27" in exhibit_markdown(one)
 
 
 @pytest.mark.parametrize(("p", "column"), [(None, False), (0.04, True)])

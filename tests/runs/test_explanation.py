@@ -123,6 +123,16 @@ def test_a_run_decided_again_from_its_bids_comes_out_the_same(played, mechanism,
     assert "Round 6." in cli("ledger", folder, "explain", 6)
 
 
+def test_standing_prices_are_decided_again_and_their_fees_told(played):
+    own = ("mechanism.name=standing", "mechanism.reserve=1.6", "clients.stability=1")
+    folder = played(*own, "clients.failure_rate=0.2")
+    said = cli("ledger", folder, "verify", "--replay")
+    assert "replayed with the same result: 6 offers, 6 menus with awards" in said
+    explained = cli("ledger", folder, "explain", 3)
+    assert "What each winner is promised was set before anybody bid in this round." in explained
+    assert "Each client's fee is what its turn is paid" in explained
+
+
 def test_dropped_bids_are_neither_shown_nor_decided_again(played):
     folder = played("ledger.retention=drop", "allocator.name=even", name="even")
     said = cli("ledger", folder, "verify", "--replay")

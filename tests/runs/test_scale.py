@@ -60,7 +60,11 @@ SOME_FAIL = (
 )
 
 
-PRICES = {"posted-price": ("mechanism.price=1",), "tariff": ("mechanism.per_round=1",)}
+PRICES = {
+    "posted-price": ("mechanism.price=1",),
+    "tariff": ("mechanism.per_round=1",),
+    "standing": ("mechanism.reserve=1.6", "clients.stability=1"),
+}
 
 
 @pytest.mark.parametrize(

@@ -62,3 +62,15 @@ def test_when_everybody_fails_the_model_stays_as_it_is(make_federation):
 def test_a_curve_that_cannot_be_is_refused(curve, facts):
     with refused(ConfigError, *facts):
         LearningCurve(**curve)
+
+
+def test_where_clients_differ_the_same_few_teach_less_than_everybody_in_turn(make_federation):
+    """As if all took part, but for what the unheard half alone knows: a = .1 + .4 (1 - .5)."""
+    by_hand = {"a_0": 0.1, "a_max": 0.9, "s": 1, "p": 1, "kappa": 0, "delta": 0}
+    federation = make_federation(clients=4, variety=1, **by_hand, **QUIET)
+    assert federation.train(1, award(federation, 2)).evaluation.accuracy == pytest.approx(0.3)
+    rest = Award(federation.bidders.clients[2:], (1, 1))
+    heard = federation.train(2, rest).evaluation.accuracy
+    alike = make_federation(clients=4, **by_hand, **QUIET)
+    alike.train(1, award(alike, 2))
+    assert heard == alike.train(2, award(alike, 2)).evaluation.accuracy

@@ -175,7 +175,9 @@ def _page(books: "Books", total: "ClientTotal", own: "list[Line]", period: "Peri
 )
 def verify_command(
     context: typer.Context,
-    receipt: Annotated[Path | None, typer.Option(help="A receipt from the second place.")] = None,
+    receipt: Annotated[
+        Path | None, typer.Option(help="A receipt from the second place. Default: ledger.receipt.")
+    ] = None,
     again: Annotated[
         bool,
         typer.Option(
@@ -191,7 +193,8 @@ def verify_command(
         from bara.ledger import Receipt, verify
         from bara.runs.replay import replay
 
-        finding = verify(books, None if receipt is None else Receipt.read(receipt))
+        known = books.stored_receipt() if receipt is None else Receipt.read(receipt)
+        finding = verify(books, known)
         replayed = None
         if again and finding.ok:
             replayed = replay(books, plugins=plugins)
@@ -204,7 +207,7 @@ def verify_command(
             words = f"the record is whole: {counted(finding.events, 'event')}, head {finding.head}"
             if finding.keyed:
                 words += ", the key fits"
-            if receipt is not None:
+            if known is not None:
                 words += ", the receipt fits"
             say(words)
             if replayed is not None:
@@ -344,7 +347,14 @@ def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> 
         say(f"the budget is {books.purse.show(before + added)} now")
 
 
-def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments: object) -> None:
+def _act(
+    context: typer.Context,
+    debug: bool,
+    action: str,
+    done: str,
+    *arguments: object,
+    **options: object,
+) -> None:
     """Do what an operator asks for, and print the command that lets the run go on.
 
     Args:
@@ -353,12 +363,13 @@ def _act(context: typer.Context, debug: bool, action: str, done: str, *arguments
         action: The name of a function in `bara.ledger.operators`.
         done: The words to print before the command.
         arguments: The further arguments of the function.
+        options: Its options, by name.
     """
     with _folder(context, debug) as folder:
         from bara.ledger import operators
 
         books = folder.hold_books() if action in ("void", "forget") else folder.open_books()
-        getattr(operators, action)(books, *arguments)
+        getattr(operators, action)(books, *arguments, **options)
         command = folder.continue_command if action == "pause" else folder.resume_command
         say(f"{done}: {command}")
 
@@ -376,9 +387,21 @@ def continue_command(context: typer.Context, debug: Debug = False) -> None:
 
 
 @ledger_app.command("adopt", epilog=examples("bara ledger DIR adopt"))
-def adopt_command(context: typer.Context, debug: Debug = False) -> None:
+def adopt_command(
+    context: typer.Context,
+    new_receipt: Annotated[
+        bool,
+        typer.Option(
+            "--new-receipt",
+            help="Begin a receipt, or another for one that is lost: you know that this record is "
+            "the newest.",
+        ),
+    ] = False,
+    debug: Debug = False,
+) -> None:
     """Let a moved or copied run go on here, where no other copy of it will ever go on."""
-    _act(context, debug, "adopt", "the run belongs here now; go on with")
+    done = "the run belongs here now; go on with"
+    _act(context, debug, "adopt", done, new_receipt=new_receipt)
 
 
 @ledger_app.command("approve", epilog=examples("bara ledger DIR approve 12"))

@@ -6,7 +6,7 @@ docs/ledger.md.
 """
 
 from bara.ledger._events import Receipt
-from bara.ledger._verification import Finding, is_locked, require_whole, stored_receipt, verify
+from bara.ledger._verification import Finding, is_locked, require_whole, verify
 from bara.ledger.books import Books, Terms
 from bara.ledger.run_state import read_books
 from bara.ledger.store import Store
@@ -20,6 +20,5 @@ __all__ = [
     "is_locked",
     "read_books",
     "require_whole",
-    "stored_receipt",
     "verify",
 ]

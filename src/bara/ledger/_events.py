@@ -140,7 +140,12 @@ class Chain:
         return number, value
 
     def hash_of(self, connection: sa.Connection, number: int) -> str | None:
-        """Return the hash of the event with this number; None if there is no such event."""
+        """Return the hash of the event with this number; None if there is no such event.
+
+        Number 0 is the state before the first event.
+        """
+        if number == 0:
+            return START
         table = schema.events
         query = sa.select(table.c.hash).where(table.c.run == self.run, table.c.number == number)
         return connection.scalar(query)

@@ -22,6 +22,7 @@ from bara.records import (
     Evaluation,
     Evidence,
     IntArray,
+    LeftOut,
     MoneyOutlook,
     Offer,
     Plan,
@@ -63,7 +64,16 @@ class StoredRound:
     at: str | None = None
 
 
-def bids_json(bids: Bids) -> Json:
+def opened_json(awarded: AwardedRound) -> Json:
+    """Convert a round's opened bids to JSON, those that did not take part apart."""
+    tree = _bids_json(awarded.bids)
+    if awarded.left_out is not None:
+        reasons = dict(awarded.left_out.reasons)
+        tree["left_out"] = {**_bids_json(awarded.left_out.bids), "reasons": reasons}
+    return tree
+
+
+def _bids_json(bids: Bids) -> Json:
     """Convert bids to JSON, in columns."""
     columns = {name: values.tolist() for name, values in bids.columns.items()}
     return {"clients": list(bids.clients), "prices": bids.prices.tolist(), "columns": columns}
@@ -126,6 +136,7 @@ def read_award(round_number: int, stored: StoredRound, currency: str | None = No
         award,
         _read_belief(body["belief"]),
         privacy,
+        _read_left_out(stored.redactable.get("bids"), purse.unit),
     )
 
 
@@ -189,6 +200,12 @@ def _read_bids(tree: Json | None, unit: int) -> Bids:
         return DROPPED_BIDS
     columns = {name: np.array(values, np.float64) for name, values in tree["columns"].items()}
     return Bids(tuple(tree["clients"]), np.array(tree["prices"], np.int64), columns, unit)
+
+
+def _read_left_out(tree: Json | None, unit: int) -> LeftOut | None:
+    if tree is None or "left_out" not in tree:
+        return None
+    return LeftOut(_read_bids(tree["left_out"], unit), tree["left_out"]["reasons"])
 
 
 def _read_costs(costs: list[int] | None) -> IntArray:

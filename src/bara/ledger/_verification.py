@@ -45,22 +45,6 @@ class _Wrong(Exception):  # noqa: N818 - a finding, not an error
     """A problem, raised by the check that found it."""
 
 
-def stored_receipt(books: Books) -> Receipt | None:
-    """Read the receipt that the terms name; None if they name none, or before round 1 is settled.
-
-    From then on a missing receipt is an error.
-    """
-    path = books.terms.receipt
-    if path is None or (not path.exists() and books.last_round() < 1):
-        return None
-    if not path.exists():  # asked again: the run may have written it meanwhile
-        raise LedgerError(
-            f"the receipt {path} is missing, so nobody can tell whether events are, too; "
-            "restore it, or remove ledger.receipt from config.toml"
-        )
-    return Receipt.read(path)
-
-
 def require_whole(books: Books, *, needs_key: bool = False) -> None:
     """Refuse a record that is not whole, before anything of it is shown, signed or paid out.
 
@@ -69,7 +53,7 @@ def require_whole(books: Books, *, needs_key: bool = False) -> None:
         needs_key: Whether to refuse a chain whose key is not at hand; if False, everything but its
             hashes is checked.
     """
-    receipt = stored_receipt(books)  # first: a later one may count events that verify cannot see
+    receipt = books.stored_receipt()  # first: a later one may count events that verify cannot see
     if books.chain.key is not None:
         books.check_key()
     finding = verify(books, receipt, needs_key=needs_key)

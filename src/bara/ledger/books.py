@@ -32,9 +32,9 @@ from bara.ledger._events import (
 )
 from bara.ledger._reading import (
     award_json,
-    bids_json,
     is_paused,
     last_of,
+    opened_json,
     read_award,
     read_record,
     settlement_json,
@@ -42,7 +42,7 @@ from bara.ledger._reading import (
     topped_up,
 )
 from bara.ledger.store import Store, insert
-from bara.records import AwardedRound, Purse, RoundRecord
+from bara.records import AwardedRound, Delivery, Purse, RoundRecord
 
 _OPENED = ("retention", "approve_above")
 """The terms that are fixed when a run is opened."""
@@ -106,6 +106,9 @@ class Books:
             run = int(last_run or 0) + 1
             insert(connection, schema.runs, [(run, name, purse.total, purse.max_rounds)])
             books = cls(store, run, name, terms)
+            if terms.receipt is not None and not terms.receipt.exists():
+                books.begin_receipt()  # before the first event: from now on it is never missing
+            books.check_receipt()
             body = {
                 "config": config,
                 "keyed": terms.key is not None,
@@ -232,6 +235,13 @@ class Books:
             found = connection.scalar(last)
         return -1 if found is None else int(found)
 
+    def delivery(self, number: int) -> Delivery | None:
+        """Return what was delivered in a round; None if the round is not settled."""
+        for _, record in self.promises(number, number):
+            if record is not None:
+                return record.delivery
+        return None
+
     def awarded(self) -> AwardedRound | None:
         """Return the promise that is not settled yet, if any; a refused one has no winners."""
         number = self.last_round() + 1
@@ -332,18 +342,18 @@ class Books:
             self._settle(step, memories, checkpoint)
             self.write_receipt()
             return
-        if self._promised != step.purse.round:  # else an earlier session stored it
+        if self._promised != step.purse.round:  # else it is stored already
             self._promise(step)
         self._wait_for_approval(step)
 
     def close(self, ended: str) -> None:
         """Store why the run ended, unless that is stored already."""
-        if self.ended() is not None:
-            return
-        with self.store.write() as connection:
-            self.chain.append(connection, Draft("closed", None, {"ended": ended}))
-            point("closing")
-        point("closed")
+        if self.ended() is None:
+            self.check_receipt()
+            with self.store.write() as connection:
+                self.chain.append(connection, Draft("closed", None, {"ended": ended}))
+                point("closing")
+            point("closed")
         self.write_receipt()
 
     def note_notified(self, key: str) -> None:
@@ -383,19 +393,45 @@ class Books:
             self.receipt().write(self.terms.receipt)
             point("receipt written")
 
-    def check_receipt(self) -> None:
-        """Refuse to go on if the receipt in its file does not match this record."""
+    def begin_receipt(self) -> None:
+        """Write a first receipt, or one in place of a lost one; refuse to replace any."""
         path = self.terms.receipt
-        if path is None or not path.exists():
+        if path is None:
+            raise LedgerError(
+                f"run {self.name!r} has no receipt to begin; name a file in ledger.receipt"
+            )
+        if path.exists():
+            raise LedgerError(f"the receipt {path} is there; it goes on, and none is begun")
+        self.receipt().write(path)
+
+    def stored_receipt(self) -> Receipt | None:
+        """Read the receipt that the terms name; None if they name none. A missing one is refused.
+
+        Without it an older state of the record would look whole, and be paid once more.
+        """
+        path = self.terms.receipt
+        if path is None:
+            return None
+        if not path.exists():
+            raise LedgerError(
+                f"the receipt {path} is missing, so nobody can tell whether events are, too; "
+                "restore it, or, if it is lost for good and this record is certainly the newest, "
+                f"begin another with `bara ledger {self.address} adopt --new-receipt`"
+            )
+        return Receipt.read(path)
+
+    def check_receipt(self) -> None:
+        """Refuse to go on if the receipt in its file is missing or does not match this record."""
+        before = self.stored_receipt()
+        if before is None:
             return
-        before = Receipt.read(path)
         with self.store.read() as connection:
             known = self.chain.hash_of(connection, before.events)
         if before.run != self.name or known != before.head:
             raise LedgerError(
-                f"the receipt {path} does not match this record: a copy of the run goes on "
-                "elsewhere, or events were removed here; stop the copy, or restore this record, "
-                "before anything is paid twice"
+                f"the receipt {self.terms.receipt} does not match this record: a copy of the run "
+                "goes on elsewhere, or events were removed here; stop the copy, or restore this "
+                "record, before anything is paid twice"
             )
 
     def _promise(self, awarded: AwardedRound) -> None:
@@ -403,7 +439,7 @@ class Books:
         promises = list(zip(award.clients, award.payments, strict=True))
         point("bids opened")
         with self.store.write() as connection:
-            parts = {"bids": bids_json(awarded.bids), "menu": awarded.costs.tolist()}
+            parts = {"bids": opened_json(awarded), "menu": awarded.costs.tolist()}
             digests = store_redactable(connection, run, number, parts)
             rows = [
                 (run, number, client, rank, amount)

@@ -96,8 +96,17 @@ def _place(books: Books) -> str | None:
     return json.loads(adopted)["place"] if adopted else books.opening.get("place")
 
 
-def adopt(books: Books) -> None:
-    """Let the run go on here and nowhere else: after a move, or if the original is abandoned."""
+def adopt(books: Books, *, new_receipt: bool = False) -> None:
+    """Let the run go on here and nowhere else: after a move, or if the original is abandoned.
+
+    Args:
+        books: The run's books.
+        new_receipt: Whether to begin a receipt: the first of the run, or in place of a lost one.
+            The operator vouches that this record is the newest.
+    """
+    if new_receipt:
+        books.check_key()
+        books.begin_receipt()
     with writing(books) as connection:
         books.chain.append(connection, Draft("adopted", None, {"place": books.store.identity()}))
 

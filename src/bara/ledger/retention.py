@@ -47,7 +47,8 @@ def is_dropped(what: object) -> bool:
 
 def strip(record: RoundRecord) -> RoundRecord:
     """Return the round with its bids and its menu dropped."""
-    return replace(record, awarded=replace(record.awarded, bids=DROPPED_BIDS, costs=DROPPED_COSTS))
+    stripped = replace(record.awarded, bids=DROPPED_BIDS, costs=DROPPED_COSTS, left_out=None)
+    return replace(record, awarded=stripped)
 
 
 @final

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shlex
 import socket
 import sqlite3
@@ -275,11 +276,12 @@ def _insertion(table: sa.Table, dialect: sa.Dialect) -> str:
 
 def whole_url(url: str) -> str:
     """Make a SQLite file's path in a URL absolute; return the URL of a server as it is."""
+    check_url(url)
     parsed = _parsed(url)
-    file = parsed.database or ":memory:"
-    if parsed.get_backend_name() != "sqlite" or file == ":memory:" or file.startswith("file:"):
+    if parsed.get_backend_name() != "sqlite":
         return url
-    return parsed.set(database=str(Path(file).absolute())).render_as_string(hide_password=False)
+    file = Path(parsed.database or "").absolute()
+    return parsed.set(database=str(file)).render_as_string(hide_password=False)
 
 
 def run_names(url: str) -> list[str]:
@@ -327,12 +329,37 @@ def _beside(path: Path, ending: str) -> Path:
 
 
 def check_url(url: str | sa.URL) -> None:
-    """Refuse a URL that names no database or that holds a password, which would be stored."""
+    """Refuse a URL that names no durable database, or that holds a password or a variable.
+
+    A password would be stored. Books in memory would be gone with the program, and whoever starts
+    it again would pay everybody again.
+    """
     parsed = _parsed(url)
+    variable = _VARIABLE.search(str(url))
+    if variable:
+        raise ConfigError(
+            f"ledger.url is {str(url)!r}, but bara does not replace {variable[0]}; "
+            "write the database's own URL"
+        )
+    if parsed.get_backend_name() == "sqlite" and not _is_file(parsed):
+        raise ConfigError(
+            f"ledger.url is {str(url)!r}, which names no file, so the books would be gone with the "
+            "program and everybody paid again; name a file, like sqlite:///spring.db"
+        )
     if parsed.password is not None or "password" in parsed.query:
         raise ConfigError(
             "ledger.url holds a password, which would be stored; use PGPASSWORD or ~/.pgpass"
         )
+
+
+_VARIABLE = re.compile(r"\$(\{\w+\}|[A-Z_][A-Z0-9_]*\b)")
+"""An environment variable that nobody has replaced by its value."""
+
+
+def _is_file(url: sa.URL) -> bool:
+    """Return whether a SQLite URL names a plain file; an option could put it into memory."""
+    file = url.database or ":memory:"
+    return file != ":memory:" and not file.startswith("file:") and not url.query
 
 
 def _parsed(url: str | sa.URL) -> sa.URL:

@@ -50,9 +50,9 @@ def publish_paper(
         if one.rows:
             save_rows(one.rows, stem, origin)
             if one.exhibit.name in TABLES:
-                write_whole(stem.with_suffix(".md"), [markdown(one)])
+                write_whole(stem.with_suffix(".md"), [exhibit_markdown(one)])
             else:
-                draw(one, stem, origin)
+                draw_exhibit(one, stem, origin)
                 body += f'<div class="print">{_inline(stem.with_suffix(".svg"))}</div>'
             if tabled(one):
                 head, *rows = table_rows(one)
@@ -66,7 +66,7 @@ def publish_paper(
     return path
 
 
-def draw(shown: ExhibitResult, stem: Path, origin: Origin) -> None:
+def draw_exhibit(shown: ExhibitResult, stem: Path, origin: Origin) -> None:
     """Save the figure of an exhibit; if it has several panels, also each panel by itself."""
     from bara.paper import figures  # noqa: PLC0415 - an extra, and slow to import
 
@@ -121,16 +121,9 @@ def table_rows(shown: ExhibitResult) -> list[list[str]]:
     return [head, *rows]
 
 
-def markdown(shown: ExhibitResult, images: str = "") -> str:
-    """Return an exhibit for documents: its figure, its table of accuracies, and its texts.
-
-    Args:
-        shown: The exhibit.
-        images: The path from the document to the folder of the figure, with its last slash.
-    """
+def exhibit_markdown(shown: ExhibitResult) -> str:
+    """Return an exhibit for documents: its table of accuracies and its texts."""
     paragraphs = [f"## {_heading(shown)}"]
-    if shown.exhibit.name not in TABLES:
-        paragraphs.append(f"![{_heading(shown)}]({images}{shown.exhibit.name}.png)")
     if tabled(shown):
         head, *rows = table_rows(shown)
         paragraphs.append(markdown_table(head, rows).rstrip())

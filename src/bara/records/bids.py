@@ -167,6 +167,14 @@ class Bids:
         columns = {name: values[staying] for name, values in self.columns.items()}
         return Bids(names, self.prices[staying], columns, self.unit)
 
+    def joined(self, others: "Bids") -> "Bids":
+        """Return these bids together with those of other clients, which have the same columns."""
+        columns = {
+            name: np.append(values, others.columns[name]) for name, values in self.columns.items()
+        }
+        prices = np.append(self.prices, others.prices)
+        return Bids((*self.clients, *others.clients), prices, columns, self.unit)
+
     def in_units_of(self, unit: int) -> "Bids":
         """Return the same bids with another unit; refuse prices that are no multiple of it."""
         if unit == self.unit:

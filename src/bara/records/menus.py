@@ -1,7 +1,7 @@
 """The menu of a round: what each number of clients costs, and the award that an offer buys."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -29,6 +29,7 @@ class Menu:
             plus one micro-unit, for each client (by more only where a round costs so many millions
             of units that float64 is too coarse).
         weigh: Returns the aggregation weights that the mechanism wants; None for no wish.
+        left_out: Why the mechanism left clients out of `bids` altogether, by client.
     """
 
     bids: Bids
@@ -37,6 +38,7 @@ class Menu:
     pay: Pay
     exact: bool = True
     weigh: Weigh | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the largest number of clients on the menu."""

@@ -247,6 +247,33 @@ class Belief:
 
 
 @dataclass(frozen=True, eq=False)
+class LeftOut:
+    """The bids that were opened, but did not take part in their round.
+
+    Attributes:
+        bids: The bids.
+        reasons: Why each was left out, by client.
+    """
+
+    bids: Bids
+    reasons: Mapping[str, str]
+
+    @classmethod
+    def of(cls, opened: Bids, reasons: Mapping[str, str]) -> Self | None:
+        """Find those who bid among the clients that may not take part; None if nobody did.
+
+        Args:
+            opened: All opened bids.
+            reasons: Why clients may not take part, by client.
+        """
+        found = {client: reasons[client] for client in opened.clients if client in reasons}
+        if not found:
+            return None
+        others = [client for client in opened.clients if client not in found]
+        return cls(opened.without(others), found)
+
+
+@dataclass(frozen=True, eq=False)
 class AwardedRound:
     """A round as promised, which is stored before any client trains.
 
@@ -259,6 +286,7 @@ class AwardedRound:
         belief: The allocator's belief when it made the offer; None if it states none.
         privacy: The privacy budget that each winner spends by delivering; None if the bids have no
             column `epsilon`.
+        left_out: The opened bids that did not take part, and why; None if all did.
     """
 
     purse: Purse
@@ -268,6 +296,7 @@ class AwardedRound:
     award: Award
     belief: Belief | None = None
     privacy: Mapping[str, float] | None = None
+    left_out: LeftOut | None = None
 
     def __post_init__(self) -> None:
         """Refuse an award that the purse cannot pay."""
@@ -278,10 +307,25 @@ class AwardedRound:
             )
 
     @classmethod
-    def of(cls, purse: Purse, offer: Offer, menu: Menu, belief: Belief | None = None) -> Self:
+    def of(
+        cls,
+        purse: Purse,
+        offer: Offer,
+        menu: Menu,
+        belief: Belief | None = None,
+        left_out: LeftOut | None = None,
+    ) -> Self:
         """Make the round in which an offer is met from a menu."""
         award = menu.award(offer, purse)
-        return cls(purse, offer, menu.bids, menu.costs, award, belief, _privacy(menu.bids, award))
+        privacy = _privacy(menu.bids, award)
+        return cls(purse, offer, menu.bids, menu.costs, award, belief, privacy, left_out)
+
+    @property
+    def opened(self) -> Bids:
+        """All bids of the round, those included that did not take part."""
+        if self.left_out is None:
+            return self.bids
+        return self.bids.joined(self.left_out.bids)
 
     def settle(self, delivery: Delivery) -> "RoundRecord":
         """Return the settled round, once the delivery is known."""

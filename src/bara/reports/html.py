@@ -72,20 +72,16 @@ text-align: right;
 """
 
 
-def nice_step(span: float, parts: int = 4) -> float:
-    """Return the smallest round step that covers the span in the given number of steps.
+def nice_step(span: float) -> float:
+    """Return the smallest round step that covers the span in four steps.
 
     Round steps are 1, 2, 2.5 and 5 times a power of ten.
-
-    Args:
-        span: The length to cover.
-        parts: The number of steps.
 
     >>> nice_step(0.87), nice_step(19), nice_step(1500)
     (0.25, 5.0, 500.0)
     """
-    power = 10.0 ** math.floor(math.log10(span / parts))
-    return next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor * parts >= span)
+    power = 10.0 ** math.floor(math.log10(span / 4))
+    return next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor * 4 >= span)
 
 
 def draw(chart: Chart) -> str:

@@ -173,8 +173,8 @@ class DatabaseRun(Place):
                 f"run {self.name!r} in {store.place} was opened with the engine {engine!r}, not by "
                 "a program of your own; choose another name"
             )
-        check_books(books, config, f"run {self.name!r}")
-        return self._addressed(books)
+        check_books(self._addressed(books), config, f"run {self.name!r}")
+        return books
 
     def _store(self) -> Store:
         return self._closing(Store.open(self.url))
@@ -208,8 +208,9 @@ def _is_own(key: str) -> bool:
     return any(key == own or key.startswith(f"{own}.") for own in _OWN_KEYS)
 
 
-def _list(names: list[str], most: int = 10) -> str:
+def _list(names: list[str]) -> str:
+    """Return the names for a message, the first ten of many."""
     if not names:
         return "none"
-    shown = ", ".join(map(repr, names[:most]))
-    return f"{shown}, ..." if len(names) > most else shown
+    shown = ", ".join(map(repr, names[:10]))
+    return f"{shown}, ..." if len(names) > 10 else shown

@@ -15,6 +15,8 @@ from bara.ledger.retention import is_dropped
 from bara.ledger.run_state import RoundDetails, round_details, state
 from bara.market import Backoff
 from bara.mechanisms.client_cap import ClientCap
+from bara.mechanisms.posted_price import PostedPrice, Tariff
+from bara.mechanisms.standing import Standing
 from bara.protocols import Mechanism
 from bara.records import MAX_MONEY, AwardedRound, Bids, Menu, Offer, json_money
 from bara.runs.factory import build_mechanism
@@ -24,12 +26,16 @@ from bara.text import counted
 MOST = 40
 """The largest number of clients for each of which other prices are worked out unasked."""
 
+MOST_CAPS = 6
+"""How many caps of an offer with a table are told."""
+
 _SCORES = {
     "quality": "learned from the loss before and after its training, times its data",
     "reputation": "learned from what its training achieved and whether it delivered",
     "residue": "the share of its loss that its training left, as measured (less is better)",
     "scores": "its score less its price",
     "standing": "how long it was not heard, as far as prices stay (more is better)",
+    "fee": "what its turn is paid, which its own price does not enter (0 if it has no turn)",
 }
 """The methods with which mechanisms rate clients, and where each rating comes from, in words."""
 
@@ -294,11 +300,11 @@ class _Case:
             if self.seen and self._why_not:
                 yield f"What set the price cannot be worked out: {self._why_not}."
             return
+        if isinstance(_inner(self._mechanism), PostedPrice | Tariff | Standing):
+            yield "What each winner is promised was set before anybody bid in this round."
+            return
         if len(menu.order) <= n:
-            yield (
-                "Nobody who bid is left over: the price was set before, by a reserve price or a "
-                "tariff."
-            )
+            yield "Nobody who bid is left over: the price was set before, by a reserve price."
             return
         place = int(menu.order[n])
         loser = menu.bids.clients[place]
@@ -425,19 +431,18 @@ class _Case:
             yield WhatIf(ask, self._promised_at(client, ask))
 
 
-def offer_words(offer: Offer, show: Any, most: int = 6) -> str:
+def offer_words(offer: Offer, show: Any) -> str:
     """Describe an offer in words.
 
     Args:
         offer: The offer.
         show: A function that formats an amount in micro-units.
-        most: How many caps of an offer with a table are told.
     """
     if not offer.limit:
         return "nothing: it let the round pass"
     if offer.table is not None:
-        caps = [f"{show(cap)} for {n}" for n, cap in enumerate(offer.table[:most], 1)]
-        more = ", ..." if len(offer.table) > most else ""
+        caps = [f"{show(cap)} for {n}" for n, cap in enumerate(offer.table[:MOST_CAPS], 1)]
+        more = ", ..." if len(offer.table) > MOST_CAPS else ""
         return f"up to {', '.join(caps)}{more} clients"
     if offer.budget >= MAX_MONEY:
         return f"to take {counted(offer.limit, 'client')}, whatever they cost"
@@ -447,9 +452,14 @@ def offer_words(offer: Offer, show: Any, most: int = 6) -> str:
     return f"up to {show(offer.budget)} for {many}"
 
 
+def _inner(mechanism: Mechanism | None) -> Mechanism | None:
+    """Return the mechanism inside a cap on what a client is paid."""
+    return mechanism.inner if isinstance(mechanism, ClientCap) else mechanism
+
+
 def _quality(mechanism: Mechanism, bids: Bids) -> tuple[list[float] | None, str | None]:
     """Return a mechanism's ratings, in the order of the bids, and what they are, if it has any."""
-    inner = mechanism.inner if isinstance(mechanism, ClientCap) else mechanism
+    inner = _inner(mechanism)
     column = getattr(inner, "quality", None)
     if isinstance(column, str):
         return bids.column(column).tolist(), f"Quality is the column {column!r} of the bids."

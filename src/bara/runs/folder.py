@@ -78,8 +78,7 @@ class RunFolder(Place):
     def claim_books(self) -> Books:
         """Take the run's lock and open its books, new or not, to play the run."""
         if self._claimed is None:
-            books = self._start() if self._is_new else self._hold()
-            self._claimed = self._addressed(books)
+            self._claimed = self._start() if self._is_new else self._hold()
             continue_run(self._claimed)
         return self._claimed
 
@@ -102,12 +101,12 @@ class RunFolder(Place):
         self.read_books()  # they are there, and where the operator says
         books = self._books(self._store(), needs_key=False)
         assert books is not None  # noqa: S101 - they were read a moment ago
-        return self._addressed(books)
+        return books
 
     def hold_books(self) -> Books:
         """Take the run's lock, for what an operator may do only while nobody plays the run."""
         self.read_books()
-        return self._addressed(self._hold())
+        return self._hold()
 
     def _start(self) -> Books:
         """Make the folder, take its lock, open its books."""
@@ -152,11 +151,14 @@ class RunFolder(Place):
         terms = terms_of(self.config)
         books = Books.open(store, self.name, tree, self.config.purse(), terms)
         self._mark_opened(books)
-        return books
+        return self._addressed(books)
 
     def _books(self, store: Store, *, needs_key: bool = True) -> Books | None:
         name = None if self.config.ledger.url is None else self.name
-        return Books.find(store, name, terms_of(self.config, needs_key=needs_key))
+        books = Books.find(store, name, terms_of(self.config, needs_key=needs_key))
+        if books is None:
+            return None
+        return self._addressed(books)
 
     def _locked_store(self) -> Store:
         store = self._store()

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 from bara.errors import ConfigError, LedgerError
-from bara.ledger import Books, Store, Terms, stored_receipt, verify
+from bara.ledger import Books, Store, Terms, verify
 from bara.ledger.notifications import check_hook
 from bara.ledger.operators import check_place
 from bara.records import money
@@ -168,7 +168,7 @@ _MAY_CHANGE = {
 def check_books(books: Books, config: Config, whose: str) -> None:
     """Refuse books that are not whole, not at their place, or of another configuration."""
     books.check_key()
-    finding = verify(books, stored_receipt(books))
+    finding = verify(books, books.stored_receipt())
     if not finding.ok:
         raise LedgerError(
             f"the ledger of {whose} is not whole: event {finding.wrong}: {finding.problem}"

@@ -140,10 +140,18 @@ def _other_offer(allocator: Allocator, awarded: AwardedRound) -> str | None:
 
 def _other_award(mechanism: Mechanism, awarded: AwardedRound, backoff: Backoff) -> str | None:
     """Make a menu and its award again; tell how they differ from the books, if they do."""
-    away = backoff.away(awarded.purse.round) & set(awarded.bids.clients)
-    if away:
-        return f"{min(away)!r} had failed and was to sit this round out"
-    again = AwardedRound.of(awarded.purse, awarded.offer, mechanism.menu(awarded.bids))
+    away = backoff.away(awarded.purse.round)
+    present = away & set(awarded.bids.clients)
+    if present:
+        return f"{min(present)!r} had failed and was to sit this round out"
+    menu = mechanism.menu(awarded.opened.without(away))
+    if awarded.left_out is not None:
+        wrongly = awarded.left_out.reasons.keys() - away - menu.left_out.keys()
+        if wrongly:
+            return (
+                f"{min(wrongly)!r} was left out ({awarded.left_out.reasons[min(wrongly)]}), wrongly"
+            )
+    again = AwardedRound.of(awarded.purse, awarded.offer, menu)
     costs = zip(again.costs.tolist(), awarded.costs.tolist(), strict=False)
     for n, (now, then) in enumerate(costs, 1):
         if now != then:

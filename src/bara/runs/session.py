@@ -24,9 +24,11 @@ With a training system of your own, hand in the bids and say how good each new m
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
-from typing import cast, final
+from typing import Any, cast, final
 
 from bara.errors import ConfigError, InvalidRecordError, LedgerError, PausedError
 from bara.faults import point
@@ -110,6 +112,8 @@ class Session:
         self.mechanism = mechanism
         self.federation = federation
         self.promised: AwardedRound | None = None
+        self._unpromised: AwardedRound | None = None  # awarded, but perhaps not in the books yet
+        self._unsettled = False  # whether the last settlement may not be in the books
         self._started_market: Market | None = None
         self._books: Books | None = None
         self._offer: Offer | None = None
@@ -169,6 +173,8 @@ class Session:
                 federation cannot be brought to where they stop.
         """
         self.promised = None
+        self._unpromised = None
+        self._unsettled = False
         self._offer = None
         self._books = None
         self._learners = learners
@@ -250,8 +256,9 @@ class Session:
             raise InvalidRecordError(
                 "the initial model is not evaluated yet; say begin(accuracy) first"
             )
-        if self.promised is not None:
-            return self.promised.offer
+        awarded = self.promised or self._unpromised
+        if awarded is not None:
+            return awarded.offer
         with self._notified_of_pauses():
             self._offer = self._market.ask()
         if self._offer is None:
@@ -273,17 +280,25 @@ class Session:
             PausedError: If the award must wait for an operator's answer; call `award` again once
                 there is one.
         """
-        if self.promised is None:
-            self.promised = self._awarded(bids)
-        elif self._books is not None:  # an operator may have answered since
-            self.promised = self._books.awarded() or self.promised
-        if self.promised is None:
+        awarded = self.promised or self._unpromised
+        if awarded is None:
+            awarded = self._awarded(bids)
+        elif self._books is not None:
+            # An operator may have answered, or a call that failed may have stored the award.
+            awarded = self._books.awarded() or awarded
+        if awarded is None:
             self._close()
             return None
         if self._books is not None:
-            with self._notified_of_pauses():
-                self._books.record(self.promised)
-        return self.promised.award
+            self._unpromised = awarded
+            try:
+                with self._notified_of_pauses():
+                    self._books.record(awarded)
+            except PausedError:  # it is stored, and waits for an answer
+                self._promise(awarded)
+                raise
+        self._promise(awarded)
+        return awarded.award
 
     def settle(
         self,
@@ -294,7 +309,9 @@ class Session:
     ) -> RoundRecord:
         """Settle the awarded round: every winner that delivered is paid, exactly once.
 
-        With books, the payments are stored before this method returns.
+        With books, the payments are stored before this method returns. If it fails because the
+        books could not be written, call it again: nothing was learned from the round, and a round
+        that was stored all the same is not stored twice.
 
         Args:
             delivery: What came of the training; or only the new model's evaluation or accuracy,
@@ -353,15 +370,16 @@ class Session:
             bids = Bids.of(bids)
         return self._market.award(offer, bids)
 
+    def _promise(self, awarded: AwardedRound) -> None:
+        """Note that a round is promised in the books, if there are any."""
+        self.promised = awarded
+        self._unpromised = None
+
     def _settled(self, record: RoundRecord, checkpoint: str | None = None) -> RoundRecord:
-        """Store a settled round in the books, then tell everybody who learns from it."""
+        """Store a settled round in the books, then tell everybody who learns from it, once."""
         if self._books is not None:
-            point("trained")
-            memories = {role: part.memory() for role, part in self._remembering.items()}
-            resumable = _resumable(self.federation)
-            if resumable is not None:
-                checkpoint = resumable.sealed(record.round)
-            self._books.record(record, memories, checkpoint)
+            record = self._stored(record, self._books, checkpoint)
+        self._market.tell(record)
         self.promised = None
         self._offer = None
         for learner in self._learners:
@@ -369,6 +387,24 @@ class Session:
         if self._watch is not None and self._notifier is not None:
             self._watch.tell(record)
             self._notifier.tell(self._watch.needs())
+        return record
+
+    def _stored(self, record: RoundRecord, books: Books, checkpoint: str | None) -> RoundRecord:
+        """Store a settled round, unless a call that failed has stored it; return it as stored."""
+        if self._unsettled:
+            delivery = books.delivery(record.round)
+            if delivery is not None:
+                books.write_receipt()
+                self._unsettled = False
+                return replace(record, delivery=delivery)
+        point("trained")
+        memories = {role: _memory_after(record, part) for role, part in self._remembering.items()}
+        resumable = _resumable(self.federation)
+        if resumable is not None:
+            checkpoint = resumable.sealed(record.round)
+        self._unsettled = True
+        books.record(record, memories, checkpoint)
+        self._unsettled = False
         return record
 
     @contextlib.contextmanager
@@ -448,6 +484,16 @@ class Session:
                 f"round {record.round}, trained again, gives a different result from the ledger's; "
                 "use the same data and the same kind of machine, or restore the checkpoint"
             )
+
+
+def _memory_after(record: RoundRecord, part: Remembers) -> Any:
+    """Return what an allocator or mechanism will remember once it is told a round.
+
+    A copy is told, because the round is not stored yet.
+    """
+    told = deepcopy(part)
+    cast("Mechanism", told).tell(record)
+    return told.memory()
 
 
 def _resumable(federation: Federation | OwnLoop) -> Resumable | None:

@@ -101,6 +101,23 @@ def metric_title(name: str) -> str:
     return function.replace("_", " ")
 
 
+def chance(name: str, classes: int) -> float:
+    """Return what a metric says of a model that guesses.
+
+    Args:
+        name: The metric; one of a user's own counts as accuracy.
+        classes: The number of labels; ignored by metrics of numbers.
+
+    >>> chance("accuracy", 10), chance("auc", 10), chance("r2", 1)
+    (0.1, 0.5, 0.0)
+    """
+    if name == "auc":
+        return 0.5
+    if name in METRICS and METRICS[name].tasks == ("regression",):
+        return 0.0
+    return 1 / classes
+
+
 def metric_of_app(options: Mapping[str, Any]) -> str:
     """Return the metric that decisions about a Flower app are based on.
 

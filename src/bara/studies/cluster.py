@@ -14,7 +14,7 @@ _CLUSTERS = {"dask": "distributed", "ray": "ray"}
 
 
 @contextmanager
-def connected(where: str | None) -> Iterator[str | None]:
+def cluster_backend(where: str | None) -> Iterator[str | None]:
     """Connect to a cluster; yield the name of its joblib backend, or None for this machine.
 
     Args:

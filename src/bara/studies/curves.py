@@ -10,17 +10,23 @@ from typing import Any
 
 import scipy
 
+from bara.datasets import classes
 from bara.errors import ConfigError
 from bara.protocols import Requirements
 from bara.randomness import stream
 from bara.reports.result import Result
 from bara.runs.config import Config
+from bara.runs.engines import SYNTHETIC
 from bara.runs.factory import bidders
-from bara.simulator.synthetic import SyntheticFederation
+from bara.server.metrics import chance
+from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.surrogates import LearningCurveBelief, gap_left
 
-START = 0.1
-"""The accuracy of an untrained model when nothing is known: chance, among ten classes."""
+LABELS = 10
+"""The number of labels of data that is not known by name."""
+
+LEAST_START = 0.01
+"""The least accuracy of an untrained model: log-odds have no zero."""
 
 RUNS_APART = 0.1
 """How far two runs of one task end apart, as a deviation of y: other data in other hands. Measured
@@ -43,8 +49,13 @@ class ImaginedCurve:
     noise_ratio: float
     samples: int | None = None
 
-    def accuracy(self, progress: float, selection: float, apart: float, noise: float) -> float:
-        """Return the accuracy after a round; see `bara.simulator.synthetic.Curve`."""
+    def accuracy(
+        self, progress: float, selection: float, apart: float, noise: float, _unheard: float = 0.0
+    ) -> float:
+        """Return the accuracy after a round; see `bara.simulator.synthetic.Curve`.
+
+        Whom past runs had not heard is part of what they reached, and so of the curve.
+        """
         y = self.y_max - self.gap * gap_left(progress, self.s, self.p) - self.delta * selection
         deviation = math.sqrt(self.noise * (1 + self.noise_ratio * apart))
         return float(scipy.special.expit(y + noise * deviation))
@@ -101,7 +112,8 @@ def curves(config: Config, past: Sequence[Result], count: int) -> list[ImaginedC
     if past:
         apart = RUNS_APART * math.sqrt(2 / len(past))
     else:
-        beliefs = [(LearningCurveBelief(config.clients.count, START), START)]
+        start = _untrained(config)
+        beliefs = [(LearningCurveBelief(config.clients.count, start), start)]
     samples = config.data.evaluation_samples
     for run in reversed(past):
         samples = run.samples or samples
@@ -129,6 +141,14 @@ def curves(config: Config, past: Sequence[Result], count: int) -> list[ImaginedC
         )
         drawn.append(curve)
     return drawn
+
+
+def _untrained(config: Config) -> float:
+    """Return how good a model is expected to be before anyone trains it: as good as chance."""
+    if config.federation.engine == SYNTHETIC:
+        return max(LearningCurve(**config.federation.options).start, LEAST_START)
+    labels = classes().get(config.data.name, LABELS)
+    return max(chance(config.training.metric, labels), LEAST_START)
 
 
 def _learned(run: Result) -> tuple[LearningCurveBelief, float]:

@@ -27,7 +27,7 @@ from bara.runs.config_sections import AllocatorSection
 from bara.runs.factory import build_allocator, build_mechanism, check_engine
 from bara.runs.play import play_run
 from bara.runs.progress import Wanted, counting
-from bara.studies.cluster import connected
+from bara.studies.cluster import cluster_backend
 from bara.studies.fingerprints import fingerprint
 from bara.text import counted
 
@@ -158,7 +158,7 @@ def run_grid(
         _require_data(grid if folder is None else unfinished(grid, folder))
     done: list[Result | Failure] = []
     try:
-        with connected(cluster) as backend, counting(len(grid), progress=progress) as tell:
+        with cluster_backend(cluster) as backend, counting(len(grid), progress=progress) as tell:
             for outcome in outcomes(grid, folder=folder, jobs=jobs, backend=backend):
                 done.append(outcome)
                 if isinstance(outcome, Failure):
