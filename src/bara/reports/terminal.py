@@ -24,9 +24,9 @@ from bara.reports.comparison_table import (
 from bara.reports.contributions import show_points
 from bara.reports.fitted import Fitted, plain
 from bara.reports.frontier import Frontier
-from bara.reports.result import Result
+from bara.reports.result import FEW, Result
 from bara.reports.standings import Standings
-from bara.text import counted
+from bara.text import counted, listing
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -91,7 +91,7 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
     rounds = counted(result.rounds, "round")
     facts.add_row("spent", f"{spent} in {rounds} ({plain(result.ended)})")
     facts.add_row("left", f"{tell(result.budget - result.spent)} stays in the purse")
-    most = list(result.payments.items())[:5]
+    most = list(result.payments.items())[:FEW]
     paid = ", ".join(f"{plain(client)} {tell(amount)}" for client, amount in most) or "nobody"
     share = 100 * result.share_of_most_paid(len(most))
     facts.add_row(
@@ -100,6 +100,13 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
     )
     if result.never_paid:
         facts.add_row("[bold]never paid[/]", _never_paid(result.never_paid, tell))
+    if "oldest" in result.history[-1]:
+        last = result.history[-1]
+        updates = counted(last["remembered"], "update")
+        facts.add_row(
+            "memory",
+            f"{updates} of earlier rounds, the oldest {counted(last['oldest'], 'round')} old",
+        )
     if result.contributions:
         contributed = [f"points of {result.measure}, nine rounds in ten:"]
         for client, one in list(result.contributions.items())[:6]:
@@ -117,11 +124,8 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
 
 def _never_paid(asked: dict[str, float], tell: Callable[[float], str]) -> str:
     """Return who was never paid, the cheapest first, and what they asked last."""
-    first = list(asked.items())[:5]
-    names = ", ".join(f"{plain(client)} (asked {tell(price)})" for client, price in first)
-    if len(asked) > len(first):
-        names += f" and {len(asked) - len(first)} more"
-    return f"{names}: the model has not heard {counted(len(asked), 'client')}"
+    told = [f"{plain(client)} (asked {tell(price)})" for client, price in asked.items()]
+    return f"{listing(told)}: the model has not heard {counted(len(asked), 'client')}"
 
 
 def lying_text(result: Result) -> str:
