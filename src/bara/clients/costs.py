@@ -103,6 +103,18 @@ class Distribution:
         return np.maximum(_QUANTILES[self.name](shares, *self.arguments), _LEAST)
 
 
+def price_shares(own: FloatArray, redrawn: FloatArray, stability: float) -> FloatArray:
+    """Return for each client the share of all prices that lie below its price of this round.
+
+    Args:
+        own: Each client's own standard normal score, which stays.
+        redrawn: Each client's score of this round.
+        stability: The part of a score's variance that is the client's own.
+    """
+    scores = math.sqrt(stability) * own + math.sqrt(1 - stability) * redrawn
+    return np.asarray(scipy.special.ndtr(scores))
+
+
 def valuations(name: str) -> tuple[Valuation, ...]:
     """Return the valuations that a configuration names.
 
