@@ -219,38 +219,42 @@ def suite_table(standings: Standings, failures: Sequence[Failure]) -> Renderable
 
 
 def outlook_table(rows: Sequence[Sequence[str]], told: str) -> RenderableType:
-    """Return the table of forecasts, what limits them, and what they were learned from.
+    """Return the table of forecasts, how many are paid, what binds, and what was learned from.
 
     Args:
-        rows: The rows of `outlook_rows`, head included.
+        rows: The rows of a forecast, head included; the last two columns, how many clients are paid
+            and what binds, are told below the table, which has no room for them.
         told: What the forecasts were learned from, in a line.
     """
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     head, *lines = rows
-    for column in head[:-1]:
+    for column in head[:-2]:
         if column == "allocator":
             table.add_column(column, justify="left", overflow="fold")
         else:
             table.add_column(column, justify="right", overflow="ellipsis")
     for row in lines:
-        table.add_row(*map(plain, row[:-1]))
-    return Group(Fitted(table), Text(f"What binds: {_binds(lines)}."), Text(told, style="dim"))
+        table.add_row(*map(plain, row[:-2]))
+    return Group(
+        Fitted(table),
+        Text(f"Clients paid: {_by_forecast(lines, -2)}."),
+        Text(f"What binds: {_by_forecast(lines, -1)}."),
+        Text(told, style="dim"),
+    )
 
 
-def _binds(rows: Sequence[Sequence[str]]) -> str:
-    """Say what limits the forecasts, and which of them if that differs.
-
-    The table has no room for this, its last column.
-    """
+def _by_forecast(rows: Sequence[Sequence[str]], place: int) -> str:
+    """Say what one column holds, and of which forecasts if that differs."""
     found: dict[str, dict[str, list[str]]] = {}
-    for budget, allocator, *_, binds in rows:
-        found.setdefault(binds, {}).setdefault(allocator, []).append(budget)
+    for row in rows:
+        budget, allocator = row[:2]
+        found.setdefault(row[place], {}).setdefault(allocator, []).append(budget)
     if len(found) < 2:
         return next(iter(found), "")
     told = []
-    for binds, allocators in found.items():
+    for value, allocators in found.items():
         whose = [f"{name} with {', '.join(budgets)}" for name, budgets in allocators.items()]
-        told.append(f"{binds} ({'; '.join(whose)})")
+        told.append(f"{value} ({'; '.join(whose)})")
     return ", ".join(told)
 
 
