@@ -187,7 +187,8 @@ class Bidders:
         scaled = self._drawn(round) * self._factors * (1 + self._drift) ** (round - 1)
         if not scaled.max() < MOST_COST:
             raise ConfigError(
-                f"clients.bids must draw costs below {MOST_COST:.0e}, got {scaled.max():.3g}"
+                f"clients.bids and clients.costs must make costs below {MOST_COST:.0e}, "
+                f"got {scaled.max():.3g}"
             )
         return np.maximum(np.rint(scaled * MICRO), 1).astype(np.int64)
 

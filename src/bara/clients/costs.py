@@ -206,7 +206,9 @@ def read_amounts(path: Path, column: str, currency: str | None) -> dict[str, flo
     """
     try:
         text = read_whole(path)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     rows = csv.DictReader(text.removeprefix("\ufeff").splitlines())
     missing = {"client", column} - set(rows.fieldnames or ())
@@ -220,11 +222,11 @@ def read_amounts(path: Path, column: str, currency: str | None) -> dict[str, flo
             raise ConfigError(f"{where}: client must be a name, got an empty cell")
         if client in amounts:
             raise ConfigError(f"{where}: client {client!r} must have one {column}, got a second")
-        given = row.get("currency", currency)
+        given = row.get("currency", currency) or None
         if given != currency:
             raise ConfigError(
-                f"{where}: the {column} of {client!r} is in {given}; it must be in "
-                f"{currency or 'no currency'}, as budget.currency says"
+                f"{where}: the {column} of {client!r} is in {given or 'no currency'}; it must be "
+                f"in {currency or 'no currency'}, as budget.currency says"
             )
         amounts[client] = _amount(row[column], f"{where}: the {column} of {client!r}")
     return amounts
