@@ -6,8 +6,10 @@ import re
 import pytest
 from refusals import refused
 from rich.console import Console
+from typer.testing import CliRunner
 
 import bara
+from bara.cli import app
 from bara.cli.tables import statement_tables
 from bara.errors import LedgerError
 from bara.ledger.attention import Watch
@@ -120,6 +122,26 @@ def test_clients_that_bid_and_never_win_need_a_person_once_all_could_have_had_tu
             needed.append(bool(found))
     assert "client-2, client-3" in found[0]
     assert needed.index(True) == 6  # twelve were recruited in six rounds: three for each of four
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "clients", "fact"),
+    [
+        ("posted-price:price=0.1", 4, "mechanism.price"),
+        ("bid-price-first", 1, "mechanism.reserve"),
+        ("bid-price-first", 4, "explain 1"),
+    ],
+)
+def test_where_nobody_is_paid_the_hint_is_the_mechanisms_own(tmp_path, mechanism, clients, fact):
+    name, _, price = mechanism.partition(":price=")
+    words = ["run", "--out", str(tmp_path / "run"), "--set", f"mechanism.name={name}"]
+    words += ["--set", "federation.engine=synthetic", "--set", f"clients.count={clients}"]
+    words += ["--set", "budget.total=0.2", "--set", "budget.max_rounds=2"]
+    if price:
+        words += ["--set", f"mechanism.price={price}"]
+    done = CliRunner().invoke(app, words)
+    hint = done.stderr[done.stderr.index("nobody was paid") :]
+    assert fact in hint
 
 
 def test_nobody_need_look_where_all_have_their_turns():
