@@ -43,6 +43,18 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}s"
 
 
+def listing(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names, and how many more there are.
+
+    >>> listing(["ann", "bob", "cat"], most=2)
+    'ann, bob and 1 more'
+    """
+    told = ", ".join(names[:most])
+    if len(names) > most:
+        told += f" and {len(names) - most} more"
+    return told
+
+
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 """Characters that neither a database nor a file name can hold: NUL and lone surrogates."""
 

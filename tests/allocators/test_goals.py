@@ -9,6 +9,7 @@ from refusals import refused
 
 from bara import Award, Delivery, Evaluation, Purse, RoundRecord, Session
 from bara.allocators import ALLOCATORS
+from bara.allocators._aims import Aims
 from bara.allocators._kept import KeptModel
 from bara.allocators.planner import Planner
 from bara.allocators.prospects import PARTS, Prospects, enough
@@ -126,6 +127,24 @@ def test_what_counts_is_the_model_that_would_be_taken_home():
     assert kept.accuracy == 0.9
     kept.tell(Evaluation(0.8, loss=0.2, test_accuracy=0.8), None)
     assert kept.accuracy == 0.8
+
+
+def test_other_data_agree_nine_times_in_ten_with_the_interval_that_is_told():
+    kept = seen(Evaluation(0.7, samples=400))
+    low, high = kept.interval
+    true = np.random.default_rng(0).normal(0.7, kept.error(0.7), 6000)
+    assert ((low < true) & (true < high)).mean() == pytest.approx(0.9, abs=0.01)
+    assert seen(Evaluation(0.7)).interval == (0.7, 0.7)
+
+
+def test_the_end_names_what_was_measured_its_interval_and_how_many_were_heard():
+    aims = Aims(Goal(target=0.6), clients=4)
+    kept = seen(Evaluation(0.7, samples=400))
+    offer, _ = aims.first(Purse.of(total=100, max_rounds=10), kept)
+    low, high = kept.interval
+    for fact in ("60 %", "70 % on validation", f"{100 * low:.3g} %", f"{100 * high:.3g} %"):
+        assert fact in offer.reason
+    assert "clients heard" in offer.reason
 
 
 def test_how_sure_it_is_is_how_often_it_is_right():

@@ -93,6 +93,7 @@ def test_a_file_of_costs_is_kept_with_the_configuration(tmp_path):
         ("client,cost\nann,1\n,2\n", ("line 3", "empty")),
         ("client,cost\nann,1\nann,2\n", ("line 3", "'ann'")),
         ("client,cost,currency\nann,1,USD\n", ("line 2", "'ann'", "USD", "EUR")),
+        ("client,cost,currency\nann,1,\n", ("line 2", "'ann'", "no currency", "EUR")),
     ],
 )
 def test_a_bad_line_in_a_file_of_costs_is_named(tmp_path, text, facts):

@@ -2,7 +2,11 @@
 
 import subprocess
 import sys
+from functools import partial
+from types import SimpleNamespace
 
+import numpy as np
+import pytest
 from flwr.clientapp import ClientApp
 from refusals import refused
 
@@ -10,6 +14,11 @@ from bara.errors import ConfigError, InvalidMoneyError
 from bara.flower import Bid, answer_bids, drawn, fixed, from_environment, from_file, per_sample
 
 from .conftest import opened_bid
+
+
+def answer(bidder, round_number, node):
+    """The price that a bidder tells its app."""
+    return bidder(round_number, SimpleNamespace(node_config={"partition-id": node}, node_id=0))
 
 
 def answered(bidder, round_number=1, **node):
@@ -39,6 +48,31 @@ def test_a_drawn_price_depends_on_the_seed_the_round_and_the_client():
     assert one.price == again.price
     assert 500_000 <= one.price <= 1_500_000
     assert one.price not in {other.price for other in others}
+
+
+def test_a_stable_drawn_price_is_the_nodes_own_and_drifts():
+    stable = drawn("uniform(0.5, 1.5)", seed=3, stability=1)
+    drifting = drawn("uniform(0.5, 1.5)", seed=3, stability=1, drift=0.1)
+    first, later = (answered(stable, number, **{"partition-id": 1}).price for number in (1, 9))
+    assert first == later
+    assert first != answered(stable, **{"partition-id": 2}).price
+    grown = answered(drifting, 3, **{"partition-id": 1}).price
+    assert grown == pytest.approx(first * 1.21, abs=2)
+
+
+def test_half_stable_prices_are_correlated_between_rounds_and_spread_as_all_others():
+    half = drawn("uniform(0.5, 1.5)", stability=0.5)
+    bid = partial(answer, half)
+    one, two = ([bid(number, node) for node in range(400)] for number in (1, 2))
+    assert np.corrcoef(one, two)[0, 1] == pytest.approx(0.5, abs=0.1)
+    assert np.mean(one) == pytest.approx(1.0, abs=0.05)
+    assert (min(one) >= 0.5) & (max(one) <= 1.5)
+
+
+@pytest.mark.parametrize(("key", "value"), [("stability", 1.5), ("stability", -0.1), ("drift", -1)])
+def test_an_economy_that_cannot_be_is_refused(key, value):
+    with refused(ConfigError, key, value):
+        drawn("uniform(0.5, 1.5)", **{key: value})
 
 
 def test_a_price_can_be_read_from_the_environment_of_the_silos_machine(monkeypatch):

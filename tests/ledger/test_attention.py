@@ -68,6 +68,22 @@ def play(config, rounds, void=()):
         return session.ended
 
 
+def test_whom_only_early_rounds_recruited_is_not_named_as_never_recruited(config):
+    given = config()
+    given["budget"] = {"total": 1000, "max_rounds": 200}
+    given["allocator"] = {"name": "fixed", "n": 1}
+    given["mechanism"] = "bid-price-first"
+    with bara.open_session("spring", given) as session:
+        session.begin(0.1)
+        while session.round <= 70 and session.ask():
+            session.award(ASKED | {"west": "1.00" if session.round == 1 else "5.00"})
+            session.settle(0.2)
+    with DatabaseRun(given["ledger"]["url"], "spring") as run:
+        told = [one.text for one in attentions(run.read_books()) if "never recruited" in one.text]
+    assert len(told) == 1
+    assert "(east, south)" in told[0]
+
+
 def test_an_award_that_waits_is_said_everywhere_and_the_hook_is_told_once(config, mailbox):
     given = config(approve_above=5, notify=mailbox.command)
     url = given["ledger"]["url"]

@@ -6,11 +6,15 @@ import re
 import pytest
 from refusals import refused
 from rich.console import Console
+from typer.testing import CliRunner
 
 import bara
+from bara.cli import app
+from bara.cli.tables import statement_tables
 from bara.errors import LedgerError
 from bara.ledger.attention import Watch
-from bara.ledger.statements import own_statement
+from bara.ledger.run_state import add_totals, closed_rounds
+from bara.ledger.statements import own_statement, statement
 from bara.reports.html import run_report
 from bara.reports.terminal import run_summary
 from bara.runs.config import Config
@@ -43,14 +47,63 @@ def test_where_everybody_was_paid_nobody_is_named():
     assert everybody.never_paid == {}
 
 
-def test_the_summary_and_the_report_say_so(result):
+def printed(what):
     console = Console(record=True, width=80, file=io.StringIO())
-    console.print(run_summary(result, {}))
-    summary = console.export_text()
+    console.print(what)
+    return console.export_text()
+
+
+def test_the_summary_and_the_report_say_so(result):
+    summary = printed(run_summary(result, {}))
     report = run_report(result, "", "")
     for client, price in (("client-2", "4.00"), ("client-3", "5.00")):
         assert re.search(rf"{client}\s+\(asked\s+{price}", summary.replace("│", " "))
         assert price in report[report.index(f"{client}<") :][:80]
+
+
+def test_the_ledger_and_the_dashboard_list_those_who_won_nothing_with_what_they_asked(tmp_path):
+    bara.run(CHEAPEST, out=tmp_path / "run")
+    with RunFolder.find(tmp_path / "run") as folder:
+        books = folder.read_books()
+        account = statement(books)
+        totals = {}
+        add_totals(books, totals, closed_rounds(books, -1, 20))
+    assert {one.client: one.asked_last for one in account.clients} == {
+        client: cost * 1e6 for client, cost in COSTS.items()
+    }
+    assert [one.client for one in account.never_paid] == ["client-2", "client-3"]
+    assert account.share_of_most_paid(1) == pytest.approx(0.5)
+    assert totals == {one.client: one for one in account.clients}
+    table = printed(statement_tables(account))
+    assert re.search(r"client-2 +0 +0 +0.00 +4.00 +0.00 +0.00", table)
+    assert re.search(r"never\s+paid:\s+client-2,\s+client-3", table)
+
+
+def test_where_bids_are_dropped_the_ledger_lists_winners_alone(tmp_path):
+    bara.run({**CHEAPEST, "ledger": {"retention": "drop"}}, out=tmp_path / "run")
+    with RunFolder.find(tmp_path / "run") as folder:
+        account = statement(folder.read_books())
+    assert {one.client: one.asked_last for one in account.clients} == {
+        "client-0": None,
+        "client-1": None,
+    }
+
+
+@pytest.mark.path
+def test_how_old_the_oldest_remembered_update_is_stands_beside_the_money(tmp_path):
+    memory = {"training": {"memory": "extrapolated"}, "federation": {"engine": "simulator"}}
+    result = bara.run({**CHEAPEST, **memory, "mechanism": "turns"}, out=tmp_path / "run")
+    with RunFolder.find(tmp_path / "run") as folder:
+        books = folder.read_books()
+        account = statement(books)
+        ages = [max(record.delivery.ages, default=None) for record in books.history()]
+        closed = closed_rounds(books, -1, 20)
+    assert ages[-1] > 1
+    assert account.oldest == result.history[-1]["oldest"] == ages[-1]
+    assert [one.oldest for one in closed] == ages
+    for told in (printed(run_summary(result, {})), printed(statement_tables(account))):
+        assert re.search(rf"the oldest .*{ages[-1]}\s+rounds\s+old", told, re.DOTALL)
+    assert f"the oldest of {ages[-1]}" in run_report(result, "", "")
 
 
 def test_what_losers_asked_is_dropped_with_the_bids():
@@ -69,6 +122,26 @@ def test_clients_that_bid_and_never_win_need_a_person_once_all_could_have_had_tu
             needed.append(bool(found))
     assert "client-2, client-3" in found[0]
     assert needed.index(True) == 6  # twelve were recruited in six rounds: three for each of four
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "clients", "fact"),
+    [
+        ("posted-price:price=0.1", 4, "mechanism.price"),
+        ("bid-price-first", 1, "mechanism.reserve"),
+        ("bid-price-first", 4, "explain 1"),
+    ],
+)
+def test_where_nobody_is_paid_the_hint_is_the_mechanisms_own(tmp_path, mechanism, clients, fact):
+    name, _, price = mechanism.partition(":price=")
+    words = ["run", "--out", str(tmp_path / "run"), "--set", f"mechanism.name={name}"]
+    words += ["--set", "federation.engine=synthetic", "--set", f"clients.count={clients}"]
+    words += ["--set", "budget.total=0.2", "--set", "budget.max_rounds=2"]
+    if price:
+        words += ["--set", f"mechanism.price={price}"]
+    done = CliRunner().invoke(app, words)
+    hint = done.stderr[done.stderr.index("nobody was paid") :]
+    assert fact in hint
 
 
 def test_nobody_need_look_where_all_have_their_turns():

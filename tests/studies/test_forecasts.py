@@ -15,6 +15,7 @@ from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
 from bara.errors import ConfigError
 from bara.records import Award
+from bara.reports.forecast import Forecast
 from bara.runs.config import Config
 from bara.runs.folder import RunFolder
 from bara.runs.play import play_run
@@ -173,6 +174,21 @@ def test_a_forecast_says_what_binds(changes, binds):
     here = config(**changes)
     (one,) = outlooks([play_run(here)], here)
     assert one.binds == binds
+
+
+def test_a_forecast_says_how_many_clients_are_paid_and_what_the_few_paid_most_get():
+    here = config(
+        budget={"total": 300, "max_rounds": 20},
+        allocator={"name": "fixed", "n": 6},
+        mechanism={"name": "bid-price-first"},
+        clients={"count": 10, "stability": 1},
+    )
+    (one,) = outlooks([play_run(here)], here)
+    assert (one.paid, one.clients) == (6, 10)
+    assert one.few == pytest.approx(5 / 6)
+    told = Forecast([one], past_runs=0, draws=2, source="nothing")
+    assert told.rows[1][-2] == "6 of 10"
+    assert "5 clients paid most get 83 %" in told.told
 
 
 def test_under_a_cap_the_cap_is_to_blame_and_not_the_rounds():

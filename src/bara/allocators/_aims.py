@@ -174,7 +174,8 @@ class Aims:
         if target is not None:
             sure = kept.sure(target)
             if sure >= self._goal.confidence and not self._unheard:
-                return self._reached(target, MoneyOutlook((), purse.spent, sure, sure))
+                outlook = MoneyOutlook((), purse.spent, sure, sure)
+                return self._reached(target, kept, outlook)
         share = purse.left // max(purse.rounds_left, 1)
         offer = Offer(limit=max(self._clients // FIRST_PART, 1), budget=FINALE_SHARES * share)
         stage = f"for the {self._goal.name}: few clients while nothing is known of the curve"
@@ -201,7 +202,7 @@ class Aims:
             sure=sure,
         )
         if sure >= confidence and not self._unheard:
-            return self._reached(target, outlook)
+            return self._reached(target, outset.kept, outlook)
         if sure >= confidence:
             return self._hear_more(target, outset, outlook)
         if self._gives_up(outlook, purse):
@@ -267,11 +268,19 @@ class Aims:
         share = FINALE_SHARES * outset.purse.left / outset.purse.rounds_left
         return Offer(limit=n, budget=int(share)), Belief(stage, outlook=outlook)
 
-    def _reached(self, target: float, outlook: MoneyOutlook) -> tuple[Offer, Belief]:
+    def _reached(
+        self, target: float, kept: KeptModel, outlook: MoneyOutlook
+    ) -> tuple[Offer, Belief]:
+        """End the run, and say what that was decided on."""
         sure = outlook.sure or 0
         told = "over 99 %" if sure > 0.99 else _per_cent(sure)
+        low, high = kept.interval
+        measured = f"{_per_cent(kept.measured)} on validation"
+        if low < high:
+            measured += f", nine times in ten {_per_cent(low)} to {_per_cent(high)} on other data"
         heard = f"{len(self._heard)} of {self.most_bidding} clients heard"
-        return _stop(f"the target of {_per_cent(target)} is reached, {told} sure, {heard}", outlook)
+        why = f"the target of {_per_cent(target)} is reached, {told} sure: {measured}; {heard}"
+        return _stop(why, outlook)
 
     def _out_of_reach(
         self, target: float, outset: Outset, outlook: MoneyOutlook

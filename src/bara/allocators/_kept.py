@@ -22,6 +22,9 @@ from bara.records import Evaluation, taken_home
 HALF_LUCK = 250
 """The number of samples with which half of a round's deviation from the curve is luck."""
 
+NINE_IN_TEN = 1.645
+"""Nine normal deviates in ten are at most this many standard deviations from their mean."""
+
 
 class KeptModel:
     """The model that the run would keep if it ended now: the last one, or the most accurate."""
@@ -46,11 +49,28 @@ class KeptModel:
     @property
     def accuracy(self) -> float:
         """The accuracy expected of the kept model on other samples; 0 before the first round."""
+        measured, expected = self._kept
+        return expected + self.real * (measured - expected)
+
+    @property
+    def measured(self) -> float:
+        """The accuracy of the kept model on the server's samples; 0 before the first round."""
+        return self._kept[0]
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Between what the accuracy of the kept model on other samples lies, nine times in ten."""
+        reach = NINE_IN_TEN * self.error(self.accuracy)
+        return max(self.accuracy - reach, 0.0), min(self.accuracy + reach, 1.0)
+
+    @property
+    def _kept(self) -> tuple[float, float]:
+        """The kept model's accuracy as measured, and as the curve expected it."""
         if self._final is None or self._best is None:
-            return 0.0
+            return 0.0, 0.0
         kept = taken_home({"final": self._final[0], "best": self._best[0]})
         evaluation, expected = self._final if kept == "final" else self._best
-        return expected + self.real * (evaluation.accuracy - expected)
+        return evaluation.accuracy, expected
 
     @property
     def real(self) -> float:

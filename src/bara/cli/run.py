@@ -92,7 +92,16 @@ def _tell(result: "Result", as_json: bool) -> None:
         error.add_note(f"the books are whole; go on with: {again}")
         raise
     if not result.payments:
-        note(
-            "nobody was ever recruited; a single bidder can only win under a reserve price "
-            "(mechanism.reserve)"
-        )
+        note(f"nobody was paid; {_what_to_change(result, folder)}")
+
+
+def _what_to_change(result: "Result", folder: str) -> str:
+    """Say what may have kept everybody from being recruited."""
+    mechanism = result.mechanism.partition(":")[0]
+    if mechanism == "posted-price":
+        return "mechanism.price must be at least what a client asks, and an offer must pay it"
+    if mechanism == "tariff":
+        return "a client's fee must be at least what it asks, and an offer must pay it"
+    if result.clients == 1:
+        return "a single bidder can only win under a reserve price (mechanism.reserve)"
+    return f"what was offered and asked: bara ledger {folder} explain 1"

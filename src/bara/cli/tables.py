@@ -14,7 +14,8 @@ from bara.ledger.statements import ClientTotal, Line, Statement
 from bara.mechanisms.audit import AuditFinding, Regret
 from bara.records import show_money
 from bara.reports.fitted import Fitted, plain
-from bara.text import counted, spelled
+from bara.reports.result import FEW
+from bara.text import counted, listing, spelled
 
 if TYPE_CHECKING:
     from bara.studies.run_audit import RunFinding
@@ -31,6 +32,7 @@ def statement_tables(account: Statement, measure: str = "accuracy") -> Renderabl
         Text(f"run {spelled(account.run)}", style="bold"),
         Fitted(_clients(account)),
         Fitted(_rounds(account, measure)),
+        _concentration(account),
         _totals(account),
     )
 
@@ -63,13 +65,14 @@ def own_table(
 
 def _clients(account: Statement) -> Table:
     private = any(one.privacy is not None for one in account.clients)
-    heads = ["won", "void", *_money("asked", "promised", "paid", currency=account.currency)]
+    amounts = _money("asked", "asked last", "promised", "paid", currency=account.currency)
+    heads = ["won", "void", *amounts]
     if private:
         heads.append("privacy")
     table = _table("client", *heads)
     for one in account.clients:
         cells = [plain(one.client), str(one.won), str(one.void)]
-        for micros in (one.asked, one.promised, one.paid):
+        for micros in (one.asked, one.asked_last, one.promised, one.paid):
             cells.append(_amount(micros, account.currency))
         if private:
             cells.append(_epsilon(one.privacy))
@@ -90,6 +93,22 @@ def _rounds(account: Statement, measure: str) -> Table:
             "" if one.accuracy is None else f"{100 * one.accuracy:.1f} %",
         )
     return table
+
+
+def _concentration(account: Statement) -> Text:
+    """Say how much of the money went to how few, who was never paid, and how old the memory is."""
+    never = account.never_paid
+    paid = len(account.clients) - len(never)
+    if not paid:
+        return Text("nobody was paid yet")
+    few = min(paid, FEW)
+    share = 100 * account.share_of_most_paid(few)
+    words = f"{counted(paid, 'client')} paid; the {few} paid most got {share:.0f} % of the money"
+    if never:
+        words += f"; never paid: {listing([spelled(one.client) for one in never])}"
+    if account.oldest is not None:
+        words += f"; the oldest update in the model is {counted(account.oldest, 'round')} old"
+    return Text(words)
 
 
 def _totals(account: Statement) -> Text:

@@ -1,12 +1,11 @@
 """Bidders: clients with private costs and the strategies by which they bid."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
-from bara.clients.costs import Distribution, PrivacyCosts
+from bara.clients.costs import Distribution, PrivacyCosts, price_shares
 from bara.errors import ConfigError
 from bara.plugins import parse_call
 from bara.randomness import stream
@@ -188,7 +187,8 @@ class Bidders:
         scaled = self._drawn(round) * self._factors * (1 + self._drift) ** (round - 1)
         if not scaled.max() < MOST_COST:
             raise ConfigError(
-                f"clients.bids must draw costs below {MOST_COST:.0e}, got {scaled.max():.3g}"
+                f"clients.bids and clients.costs must make costs below {MOST_COST:.0e}, "
+                f"got {scaled.max():.3g}"
             )
         return np.maximum(np.rint(scaled * MICRO), 1).astype(np.int64)
 
@@ -199,9 +199,8 @@ class Bidders:
         if not self._stability:
             return self._distribution.draw(redrawn, count)
         own = stream(self._seed, "own costs").standard_normal(count)
-        scores = math.sqrt(self._stability) * own
-        scores += math.sqrt(1 - self._stability) * redrawn.standard_normal(count)
-        return self._distribution.quantiles(scipy.special.ndtr(scores))
+        shares = price_shares(own, redrawn.standard_normal(count), self._stability)
+        return self._distribution.quantiles(shares)
 
     def bids(self, round: int) -> Bids:
         """Return the bids of all clients that are present in this round."""

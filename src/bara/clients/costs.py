@@ -103,6 +103,18 @@ class Distribution:
         return np.maximum(_QUANTILES[self.name](shares, *self.arguments), _LEAST)
 
 
+def price_shares(own: FloatArray, redrawn: FloatArray, stability: float) -> FloatArray:
+    """Return for each client the share of all prices that lie below its price of this round.
+
+    Args:
+        own: Each client's own standard normal score, which stays.
+        redrawn: Each client's score of this round.
+        stability: The part of a score's variance that is the client's own.
+    """
+    scores = math.sqrt(stability) * own + math.sqrt(1 - stability) * redrawn
+    return np.asarray(scipy.special.ndtr(scores))
+
+
 def valuations(name: str) -> tuple[Valuation, ...]:
     """Return the valuations that a configuration names.
 
@@ -194,7 +206,9 @@ def read_amounts(path: Path, column: str, currency: str | None) -> dict[str, flo
     """
     try:
         text = read_whole(path)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     rows = csv.DictReader(text.removeprefix("\ufeff").splitlines())
     missing = {"client", column} - set(rows.fieldnames or ())
@@ -208,11 +222,11 @@ def read_amounts(path: Path, column: str, currency: str | None) -> dict[str, flo
             raise ConfigError(f"{where}: client must be a name, got an empty cell")
         if client in amounts:
             raise ConfigError(f"{where}: client {client!r} must have one {column}, got a second")
-        given = row.get("currency", currency)
+        given = row.get("currency", currency) or None
         if given != currency:
             raise ConfigError(
-                f"{where}: the {column} of {client!r} is in {given}; it must be in "
-                f"{currency or 'no currency'}, as budget.currency says"
+                f"{where}: the {column} of {client!r} is in {given or 'no currency'}; it must be "
+                f"in {currency or 'no currency'}, as budget.currency says"
             )
         amounts[client] = _amount(row[column], f"{where}: the {column} of {client!r}")
     return amounts

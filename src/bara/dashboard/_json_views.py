@@ -22,7 +22,7 @@ from bara.records import json_money
 from bara.reports.contributions import Contributions, caution
 from bara.runs.engines import kind_of, stored_metric
 from bara.runs.place import command_for
-from bara.text import counted
+from bara.text import counted, listing
 
 LISTED = 200
 """The most runs that are listed, newest first."""
@@ -206,6 +206,8 @@ def _glance(view: RunView) -> Json:
         **json_money(returned=sum(one.returned for one in view.failures)),
         "failed": len(view.failures),
         "top_share": _top_share(view.totals, spent),
+        "never_paid": _never_paid(view),
+        "oldest": None if last is None else last.oldest,
     }
 
 
@@ -337,6 +339,12 @@ def _top_share(totals: Mapping[str, ClientTotal], spent: int) -> Json | None:
     ranked = sorted((one.paid for one in totals.values()), reverse=True)
     quarter = max(len(ranked) // 4, 1)
     return {"clients": quarter, "share": sum(ranked[:quarter]) / spent}
+
+
+def _never_paid(view: RunView) -> Json:
+    """Return how many clients bid and were never paid, and the names of the first."""
+    names = sorted(client for client, total in view.totals.items() if not total.paid)
+    return {"count": len(names), "names": shown(listing(names))}
 
 
 def _sum(totals: Sequence[ClientTotal]) -> ClientTotal:

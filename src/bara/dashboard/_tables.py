@@ -29,7 +29,7 @@ def _round_row(one: ClosedRound) -> tuple[object, ...]:
 
 def clients_csv(view: RunView) -> str:
     """Return a line for each client, best paid first."""
-    names = ("client", "won", "void", "asked", "promised", "paid", "returned")
+    names = ("client", "won", "void", "asked", "asked_last", "promised", "paid", "returned")
     ranked = sorted(view.totals.values(), key=lambda one: (-one.paid, one.client))
     return csv_text(names, (exact_values(one, names) for one in ranked))
 

@@ -3,6 +3,7 @@
 Nothing here imports torch, so that answering a request stays cheap.
 """
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from bara.clients.costs import Distribution
+from bara.clients.costs import Distribution, price_shares
 from bara.errors import ConfigError
 from bara.flower import _bid_messages as bid_messages
 from bara.flower._bid_messages import Bid, Price
@@ -64,19 +65,34 @@ def per_sample(price: float, samples: int | Callable[[Context], int]) -> Bidder:
     return bid
 
 
-def drawn(distribution: str, seed: int = 0) -> Bidder:
-    """Return a bidder that draws a new cost each round, from the seed, the round and the node.
+def drawn(
+    distribution: str, seed: int = 0, *, stability: float = 0.0, drift: float = 0.0
+) -> Bidder:
+    """Return a bidder that draws its costs from the seed and the node.
 
     Args:
         distribution: The distribution of the costs, such as `uniform(0.5, 1.5)`.
         seed: The seed of the draws.
+        stability: How much of a cost is the client's own and stays: 0 if costs are redrawn every
+            round, 1 if the node's is drawn once (as `clients.stability` in a simulation).
+        drift: The fraction by which costs grow each round.
     """
     source = Distribution.parse(distribution)
+    if not 0 <= stability <= 1:
+        raise ConfigError(f"the stability of `drawn` must be within 0 and 1, got {stability!r}")
+    if not -1 < drift < math.inf:
+        raise ConfigError(f"the drift of `drawn` must be finite and above -1, got {drift!r}")
 
     def bid(round: int, context: Context) -> Price:
         node = int(context.node_config.get("partition-id", context.node_id))
-        cost = source.draw(stream(seed, "costs", round, node), 1)[0]
-        return max(float(cost), 1e-6)
+        redrawn = stream(seed, "costs", round, node)
+        if stability:
+            own = stream(seed, "own costs", node).standard_normal(1)
+            shares = price_shares(own, redrawn.standard_normal(1), stability)
+            costs = source.quantiles(shares)
+        else:
+            costs = source.draw(redrawn, 1)
+        return max(float(costs[0]) * (1 + drift) ** (round - 1), 1e-6)
 
     return bid
 

@@ -1,7 +1,7 @@
 """Stored rounds, read a page at a time, and the lossless conversion of records to and from JSON."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import count
@@ -258,6 +258,32 @@ def stored_page(
             settled_at,
         )
         found.append((number, stored))
+    return found
+
+
+def refused_rounds(run: int) -> sa.Select[tuple[int]]:
+    """Select the rounds whose award an operator took back."""
+    events = schema.events
+    return sa.select(events.c.round).where(
+        events.c.run == run, events.c.kind.in_(REFUSALS), events.c.round.is_not(None)
+    )
+
+
+def recruited_before(connection: sa.Connection, run: int, number: int) -> Counter[str]:
+    """Return how often each client was recruited before a round; refused rounds do not count."""
+    table = schema.promises
+    query = (
+        sa.select(table.c.client, sa.func.count())
+        .where(
+            table.c.run == run,
+            table.c.round < number,
+            table.c.round.not_in(refused_rounds(run)),
+        )
+        .group_by(table.c.client)
+    )
+    found: Counter[str] = Counter()
+    for client, times in connection.execute(query):
+        found[client] = times
     return found
 
 

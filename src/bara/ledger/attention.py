@@ -6,15 +6,17 @@ never recruited, or a target out of reach.
 
 import json
 from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, final
 
-from bara.ledger._reading import is_paused
+from bara.ledger._reading import is_paused, recruited_before
 from bara.ledger.books import Books
 from bara.ledger.retention import is_dropped
 from bara.ledger.statements import unanswered
 from bara.records import Purse, RoundRecord
-from bara.text import counted
+from bara.text import counted, listing
 
 FAILURES = 3
 """How many times in a row a client must fail before somebody should look at it."""
@@ -32,7 +34,7 @@ By then somebody recruited at random would have had a turn in 19 cases of 20.
 """
 
 LOOKED_AT = 60
-"""How many past rounds are read again to see who keeps failing, or is passed over."""
+"""How many past rounds are read again to see who bids, and who keeps failing."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,14 @@ class Watch:
 
     Args:
         address: How commands name the run: the DIR of `bara ledger DIR ...`.
+        recruited: How often each client was recruited before the first round that is told.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, recruited: Mapping[str, int] = MappingProxyType({})) -> None:
         self._address = address
         self._failing: dict[str, tuple[int, int]] = {}  # (first round, times in a row)
         self._bidding: set[str] = set()
-        self._recruited: Counter[str] = Counter()
+        self._recruited = Counter(recruited)
         self._costs: deque[int] = deque(maxlen=RECENT)
         self._purse: Purse | None = None
         self._belief: Any = None
@@ -99,12 +102,10 @@ class Watch:
         never = sorted(self._bidding - self._recruited.keys())
         if not never or self._recruited.total() < PASSED_OVER * len(self._bidding):
             return []
-        names = ", ".join(never[:5])
-        if len(never) > 5:
-            names += f" and {len(never) - 5} more"
+        bid = "bids and was" if len(never) == 1 else "bid and were"
         text = (
-            f"{counted(len(never), 'client')} of {len(self._bidding)} bid and were never recruited "
-            f"({names}): the model does not hear them"
+            f"{counted(len(never), 'client')} of {len(self._bidding)} {bid} never recruited "
+            f"({listing(never)}): the model does not hear them"
         )
         return [Attention("clients that are never recruited", text)]
 
@@ -140,10 +141,11 @@ def attentions(books: Books) -> list[Attention]:
     """Return what needs a person now, by a run's books; nothing for a run that has ended."""
     if books.ended() is not None:
         return []
-    watch = Watch(books.address)
-    for record in books.history(max(books.last_round() - LOOKED_AT, 0)):
-        watch.tell(record)
+    first = max(books.last_round() - LOOKED_AT, 0)
     with books.store.read() as connection:
+        watch = Watch(books.address, recruited_before(connection, books.chain.run, first))
+        for record in books.history(first):
+            watch.tell(record)
         number = unanswered(connection, books)
         paused = is_paused(connection, books.chain.run)
     found = []

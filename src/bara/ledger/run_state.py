@@ -13,16 +13,16 @@ import sqlalchemy as sa
 from bara.errors import LedgerError, NoBooksError
 from bara.ledger import _schema as schema
 from bara.ledger._reading import (
-    REFUSALS,
     asked_prices,
     by_round,
     is_paused,
     last_of,
+    refused_rounds,
     stored_page,
     topped_up,
 )
 from bara.ledger.books import Books, Terms
-from bara.ledger.statements import ClientTotal, Line, round_lines
+from bara.ledger.statements import ClientTotal, Line, note_asked, oldest_in, round_lines
 from bara.ledger.store import HEAD, Store
 
 
@@ -49,7 +49,22 @@ class RunState:
 
 @dataclass(frozen=True)
 class ClosedRound:
-    """A summary of a settled round; amounts in micro-units."""
+    """A summary of a settled round; amounts in micro-units.
+
+    Attributes:
+        round: The round.
+        at: When it was settled, in ISO 8601.
+        total: The budget, with all top-ups until then.
+        paid: What it cost.
+        spent: What the run had cost by its end.
+        delivered: The clients that delivered.
+        void: The winners that did not.
+        accuracy: The accuracy of the model after it.
+        loss: The loss of that model; None if the federation reports none.
+        contributions: By how much each client's update made the model better.
+        oldest: How many rounds ago the oldest remembered update in the model was made; None where
+            there is none.
+    """
 
     round: int
     at: str
@@ -61,6 +76,7 @@ class ClosedRound:
     accuracy: float
     loss: float | None
     contributions: Mapping[str, float] = field(default_factory=dict)
+    oldest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -146,17 +162,14 @@ def closed_rounds(books: Books, after: int, until: int) -> list[ClosedRound]:
 
 def failures(books: Books, after: int, until: int) -> list[FailedDelivery]:
     """Return who failed in the rounds after `after` up to `until`; refused rounds do not count."""
-    table, promises, events = schema.settlements, schema.promises, schema.events
-    refused = sa.select(events.c.round).where(
-        events.c.run == books.chain.run, events.c.kind.in_(REFUSALS)
-    )
+    table, promises = schema.settlements, schema.promises
     query = (
         sa.select(table.c.round, table.c.client, table.c.reason, promises.c.amount)
         .join(promises, _SAME_PROMISE)
         .where(table.c.run == books.chain.run, table.c.round.between(after + 1, until))
         .where(
             table.c.reason.is_not(None),
-            table.c.round.not_in(refused.where(events.c.round.is_not(None))),
+            table.c.round.not_in(refused_rounds(books.chain.run)),
         )
         .order_by(table.c.round, table.c.client)
     )
@@ -165,7 +178,7 @@ def failures(books: Books, after: int, until: int) -> list[FailedDelivery]:
 
 
 def add_totals(books: Books, totals: dict[str, ClientTotal], closed: Sequence[ClosedRound]) -> None:
-    """Add the winners of some rounds to the totals of clients.
+    """Add some rounds to the totals of clients: what winners got, and what everybody asked last.
 
     Args:
         books: The run's books.
@@ -192,7 +205,7 @@ def add_totals(books: Books, totals: dict[str, ClientTotal], closed: Sequence[Cl
         .group_by(table.c.client)
     )
     with books.store.read() as connection:
-        asked = _asked(connection, books, closed)
+        asked, last = _asked(connection, books, closed)
         rows = connection.execute(query).all()
     for client, won, failed, promised, paid, returned in rows:
         total = totals.setdefault(client, ClientTotal(client))
@@ -205,6 +218,7 @@ def add_totals(books: Books, totals: dict[str, ClientTotal], closed: Sequence[Cl
             total.asked = None
         else:
             total.asked += asked[client]
+    note_asked(totals, last)
 
 
 def round_details(books: Books, number: int) -> RoundDetails | None:
@@ -248,29 +262,37 @@ def _closed(row: Any) -> ClosedRound:
         evaluation.get("test_accuracy", evaluation["accuracy"]),
         evaluation.get("test_loss", evaluation.get("loss")),
         {str(client): float(value) for client, value in body.get("contributions", {}).items()},
+        oldest_in(body),
     )
 
 
 def _asked(
     connection: sa.Connection, books: Books, closed: Sequence[ClosedRound]
-) -> Counter[str] | None:
-    """Return the sum of each winner's prices over these rounds; None if bids are dropped."""
-    if not books.keeps_bids:
-        return None
+) -> tuple[Counter[str] | None, dict[str, int]]:
+    """Return the sum of each winner's prices over these rounds, and everybody's last price.
+
+    The sums are None, and no last price is told, if bids are dropped.
+    """
     asked: Counter[str] = Counter()
+    latest: dict[str, int] = {}
+    if not books.keeps_bids:
+        return None, latest
     run = books.chain.run
     first = closed[0].round
     last = closed[-1].round
     winners = by_round(connection, schema.promises, run, first, last, "rank")
     table = schema.redactable
-    query = sa.select(table.c.round, table.c.content).where(
-        table.c.run == run, table.c.part == "bids", table.c.round.between(first, last)
+    query = (
+        sa.select(table.c.round, table.c.content)
+        .where(table.c.run == run, table.c.part == "bids", table.c.round.between(first, last))
+        .order_by(table.c.round)
     )
     for row in connection.execute(query):
         prices = asked_prices(json.loads(row.content)) or {}
+        latest.update(prices)
         for promise in winners.get(row.round, ()):
             asked[promise.client] += prices[promise.client]
-    return asked
+    return asked, latest
 
 
 def read_books(place: Path | str, run: str | None = None, terms: Terms | None = None) -> Books:

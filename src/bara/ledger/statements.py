@@ -28,7 +28,17 @@ from bara.records import json_money, show_money
 from bara.text import counted, csv_text, probably_meant
 
 _MONEY = frozenset(
-    {"asked", "promised", "paid", "returned", "opened_with", "topped_up", "spent", "outstanding"}
+    {
+        "asked",
+        "asked_last",
+        "promised",
+        "paid",
+        "returned",
+        "opened_with",
+        "topped_up",
+        "spent",
+        "outstanding",
+    }
 )
 """The fields that are amounts: micro-units in records, decimals in exports."""
 
@@ -60,12 +70,25 @@ class Line:
 
 @dataclass
 class ClientTotal:
-    """The totals of one client over its rounds; amounts in micro-units."""
+    """The totals of one client, which may have won nothing; amounts in micro-units.
+
+    Attributes:
+        client: The client.
+        won: In how many rounds it won.
+        void: In how many of them it did not deliver.
+        asked: The sum of what it asked in the rounds that it won; None once bids are dropped.
+        asked_last: What it asked in the last round in which it bid; None once bids are dropped.
+        promised: The sum that it was promised.
+        paid: The sum that it was paid.
+        returned: The sum of promises that came back to the purse.
+        privacy: The privacy that its deliveries spent; None if bids carry none.
+    """
 
     client: str
     won: int = 0
     void: int = 0
     asked: int | None = 0
+    asked_last: int | None = None
     promised: int = 0
     paid: int = 0
     returned: int = 0
@@ -74,6 +97,7 @@ class ClientTotal:
     def add(self, line: Line) -> None:
         """Add one round that the client won."""
         self.won += 1
+        self.asked_last = line.asked
         self.promised += line.promised
         if self.asked is None or line.asked is None:
             self.asked = None
@@ -114,9 +138,11 @@ class Statement:
         ended: Why the run ended; None for a run that has not.
         paused: Whether an operator has paused the run.
         waiting: The round whose award waits for an operator's answer, if any.
-        clients: The totals of each client.
+        clients: The totals of each client that bid.
         rounds: The totals of each round.
         currency: The currency of all amounts; None for units of no currency.
+        oldest: How many rounds ago the oldest remembered update in the last model was made; None
+            where there is none.
     """
 
     run: str
@@ -130,6 +156,7 @@ class Statement:
     clients: list[ClientTotal] = field(default_factory=list)
     rounds: list[RoundTotal] = field(default_factory=list)
     currency: str | None = None
+    oldest: int | None = None
 
     @property
     def budget(self) -> int:
@@ -140,6 +167,16 @@ class Statement:
     def left(self) -> int:
         """The budget that is not spent."""
         return self.budget - self.spent
+
+    @property
+    def never_paid(self) -> list[ClientTotal]:
+        """The clients that bid and were never paid, whom the model has not heard."""
+        return [one for one in self.clients if not one.paid]
+
+    def share_of_most_paid(self, count: int) -> float:
+        """Return the share of all payments that went to the `count` clients that were paid most."""
+        ranked = sorted((one.paid for one in self.clients), reverse=True)
+        return sum(ranked[:count]) / max(self.spent, 1)
 
 
 def lines(books: Books, client: str | None = None) -> Iterator[Line]:
@@ -162,10 +199,15 @@ def statement(books: Books) -> Statement:
     clients: dict[str, ClientTotal] = {}
     rounds = []
     outstanding = 0
+    oldest = None
+    asked: dict[str, int] = {}
     with books.store.read() as connection:
         require_whole(books)
         for number, stored in stored_rounds(connection, books.chain.run):
             here = list(round_lines(number, stored))
+            asked.update(asked_prices(stored.redactable.get("bids")) or {})
+            if stored.settled is not None:
+                oldest = oldest_in(stored.settled)
             for line in here:
                 clients.setdefault(line.client, ClientTotal(line.client)).add(line)
                 if line.paid is None and line.reason is None:
@@ -174,6 +216,8 @@ def statement(books: Books) -> Statement:
         added = topped_up(connection, books.chain.run)
         paused = is_paused(connection, books.chain.run)
         waiting = unanswered(connection, books)
+    if books.keeps_bids:
+        note_asked(clients, asked)
     spent = sum(total.paid or 0 for total in rounds)
     return Statement(
         books.name,
@@ -187,7 +231,32 @@ def statement(books: Books) -> Statement:
         sorted(clients.values(), key=lambda total: total.client),
         rounds,
         books.purse.currency,
+        oldest,
     )
+
+
+def note_asked(totals: dict[str, ClientTotal], asked: Mapping[str, int]) -> None:
+    """Note what clients asked last, also of those that have won nothing.
+
+    Args:
+        totals: The totals by client, which are changed.
+        asked: The last price of each client.
+    """
+    for client, price in asked.items():
+        totals.setdefault(client, ClientTotal(client)).asked_last = price
+
+
+def oldest_in(settled: Mapping[str, Any]) -> int | None:
+    """Return how many rounds ago the oldest remembered update in a round's model was made.
+
+    Args:
+        settled: What the books say of the settled round.
+
+    Returns:
+        None where the model holds nothing that was remembered.
+    """
+    ages = settled.get("ages") or {}
+    return max(map(int, ages), default=None)
 
 
 def unanswered(connection: sa.Connection, books: Books) -> int | None:

@@ -10,7 +10,7 @@ from bara.reports.frames import frame, round_rows, run_rows
 from bara.reports.frontier import Frontier
 from bara.reports.result import Plotted, Result, in_short, short_key
 from bara.reports.standings import Standings, SuiteSetting
-from bara.text import counted
+from bara.text import counted, listing
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,4 @@ class Comparison(Plotted):
 def _listed(values: Iterable[Any], most: int = 6) -> str:
     """List each value once, at most six of them."""
     names = list(dict.fromkeys(map(str, values)))
-    shown = ", ".join(names[:most])
-    if len(names) > most:
-        shown += f" and {len(names) - most} more"
-    return shown
+    return listing(names, most)

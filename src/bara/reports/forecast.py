@@ -6,6 +6,7 @@ from typing import Any, final
 from bara.records import tell_money
 from bara.reports.frames import frame
 from bara.reports.html import short_table
+from bara.reports.result import FEW
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,9 @@ class Outlook:
         spent: Low, mean and high of the money spent.
         binds: The limit that most of the imagined runs come up against, in words.
         reached: How often the target was reached; None without a target.
+        clients: The number of clients.
+        paid: How many of them were paid at all, on average.
+        few: The mean share of the money that the few paid most got.
     """
 
     allocator: str
@@ -29,6 +33,9 @@ class Outlook:
     spent: tuple[float, float, float]
     binds: str
     reached: float | None = None
+    clients: int = 0
+    paid: float = 0.0
+    few: float = 0.0
 
 
 @final
@@ -70,6 +77,8 @@ class Forecast:
                 row[f"{name}_low"] = low
                 row[name] = float(mean)
                 row[f"{name}_high"] = high
+            row["clients_paid"] = one.paid
+            row["share_of_few"] = one.few
             rows.append(row)
         return frame(rows)
 
@@ -95,7 +104,7 @@ class Forecast:
         head = ["budget", "allocator", f"final {self.measure}", "90 % interval", "rounds", "spent"]
         if has_target:
             head.append("reached")
-        rows = [[*head, "binds"]]
+        rows = [[*head, "clients paid", "binds"]]
         for one in self.outlooks:
             low, mean, high = one.accuracy
             row = [
@@ -108,13 +117,17 @@ class Forecast:
             ]
             if one.reached is not None:
                 row.append(f"{100 * one.reached:.0f} %")
-            rows.append([*row, one.binds])
+            rows.append([*row, f"{one.paid:.0f} of {one.clients}", one.binds])
         return rows
 
     @property
     def told(self) -> str:
-        """What the forecast was learned from, in a line."""
-        return f"Over {self.draws} imagined learning curves, {self.source}."
+        """To how few the money goes, and what the forecast was learned from."""
+        least, most = (f"{100 * end(one.few for one in self.outlooks):.0f}" for end in (min, max))
+        share = least if least == most else f"{least} to {most}"
+        count = min(FEW, self.outlooks[0].clients)
+        few = f"The {count} clients paid most get {share} % of the money."
+        return f"{few} Over {self.draws} imagined learning curves, {self.source}."
 
     def answer(self) -> str | None:
         """Say in a line which budget reaches the accuracy that was asked for; None without one."""

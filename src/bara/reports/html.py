@@ -23,7 +23,7 @@ from bara.reports.comparison_table import (
     suite_rows,
 )
 from bara.reports.contributions import caution
-from bara.reports.result import UNENDED, Result, by_setting, measure_of
+from bara.reports.result import FEW, UNENDED, Result, by_setting, measure_of
 from bara.reports.statistics import FEWEST
 from bara.text import counted
 
@@ -317,7 +317,20 @@ def _facts(result: Result) -> dict[str, str]:
         "spent": f"{spent} of {budget}",
         "left in the purse": tell_money(result.budget - result.spent, result.currency),
         "rounds": f"{result.rounds}",
+        "paid": _paid_to(result),
     }
+
+
+def _paid_to(result: Result) -> str:
+    """Say how many clients were paid, what the few paid most got, and how many were never heard."""
+    few = min(FEW, len(result.payments))
+    if not few:
+        return "nobody"
+    told = counted(len(result.payments), "client")
+    told += f"; {100 * result.share_of_most_paid(few):.0f} % of the money to {few} of them"
+    if result.never_paid:
+        told += f"; {len(result.never_paid)} never paid"
+    return told
 
 
 def _remembered(result: Result) -> dict[str, str]:
@@ -326,6 +339,8 @@ def _remembered(result: Result) -> dict[str, str]:
     if "remembered" not in last:
         return {}
     told = f"{last['n']} fresh, {last['remembered']} of {last['age']:.1f} rounds ago"
+    if "oldest" in last:  # results of 0.2 do not say it
+        told += f", the oldest of {last['oldest']}"
     return {"updates in the last round": told}
 
 

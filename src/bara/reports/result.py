@@ -41,6 +41,10 @@ class Plotted:
         return plot(self, name, columns=columns, ax=ax)  # type: ignore[arg-type] # as above
 
 
+FEW = 5
+"""How many clients are the few of whom it is told what share of the money they got."""
+
+
 @dataclass(frozen=True, repr=False)
 class Result(Plotted):
     """The result of one run.
@@ -62,9 +66,10 @@ class Result(Plotted):
         accuracy_best: The accuracy of the best round.
         payments: The sum that each client was paid.
         history: The rounds: round, n, cost, accuracy, loss. Where updates are remembered, also
-            `remembered`, the number of updates from earlier rounds in the model, and `age`, their
-            mean age in rounds. Where the allocator tells, also `estimate` (the final accuracy that
-            it estimated from that round alone) and `forecast` (low, mean and high of its plan).
+            `remembered`, the number of updates from earlier rounds in the model, `age`, their mean
+            age in rounds, and `oldest`, the age of the oldest. Where the allocator tells, also
+            `estimate` (the final accuracy that it estimated from that round alone) and `forecast`
+            (low, mean and high of its plan).
         belief: What the allocator believed at the end, where it tells.
         kept: The model that is kept, by its validation loss: `final`, `average` or `best`.
         accuracy_kept: The accuracy of the kept model; of the final model unless given.

@@ -24,9 +24,9 @@ from bara.reports.comparison_table import (
 from bara.reports.contributions import show_points
 from bara.reports.fitted import Fitted, plain
 from bara.reports.frontier import Frontier
-from bara.reports.result import Result
+from bara.reports.result import FEW, Result
 from bara.reports.standings import Standings
-from bara.text import counted
+from bara.text import counted, listing
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -91,7 +91,7 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
     rounds = counted(result.rounds, "round")
     facts.add_row("spent", f"{spent} in {rounds} ({plain(result.ended)})")
     facts.add_row("left", f"{tell(result.budget - result.spent)} stays in the purse")
-    most = list(result.payments.items())[:5]
+    most = list(result.payments.items())[:FEW]
     paid = ", ".join(f"{plain(client)} {tell(amount)}" for client, amount in most) or "nobody"
     share = 100 * result.share_of_most_paid(len(most))
     facts.add_row(
@@ -100,6 +100,13 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
     )
     if result.never_paid:
         facts.add_row("[bold]never paid[/]", _never_paid(result.never_paid, tell))
+    if "oldest" in result.history[-1]:
+        last = result.history[-1]
+        updates = counted(last["remembered"], "update")
+        facts.add_row(
+            "memory",
+            f"{updates} of earlier rounds, the oldest {counted(last['oldest'], 'round')} old",
+        )
     if result.contributions:
         contributed = [f"points of {result.measure}, nine rounds in ten:"]
         for client, one in list(result.contributions.items())[:6]:
@@ -117,11 +124,8 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
 
 def _never_paid(asked: dict[str, float], tell: Callable[[float], str]) -> str:
     """Return who was never paid, the cheapest first, and what they asked last."""
-    first = list(asked.items())[:5]
-    names = ", ".join(f"{plain(client)} (asked {tell(price)})" for client, price in first)
-    if len(asked) > len(first):
-        names += f" and {len(asked) - len(first)} more"
-    return f"{names}: the model has not heard {counted(len(asked), 'client')}"
+    told = [f"{plain(client)} (asked {tell(price)})" for client, price in asked.items()]
+    return f"{listing(told)}: the model has not heard {counted(len(asked), 'client')}"
 
 
 def lying_text(result: Result) -> str:
@@ -215,38 +219,42 @@ def suite_table(standings: Standings, failures: Sequence[Failure]) -> Renderable
 
 
 def outlook_table(rows: Sequence[Sequence[str]], told: str) -> RenderableType:
-    """Return the table of forecasts, what limits them, and what they were learned from.
+    """Return the table of forecasts, how many are paid, what binds, and what was learned from.
 
     Args:
-        rows: The rows of `outlook_rows`, head included.
+        rows: The rows of a forecast, head included; the last two columns, how many clients are paid
+            and what binds, are told below the table, which has no room for them.
         told: What the forecasts were learned from, in a line.
     """
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     head, *lines = rows
-    for column in head[:-1]:
+    for column in head[:-2]:
         if column == "allocator":
             table.add_column(column, justify="left", overflow="fold")
         else:
             table.add_column(column, justify="right", overflow="ellipsis")
     for row in lines:
-        table.add_row(*map(plain, row[:-1]))
-    return Group(Fitted(table), Text(f"What binds: {_binds(lines)}."), Text(told, style="dim"))
+        table.add_row(*map(plain, row[:-2]))
+    return Group(
+        Fitted(table),
+        Text(f"Clients paid: {_by_forecast(lines, -2)}."),
+        Text(f"What binds: {_by_forecast(lines, -1)}."),
+        Text(told, style="dim"),
+    )
 
 
-def _binds(rows: Sequence[Sequence[str]]) -> str:
-    """Say what limits the forecasts, and which of them if that differs.
-
-    The table has no room for this, its last column.
-    """
+def _by_forecast(rows: Sequence[Sequence[str]], place: int) -> str:
+    """Say what one column holds, and of which forecasts if that differs."""
     found: dict[str, dict[str, list[str]]] = {}
-    for budget, allocator, *_, binds in rows:
-        found.setdefault(binds, {}).setdefault(allocator, []).append(budget)
+    for row in rows:
+        budget, allocator = row[:2]
+        found.setdefault(row[place], {}).setdefault(allocator, []).append(budget)
     if len(found) < 2:
         return next(iter(found), "")
     told = []
-    for binds, allocators in found.items():
+    for value, allocators in found.items():
         whose = [f"{name} with {', '.join(budgets)}" for name, budgets in allocators.items()]
-        told.append(f"{binds} ({'; '.join(whose)})")
+        told.append(f"{value} ({'; '.join(whose)})")
     return ", ".join(told)
 
 

@@ -21,7 +21,7 @@ from bara.protocols import Mechanism
 from bara.records import MAX_MONEY, AwardedRound, Bids, Menu, Offer, json_money
 from bara.runs.factory import build_mechanism
 from bara.runs.replay import learns, opened_config, past_of
-from bara.text import counted
+from bara.text import counted, listing
 
 MOST = 40
 """The largest number of clients for each of which other prices are worked out unasked."""
@@ -264,10 +264,9 @@ class _Case:
             yield "What anybody asked is not shown: this ledger drops bids and menus."
             return
         asked = sorted((price, client) for client, price in (self._details.bids or {}).items())
-        shown = [f"{client} {self._show(price)}" for price, client in asked[:12]]
-        more = f" and {len(asked) - 12} more" if len(asked) > 12 else ""
+        shown = [f"{client} {self._show(price)}" for price, client in asked]
         if asked:
-            yield f"{counted(len(asked), 'client')} asked: {', '.join(shown)}{more}."
+            yield f"{counted(len(asked), 'client')} asked: {listing(shown, most=12)}."
         else:
             yield "Nobody bid."
         away = sorted(self._backoff.away(self._details.round))

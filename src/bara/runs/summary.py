@@ -154,6 +154,7 @@ class _Columns:
         self._loss = array("d")
         self._remembered = array("q")
         self._age = array("d")
+        self._oldest = array("q")
         self._estimate = array("d")
         self._forecast = (array("d"), array("d"), array("d"))
 
@@ -167,6 +168,7 @@ class _Columns:
         self._paid.append(record.paid)
         self._remembered.append(remembered)
         self._age.append(total_age / max(remembered, 1))
+        self._oldest.append(max(ages, default=0))
         self.accuracy.append(record.evaluation.reported_accuracy)
         self._loss.append(math.nan if loss is None else loss)
 
@@ -198,6 +200,7 @@ class _Columns:
             if self._remembered[number]:
                 entry["remembered"] = self._remembered[number]
                 entry["age"] = self._age[number]
+                entry["oldest"] = self._oldest[number]
             if math.isfinite(self._estimate[number]):
                 entry["estimate"] = self._estimate[number]
             forecast = [column[number] for column in self._forecast]

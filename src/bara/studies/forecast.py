@@ -12,7 +12,7 @@ from bara.errors import ConfigError, LedgerError
 from bara.ledger.store import run_names
 from bara.records import decimal_money, money
 from bara.reports.forecast import Forecast, Outlook
-from bara.reports.result import Result, read_result
+from bara.reports.result import FEW, Result, read_result
 from bara.runs.config import Config, Source
 from bara.runs.config_sections import FederationSection
 from bara.runs.database import DatabaseRun
@@ -224,6 +224,9 @@ def outlooks(results: Sequence[Result], config: Config) -> Iterator[Outlook]:
             spent=_interval([run.spent for run in runs]),
             binds=what_binds(runs, config),
             reached=reached,
+            clients=config.clients.count,
+            paid=fmean(len(run.payments) for run in runs),
+            few=fmean(run.share_of_most_paid(FEW) for run in runs),
         )
 
 

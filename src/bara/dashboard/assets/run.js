@@ -73,7 +73,7 @@ function targetTile(g, state) {
 }
 
 function drawVerdict() {
-  const { bought, top_share: top, failed, returned } = run.glance;
+  const { bought, top_share: top, never_paid: never, oldest, failed, returned } = run.glance;
   const parts = [];
   if (bought) {
     const way = bought.points > 0.5 ? "up" : bought.points < -0.5 ? "down" : "level";
@@ -81,6 +81,8 @@ function drawVerdict() {
     parts.push("The last ", h("b", {}, money(bought.money)), ` (${count(bought.rounds)} ${bought.rounds === 1 ? "round" : "rounds"}) bought `, h("b", { class: way }, signed), ` of ${run.metric}${way === "level" ? ": the curve is level" : ""}. `);
   }
   if (top) parts.push(h("b", {}, percent(top.share)), ` of the money went to the best paid ${top.clients === 1 ? "client" : `${count(top.clients)} clients`}. `);
+  if (never.count) parts.push(h("b", {}, count(never.count)), ` ${never.count === 1 ? "client" : "clients"} bid and ${never.count === 1 ? "was" : "were"} never paid (${never.names}): the model has not heard them. `);
+  if (oldest) parts.push("The oldest update in the model is ", h("b", {}, count(oldest)), ` ${oldest === 1 ? "round" : "rounds"} old. `);
   if (failed) parts.push(h("b", {}, count(failed)), ` ${failed === 1 ? "delivery" : "deliveries"} failed, and ${money(returned)} came back.`);
   get("verdict").replaceChildren(...parts);
 }
@@ -150,13 +152,13 @@ function drawPayments() {
   const open = run.retention === "keep";
   const columns = [
     { key: "client", label: "client", name: true }, { key: "won", label: "won", format: count }, { key: "void", label: "void", format: count },
-    ...(open ? [{ key: "asked", label: "asked", format: money }] : []), { key: "paid", label: "paid", format: money }, { key: "returned", label: "came back", format: money }];
+    ...(open ? [{ key: "asked", label: "asked", format: money }, { key: "asked_last", label: "asked last", format: money }] : []), { key: "paid", label: "paid", format: money }, { key: "returned", label: "came back", format: money }];
   figures.payments.draw({
     drawing: payments, clients, legend: true,
     series: [{ name: "paid", kind: "bars", colour: 0 }, { name: "void: promised, came back", kind: "bars", colour: "bad" }, ...(open ? [{ name: "asked, over all rounds won", kind: "line", colour: "ink" }] : [])],
     empty: !clients.length && "nobody has been recruited yet",
     caption: open ? "" : "What clients asked is not shown: this ledger drops bids.",
-    words: `${count(all)} clients were recruited; ${top[0]?.client ?? "nobody"} was paid most, ${money(top[0]?.paid)}.`,
+    words: `${count(all)} clients bid or were recruited; ${top[0]?.client ?? "nobody"} was paid most, ${money(top[0]?.paid)}.`,
     table: { columns, rows: clients },
   });
 }
