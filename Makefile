@@ -11,10 +11,13 @@ PYTEST := $(VENV)/bin/pytest -n 3 --dist loadgroup
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-.PHONY: run check test test-all coverage test-flower-versions docs kills kills-postgres kills-own-loop power-cuts thorough lint bench format lock audit release clean help
+.PHONY: run paper check test test-all coverage test-flower-versions docs kills kills-postgres kills-own-loop power-cuts thorough lint bench format lock audit release clean help
 
 run: $(READY)  ## one federated training on embedded data; leaves a report to open
 	@$(BIN)/bara run
+
+paper: $(READY)  ## the paper's figures and tables on embedded data, small, claimed beside measured; about ten minutes
+	@$(BIN)/bara paper fig1 fig2 fig3 fig4 table1 table2 --data digits --searched 5
 
 check: lint  ## while working: style, types, rooms, and every test within one process
 	$(PYTEST) -m "not path and not full"

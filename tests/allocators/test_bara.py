@@ -10,7 +10,13 @@ from refusals import refused
 
 from bara import AwardedRound, Bids, Delivery, Evaluation, Evidence, Offer, Purse, RoundRecord
 from bara.allocators import Bara, NewtonEstimator
-from bara.allocators.estimators import CurveEstimator, MeanEstimator, PiecewiseEstimator
+from bara.allocators.estimators import (
+    BoundedEstimator,
+    CurveEstimator,
+    LastEstimator,
+    MeanEstimator,
+    PiecewiseEstimator,
+)
 from bara.errors import ConfigError, InvalidRecordError
 from bara.mechanisms import bid_price_first
 from bara.surrogates import squared_exponential
@@ -345,6 +351,22 @@ def test_lines_of_low_order_by_hand():
     assert mean.estimate(3, 6) is None
 
 
+def test_bounded_increments_and_the_last_three_by_hand():
+    """Column 2 gains 1/8, 1/4, 1/2 and -1/4 in rounds 1 to 4.
+
+    The cubic through all of them is -9/2 in round 5 and -57/4 in round 6; each counts as -1. The
+    parabola through the last three is -9/4 in round 5, and -9/4 in round 1.
+    """
+    bounded, last = BoundedEstimator(), LastEstimator()
+    for record in history([(2, 0.25), (2, 0.5), (2, 1.0), (2, 0.75)]):
+        bounded.tell(record)
+        last.tell(record)
+    assert bounded.estimate(2, 4) == 0.75
+    assert bounded.estimate(2, 6) == 0.75 - 2
+    assert last.estimate(2, 4) == 0.75 - 1 / 8 - 5 / 4 + 1 / 4
+    assert last.estimate(3, 6) is bounded.estimate(3, 6) is None
+
+
 def test_the_column_vector_by_hand():
     """After each round every n has an estimate, a_0 = 1/8 where it has no increment;
     mu(n) reads those of its own n.
@@ -377,6 +399,55 @@ def test_per_cent_is_a_prior_and_a_noise_ten_thousand_times_smaller():
     assert allocator.belief().deviation == pytest.approx(deviation, rel=1e-6)
     upper = mean + 0.8 * math.log(0.4 * 5) * deviation
     assert allocator.ask(records[-1].purse_after).limit == int(np.argmax(upper)) + 1
+
+
+OBSERVED = ((2, 0.875), (1, 0.875), (2, 0.875), (3, 0.625))
+"""The estimates of STEPS in the order of rounds, each with its n."""
+
+
+def told(**options):
+    """An allocator that was told STEPS."""
+    allocator = Bara(clients=4, exploration_rounds=0, **options)
+    for record in history(STEPS):
+        allocator.tell(record)
+    return allocator
+
+
+def dense(values, amplitude=1.0):
+    """The formulas as printed, given what is observed of each round's n."""
+    kernel = amplitude**2 * squared_exponential(np.array([0, 0.5, 1.0]), 0.2)
+    gp = DenseGP(kernel, 0.001, 0.01)
+    for (n, _), value in zip(OBSERVED, values, strict=True):
+        gp.observe(n - 1, value)
+    return gp.predict()
+
+
+def test_the_prior_may_have_a_mean_and_an_amplitude():
+    mean, deviation = dense([value - 0.5 for _, value in OBSERVED], amplitude=3)
+    belief = told(prior_mean=0.5, amplitude=3).belief()
+    assert belief.mean == pytest.approx(0.5 + mean, rel=1e-9)
+    assert belief.deviation == pytest.approx(deviation, rel=1e-9)
+
+
+def test_standardised_estimates_have_mean_zero_and_deviation_one_in_every_round():
+    values = np.array([value for _, value in OBSERVED])
+    mean, deviation = dense((values - values.mean()) / values.std())
+    belief = told(standardise=True).belief()
+    assert belief.mean == pytest.approx(values.mean() + values.std() * mean, rel=1e-9)
+    assert belief.deviation == pytest.approx(values.std() * deviation, rel=1e-9)
+
+
+def test_equal_estimates_have_no_deviation_to_divide_by():
+    allocator = Bara(clients=4, exploration_rounds=0, standardise=True)
+    for record in history([(2, 0.25)]):
+        allocator.tell(record)
+    assert allocator.belief().mean[1] == 0.875
+
+
+@pytest.mark.parametrize("options", [{"vector": "column"}, {"reestimate": True}])
+def test_standardised_estimates_are_those_of_each_rounds_n_as_they_were(options):
+    with refused(ConfigError, "'bara'", "standardise", *options):
+        Bara(clients=4, standardise=True, **options)
 
 
 def test_a_round_may_predict_the_posterior_mean_and_decides_the_same():

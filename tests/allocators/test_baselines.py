@@ -53,6 +53,19 @@ def test_carry_over_leaves_less_unspent(play, make):
     assert carried > plain
 
 
+@pytest.mark.parametrize("make", [Even, Increasing, Decreasing])
+@pytest.mark.parametrize("carry_over", [False, True])
+def test_the_shares_may_end_before_the_run_does(make, carry_over):
+    bound, unbound = make(carry_over), make(carry_over, horizon=200)
+    longer = Purse.of(1500, 1000)
+    for t in range(1, 201):
+        long, short = Purse(longer.total, 1000, 0, t), Purse(PURSE.total, 200, 0, t)
+        assert unbound.ask(long).budget == bound.ask(short).budget
+    after = unbound.ask(Purse(longer.total, 1000, 0, 201))
+    assert after.stopped
+    assert "200" in after.reason
+
+
 def test_random_allocation_draws_every_n_evenly_and_from_seed_and_round_alone():
     allocator = RandomN(clients=5, seed=1)
     draws = [allocator.ask(Purse(10, 4000, 0, t)).limit for t in range(1, 4001)]
@@ -105,6 +118,9 @@ def test_a_fixed_number_may_shrink_instead(play):
         ("explored", {"n": 0}, ("'explored'", "n = 0")),
         ("even", {"carryover": True}, ("'even'", "'carryover'", "'carry_over'")),
         ("bara", {"lenght_scale": 1}, ("'bara'", "'lenght_scale'", "'length_scale'")),
+        ("even", {"horizon": 0}, ("'even'", "horizon = 0")),
+        ("increasing", {"horizon": -1}, ("'increasing'", "horizon = -1")),
+        ("decreasing", {"horizon": 2.5}, ("'decreasing'", "horizon = 2.5")),
         ("even", {"carry_over": "no"}, ("'even'", "carry_over = 'no'")),
         ("fixed", {"n": 2.5}, ("'fixed'", "n = 2.5")),
         ("fixed", {"n": True}, ("'fixed'", "n = True")),

@@ -8,7 +8,7 @@ from refusals import refused
 
 from bara.errors import ConfigError, UnknownNameError
 from bara.paper.analysis import analyse, standing
-from bara.paper.exhibits import BARA, EXHIBITS, PAPERS, UNLIMITED, Scale, exhibits, union
+from bara.paper.exhibits import BARA, EXHIBITS, PAPERS, UNBOUND, UNLIMITED, Scale, exhibits, union
 from bara.paper.regimes import REGIMES, Regime
 from bara.reports.result import Result
 from bara.runs.play import play_run
@@ -65,6 +65,18 @@ def test_a_run_that_several_figures_show_is_run_once():
     )
     assert len(first) == len(shared) == 2 * 10
     assert len(union([first, scale.cells(EXHIBITS["fig3"], DIGITS)])) == 2 * (10 + 3)
+
+
+def test_a_deadline_in_the_shares_alone_leaves_everybody_else_without_one():
+    scale = Scale(seeds=1, changes=UNBOUND)
+    runs = {}
+    for cell in scale.cells(EXHIBITS["fig1"].unbound(), ["digits"]):
+        runs[cell.config.allocator.label] = cell.config
+    assert {config.budget.max_rounds for config in runs.values()} == {1000}
+    with_shares = [label for label in runs if "horizon=" in label]
+    assert {"even:horizon=200", "even:horizon=300", "even:horizon=400"} < set(with_shares)
+    assert all(label.split(":")[0] in ("even", "increasing", "decreasing") for label in with_shares)
+    assert {"bara:preset=paper", "random", "planner"} < runs.keys()
 
 
 def test_the_search_spreads_over_all_n():
@@ -259,7 +271,7 @@ def test_the_map_says_in_how_many_regimes_each_is_ahead_and_behind():
     assert "8 seeds each" in shown.size
 
 
-def test_regimes_are_the_papers_market_and_take_changes_of_budget_and_clients_alone():
+def test_regimes_are_the_papers_market_and_take_changes_of_keys_that_they_have():
     scale = Scale(changes=("budget.total=60", "clients.count=6", "data.train_samples=9"))
     configs = {name: scale.config("regimes", name) for name in REGIMES}
     assert {config.budget.total for config in configs.values()} == {30, 60, 120}

@@ -100,6 +100,15 @@ def test_updates_are_weighed_by_data_size_or_equally():
         assert not np.array_equal(by_size, equally)
 
 
+def test_updates_may_add_up_instead():
+    with federation("training.aggregation=sum") as f:
+        start = f.model.copy()
+        updates = f.collect(1, award(names(0, 1, 2))).updates
+        f.train(1, award(names(0, 1, 2)))
+        added = start + sum(state - start for state in updates.states)
+        assert f.model == pytest.approx(added, rel=1e-4, abs=1e-6)
+
+
 def test_failing_and_late_clients_are_void_with_their_reason():
     with federation("clients.failure_rate=0.3", "clients.late_rate=0.3") as f:
         reasons = {
@@ -251,6 +260,11 @@ def test_a_restored_checkpoint_goes_on_bit_for_bit():
         (["training.model=resnet"], UnknownNameError, ("model", "'resnet'", "cifar-cnn")),
         (["federation.speed=2"], ConfigError, ("'federation.speed'", "'workers'")),
         (["clients.noisy=9"], ConfigError, ("clients.noisy", "clients.count = 6", "9")),
+        (
+            ["training.aggregation=sum", "training.memory=plain"],
+            ConfigError,
+            ("training.aggregation", "training.memory", "'plain'"),
+        ),
         (["training.momentum=0.9"], ConfigError, ("training.momentum", "fedsgd", "0.9")),
     ],
 )

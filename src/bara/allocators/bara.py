@@ -58,6 +58,11 @@ class Reading:
         unit: The value of an accuracy of 100 per cent in the Gaussian process, whose prior
             variance is 1 and whose noise is sigma^2: 1 for fractions, 100 for per cent. Beliefs are
             in fractions.
+        prior_mean: mu_0, the final accuracy that the Gaussian process expects before it sees any;
+            a fraction. Algorithm 1 has it among its inputs, without a value.
+        amplitude: sigma_0, the deviation of the prior, in the unit; also an input without a value.
+        standardise: The Gaussian process sees estimates less their mean, in parts of their
+            deviation, anew every round, as is usual in Bayesian optimisation.
         predicts: The prediction that the regret of a round is measured with: `estimate`,
             a_hat_t(n_t) as the formula has it, or `mean`, mu_t(n_t), "predicted by our model" as
             the words have it. Decisions do not depend on it.
@@ -81,13 +86,21 @@ class Reading:
     clip: bool = True
     vector: Literal["chosen", "column"] = "chosen"
     unit: Annotated[float, Within(above=0)] = 1.0
+    prior_mean: Annotated[float, Within(at_least=0, at_most=1)] = 0.0
+    amplitude: Annotated[float, Within(above=0)] = 1.0
+    standardise: bool = False
     predicts: Literal["estimate", "mean"] = "estimate"
     cost_average: Literal["chosen", "menus"] = "chosen"
     shortfall: Shortfall = "stop"
 
     def __post_init__(self) -> None:
-        """Refuse a parameter out of its range."""
+        """Refuse a parameter out of its range, and readings that exclude each other."""
         check_fields("allocator 'bara'", self)
+        if self.standardise and (self.vector == "column" or self.reestimate):
+            raise ConfigError(
+                "allocator 'bara' with standardise = true must have vector = 'chosen' and "
+                "reestimate = false"
+            )
 
 
 _LETTER = Reading(exploration_share=1.0, normalise=False, cap_horizon=False, clip=False)
@@ -135,8 +148,12 @@ class Bara:
         points = self._arms.astype(float)
         if self.reading.normalise:
             points = positions(self._arms, clients)
-        self._covariance = squared_exponential(points, self.reading.length_scale)
+        shape = squared_exponential(points, self.reading.length_scale)
+        self._covariance = self.reading.amplitude**2 * shape
         self._gp = self._prior()
+        # The process sees an accuracy less the centre, times the scale.
+        self._centre = self.reading.prior_mean
+        self._scale = self.reading.unit
         if isinstance(estimator, str):
             estimator = ESTIMATORS.build(estimator, clients=clients)
         if not isinstance(estimator, Estimator):
@@ -184,6 +201,11 @@ class Bara:
             anew = {n: self._estimated(n, record.purse_after) for n in set(self._rounds)}
             for n in self._rounds:
                 self._observe(n, anew[n])
+        elif self.reading.standardise:
+            self._gp = self._prior()
+            self._centre, self._scale = _standard(self._estimates)
+            for n, estimate in zip(self._rounds, self._estimates, strict=True):
+                self._observe(n, estimate)
         else:
             self._observe(record.n, seen)
 
@@ -202,8 +224,8 @@ class Bara:
     def belief(self) -> Belief:
         """Return the posterior over n, and the estimate that the last round gave."""
         mean, deviation = self._gp.predict(self.reading.ahead)
-        mean = mean / self.reading.unit
-        deviation = deviation / self.reading.unit
+        mean = self._centre + mean / self._scale
+        deviation = deviation / self._scale
         return Belief(
             stage="explore" if self._exploring else "exploit",
             arms=tuple(self._arms.tolist()),
@@ -243,11 +265,9 @@ class Bara:
     def _observe(self, n: int, seen: Estimates) -> None:
         if seen is None:
             self._gp.pass_round()
-        elif isinstance(seen, list):
-            column = np.array(seen, dtype=float)  # None becomes NaN
-            self._gp.observe(self._arm(n), column * self.reading.unit)
-        else:
-            self._gp.observe(self._arm(n), seen * self.reading.unit)
+            return
+        values = np.array(seen, dtype=float)  # in a column None becomes NaN
+        self._gp.observe(self._arm(n), (values - self._centre) * self._scale)
 
     def _estimated(self, n: int, purse: Purse) -> Estimates:
         """Return what a round with n clients shows: the estimate for n, or for every arm."""
@@ -296,6 +316,14 @@ class Bara:
         if self.reading.clip:
             return min(max(estimate, 0.0), 1.0)
         return estimate if math.isfinite(estimate) else None
+
+
+def _standard(estimates: list[Estimates]) -> tuple[float, float]:
+    """Return the mean of the estimates, and one over their deviation; 1 where that is 0."""
+    known = [estimate for estimate in estimates if isinstance(estimate, float)]
+    if not known:
+        return 0.0, 1.0
+    return float(np.mean(known)), 1 / (float(np.std(known)) or 1.0)
 
 
 def _reading(preset: str, options: dict[str, Any]) -> Reading:

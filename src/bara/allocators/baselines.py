@@ -14,6 +14,8 @@ from bara.records import Offer, Purse, Shortfall
 Weight = Callable[[int], int]
 """A function from round t to the share it gets, in any unit; linear in t."""
 
+Horizon = Annotated[int | None, Within(at_least=1)]
+
 
 @dataclass(frozen=True)
 class Even(LearnsNothing):
@@ -21,18 +23,23 @@ class Even(LearnsNothing):
 
     Args:
         carry_over: Share the money left among the rounds left instead, so that none stays unspent.
+        horizon: T_max of the shares, after which the run ends; the run's deadline unless given.
 
     >>> Even().ask(Purse.of(1500, 200)).cap(8)
     7500000
     """
 
     carry_over: bool = False
+    horizon: Horizon = None
+
+    def __post_init__(self) -> None:
+        """Refuse a horizon of no rounds."""
+        check_fields("allocator 'even'", self)
 
     def ask(self, purse: Purse) -> Offer:
         """Offer the round its share of the budget."""
-        return _share(
-            purse, lambda _t: 1, Fraction(1, purse.max_rounds), carry_over=self.carry_over
-        )
+        last = self.horizon or purse.max_rounds
+        return _share(purse, last, lambda _t: 1, Fraction(1, last), carry_over=self.carry_over)
 
 
 @dataclass(frozen=True)
@@ -43,15 +50,20 @@ class Increasing(LearnsNothing):
 
     Args:
         carry_over: Share the money left among the rounds left, in proportion to t.
+        horizon: T_max of the shares, after which the run ends; the run's deadline unless given.
     """
 
     carry_over: bool = False
+    horizon: Horizon = None
+
+    def __post_init__(self) -> None:
+        """Refuse a horizon of no rounds."""
+        check_fields("allocator 'increasing'", self)
 
     def ask(self, purse: Purse) -> Offer:
         """Offer the round its share of the budget."""
-        return _share(
-            purse, lambda t: t, Fraction(2, purse.max_rounds**2), carry_over=self.carry_over
-        )
+        last = self.horizon or purse.max_rounds
+        return _share(purse, last, lambda t: t, Fraction(2, last**2), carry_over=self.carry_over)
 
 
 @dataclass(frozen=True)
@@ -62,14 +74,21 @@ class Decreasing(LearnsNothing):
 
     Args:
         carry_over: Share the money left among the rounds left, in proportion to T_max - t.
+        horizon: T_max of the shares, after which the run ends; the run's deadline unless given.
     """
 
     carry_over: bool = False
+    horizon: Horizon = None
+
+    def __post_init__(self) -> None:
+        """Refuse a horizon of no rounds."""
+        check_fields("allocator 'decreasing'", self)
 
     def ask(self, purse: Purse) -> Offer:
         """Offer the round its share of the budget."""
-        unit = Fraction(2, purse.max_rounds**2)
-        return _share(purse, lambda t: purse.max_rounds - t, unit, carry_over=self.carry_over)
+        last = self.horizon or purse.max_rounds
+        unit = Fraction(2, last**2)
+        return _share(purse, last, lambda t: last - t, unit, carry_over=self.carry_over)
 
 
 @dataclass(frozen=True)
@@ -150,20 +169,23 @@ class Explored(LearnsNothing):
         return Offer.recruit(n, shortfall="stop")
 
 
-def _share(purse: Purse, weight: Weight, unit: Fraction, *, carry_over: bool) -> Offer:
+def _share(purse: Purse, last: int, weight: Weight, unit: Fraction, *, carry_over: bool) -> Offer:
     """Offer this round its share of the budget or, with carry-over, of the money left.
 
     Args:
         purse: The money and the rounds left.
+        last: The last round that has a share; the run ends after it.
         weight: The weight of each round.
         unit: The part of the budget that a weight of 1 stands for, without carry-over.
         carry_over: Share the money left by the weights of the rounds left.
     """
+    rounds_left = last - purse.round + 1
+    if rounds_left < 1:
+        return Offer.stop(f"each of the {last} rounds of allocator.horizon has had its share")
     if not carry_over:
         return Offer.spend(int(purse.total * weight(purse.round) * unit))
     first = weight(purse.round)
-    last = weight(purse.max_rounds)
-    twice_whole = (first + last) * purse.rounds_left  # an arithmetic series
+    twice_whole = (first + weight(last)) * rounds_left  # an arithmetic series
     if not twice_whole:
         return Offer.spend(0)
     return Offer.spend(purse.left * 2 * first // twice_whole)

@@ -1,6 +1,7 @@
 """Estimators of the final accuracy for a constant number of clients, the first half of BARA."""
 
 import math
+from collections import deque
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -46,6 +47,59 @@ class Column(Protocol):
     def sum_to(self, last: int) -> Fraction:
         """Return the sum of the increments of rounds 1 .. last, seen or not."""
         ...
+
+
+class BoundedIncrements:
+    """Newton's polynomial whose every value is bounded to [-1, 1], as increments of accuracy are.
+
+    >>> column = BoundedIncrements()
+    >>> column.add(1, Fraction(1, 2)), column.add(2, Fraction(1))
+    (None, None)
+    >>> column.sum_to(4)  # 1/2, 1, and 1 for each of 3/2 and 2
+    Fraction(7, 2)
+    """
+
+    def __init__(self) -> None:
+        self._line = NewtonPolynomial[Fraction]()
+
+    def add(self, node: int, value: Fraction) -> None:
+        """Learn the increment of round `node`."""
+        self._line.add(node, value)
+
+    def sum_to(self, last: int) -> Fraction:
+        """Return the sum of the bounded increments of rounds 1 .. last."""
+        total = Fraction(0)
+        for tau in range(1, last + 1):
+            total += min(max(self._line(tau), Fraction(-1)), Fraction(1))
+        return total
+
+
+class LastIncrements:
+    """Newton's polynomial through the last increments only.
+
+    Args:
+        nodes: The number of increments.
+
+    >>> column = LastIncrements(2)
+    >>> column.add(1, Fraction(9)), column.add(2, Fraction(1)), column.add(3, Fraction(2))
+    (None, None, None)
+    >>> column.sum_to(3)  # 0 + 1 + 2
+    Fraction(3, 1)
+    """
+
+    def __init__(self, nodes: int = 3) -> None:
+        self._increments: deque[tuple[int, Fraction]] = deque(maxlen=nodes)
+
+    def add(self, node: int, value: Fraction) -> None:
+        """Learn the increment of round `node`, in place of the oldest."""
+        self._increments.append((node, value))
+
+    def sum_to(self, last: int) -> Fraction:
+        """Return the sum of the polynomial's values at rounds 1 .. last."""
+        line = NewtonPolynomial[Fraction]()
+        for node, value in self._increments:
+            line.add(node, value)
+        return line.sum_to(last)
 
 
 class IncrementEstimator:
@@ -96,6 +150,12 @@ class IncrementEstimator:
 NewtonEstimator = partial(IncrementEstimator, NewtonPolynomial[Fraction])
 """Newton's polynomial through all increments of column n (Yang et al. 2023, Eqs. 7 and 8)."""
 
+BoundedEstimator = partial(IncrementEstimator, BoundedIncrements)
+"""Newton's polynomial, each increment bounded before they are added up."""
+
+LastEstimator = partial(IncrementEstimator, LastIncrements)
+"""Newton's polynomial through the last three increments of column n."""
+
 PiecewiseEstimator = partial(IncrementEstimator, PiecewiseLine[Fraction])
 """A straight line from each increment of column n to the next, level beyond the last."""
 
@@ -130,6 +190,8 @@ ESTIMATORS: Registry[Estimator] = Registry(
     "estimator",
     {
         "newton": "bara.allocators.estimators:NewtonEstimator",
+        "bounded": "bara.allocators.estimators:BoundedEstimator",
+        "last": "bara.allocators.estimators:LastEstimator",
         "piecewise": "bara.allocators.estimators:PiecewiseEstimator",
         "mean": "bara.allocators.estimators:MeanEstimator",
         "curve": "bara.allocators.estimators:CurveEstimator",

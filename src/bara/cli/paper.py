@@ -1,5 +1,6 @@
 """The verb `paper`: the paper's figures and tables, claims beside measurements."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,13 @@ import typer
 from bara.cli.options import AsJson, Changes, Debug, Jobs, listed
 from bara.cli.output import command_line, errors, print_json, say, show
 from bara.text import counted, note
+
+
+class Deadline(StrEnum):
+    """What the paper's T_max binds."""
+
+    RUNS = "runs"
+    SHARES = "shares"
 
 
 def paper_command(
@@ -39,6 +47,13 @@ def paper_command(
             show_default="mnist, fashion-mnist, cifar10, cifar100",
         ),
     ] = "mnist,fashion-mnist,cifar10,cifar100",
+    deadline: Annotated[
+        Deadline,
+        typer.Option(
+            help="What T_max binds: every run, or only the shares of EA, MIA and MDA, so that the "
+            "others go on until their money ends.",
+        ),
+    ] = Deadline.RUNS,
     changes: Changes = [],
     out: Annotated[
         Path,
@@ -54,13 +69,16 @@ def paper_command(
     with errors(debug):
         import bara.paper.figures  # noqa: F401 - a missing package fails now, not after hours
         from bara.paper.analysis import analyse
-        from bara.paper.exhibits import Scale, exhibits, known_datasets, union
+        from bara.paper.exhibits import UNBOUND, Scale, exhibits, known_datasets, union
         from bara.paper.pages import exhibit_table, publish_paper
         from bara.paper.runtime_estimate import expected_seconds
         from bara.reports.comparison import label
         from bara.studies.grid import run_grid, unfinished
 
         wanted = exhibits(names)
+        if deadline is Deadline.SHARES:
+            wanted = [one.unbound() for one in wanted]
+            changes = [*UNBOUND, *changes]
         size = Scale(Scale.factor(scale), seeds, searched, unlimited, tuple(changes))
         datasets = known_datasets(listed(data, "--data"))
         grids = {one.name: size.cells(one, datasets) for one in wanted}

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from bara.errors import ConfigError, UnknownNameError
 from bara.paper.regimes import REGIMES
@@ -51,6 +51,12 @@ BASELINES = {"EA": "even", "MIA": "increasing", "MDA": "decreasing", "RA": "rand
 OURS = {"EA, carry-over": "even:carry_over=true", "finale": "finale", "planner": "planner"}
 """Allocators beyond the paper."""
 
+UNBOUND = ("budget.max_rounds=1000",)
+"""The changes under which no run of the presets meets the deadline before its money ends."""
+
+HORIZON = 200
+"""T_max in every preset."""
+
 READINGS = {
     **BARA,
     "letter, T(n) capped": "bara:preset=paper:cap_horizon=true",
@@ -61,6 +67,12 @@ READINGS = {
     "intended, piecewise": "bara:preset=intended:estimator=piecewise",
     "intended, mean increment": "bara:preset=intended:estimator=mean",
     "intended, column vector": "bara:preset=intended:vector=column",
+    "intended, increments bounded": "bara:preset=intended:estimator=bounded",
+    "intended, last three increments": "bara:preset=intended:estimator=last",
+    "intended, prior of half": "bara:preset=intended:prior_mean=0.5",
+    "intended, prior ten times as wide": "bara:preset=intended:amplitude=10",
+    "intended, standardised": "bara:preset=intended:standardise=true",
+    "ours, standardised": "bara:standardise=true",
     "ours, n as it is": "bara:normalise=false",
     "ours, re-estimated": "bara:reestimate=true",
     "ours, T(n) not capped": "bara:cap_horizon=false",
@@ -70,6 +82,9 @@ READINGS = {
     "EA, carry-over": "even:carry_over=true",
 }
 """Readings of the open points in the paper's text, changed one at a time."""
+
+_WITH_SHARES = ("even", "increasing", "decreasing")
+"""The allocators whose shares have a T_max of their own."""
 
 UNLIMITED = 1000.0
 """The multiple of the budget for a search of n* without a budget: more than any n can spend."""
@@ -105,6 +120,23 @@ class Exhibit:
     search: str = ""
     repeats: int = 1
     reported: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def unbound(self) -> Self:
+        """Return the exhibit with the deadline in the shares of EA, MIA and MDA alone.
+
+        EA with longer horizons is added as a control.
+        """
+        methods: dict[str, str] = {}
+        for method, allocator in self.methods.items():
+            has_shares = allocator.split(":")[0] in _WITH_SHARES
+            methods[method] = f"{allocator}:horizon={HORIZON}" if has_shares else allocator
+        ours = self.ours
+        if "EA" in methods:
+            for longer in (300, 400):
+                name = f"EA, {longer} rounds"
+                methods[name] = f"even:horizon={longer}"
+                ours |= {name}
+        return replace(self, methods=methods, ours=ours)
 
     def datasets(self, wanted: Sequence[str]) -> list[str]:
         """Return the wanted datasets that the exhibit shows; the first if its own is not wanted."""
@@ -275,11 +307,11 @@ class Scale:
             raise ConfigError(f"--scale must be a number, or full, got {text!r}") from None
 
     def config(self, family: str, dataset: str) -> Config:
-        """Return a preset at this size; for a regime, only changes of budget and clients count."""
+        """Return a preset at this size; a regime takes only changes of tables that it has."""
         if dataset in REGIMES:
             tree = REGIMES[dataset].tree()
             for change in self.changes:
-                if change.startswith(("budget.", "clients.")):
+                if change.startswith(("budget.", "clients.", "federation.")):
                     set_key(tree, change)
             return _complete(tree).with_budget(REGIMES[dataset].money)
         name = f"{family}-{dataset}"

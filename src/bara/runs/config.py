@@ -113,7 +113,8 @@ class Config(Section):
         config = with_amounts(with_what_data_say(cls.parse(tree)))
         if config.training.memory is not None:
             return config
-        extrapolates = config.engine.has_data and config.data.held_out == "halves"
+        adds_up = config.training.aggregation == "sum"
+        extrapolates = config.engine.has_data and config.data.held_out == "halves" and not adds_up
         memory = "extrapolated" if extrapolates else "off"
         training = config.training.model_copy(update={"memory": memory})
         training.model_fields_set.discard("memory")  # nobody set it
@@ -148,6 +149,11 @@ class Config(Section):
                 'training.memory = "extrapolated" learns from the validation data, and '
                 'data.held_out = "same" leaves no other data to report on; use data.held_out = '
                 '"halves", or training.memory = "plain"'
+            )
+        if self.training.aggregation == "sum" and self.training.memory not in (None, "off"):
+            raise ConfigError(
+                'training.aggregation = "sum" adds up the updates of one round, so '
+                f'training.memory must be "off", got {self.training.memory!r}'
             )
 
     @property

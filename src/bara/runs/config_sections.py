@@ -428,8 +428,9 @@ class TrainingSection(Section):
     loss: Reference | None = Field(
         None, description="the import path of a function of (scores, targets); else the task's"
     )
-    aggregation: Literal["samples", "equal"] = Field(
-        "samples", description="weights, unless the mechanism has its own"
+    aggregation: Literal["samples", "equal", "sum"] = Field(
+        "samples",
+        description="weights, unless the mechanism has its own; sum adds updates up unweighted",
     )
     evidence: bool = Field(
         default=False, description="also measure each client's loss before and after training"

@@ -204,6 +204,7 @@ def conduct(config: Config, roles: dict[str, Role]) -> Conduct:
 def _options(config: Config, requirements: Requirements, folder: Path | None) -> SimulationOptions:
     return SimulationOptions(
         weigh_by_samples=config.training.aggregation == "samples",
+        add_up=config.training.aggregation == "sum",
         evidence=config.training.evidence or requirements.evidence,
         outliers=config.training.outliers or requirements.outliers,
         same_held_out=config.data.held_out == "same",

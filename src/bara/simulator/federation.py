@@ -28,6 +28,7 @@ class SimulationOptions:
     Attributes:
         weigh_by_samples: Weigh updates by data size instead of equally. A mechanism's own weights
             take precedence if no update is remembered.
+        add_up: Add the updates up, instead of taking their weighted mean; without a memory.
         evidence: Measure each client's own loss before and after training, too.
         outliers: Refuse updates that lie this many robust deviations farther from the others than
             is usual; None to refuse none.
@@ -46,6 +47,7 @@ class SimulationOptions:
     keeping: Keeping
     checkpoint_every: int
     contributions_every: int = 0
+    add_up: bool = False
 
 
 @dataclass
@@ -219,6 +221,10 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         if collected.updates is None:
             return None
         model = aggregate(collected.updates, collected.weights)
+        if self._options.add_up:
+            learned = self._engine.layout.learned
+            step = model[:learned] - self.model[:learned]
+            model[:learned] += (len(collected.delivered) - 1) * step
         if remembered is not None:
             learned = self._engine.layout.learned
             model[:learned] = self.model[:learned] + remembered.step
