@@ -27,7 +27,10 @@ NINE_IN_TEN = 1.645
 
 
 class KeptModel:
-    """The model that the run would keep if it ended now: the last one, or the most accurate."""
+    """The model that the run would keep if it ended now: the last one, or the most accurate.
+
+    The average of the last models, which may be kept, too, is evaluated only at the end of a run.
+    """
 
     def __init__(self) -> None:
         self._final: tuple[Evaluation, float] | None = None

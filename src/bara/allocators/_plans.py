@@ -20,7 +20,10 @@ SHORT = 12
 """The longest end phase up to which every length is considered; of longer ones a few are."""
 
 REAL = 0.8
-"""The part of a round's deviation from the curve that other samples would show as well."""
+"""The part of a round's deviation from the curve that other samples would show as well.
+
+Plans assume it whatever the number of samples; `KeptModel.real` follows from that number.
+"""
 
 FINALE_SHARES = 4
 """The even shares that each round of a finale gets, as `Finale` has by default.

@@ -122,7 +122,7 @@ def _check_reach(reach: float, confidence: float, budgets: Sequence[float]) -> N
         if not 0 < value < 1:
             raise ConfigError(f"{name} must be a fraction between 0 and 1, like 0.85, got {value}")
     if budgets:
-        raise ConfigError("give either a goal or budgets, not both: a goal looks for its budget")
+        raise ConfigError("give either reach or budgets, not both: reach looks for its budget")
 
 
 def _allocators_for(config: Config) -> list[str]:
