@@ -6,16 +6,18 @@ Nothing here is ever skipped.
 import contextlib
 import json
 import os
+import re
 import runpy
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from programs import bara, result, started, until
 
-from bara import Purse
-from bara.errors import LedgerError
+from bara import Purse, open_session
+from bara.errors import LedgerError, WaitingError
 from bara.ledger import Books, Store, verify
 from bara.ledger.locks import is_played, only_player
 
@@ -117,6 +119,76 @@ def test_the_operators_tutorial_is_what_happens_on_postgresql(tmp_path, url, mon
     )
 
 
+@pytest.fixture
+def own_database(url):
+    """The URL of a database that is empty, for the user NAME: `own_database("anna")`."""
+    name = f"own_{os.getpid()}_{time.monotonic_ns()}"
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return lambda user: url.replace("bara@", f"{user}@").replace("/postgres", f"/{name}")
+
+
+def let_in(address, **people):
+    """Make the roles of the documentation, and people in them: `let_in(url, anna="operator")`."""
+    page = (Path(__file__).parent.parent.parent / "docs" / "ledger.md").read_text()
+    (roles,) = re.findall(r"<!-- file: roles.sql -->\n```sql\n(.*?)```", page, re.DOTALL)
+    engine = sa.create_engine(address, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(roles)
+        for person, role in people.items():
+            connection.exec_driver_sql(f"CREATE ROLE {person} LOGIN IN ROLE bara_{role}")
+    engine.dispose()
+
+
+def test_the_server_lets_readers_operators_and_cashiers_do_what_is_theirs_in_their_own_names(
+    own_database,
+):
+    config = {
+        "budget": {"total": 8000, "max_rounds": 1, "currency": "EUR"},
+        "clients": {"count": 3},
+        "allocator": {"name": "fixed", "n": 2},
+        "ledger": {"url": own_database("bara"), "approve_above": 1000, "approvals": 2},
+    }
+    with open_session("spring", config) as session:
+        session.begin(0.1)
+        with pytest.raises(WaitingError):
+            session.award({"north": "300.00", "south": "310.00", "east": "600.00"})
+    let_in(own_database("bara"), anna="operator", berta="operator", carl="cashier", rita="reader")
+    why = ["--reason", "as agreed"]
+
+    def says(person, *words, code=0):
+        done = bara("ledger", own_database(person), *words, code=code)
+        return done.stdout + done.stderr
+
+    assert "the record is whole" in says("rita", "verify")
+    for person, words in (
+        ("rita", ["approve", "1", *why]),
+        ("carl", ["approve", "1", *why]),
+        ("carl", ["topup", "5", *why]),
+        ("anna", ["approve", "1", "--as", "berta", *why]),
+    ):
+        said = says(person, *words, code=1)
+        assert "permission denied" in said or "row-level security" in said, (person, words, said)
+    assert "anna has approved" in says("anna", "approve", "1", *why)
+    assert "another person" in says("anna", "approve", "1", *why, code=1)
+    assert "round 1 is approved" in says("berta", "approve", "1", *why)
+    with open_session("spring", config) as session:
+        session.award()
+        session.settle(0.2)
+    assert "row-level security" in says("anna", "payouts", "--new", code=1)
+    assert "permission denied" in says("rita", "payouts", "--new", code=1)
+    assert "north,600.00,EUR" in says("carl", "payouts", "--new")
+    assert "the record is whole" in says("rita", "verify")
+    told = json.loads(bara("ledger", own_database("rita"), "decisions", "--json").stdout)
+    assert [(one["what"], one["by"]) for one in told] == [
+        ("endorsed", "anna"),
+        ("approved", "berta"),
+        ("paid out", "carl"),
+    ]
+
+
 def test_whether_a_run_without_a_folder_is_played_can_be_seen(url):
     store, run = Store.open(url), f"held-{os.getpid()}"
     with contextlib.closing(store):
@@ -173,7 +245,7 @@ def test_an_operator_may_top_up_while_the_run_goes_on(tmp_path, url):
     with started("run", "--out", folder, changes=[*ENDLESS, f"ledger.url={url}"]) as process:
         wait_for_rounds(url, folder, 5, process)
         for _ in range(3):
-            bara("ledger", folder, "topup", "1.5")
+            bara("ledger", folder, "topup", "1.5", "--reason", "agreed")
         bara("ledger", folder, "pause")
         _, errors = process.communicate(timeout=60)
     assert "paused by the operator" in errors

@@ -10,7 +10,7 @@ import click
 import typer
 from typer.core import TyperGroup
 
-from bara.cli.options import AsJson, Debug, PlaceArgument, RunName, examples
+from bara.cli.options import AsJson, By, Debug, PlaceArgument, Reason, RunName, examples
 from bara.cli.output import errors, print_json, say, show
 from bara.errors import ConfigError
 from bara.text import counted, note
@@ -294,6 +294,7 @@ def payouts_command(
             help="CSV with a column `client` and others (name, account) to stand beside it."
         ),
     ] = None,
+    by: By = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -307,7 +308,7 @@ def payouts_command(
             raise ConfigError("give either --new or --batch, not both")
         books = folder.open_books() if new else folder.read_books()
         if new:
-            wanted = payouts.new_batch(books, known)
+            wanted = payouts.new_batch(books, known, by=by)
         elif batch is not None:
             wanted = payouts.find_batch(books, batch)
         else:
@@ -330,10 +331,16 @@ def payouts_command(
 
 @ledger_app.command(
     "topup",
-    epilog=examples("bara ledger DIR topup 250"),
+    epilog=examples('bara ledger DIR topup 250 --reason "two more hospitals"'),
     context_settings={"ignore_unknown_options": True},  # -5 is a wrong amount, not an option
 )
-def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> None:
+def topup_command(
+    context: typer.Context,
+    amount: str,
+    reason: Reason,
+    by: By = None,
+    debug: Debug = False,
+) -> None:
     """Add to the budget; the next round's offer is made with it."""
     with _folder(context, debug) as folder:
         from bara.ledger import operators
@@ -343,7 +350,7 @@ def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> 
         books = folder.open_books()
         added = money(amount, what="the top-up")
         before = statement(books).budget  # refuses a record that is not whole
-        operators.top_up(books, added)
+        operators.top_up(books, added, by=by, reason=reason)
         say(f"the budget is {books.purse.show(before + added)} now")
 
 
@@ -375,20 +382,21 @@ def _act(
 
 
 @ledger_app.command("pause", epilog=examples("bara ledger DIR pause"))
-def pause_command(context: typer.Context, debug: Debug = False) -> None:
+def pause_command(context: typer.Context, by: By = None, debug: Debug = False) -> None:
     """Stop the run before its next round, until `continue`; `bara resume` ends the pause, too."""
-    _act(context, debug, "pause", "paused before its next round; continue with")
+    _act(context, debug, "pause", "paused before its next round; continue with", by=by)
 
 
 @ledger_app.command("continue", epilog=examples("bara ledger DIR continue"))
-def continue_command(context: typer.Context, debug: Debug = False) -> None:
+def continue_command(context: typer.Context, by: By = None, debug: Debug = False) -> None:
     """End a pause: the run goes on when it is started again."""
-    _act(context, debug, "let_go_on", "the pause is over; go on with")
+    _act(context, debug, "let_go_on", "the pause is over; go on with", by=by)
 
 
-@ledger_app.command("adopt", epilog=examples("bara ledger DIR adopt"))
+@ledger_app.command("adopt", epilog=examples('bara ledger DIR adopt --reason "a new server"'))
 def adopt_command(
     context: typer.Context,
+    reason: Reason,
     new_receipt: Annotated[
         bool,
         typer.Option(
@@ -397,30 +405,54 @@ def adopt_command(
             "the newest.",
         ),
     ] = False,
+    by: By = None,
     debug: Debug = False,
 ) -> None:
     """Let a moved or copied run go on here, where no other copy of it will ever go on."""
     done = "the run belongs here now; go on with"
-    _act(context, debug, "adopt", done, new_receipt=new_receipt)
+    _act(context, debug, "adopt", done, new_receipt=new_receipt, by=by, reason=reason)
 
 
-@ledger_app.command("approve", epilog=examples("bara ledger DIR approve 12"))
-def approve_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
+@ledger_app.command(
+    "approve", epilog=examples('bara ledger DIR approve 12 --reason "as agreed with finance"')
+)
+def approve_command(
+    context: typer.Context,
+    round_number: Round,
+    reason: Reason,
+    by: By = None,
+    debug: Debug = False,
+) -> None:
     """Allow an award above ledger.approve_above; the resumed run trains it."""
-    _act(
-        context, debug, "approve", f"round {round_number} is approved; train it with", round_number
-    )
+    with _folder(context, debug) as folder:
+        from bara.ledger import operators
+        from bara.ledger.attention import attentions
+
+        books = folder.open_books()
+        operators.approve(books, round_number, by=by, reason=reason)
+        waiting = [one for one in attentions(books) if one.key.startswith("approval")]
+        if waiting:
+            say(f"{waiting[0].text}; {waiting[0].answer}")
+        else:
+            say(f"round {round_number} is approved; train it with: {folder.resume_command}")
 
 
 @ledger_app.command(
     "decline",
     help="Refuse an award above ledger.approve_above: nobody trains, nobody is paid, "
     "the resumed run goes on.",
-    epilog=examples("bara ledger DIR decline 12"),
+    epilog=examples('bara ledger DIR decline 12 --reason "too dear"'),
 )
-def decline_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
+def decline_command(
+    context: typer.Context,
+    round_number: Round,
+    reason: Reason,
+    by: By = None,
+    debug: Debug = False,
+) -> None:
     """Refuse an award that needs approval."""
-    _act(context, debug, "decline", f"round {round_number} is declined; go on with", round_number)
+    done = f"round {round_number} is declined; go on with"
+    _act(context, debug, "decline", done, round_number, by=by, reason=reason)
 
 
 @ledger_app.command(
@@ -433,22 +465,51 @@ def void_command(
     context: typer.Context,
     round_number: Round,
     reason: Annotated[
-        str, typer.Option(help="Why, for the record and for the statements of its winners.")
+        str,
+        typer.Option(
+            metavar="TEXT", help="Why, for the record and for the statements of its winners."
+        ),
     ],
+    by: By = None,
     debug: Debug = False,
 ) -> None:
     """Take back the promise of a round that is never settled."""
-    _act(context, debug, "void", f"round {round_number} is void; go on with", round_number, reason)
+    done = f"round {round_number} is void; go on with"
+    _act(context, debug, "void", done, round_number, reason, by=by)
 
 
 @ledger_app.command("forget", epilog=examples("bara ledger DIR forget client-03"))
 def forget_command(
     context: typer.Context,
     client: Annotated[str, typer.Argument(help="Whose update.")],
+    by: By = None,
     debug: Debug = False,
 ) -> None:
     """Forget a client's remembered update from the next round on; the resumed run goes on."""
-    _act(context, debug, "forget", f"{client} is forgotten; go on with", client)
+    _act(context, debug, "forget", f"{client} is forgotten; go on with", client, by=by)
+
+
+@ledger_app.command("decisions", epilog=examples("bara ledger DIR decisions --csv"))
+def decisions_command(
+    context: typer.Context, as_csv: AsCsv = False, as_json: AsJson = False, debug: Debug = False
+) -> None:
+    """Which commands operators gave: when, who and why."""
+    with _books(context, debug) as books:
+        from bara.cli.tables import decisions_table
+        from bara.ledger import require_whole
+        from bara.ledger.decisions import decision_json, decisions, decisions_csv
+
+        with books.store.read():
+            require_whole(books)
+            found = decisions(books)
+        if as_json:
+            print_json([decision_json(one) for one in found])
+        elif as_csv:
+            say(decisions_csv(found), nl=False)
+        elif found:
+            show(decisions_table(found, books.purse.currency))
+        else:
+            say(f"no operator has given run {books.name!r} a command")
 
 
 @ledger_app.command(

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bara.datasets import Availability, Report
+from bara.ledger.decisions import Decision
 from bara.ledger.payouts import Batch
 from bara.ledger.statements import ClientTotal, Line, Statement
 from bara.mechanisms.audit import AuditFinding, Regret
@@ -153,6 +154,28 @@ def batches_table(
             _amount(one.total, currency),
         )
     return Group(Fitted(table), Text(words))
+
+
+def decisions_table(found: Sequence[Decision], currency: str | None) -> RenderableType:
+    """Return the table of operators' commands: when, what, who and why.
+
+    Args:
+        found: The commands.
+        currency: The currency of the run, if it has one.
+    """
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    for head in ("when", "what", "about", "amount", "who", "why"):
+        table.add_column(head, justify="right" if head == "amount" else "left")
+    for one in found:
+        who = one.by
+        if one.login:
+            who += f" (login {one.login})"
+        when = one.at[:16].replace("T", " ")
+        amount = _amount(one.amount, currency)
+        table.add_row(
+            when, one.what, plain(one.about), amount, plain(who or "not stored"), plain(one.reason)
+        )
+    return Fitted(table)
 
 
 def _standing(account: Statement) -> str:

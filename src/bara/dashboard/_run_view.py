@@ -11,6 +11,7 @@ from bara.dashboard._forecast import AccuracyForecast, Extrapolation, planned, t
 from bara.errors import BaraError, LedgerError
 from bara.ledger import Books
 from bara.ledger.attention import Attention, attentions
+from bara.ledger.decisions import Decision, decisions
 from bara.ledger.run_state import (
     ClosedRound,
     FailedDelivery,
@@ -56,6 +57,7 @@ class RunView:
         newest: The newest round that was awarded, settled or not; None before the first.
         newest_words: The sentences that explain the newest round.
         needs: What needs a person.
+        decisions: The commands that operators gave.
         forecast: The forecast of the final accuracy; None if the run has ended, or too little is
             known.
         outlook: What the allocator last told about more money and its goal; None if it told
@@ -171,6 +173,7 @@ class RunView:
         self.newest: RoundDetails | None = None
         self.newest_words: tuple[str, ...] = ()
         self.needs: list[Attention] = []
+        self.decisions: list[Decision] = []
         self.forecast: AccuracyForecast | None = None
         self.outlook: dict[str, Any] | None = None
         self._kept = None
@@ -189,6 +192,7 @@ class RunView:
         self.rounds += new
         self.newest = newest
         self.needs = attentions(self.books)
+        self.decisions = decisions(self.books)
         self.newest_words = ()
         belief = None
         if newest is not None:

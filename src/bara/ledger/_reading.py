@@ -356,3 +356,11 @@ def waiting_round(connection: sa.Connection, run: int, approve_above: int | None
     if above or asks:
         return number
     return None
+
+
+def endorsement(connection: sa.Connection, run: int, round_number: int) -> str | None:
+    """Return who gave the first of two approvals of a round; None if nobody did."""
+    body = last_of(connection, run, "endorsed", round_number=round_number)
+    if body is None:
+        return None
+    return str(json.loads(body)["by"])

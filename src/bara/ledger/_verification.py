@@ -272,6 +272,10 @@ class _Sums:
         self._promised: dict[str, int] = {}  # the amounts of the open round, by client
         self._open: int | None = None  # the round that is promised but not settled
         self._refused: int | None = None  # the last round whose award an operator took back
+        self._limit: int | None = None  # an award that costs more must be approved
+        self._approved: int | None = None  # the last round that was approved
+        self._approvals = 1  # how many people must approve an award that waits
+        self._endorsed: tuple[int | None, str] = (None, "")  # the round that one of two approved
         self._batches = 0  # the number of payout batches
         self._paid_out = 0  # the last round in a batch
 
@@ -279,6 +283,9 @@ class _Sums:
         """Refuse an event whose amounts do not follow from those before it."""
         if event.kind == "opened":
             self._budget = rows[0]
+            body = json.loads(event.body)
+            self._limit = body.get("approve_above")
+            self._approvals = body.get("approvals", 1)
         elif event.kind == "topped up":
             self._budget += sum(rows)
         elif event.kind == "awarded":
@@ -287,6 +294,10 @@ class _Sums:
             self._settle(event, *rows)
         elif event.kind == "paid out":
             self._pay_out(event, json.loads(event.body))
+        elif event.kind == "endorsed":
+            self._endorsed = (event.round, json.loads(event.body)["by"])
+        elif event.kind == "approved":
+            self._approve(event, json.loads(event.body))
         elif event.kind in REFUSALS:
             if event.round != self._open:
                 raise _Wrong(
@@ -294,6 +305,13 @@ class _Sums:
                     "but was not promised, or is already settled"
                 )
             self._refused = event.round
+
+    def _approve(self, event: Event, body: dict[str, Any]) -> None:
+        """Refuse an approval that is not the second person's where two must approve."""
+        number, first = self._endorsed
+        if self._approvals == 2 and (number != event.round or first == body.get("by")):
+            raise _Wrong(f"round {event.round} is approved by one person; two must approve it")
+        self._approved = event.round
 
     def _pay_out(self, event: Event, body: dict[str, Any]) -> None:
         follows = body["batch"] == self._batches + 1 and body["first"] == self._paid_out + 1
@@ -338,6 +356,9 @@ class _Sums:
         for client, amount in paid.items():
             if amount not in (0, self._promised[client]):
                 raise _Wrong(f"round {event.round} pays somebody another amount than it promised")
+        above = self._limit is not None and sum(self._promised.values()) > self._limit
+        if above and any(paid.values()) and event.round != self._approved:
+            raise _Wrong(f"round {event.round} pays more than ledger.approve_above, unapproved")
         if event.round == self._refused and any(paid.values()):
             raise _Wrong(
                 f"round {event.round} pays somebody, though the operator took its award back"

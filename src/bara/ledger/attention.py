@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, final
 
-from bara.ledger._reading import is_paused, recruited_before
+from bara.ledger._reading import endorsement, is_paused, recruited_before
 from bara.ledger.books import Books
 from bara.ledger.retention import is_dropped
 from bara.ledger.statements import unanswered
@@ -121,7 +121,7 @@ class Watch:
             f"enough for about {counted(lasts, 'round')} as they were of late; "
             f"{counted(purse.rounds_left, 'round')} could still be played"
         )
-        answer = f"bara ledger {self._address} topup AMOUNT"
+        answer = f"bara ledger {self._address} topup AMOUNT --reason TEXT"
         return [Attention(f"low purse of {purse.total}", text, answer)]
 
     def _out_of_reach(self) -> list[Attention]:
@@ -130,7 +130,7 @@ class Watch:
             return []
         left = self._purse.show(self._purse.left)
         text = f"the target looks out of reach with the {left} that is left"
-        answer = f"bara ledger {self._address} topup AMOUNT"
+        answer = f"bara ledger {self._address} topup AMOUNT --reason TEXT"
         if getattr(outlook, "enough", None) is None:
             text += ", and no budget would reach it by the deadline"
             answer = ""
@@ -147,10 +147,13 @@ def attentions(books: Books) -> list[Attention]:
         for record in books.history(first):
             watch.tell(record)
         number = unanswered(connection, books)
+        approver = None
+        if number is not None:
+            approver = endorsement(connection, books.chain.run, number)
         paused = is_paused(connection, books.chain.run)
     found = []
     if number is not None:
-        found.append(_waiting(books, number))
+        found.append(_waiting(books, number, approver))
     if paused:
         times = len(books.bodies("paused"))
         answer = f"bara ledger {books.address} continue"
@@ -158,14 +161,19 @@ def attentions(books: Books) -> list[Attention]:
     return [*found, *watch.needs()]
 
 
-def _waiting(books: Books, number: int) -> Attention:
+def _waiting(books: Books, number: int, first: str | None) -> Attention:
+    """Say that a round waits for an answer, of a second person if the first has approved it."""
     awarded = next(one for one, _ in books.promises(number, number) if one is not None)
     cost = books.purse.show(awarded.award.cost)
     text = f"round {number} promises {cost} and waits for your answer"
     if awarded.offer.asks:
         text += f": {awarded.offer.asks}"
-    approve = f"bara ledger {books.address} approve {number}"
-    return Attention(f"approval of round {number}", text, f"{approve}, or decline {number}")
+    key = f"approval of round {number}"
+    if first is not None:
+        key = f"approval of round {number} by a second person"
+        text += f"; {first} has approved, and another person must, too"
+    answer = f"bara ledger {books.address} approve {number} --reason TEXT, or decline {number}"
+    return Attention(key, text, answer)
 
 
 def notified(books: Books) -> set[str]:

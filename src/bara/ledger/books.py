@@ -32,6 +32,7 @@ from bara.ledger._events import (
 )
 from bara.ledger._reading import (
     award_json,
+    endorsement,
     is_paused,
     last_of,
     opened_json,
@@ -44,7 +45,7 @@ from bara.ledger._reading import (
 from bara.ledger.store import Store, insert
 from bara.records import AwardedRound, Delivery, Purse, RoundRecord
 
-_OPENED = ("retention", "approve_above")
+_OPENED = ("retention", "approve_above", "approvals")
 """The terms that are fixed when a run is opened."""
 
 
@@ -56,6 +57,7 @@ class Terms:
         retention: Whether bids and menus stay (`keep`) or go when their round is settled (`drop`).
         approve_above: An award that costs more than this, in micro-units, waits for approval; None
             if none has to.
+        approvals: How many different people, 1 or 2, must approve an award that waits.
         receipt: The file to which a receipt is written after each round; None for no receipt.
         key: The key that makes the chain's hashes HMACs, which is never stored; None for no key.
         notify: A command or URL to call when something needs a person; None for no notification.
@@ -63,6 +65,7 @@ class Terms:
 
     retention: Literal["keep", "drop"] = "keep"
     approve_above: int | None = None
+    approvals: Literal[1, 2] = 1
     receipt: Path | None = None
     key: bytes | None = None
     notify: str | None = None
@@ -510,6 +513,7 @@ class Books:
             return
         with self.store.read() as connection:
             approved = last_of(connection, self.chain.run, "approved", round_number=number)
+            first = endorsement(connection, self.chain.run, number)
         if approved is not None:
             return
         why = f"round {number} promises {self.purse.show(cost)}"
@@ -517,5 +521,7 @@ class Books:
             why += f", above ledger.approve_above = {self.purse.show(limit or 0)}"
         if asks:
             why = f"{asks}; {why}"
+        if first is not None:
+            why = f"{first} has approved, and a second person must, too: {why}"
         command = f"bara ledger {self.address} approve {number}"
         raise WaitingError(f"{why}: it waits for `{command}` or `decline {number}`")

@@ -23,6 +23,7 @@ from bara.ledger import _schema as schema
 from bara.ledger._events import Draft
 from bara.ledger._verification import paid_in, require_whole
 from bara.ledger.books import Books
+from bara.ledger.decisions import signed
 from bara.ledger.operators import require_place, writing
 from bara.records import json_money, show_money
 from bara.text import counted, csv_text
@@ -95,7 +96,7 @@ def due(books: Books) -> Batch | None:
         return _due(connection, books)
 
 
-def new_batch(books: Books, payees: Payees | None = None) -> Batch:
+def new_batch(books: Books, payees: Payees | None = None, *, by: str | None = None) -> Batch:
     """Put every payment that is due into a new batch.
 
     Refused if nothing is due, and in a copy of the run.
@@ -103,7 +104,9 @@ def new_batch(books: Books, payees: Payees | None = None) -> Batch:
     Args:
         books: The run's books.
         payees: The payees, which must include every client in the batch; None to accept all.
+        by: The person who makes it; None as in `bara.ledger.operators`.
     """
+    person = signed(books, by)
     require_place(books)
     require_whole(books, needs_key=True)
     with writing(books) as connection:
@@ -113,7 +116,7 @@ def new_batch(books: Books, payees: Payees | None = None) -> Batch:
                 f"run {books.name!r} owes nothing: every payment is in a batch already"
             )
         _rows(books, batch, payees)  # refuses an unknown payee before anything is stored
-        body = {"batch": batch.number, "first": batch.first}
+        body = {"batch": batch.number, "first": batch.first, **person}
         rows = paid_in(connection, books.chain.run, batch.first, batch.last)
         books.chain.append(connection, Draft("paid out", batch.last, body, rows))
     return find_batch(books, batch.number)

@@ -29,6 +29,7 @@ from bara.text import counted, csv_text, probably_meant
 
 _MONEY = frozenset(
     {
+        "amount",
         "asked",
         "asked_last",
         "promised",

@@ -146,6 +146,13 @@ class Store:
             ).one()
         return "server {}, database {}, at {}:{}".format(*found)
 
+    def server_user(self) -> str | None:
+        """Return the user that is logged in to the database server; None for a file."""
+        if self.engine.dialect.name == "sqlite":
+            return None
+        with self.read() as connection:
+            return str(connection.scalar(sa.text("SELECT session_user")))
+
     def _check_file(self) -> None:
         """Refuse a file that was replaced or hard-linked: payments would be lost and made again.
 

@@ -573,11 +573,22 @@ class LedgerSection(Section):
     approve_above: float | str | None = Field(
         None, description="an award that costs more waits for approval"
     )
+    approvals: Literal[1, 2] = Field(
+        1, description="how many different people must approve an award that waits"
+    )
     notify: str | None = Field(
         None,
         description="a command or URL that is told what needs a person; $NAME for one in the "
         "environment",
     )
+
+    @model_validator(mode="after")
+    def _two_of_what(self) -> Self:
+        if self.approvals == 2 and self.approve_above is None:
+            raise ConfigError(
+                "ledger.approvals is 2, but no award waits for approval; set ledger.approve_above"
+            )
+        return self
 
     @field_validator("url")
     @classmethod

@@ -10,6 +10,7 @@ from typing import Any
 
 from bara.errors import BaraError, LedgerError
 from bara.ledger import Books
+from bara.ledger.decisions import decisions
 from bara.ledger.payouts import batch_of
 from bara.ledger.retention import is_dropped
 from bara.ledger.run_state import RoundDetails, round_details, state
@@ -214,6 +215,7 @@ class _Case:
         told += self._plan()
         told += self._asked()
         told += self._won(menu)
+        told += self._decided()
         told += self._price(menu)
         for explained in clients:
             told += self._otherwise(explained)
@@ -290,6 +292,15 @@ class _Case:
                     f"{n + 1} would have cost {self._show(cost)}; the offer was at most "
                     f"{self._payable(most)}."
                 )
+
+    def _decided(self) -> Iterator[str]:
+        """Tell who approved the award or took it back, and why."""
+        about = f"round {self._details.round}"
+        for one in decisions(self._books):
+            if one.about != about or one.what == "paid out":
+                continue
+            why = f": {one.reason}" if one.reason else ""
+            yield f"{one.what.capitalize()} by {one.by or 'the operator'}{why}."
 
     def _price(self, menu: Menu | None) -> Iterator[str]:
         n = len(self._details.winners)

@@ -138,7 +138,7 @@ def terms_of(config: Config, *, needs_key: bool = True) -> Terms:
     notify = None
     if ledger.notify is not None and needs_key:
         notify = _hook(ledger.notify)
-    return Terms(ledger.retention, approve_above, receipt, key, notify)
+    return Terms(ledger.retention, approve_above, ledger.approvals, receipt, key, notify)
 
 
 def _hook(notify: str) -> str:

@@ -99,7 +99,9 @@ def test_the_award_that_waits_stands_on_the_page_with_the_command_that_answers_i
     expect(page.locator("body")).to_contain_text(
         "round 1 promises 1,200.00 EUR and waits for your answer"
     )
-    expect(page.locator("body")).to_contain_text("--run autumn approve 1, or decline 1")
+    expect(page.locator("body")).to_contain_text(
+        "--run autumn approve 1 --reason TEXT, or decline 1"
+    )
     shoot(page, "waiting-1440-light")
 
 

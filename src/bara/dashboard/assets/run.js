@@ -183,6 +183,13 @@ function drawFailures() {
       table([ROUND, { key: "client", label: "client", name: true, left: true }, { key: "reason", label: "why", name: true, left: true }, { key: "returned", label: "came back", format: money }], newest, "Newest failures"))));
 }
 
+function drawDecisions() {
+  get("decisions").hidden = !run.decisions.length;
+  const column = (key, label) => ({ key, label, name: true, left: true });
+  get("decisions").querySelector("div").replaceChildren(table(
+    [column("at", "when (UTC)"), column("what", "what"), { key: "amount", label: "amount", format: money }, column("who", "who"), column("why", "why")], run.decisions, "Operators' commands"));
+}
+
 function drawSheet() {
   const slider = get("round");
   slider.max = Math.max(run.sheet?.round ?? 1, 1);
@@ -250,6 +257,7 @@ function drawAll() {
   drawPayments();
   drawContributions();
   drawFailures();
+  drawDecisions();
   document.body.dataset.closed = run.state.closed;
 }
 
@@ -296,5 +304,5 @@ get("earlier").addEventListener("click", () => goTo(Number(get("round").value) -
 get("later").addEventListener("click", () => goTo(Number(get("round").value) + 1));
 get("follow").addEventListener("click", follow);
 get("twin").href = `${base}.json`;
-for (const name of ["rounds", "clients", "failures"]) get(`${name}-csv`).href = `${base}/${name}.csv`;
+for (const name of ["rounds", "clients", "failures", "decisions"]) get(`${name}-csv`).href = `${base}/${name}.csv`;
 start();
