@@ -149,7 +149,12 @@ def test_the_server_lets_readers_operators_and_cashiers_do_what_is_theirs_in_the
         "budget": {"total": 8000, "max_rounds": 1, "currency": "EUR"},
         "clients": {"count": 3},
         "allocator": {"name": "fixed", "n": 2},
-        "ledger": {"url": own_database("bara"), "approve_above": 1000, "approvals": 2},
+        "ledger": {
+            "url": own_database("bara"),
+            "clients": ["north", "south", "east"],
+            "approve_above": 1000,
+            "approvals": 2,
+        },
     }
     with open_session("spring", config) as session:
         session.begin(0.1)
@@ -173,6 +178,8 @@ def test_the_server_lets_readers_operators_and_cashiers_do_what_is_theirs_in_the
         assert "permission denied" in said or "row-level security" in said, (person, words, said)
     assert "anna has approved" in says("anna", "approve", "1", *why)
     assert "another person" in says("anna", "approve", "1", *why, code=1)
+    assert "permission denied" in says("rita", "register", "west", *why, code=1)
+    assert "west is in the register from round 2" in says("anna", "register", "west", *why)
     assert "round 1 is approved" in says("berta", "approve", "1", *why)
     with open_session("spring", config) as session:
         session.award()
@@ -184,6 +191,7 @@ def test_the_server_lets_readers_operators_and_cashiers_do_what_is_theirs_in_the
     told = json.loads(bara("ledger", own_database("rita"), "decisions", "--json").stdout)
     assert [(one["what"], one["by"]) for one in told] == [
         ("endorsed", "anna"),
+        ("registered", "anna"),
         ("approved", "berta"),
         ("paid out", "carl"),
     ]

@@ -489,6 +489,63 @@ def forget_command(
     _act(context, debug, "forget", f"{client} is forgotten; go on with", client, by=by)
 
 
+@ledger_app.command(
+    "register",
+    help="List the known clients, or enter one, change its entry, or take it off; bids of others "
+    "are left out.",
+    epilog=examples(
+        "bara ledger DIR register",
+        'bara ledger DIR register hospital-9 --limit 5000 --reason "joined in May"',
+        'bara ledger DIR register hospital-9 --remove --reason "left the consortium"',
+    ),
+)
+def register_command(
+    context: typer.Context,
+    client: Annotated[str | None, typer.Argument(help="The client to enter or remove.")] = None,
+    limit: Annotated[
+        str | None, typer.Option(metavar="AMOUNT", help="The most it is paid over the run.")
+    ] = None,
+    fee: Annotated[
+        str | None, typer.Option(metavar="AMOUNT", help="The most it is paid for one round.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the client off.")] = False,
+    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the record.")] = None,
+    by: By = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """List or change the known clients."""
+    with _folder(context, debug) as folder:
+        from bara.cli.tables import register_table
+        from bara.ledger import operators
+        from bara.records import Entry, json_money, money
+
+        if client is not None:
+            if not reason:
+                raise ConfigError("--reason must say why the register changes, for the record")
+            books = folder.open_books()
+            if remove:
+                begins = operators.strike_off(books, client, by=by, reason=reason)
+                say(f"{client} is off the register from round {begins} on")
+                return
+            most = None if limit is None else money(limit, what="--limit")
+            each = None if fee is None else money(fee, what="--fee")
+            begins = operators.register(books, client, Entry(most, each), by=by, reason=reason)
+            say(f"{client} is in the register from round {begins} on")
+            return
+        if limit or fee or remove:
+            raise ConfigError("--limit, --fee and --remove need the name of a client")
+        books = folder.read_books()
+        known = books.registered(books.last_round() + 2)
+        if as_json:
+            tree = {name: json_money(**vars(one)) for name, one in (known or {}).items()}
+            print_json(None if known is None else tree)
+        elif known is None:
+            say(f"run {books.name!r} was opened without a register: everybody may bid")
+        else:
+            show(register_table(known, books.purse.currency))
+
+
 @ledger_app.command("decisions", epilog=examples("bara ledger DIR decisions --csv"))
 def decisions_command(
     context: typer.Context, as_csv: AsCsv = False, as_json: AsJson = False, debug: Debug = False

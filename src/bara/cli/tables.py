@@ -13,7 +13,7 @@ from bara.ledger.decisions import Decision
 from bara.ledger.payouts import Batch
 from bara.ledger.statements import ClientTotal, Line, Statement
 from bara.mechanisms.audit import AuditFinding, Regret
-from bara.records import show_money
+from bara.records import Register, show_money
 from bara.reports.fitted import Fitted, plain
 from bara.reports.result import FEW
 from bara.text import counted, listing, spelled
@@ -175,6 +175,19 @@ def decisions_table(found: Sequence[Decision], currency: str | None) -> Renderab
         table.add_row(
             when, one.what, plain(one.about), amount, plain(who or "not stored"), plain(one.reason)
         )
+    return Fitted(table)
+
+
+def register_table(known: Register, currency: str | None) -> RenderableType:
+    """Return the table of known clients, with their limits and fees.
+
+    Args:
+        known: The register.
+        currency: The currency of the run, if it has one.
+    """
+    table = _table("client", *_money("limit over the run", "fee a round", currency=currency))
+    for client, entry in sorted(known.items()):
+        table.add_row(plain(client), _amount(entry.limit, currency), _amount(entry.fee, currency))
     return Fitted(table)
 
 

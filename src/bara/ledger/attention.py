@@ -5,6 +5,7 @@ never recruited, or a target out of reach.
 """
 
 import json
+import shlex
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from bara.ledger._reading import endorsement, is_paused, recruited_before
 from bara.ledger.books import Books
 from bara.ledger.retention import is_dropped
 from bara.ledger.statements import unanswered
+from bara.mechanisms.client_cap import UNKNOWN
 from bara.records import Purse, RoundRecord
 from bara.text import counted, listing
 
@@ -66,6 +68,7 @@ class Watch:
         self._failing: dict[str, tuple[int, int]] = {}  # (first round, times in a row)
         self._bidding: set[str] = set()
         self._recruited = Counter(recruited)
+        self._unknown: dict[str, int] = {}  # the last round in which it bid, by its name
         self._costs: deque[int] = deque(maxlen=RECENT)
         self._purse: Purse | None = None
         self._belief: Any = None
@@ -77,6 +80,10 @@ class Watch:
         for client in record.delivery.failed:
             since, times = self._failing.get(client, (record.round, 0))
             self._failing[client] = (since, times + 1)
+        if record.awarded.left_out is not None:
+            for client, reason in record.awarded.left_out.reasons.items():
+                if reason == UNKNOWN:
+                    self._unknown[client] = record.round
         self._recruited.update(record.awarded.award.clients)
         if not is_dropped(record.awarded.bids):
             self._bidding.update(record.awarded.bids.clients)
@@ -95,7 +102,24 @@ class Watch:
                     "it backs off for longer each time"
                 )
                 failing.append(Attention(f"failing: {client} since round {since}", text))
-        return [*self._low_purse(), *failing, *self._passed_over(), *self._out_of_reach()]
+        return [
+            *self._low_purse(),
+            *self._unregistered(),
+            *failing,
+            *self._passed_over(),
+            *self._out_of_reach(),
+        ]
+
+    def _unregistered(self) -> list[Attention]:
+        """Name those who bid in the last round and are not in the register."""
+        found = []
+        for client, last in sorted(self._unknown.items()):
+            if self._purse is None or last != self._purse.round - 1:
+                continue
+            text = f"{client} bid and was left out: {UNKNOWN}"
+            answer = f"bara ledger {self._address} register {shlex.quote(client)} --reason TEXT"
+            found.append(Attention(f"not in the register: {client}", text, answer))
+        return found
 
     def _passed_over(self) -> list[Attention]:
         """Name the clients that bid and are never recruited, once all could have had turns."""

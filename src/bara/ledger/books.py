@@ -43,7 +43,9 @@ from bara.ledger._reading import (
     topped_up,
 )
 from bara.ledger.store import Store, insert
-from bara.records import AwardedRound, Delivery, Purse, RoundRecord
+from bara.mechanisms.client_cap import ClientCap
+from bara.protocols import Mechanism
+from bara.records import AwardedRound, Delivery, Entry, Purse, Register, RoundRecord
 
 _OPENED = ("retention", "approve_above", "approvals")
 """The terms that are fixed when a run is opened."""
@@ -58,6 +60,7 @@ class Terms:
         approve_above: An award that costs more than this, in micro-units, waits for approval; None
             if none has to.
         approvals: How many different people, 1 or 2, must approve an award that waits.
+        register: The known clients, with whom the run is opened; None to let everybody bid.
         receipt: The file to which a receipt is written after each round; None for no receipt.
         key: The key that makes the chain's hashes HMACs, which is never stored; None for no key.
         notify: A command or URL to call when something needs a person; None for no notification.
@@ -66,6 +69,7 @@ class Terms:
     retention: Literal["keep", "drop"] = "keep"
     approve_above: int | None = None
     approvals: Literal[1, 2] = 1
+    register: Register | None = None
     receipt: Path | None = None
     key: bytes | None = None
     notify: str | None = None
@@ -119,6 +123,8 @@ class Books:
             }
             for term in _OPENED:
                 body[term] = getattr(terms, term)
+            if terms.register is not None:
+                body["register"] = {client: vars(one) for client, one in terms.register.items()}
             if purse.currency:
                 body["currency"] = purse.currency
             rows = [purse.total, purse.max_rounds]
@@ -289,10 +295,33 @@ class Books:
         bodies = [json.loads(text) for text in self.bodies("forgotten")]
         return [(body["client"], body["round"]) for body in bodies]
 
-    def bodies(self, kind: str) -> list[str]:
-        """Return the bodies of all events of a kind, in order, as stored JSON."""
+    def registered(self, round_number: int) -> Register | None:
+        """Return the clients that are known in a round; None for a run that knows everybody."""
+        opened = self.opening.get("register")
+        if opened is None:
+            return None
+        known = {client: Entry(**entry) for client, entry in opened.items()}
+        for text in self.bodies("registered", "struck off"):
+            body = json.loads(text)
+            if body["round"] > round_number:
+                continue
+            if "entry" in body:
+                known[body["client"]] = Entry(**body["entry"])
+            else:
+                known.pop(body["client"], None)
+        return known
+
+    def guide(self, mechanism: Mechanism) -> None:
+        """Let a mechanism follow what operators change during the run, if it depends on that."""
+        if isinstance(mechanism, ClientCap):
+            mechanism.follow(self.registered)
+
+    def bodies(self, *kinds: str) -> list[str]:
+        """Return the bodies of all events of these kinds, in order, as stored JSON."""
         table = schema.events
-        query = sa.select(table.c.body).where(table.c.run == self.chain.run, table.c.kind == kind)
+        query = sa.select(table.c.body).where(
+            table.c.run == self.chain.run, table.c.kind.in_(kinds)
+        )
         with self.store.read() as connection:
             return list(connection.scalars(query.order_by(table.c.number)))
 

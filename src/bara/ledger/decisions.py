@@ -114,6 +114,8 @@ COMMANDS = (
     "declined",
     "voided",
     "forgotten",
+    "registered",
+    "struck off",
     "adopted",
     "paid out",
 )

@@ -6,7 +6,8 @@ named is the one in the environment variable `BARA_OPERATOR`, or else whoever is
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -25,8 +26,8 @@ from bara.ledger._reading import (
 from bara.ledger.books import Books
 from bara.ledger.decisions import signed
 from bara.ledger.store import insert
-from bara.records import MAX_MONEY
-from bara.text import note
+from bara.records import MAX_MONEY, Entry
+from bara.text import UNSTORABLE, nearest, note
 
 
 def top_up(books: Books, amount: int, *, by: str | None = None, reason: str | None = None) -> None:
@@ -199,6 +200,70 @@ def void(books: Books, round_number: int, reason: str, *, by: str | None = None)
                 "only an award that is stored and not settled can be void"
             )
         books.chain.append(connection, Draft("voided", round_number, body))
+
+
+def register(
+    books: Books,
+    client: str,
+    entry: Entry | None = None,
+    *,
+    by: str | None = None,
+    reason: str | None = None,
+) -> int:
+    """Enter a client in the register, or change its entry; return the first round that follows it.
+
+    That is the round after the open one, whose bids may be in already.
+
+    Args:
+        books: The run's books.
+        client: The client's name.
+        entry: Its limit and its fee; None for neither.
+        by: The person who decides it.
+        reason: Why.
+    """
+    chosen = entry or Entry()
+    for name, amount in vars(chosen).items():
+        if amount is not None and amount % books.purse.unit:
+            raise LedgerError(
+                f"a client's {name} must be a whole multiple of "
+                f"{books.purse.show(books.purse.unit)}, got {books.purse.show(amount)}"
+            )
+    if not client.strip() or UNSTORABLE.search(client):
+        raise LedgerError(f"a client must have a name, got {client!r}")
+    return _change_register(books, "registered", client, {"entry": vars(chosen)}, by, reason)
+
+
+def strike_off(
+    books: Books, client: str, *, by: str | None = None, reason: str | None = None
+) -> int:
+    """Take a client off the register; return the first round in which its bid is left out."""
+    return _change_register(books, "struck off", client, {}, by, reason)
+
+
+def _change_register(
+    books: Books,
+    kind: str,
+    client: str,
+    change: Mapping[str, Any],
+    by: str | None,
+    reason: str | None,
+) -> int:
+    person = signed(books, by, reason)
+    with writing(books) as connection:
+        _refuse_ended(books, connection, "given another register")
+        begins = books.last_round() + 2
+        known = books.registered(begins)
+        if known is None:
+            raise LedgerError(
+                f"run {books.name!r} was opened without a register (ledger.clients), so everybody "
+                "may bid"
+            )
+        if kind == "struck off" and client not in known:
+            hint = nearest(client, list(known))
+            raise LedgerError(f"client {client!r} is not in the register; {hint}")
+        body = {"client": client, "round": begins, **change, **person}
+        books.chain.append(connection, Draft(kind, None, body))
+    return begins
 
 
 def forget(books: Books, client: str, *, by: str | None = None) -> None:

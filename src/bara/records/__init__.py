@@ -19,6 +19,7 @@ from bara.records.money import (
     tell_money,
 )
 from bara.records.offers import Award, Offer, Purse, Shortfall
+from bara.records.register import Entry, Register
 from bara.records.rounds import (
     AwardedRound,
     Belief,
@@ -43,6 +44,7 @@ __all__ = [
     "Belief",
     "Bids",
     "Delivery",
+    "Entry",
     "Evaluation",
     "Evidence",
     "FloatArray",
@@ -56,6 +58,7 @@ __all__ = [
     "Plan",
     "Prospect",
     "Purse",
+    "Register",
     "RoundRecord",
     "Shortfall",
     "decimal_money",

@@ -14,7 +14,7 @@ from bara.ledger.decisions import decisions
 from bara.ledger.payouts import batch_of
 from bara.ledger.retention import is_dropped
 from bara.ledger.run_state import RoundDetails, round_details, state
-from bara.market import Backoff
+from bara.market import BACKS_OFF, Backoff
 from bara.mechanisms.client_cap import ClientCap
 from bara.mechanisms.posted_price import PostedPrice, Tariff
 from bara.mechanisms.standing import Standing
@@ -194,6 +194,7 @@ class _Case:
         except BaraError as error:
             self._why_not = str(error)
             return
+        self._books.guide(mechanism)
         if past:
             self._backoff = past_of(self._books, mechanism, self._awarded.purse.round)
         elif learns(mechanism):
@@ -274,6 +275,10 @@ class _Case:
         away = sorted(self._backoff.away(self._details.round))
         if away:
             yield f"{', '.join(away[:12])} had failed before and had to sit this round out."
+        if self._awarded.left_out is not None:
+            for client, reason in self._awarded.left_out.reasons.items():
+                if reason != BACKS_OFF:
+                    yield f"{client} was left out: {reason}."
 
     def _won(self, menu: Menu | None) -> Iterator[str]:
         lines = self._details.winners

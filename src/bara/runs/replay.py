@@ -87,6 +87,7 @@ def replay(books: Books, *, plugins: bool = False) -> Replay:
     config = opened_config(books, plugins=plugins)
     allocator = build_allocator(config)
     mechanism = build_mechanism(config)
+    books.guide(mechanism)
     dropped = not books.keeps_bids
     can_offer = not (dropped and isinstance(allocator, Remembers))
     unknown = _unknown(allocator) if dropped else None

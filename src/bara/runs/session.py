@@ -190,6 +190,7 @@ class Session:
         """Bring allocator, mechanism, federation and learners to where the books stop."""
         books.check_key()
         check_place(books)
+        books.guide(self.mechanism)
         allocator, mechanism = self._redacted(books)
         self._books = books
         if books.terms.notify is not None:
