@@ -187,12 +187,21 @@ def test_the_server_lets_readers_operators_and_cashiers_do_what_is_theirs_in_the
     assert "row-level security" in says("anna", "payouts", "--new", code=1)
     assert "permission denied" in says("rita", "payouts", "--new", code=1)
     assert "north,600.00,EUR" in says("carl", "payouts", "--new")
+    for person in ("carl", "rita"):
+        said = says(person, "correct", "1", "north", "-1", *why, code=1)
+        assert "permission denied" in said or "row-level security" in said, said
+    assert "599.00 EUR" in says("anna", "correct", "1", "north", "-1", *why)
+    assert "north" in says("carl", "returned", "1", "--client", "north", *why)
+    assert "north,599.00,EUR" in says("carl", "payouts", "--new")
     assert "the record is whole" in says("rita", "verify")
     told = json.loads(bara("ledger", own_database("rita"), "decisions", "--json").stdout)
     assert [(one["what"], one["by"]) for one in told] == [
         ("endorsed", "anna"),
         ("registered", "anna"),
         ("approved", "berta"),
+        ("paid out", "carl"),
+        ("corrected", "anna"),
+        ("returned", "carl"),
         ("paid out", "carl"),
     ]
 

@@ -294,6 +294,20 @@ def payouts_command(
             help="CSV with a column `client` and others (name, account) to stand beside it."
         ),
     ] = None,
+    sepa: Annotated[
+        bool,
+        typer.Option(
+            "--sepa",
+            help="Print SEPA credit transfers (pain.001) instead; needs --payees with columns "
+            "`name` and `iban`, --from-name and --from-iban.",
+        ),
+    ] = False,
+    from_name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --sepa: whose account pays.")
+    ] = None,
+    from_iban: Annotated[
+        str | None, typer.Option(metavar="IBAN", help="With --sepa: the account that pays.")
+    ] = None,
     by: By = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -307,8 +321,18 @@ def payouts_command(
         if new and batch is not None:
             raise ConfigError("give either --new or --batch, not both")
         books = folder.open_books() if new else folder.read_books()
+        message = None
+        if sepa:
+            if known is None or not from_name or not from_iban or not (new or batch):
+                raise ConfigError(
+                    "--sepa needs --payees, --from-name, --from-iban, and --new or --batch"
+                )
+            from bara.ledger.bank import credit_transfers
+
+            message = partial(credit_transfers, books, payees=known, name=from_name, iban=from_iban)
         if new:
-            wanted = payouts.new_batch(books, known, by=by)
+            check = message or (lambda _batch: None)
+            wanted = payouts.new_batch(books, known, by=by, check=check)
         elif batch is not None:
             wanted = payouts.find_batch(books, batch)
         else:
@@ -323,10 +347,40 @@ def payouts_command(
             else:
                 show(batches_table(made, due, books.purse.currency, folder.address))
             return
-        if as_json:
+        if message is not None:
+            say(message(wanted), nl=False)
+        elif as_json:
             print_json(payouts.batch_json(books, wanted, known))
         else:
             say(payouts.batch_csv(books, wanted, known), nl=False)
+
+
+@ledger_app.command(
+    "reconcile",
+    help="Compare a bank's statement with the batches, and store which payments it shows as "
+    "transferred.",
+    epilog=examples("bara ledger DIR reconcile statement.xml"),
+)
+def reconcile_command(
+    context: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(help="camt.053, or a CSV with the columns `reference` and `amount`.")
+    ],
+    by: By = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Read a bank's statement: what was transferred, what is missing, what is unknown."""
+    with _folder(context, debug) as folder:
+        from bara.cli.tables import reconciliation_table
+        from bara.ledger.bank import reconcile, report_json
+
+        books = folder.open_books()
+        report = reconcile(books, file, by=by)
+        if as_json:
+            print_json(report_json(report))
+        else:
+            show(reconciliation_table(report, books.purse.currency))
 
 
 @ledger_app.command(
@@ -476,6 +530,58 @@ def void_command(
     """Take back the promise of a round that is never settled."""
     done = f"round {round_number} is void; go on with"
     _act(context, debug, "void", done, round_number, reason, by=by)
+
+
+@ledger_app.command(
+    "correct",
+    help="Correct what a winner was paid for a settled round, by an entry of its own; nobody may "
+    "play the run meanwhile.",
+    epilog=examples('bara ledger DIR correct 12 client-03 -61.31 --reason "it was paid twice"'),
+    context_settings={"ignore_unknown_options": True},  # -61.31 is an amount, not an option
+)
+def correct_command(
+    context: typer.Context,
+    round_number: Round,
+    client: Annotated[str, typer.Argument(help="The winner whose payment is corrected.")],
+    amount: Annotated[str, typer.Argument(help="What to add; negative to take it back.")],
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why, for the record and the client's statement.")
+    ],
+    by: By = None,
+    debug: Debug = False,
+) -> None:
+    """Add to a settled payment, or take from it."""
+    with _folder(context, debug) as folder:
+        from bara.ledger.corrections import correct
+        from bara.records import money
+
+        books = folder.hold_books()
+        change = money(amount, what="the correction")
+        now = correct(books, round_number, client, change, by=by, reason=reason)
+        say(f"{client} is paid {books.purse.show(now)} for round {round_number} now")
+
+
+@ledger_app.command(
+    "returned",
+    help="Say that transfers of a batch came back: the next batch pays them again.",
+    epilog=examples('bara ledger DIR returned 3 --client client-03 --reason "account closed"'),
+)
+def returned_command(
+    context: typer.Context,
+    batch: Annotated[int, typer.Argument(metavar="BATCH", min=1, help="The number of the batch.")],
+    reason: Reason,
+    client: Annotated[
+        list[str], typer.Option(help="Whose transfer; may be repeated. Default: the whole batch.")
+    ] = [],
+    by: By = None,
+    debug: Debug = False,
+) -> None:
+    """Put transfers that came back among what is due."""
+    with _folder(context, debug) as folder:
+        from bara.ledger.payouts import returned
+
+        owed = returned(folder.open_books(), batch, client, by=by, reason=reason)
+        say(f"the next batch pays {', '.join(owed)} what came back of batch {batch}")
 
 
 @ledger_app.command("forget", epilog=examples("bara ledger DIR forget client-03"))

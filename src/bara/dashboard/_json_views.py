@@ -184,7 +184,7 @@ def _glance(view: RunView) -> Json:
     ended = state is not None and state.ended is not None
     rounds = view.rounds
     last = rounds[-1] if rounds else None
-    spent = 0 if last is None else last.spent
+    spent = 0 if state is None else state.spent
     played = 0 if last is None else last.round
     active = set[str]()
     for one in rounds[-RECENT:]:

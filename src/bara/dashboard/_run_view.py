@@ -17,6 +17,7 @@ from bara.ledger.run_state import (
     FailedDelivery,
     RoundDetails,
     RunState,
+    add_corrections,
     add_totals,
     closed_rounds,
     failures,
@@ -188,6 +189,7 @@ class RunView:
         newest = round_details(self.books, closed + 1) or round_details(self.books, closed)
         # Changes the view only once nothing can fail any more, so that no round counts twice.
         add_totals(self.books, self.totals, new)
+        add_corrections(self.books, self.totals, 0 if self.state is None else self.state.head)
         self.failures += failed
         self.rounds += new
         self.newest = newest

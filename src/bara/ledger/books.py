@@ -39,6 +39,7 @@ from bara.ledger._reading import (
     read_award,
     read_record,
     settlement_json,
+    spent_before,
     stored_page,
     topped_up,
 )
@@ -313,8 +314,12 @@ class Books:
 
     def guide(self, mechanism: Mechanism) -> None:
         """Let a mechanism follow what operators change during the run, if it depends on that."""
+
+        def known(round_number: int) -> tuple[Register | None, Mapping[str, int]]:
+            return self.registered(round_number), self.corrected(round_number)
+
         if isinstance(mechanism, ClientCap):
-            mechanism.follow(self.registered)
+            mechanism.follow(known)  # a function: a copy of the mechanism must not copy the books
 
     def bodies(self, *kinds: str) -> list[str]:
         """Return the bodies of all events of these kinds, in order, as stored JSON."""
@@ -394,13 +399,24 @@ class Books:
             self.chain.append(connection, Draft("notified", None, {"what": key}))
 
     def before_round(self, purse: Purse) -> Purse:
-        """Return the purse with all top-ups; stop the run if an operator has paused it."""
+        """Return the purse with top-ups and corrections; stop if an operator has paused the run."""
         with self.store.read() as connection:
             total = self.purse.total + topped_up(connection, self.chain.run)
             paused = is_paused(connection, self.chain.run)
+            spent = spent_before(connection, self.chain.run, purse.round)
         if paused:
             raise PausedError(f"paused by the operator before round {purse.round}")
-        return replace(purse, total=total)
+        return replace(purse, total=total, spent=spent)
+
+    def corrected(self, round_number: int) -> Mapping[str, int]:
+        """Return by how much each client's payments were corrected, as known in a round."""
+        table = schema.corrections
+        query = sa.select(table.c.client, sa.func.sum(table.c.amount)).where(
+            table.c.run == self.chain.run, table.c.counts_from <= round_number
+        )
+        with self.store.read() as connection:
+            rows = connection.execute(query.group_by(table.c.client)).all()
+        return {client: int(amount) for client, amount in rows}
 
     def check_key(self) -> None:
         """Refuse a key that is not the run's: an event hashed with it would break the chain."""

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from bara.errors import LedgerError
 from bara.ledger import _schema as schema
 from bara.ledger.books import Books
-from bara.ledger.statements import exact_values
+from bara.ledger.statements import corrections_by_round, exact_values
 from bara.records import json_money
 from bara.text import UNSTORABLE, csv_text
 
@@ -47,7 +47,7 @@ class Decision:
     amount: int | None = None
 
 
-def signed(books: Books, by: str | None, reason: str | None = None) -> dict[str, str]:
+def signed(books: Books, by: str | None, reason: str | None = None) -> dict[str, Any]:
     """Return who gives a command and why, for the body of its event.
 
     Args:
@@ -59,7 +59,7 @@ def signed(books: Books, by: str | None, reason: str | None = None) -> dict[str,
     name = (by or os.environ.get(OPERATOR) or login).strip()
     if not name or UNSTORABLE.search(name):
         raise LedgerError(f"--as must name the person who decides, got {name!r}")
-    body = {"by": name}
+    body: dict[str, Any] = {"by": name}
     if login not in ("", name):
         body["login"] = login
     if reason is not None:
@@ -88,6 +88,8 @@ def decisions(books: Books) -> list[Decision]:
     with books.store.read() as connection:
         rows = connection.execute(query.order_by(events.c.number)).all()
         moved = {row.number: row.amount for row in connection.execute(amounts)}
+        for corrected in corrections_by_round(connection, run).values():
+            moved |= {one.number: one.amount for one in corrected}
     found = []
     for row in rows:
         body = json.loads(row.body)
@@ -116,6 +118,9 @@ COMMANDS = (
     "forgotten",
     "registered",
     "struck off",
+    "corrected",
+    "returned",
+    "transferred",
     "adopted",
     "paid out",
 )
@@ -123,6 +128,8 @@ COMMANDS = (
 
 
 def _about(row: Any, body: Mapping[str, Any]) -> str:
+    if "corrects" in body:
+        return f"{body['client']}, round {body['corrects']}"
     if "batch" in body:
         return f"batch {body['batch']}"
     if "client" in body:

@@ -19,7 +19,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchM
 
 from bara.errors import ConfigError, LedgerError, MissingExtraError, NoBooksError
 
-VERSIONS = ("0001", "0002")
+VERSIONS = ("0001", "0002", "0003")
 """The versions of the schema, oldest first."""
 
 HEAD = VERSIONS[-1]
@@ -448,7 +448,11 @@ def _look_at(path: Path, patience: float) -> sqlite3.Connection:
     return connection
 
 
-_SINCE_THE_FIRST = {"top_ups": "run, number, amount", "memories": "run, part, round, salt, content"}
+_SINCE_THE_FIRST = {
+    "top_ups": "run, number, amount",
+    "memories": "run, part, round, salt, content",
+    "corrections": "run, number, round, client, counts_from, amount",
+}
 """Tables and columns added since the first schema; a reader of that schema sees them empty."""
 
 

@@ -1,7 +1,7 @@
 """Known clients, and caps on what one client is paid, around any mechanism."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import final
 
@@ -18,6 +18,11 @@ UNKNOWN = "it is not in the register"
 
 DEAR = "it asks more than the fee in the register"
 """Why a client is left out that asks more than was agreed with it."""
+
+
+Known = Callable[[int], tuple[Register | None, Mapping[str, int]]]
+"""A function that returns, as of a round, the known clients (None for a run that knows everybody),
+and by how much each client's payments were corrected."""
 
 
 @final
@@ -41,7 +46,7 @@ class ClientCap:
     ) -> None:
         self.inner = inner
         self._cap = MAX_MONEY if cap is None else cap
-        self._register: Callable[[int], Register | None] = lambda _round: register
+        self._known: Known = lambda _round: (register, {})
         self._paid: Counter[str] = Counter()
         self._round = 1
         self.requirements = requirements_of(inner)
@@ -53,18 +58,14 @@ class ClientCap:
         """The properties that the inner mechanism claims."""
         return self.inner.claims
 
-    def follow(self, register: Callable[[int], Register | None]) -> None:
-        """Follow a register that changes during the run.
-
-        Args:
-            register: Returns the known clients as of a round; None for a run that knows everybody.
-        """
-        self._register = register
+    def follow(self, known: Known) -> None:
+        """Follow what changes during the run: its register, and corrections of payments."""
+        self._known = known
 
     def menu(self, bids: Bids) -> Menu:
         """Return the inner mechanism's menu of known clients that ask no more than their rest."""
-        register = self._register(self._round)
-        room = self._room(bids, register)
+        register, corrected = self._known(self._round)
+        room = self._room(bids, register, corrected)
         left_out: dict[str, str] = {}
         for client, asked, most in zip(bids.clients, bids.prices, room, strict=True):
             entry = Entry() if register is None else register.get(client)
@@ -75,7 +76,9 @@ class ClientCap:
             elif asked > most:
                 left_out[client] = CAPPED
         menu = self.inner.menu(bids.without(left_out))
-        most = self._room(menu.bids, register)[menu.order]  # the mechanism may leave out more
+        most = self._room(menu.bids, register, corrected)[
+            menu.order
+        ]  # the mechanism may leave out more
         most -= most % bids.unit
 
         def pay(n: int, cap: int) -> IntArray:
@@ -83,7 +86,9 @@ class ClientCap:
 
         return replace(menu, pay=pay, left_out={**menu.left_out, **left_out})
 
-    def _room(self, bids: Bids, register: Register | None) -> IntArray:
+    def _room(
+        self, bids: Bids, register: Register | None, corrected: Mapping[str, int]
+    ) -> IntArray:
         """Return the most that each client is paid in this round, in the order of the bids."""
         found = []
         for client in bids.clients:
@@ -91,7 +96,7 @@ class ClientCap:
             caps = [self._cap]
             if entry.limit is not None:
                 caps.append(entry.limit)
-            most = min(caps) - self._paid[client]
+            most = min(caps) - self._paid[client] - corrected.get(client, 0)
             if entry.fee is not None:
                 most = min(most, entry.fee)
             found.append(most)

@@ -4,6 +4,7 @@ An explanation tells the offer, the bids, the winners and what set the price, an
 clients would have been promised had they asked other prices.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -368,8 +369,24 @@ class _Case:
         line = self._winners.get(self._client or "")
         if line is not None and line.paid:
             batch = batch_of(self._books, self._details.round)
-            where = "which is in no batch yet" if batch is None else f"in batch {batch}"
-            yield f"{line.client} was paid {self._show(line.paid)}, {where}."
+            where = "in no batch yet" if batch is None else f"in batch {batch}"
+            if batch is not None:
+                where += f", {self._transferred(batch, line.client)}"
+            yield f"{line.client} earned {self._show(line.paid)}: {where}."
+        for one in decisions(self._books):
+            client, _, number = one.about.rpartition(", round ")
+            is_here = one.what == "corrected" and number == str(self._details.round)
+            if is_here and self._client in (None, client):
+                way = "Added to" if (one.amount or 0) > 0 else "Taken back from"
+                amount = self._show(abs(one.amount or 0))
+                yield f"{way} what {client} was paid: {amount}, by {one.by}: {one.reason}."
+
+    def _transferred(self, batch: int, client: str) -> str:
+        for text in self._books.bodies("transferred"):
+            for number, name, day in json.loads(text)["transfers"]:
+                if (number, name) == (batch, client):
+                    return f"transferred on {day} by the bank's statement"
+        return "which no bank's statement has shown yet"
 
     # --- client by client ------------------------------------------------------------------------
 
