@@ -228,7 +228,7 @@ def test_a_server_that_is_restarted_in_the_middle_of_a_run_loses_nothing(tmp_pat
         restart(["-m", "immediate", "restart"])
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 1, errors
-    assert "this step is stored as a whole or not at all" in errors
+    assert "once the cause is gone" in errors
     assert "Traceback" not in errors
     assert 20 <= len(closings(url, folder)) < 1501
     bara("resume", folder)

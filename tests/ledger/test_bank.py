@@ -311,6 +311,16 @@ def test_what_is_no_statement_is_refused_and_stores_nothing(config, tmp_path, te
     assert at(config, lambda books: books.receipt().events) == events
 
 
+def test_a_csv_with_semicolons_is_read_and_one_with_both_names_the_separator(tmp_path):
+    file = tmp_path / "payees.csv"
+    file.write_text("client;name, whole;iban\nnorth;North, Inc.;DE\n")
+    with refused(ConfigError, "`client`", "','", "'client;name'"):
+        read_payees(file)
+    file.write_text("client;name;iban\nnorth;North, Inc.\n")
+    with refused(ConfigError, "'north'", "';'", "cells"):
+        read_payees(file)
+
+
 def test_a_statement_that_is_not_there_is_refused(tmp_path):
     with refused(ConfigError, "nowhere.xml"):
         read_statement(tmp_path / "nowhere.xml")

@@ -196,6 +196,33 @@ def test_a_payment_above_the_limit_that_nobody_approved_is_found(open_books, pla
     assert "unapproved" in verify(books).problem
 
 
+def test_a_missing_and_a_wrong_key_are_told_by_the_name_of_the_variable(tmp_path, monkeypatch):
+    config = settings(tmp_path, key="THE_KEY")
+    monkeypatch.setenv("THE_KEY", "right")
+    with bara.open_session("spring", config) as session:
+        session.begin(0.1)
+    monkeypatch.setenv("THE_KEY", "wrong")
+    for words in (["verify"], ["statement"], ["pause"]):
+        said = cli(config, *words).output
+        assert "THE_KEY" in said, said
+        assert "key" in said.partition("THE_KEY")[0] + said.partition("THE_KEY")[2], said
+    assert "another key" in cli(config, "verify").output.partition("hash")[0]
+    monkeypatch.delenv("THE_KEY")
+    for words in (["verify"], ["statement"], ["pause"]):
+        assert "THE_KEY" in cli(config, *words).output
+
+
+def test_a_database_that_cannot_be_read_says_nothing_of_steps_and_resuming(tmp_path):
+    config = settings(tmp_path)
+    with bara.open_session("spring", config) as session:
+        session.begin(0.1)
+    file = tmp_path / "books.db"
+    file.write_bytes(file.read_bytes()[:5000])
+    said = cli(config, "statement").output
+    assert "nothing was changed" in said
+    assert not any(word in said for word in ("this step", "resume", "config.toml"))
+
+
 def test_two_approvals_of_nothing_that_waits_are_refused():
     with refused(ConfigError, "ledger.approvals", "ledger.approve_above"):
         Config.load(None, ["ledger.approvals=2"])

@@ -73,7 +73,7 @@ def _books(context: typer.Context, debug: bool) -> Iterator["Books"]:
         if is_locked(books):
             note(
                 f"NOT VERIFIED: run {books.name!r} has a key, which is not set here, so changed "
-                "amounts would not be noticed; set the environment variable that ledger.key names"
+                f"amounts would not be noticed; set {books.key_name}"
             )
         yield books
 

@@ -80,8 +80,8 @@ def verify(books: Books, receipt: Receipt | None = None, *, needs_key: bool = Tr
     """
     if needs_key and is_locked(books):
         raise LedgerError(
-            f"the chain of run {books.name!r} has a key; "
-            "verifying it needs the same key (ledger.key)"
+            f"the chain of run {books.name!r} has a key; verifying it needs the same key: set "
+            f"{books.key_name}"
         )
     with books.store.read() as connection:
         return _Walk(books, connection, receipt).finding()
@@ -126,12 +126,10 @@ class _Walk:
             raise _Wrong("it does not carry the hash of the event before it")
         rows = self._rows(event)
         if not (self._locked or self._books.chain.fits(event, self._previous, rows)):
-            doubt = ""
+            problem = f"its hash does not fit its content ({event.kind}{_of_round(event)})"
             if event.number == 1 and self._books.chain.key is not None:
-                doubt = "; or ledger.key holds another key than the run's"
-            raise _Wrong(
-                f"its hash does not fit its content ({event.kind}{_of_round(event)}){doubt}"
-            )
+                problem = f"{self._books.key_name} holds another key than the run's, or {problem}"
+            raise _Wrong(problem)
         self._check_redactable(event)
         self._sums.add(event, rows)
         if event.kind == "settled":

@@ -141,7 +141,7 @@ def read_statement(path: Path) -> list[Entry]:
 
 
 def _csv(path: Path) -> Iterator[Entry]:
-    for row in csv_rows(path, "bank's statement", "reference"):
+    for row in csv_rows(path, "transfer", "reference"):
         if "amount" not in row:
             raise ConfigError(f"the bank's statement in {str(path)!r} must have a column `amount`")
         reference = row["reference"].strip()

@@ -418,6 +418,16 @@ class Books:
             rows = connection.execute(query.group_by(table.c.client)).all()
         return {client: int(amount) for client, amount in rows}
 
+    @property
+    def key_name(self) -> str:
+        """How messages name the place of the run's key: an environment variable, if it is known."""
+        name = None
+        with contextlib.suppress(LedgerError, AttributeError):  # an unreadable or foreign opening
+            name = self.opening.get("config", {}).get("ledger", {}).get("key")
+        if not name:
+            return "the environment variable that ledger.key names"
+        return f"the environment variable {name} (ledger.key)"
+
     def check_key(self) -> None:
         """Refuse a key that is not the run's: an event hashed with it would break the chain."""
         with self.store.read() as connection:
@@ -426,12 +436,12 @@ class Books:
         if self.chain.key is None and first is not None and self.opening.get("keyed"):
             raise LedgerError(
                 f"run {self.name!r} was opened with a key, and none is set; "
-                "set the environment variable that ledger.key names. Nothing was done"
+                f"set {self.key_name}. Nothing was done"
             )
         if first is None or not self.chain.fits(first, START, rows):
             raise LedgerError(
-                f"the first event of run {self.name!r} does not fit the key in ledger.key; "
-                "use the key that the run was opened with. Nothing was done"
+                f"the key in {self.key_name} is not the one that run {self.name!r} was opened "
+                "with: its first event does not fit. Use that key. Nothing was done"
             )
 
     def write_receipt(self) -> None:

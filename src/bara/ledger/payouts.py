@@ -194,7 +194,7 @@ def returned(
 def read_payees(path: Path) -> Payees:
     """Read an operator's CSV file: a line for each client, a column `client`, and any others."""
     found: dict[str, Mapping[str, str]] = {}
-    for number, row in enumerate(csv_rows(path, "payees", "client"), 1):
+    for number, row in enumerate(csv_rows(path, "payee", "client"), 1):
         client = row["client"]
         if client in found:
             raise ConfigError(
@@ -209,7 +209,7 @@ def csv_rows(path: Path, what: str, column: str) -> list[dict[str, str]]:
 
     Args:
         path: The file.
-        what: What it lists, for error messages.
+        what: What a line of it is, for error messages.
         column: A column that it must have.
     """
     try:
@@ -219,18 +219,18 @@ def csv_rows(path: Path, what: str, column: str) -> list[dict[str, str]]:
         rows = list(csv.DictReader(io.StringIO(text), delimiter=delimiter))
     except (OSError, ValueError, csv.Error) as error:
         why = getattr(error, "strerror", None) or error
-        raise ConfigError(f"cannot read the {what} in {str(path)!r}: {why}") from None
+        raise ConfigError(f"cannot read the {what}s in {str(path)!r}: {why}") from None
     for number, row in enumerate(rows, 1):
         if row.get(column) is None:
             raise ConfigError(
-                f"the {what} in {str(path)!r} must have a column `{column}` and a line for each; "
+                f"the {what}s in {str(path)!r} must have a column `{column}` and a line for each; "
                 f"read with {delimiter!r} between cells, its columns are "
                 f"{', '.join(map(repr, row))}"
             )
         if None in row or None in row.values():
             raise ConfigError(
-                f"{str(path)!r} has too few or too many cells for {row[column]!r} (line {number} "
-                f"of its {what}), with {delimiter!r} between cells; correct it"
+                f"{str(path)!r} has too few or too many cells for {row[column]!r} "
+                f"({what} {number}), with {delimiter!r} between cells; correct it"
             )
     return rows
 

@@ -332,7 +332,7 @@ def read_books(place: Path | str, run: str | None = None, terms: Terms | None = 
         if version not in (None, HEAD) and store.engine.dialect.name != "sqlite":
             raise LedgerError(
                 f"the ledger {store.place} has schema {version}, expected {HEAD}; "
-                "resuming the run upgrades it"
+                "it is upgraded when the run goes on or an operator acts"
             )
         books = None
         if version is not None:

@@ -117,7 +117,8 @@ class Store:
     @contextlib.contextmanager
     def write(self) -> Iterator[sa.Connection]:
         """Write in one durable transaction: all of it is stored, or nothing."""
-        with self._clear_errors(), self._writer.begin():
+        outcome = "this step is stored as a whole or not at all; it can be done again"
+        with self._clear_errors(outcome), self._writer.begin():
             if self.engine.dialect.name == "postgresql":  # SQLite admits one writer anyway
                 self._writer.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS})")
             yield self._writer
@@ -164,7 +165,7 @@ class Store:
         if found is None or found[:2] != self._file:
             raise LedgerError(
                 f"the ledger {self.place} was removed or replaced while it was in use; "
-                "nothing of this step is stored: restore it, then resume"
+                "nothing of this step is stored: restore it, then start again"
             )
         if found[2] > 1:
             raise LedgerError(
@@ -191,7 +192,8 @@ class Store:
         if outer is not None and not outer.closed:
             yield outer
             return
-        with self._at_rest(), self._clear_errors(), self.engine.begin() as connection:
+        outcome = "nothing was changed; try again"
+        with self._at_rest(), self._clear_errors(outcome), self.engine.begin() as connection:
             if self.engine.dialect.name == "postgresql":
                 # Otherwise each statement would see a snapshot of its own.
                 connection.exec_driver_sql(
@@ -216,8 +218,12 @@ class Store:
                 )
 
     @contextlib.contextmanager
-    def _clear_errors(self) -> Iterator[None]:
-        """Turn the errors of the database into a LedgerError that says what to do."""
+    def _clear_errors(self, outcome: str) -> Iterator[None]:
+        """Turn the errors of the database into a LedgerError that says what to do.
+
+        Args:
+            outcome: What became of the step, and that it can be repeated once the cause is gone.
+        """
         try:
             yield
         except (IntegrityError, self._driver.IntegrityError) as error:
@@ -227,8 +233,8 @@ class Store:
         # UnicodeDecodeError: SQLite's messages may quote damaged bytes.
         except (DatabaseError, self._driver.Error, UnicodeDecodeError) as error:
             raise LedgerError(
-                f"cannot use the ledger {self.place}: {_words(error)}; this step is stored "
-                "as a whole or not at all; once the cause is gone, resume the run"
+                f"cannot use the ledger {self.place}: {_words(error)}; {outcome} once the cause "
+                "is gone"
             ) from error
 
     def _migrate(self) -> None:
