@@ -1,7 +1,7 @@
 // The page of one run: drawn from its twin in JSON, then kept up to date by the news.
 
 import { Figure } from "./charts.js";
-import { count, duration, get, h, money, named, number, percent, setCurrency, showState, table } from "./dom.js";
+import { command, count, duration, get, h, money, named, number, percent, setCurrency, showState, table } from "./dom.js";
 import { belief, choice, menu } from "./round.js";
 import { payments } from "./rows.js";
 
@@ -42,7 +42,7 @@ function drawTiles() {
 function drawNeeds() {
   const { needs } = run.state;
   get("needs").hidden = !needs.length;
-  get("needs").replaceChildren(...needs.map(({ text, answer }) => h("li", {}, named(text), answer ? ". " : "", answer && h("code", {}, answer))));
+  get("needs").replaceChildren(...needs.map(({ text, answer }) => h("li", {}, named(text), answer ? ". " : "", answer && command(answer))));
 }
 
 function drawProspects() {
@@ -116,6 +116,8 @@ function drawCurves() {
     table: { columns: [...columns, { key: "accuracy", label: run.metric, format: percent }], rows: rows(r) },
   });
   const known = r.loss.some((value) => value !== null);
+  get("loss").hidden = !known;
+  get("loss").parentElement.classList.toggle("one", !known);
   figures.loss.draw({
     x, y: { zero: true }, series: [{ name: "loss", kind: "line", colour: 3, xs, ys: r.loss }], empty: !known && "this federation reports no loss",
     words: known ? `From ${number(r.loss.find((v) => v !== null))} to ${number(r.loss[last])} over ${x.label}.` : "",
@@ -176,7 +178,8 @@ function drawContributions() {
 
 function drawFailures() {
   const { count: all, reasons, newest } = run.failures;
-  if (!all) return get("failures").replaceChildren(h("p", { class: "soft" }, "Nothing: every winner delivered."));
+  get("failures").parentElement.hidden = !all;
+  if (!all) return get("failures").replaceChildren();
   return get("failures").replaceChildren(h("div", { class: "figures" },
     h("div", { class: "card" }, table([{ key: "reason", label: "why", name: true }, { key: "count", label: "how often", format: count }], reasons, "Failures by reason")),
     h("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": "Newest failures" },
@@ -204,7 +207,10 @@ function drawSheet() {
   get("choice").textContent = choice(sheet, run.state.word);
   get("words").querySelector("div").replaceChildren(...(sheet?.words ?? []).map((words) => h("p", {}, named(words))));
   figures.menu.draw(menu(sheet, run.retention));
-  figures.belief.draw(belief(sheet, run.metric));
+  const believed = belief(sheet, run.metric);
+  get("belief").hidden = Boolean(believed.empty);
+  get("belief").parentElement.classList.toggle("one", get("belief").hidden);
+  figures.belief.draw(believed);
   const cell = (key, label) => ({ key, label, format: money });
   get("bids").querySelector("div").replaceChildren(sheet ? table(
     [{ key: "client", label: "client", name: true }, ...(run.retention === "keep" ? [cell("asked", "asked")] : []), cell("promised", "promised"), cell("paid", "paid"), { key: "became", label: "what became of it", name: true }],
