@@ -75,14 +75,16 @@ export function download(name, type, text) {
 /** How many things need a person, in words; nothing where none does. */
 export const needing = (count_) => (count_ ? `${count(count_)} ${count_ === 1 ? "thing needs" : "things need"} you` : "");
 
-/** A command with a button that copies it, also where a page without TLS may not use the clipboard's own interface. */
+/** A command with a button that copies it, also where a page without TLS may not use the clipboard's own interface.
+    Where there is a choice ("COMMAND, or VERB"), the first is copied. */
 export function command(text) {
-  const code = h("code", {}, text);
-  const button = h("button", { type: "button", class: "copy", "aria-label": `Copy: ${text}`, onclick: () => {
+  const [first, ...others] = text.split(", or ");
+  const code = h("code", {}, first);
+  const button = h("button", { type: "button", class: "copy", "aria-label": `Copy: ${first}`, onclick: () => {
     getSelection().selectAllChildren(code);
     button.textContent = document.execCommand("copy") ? "copied" : "selected";
   } }, "copy");
-  return h("span", { class: "command" }, code, " ", button);
+  return h("span", { class: "command" }, code, others.map((other) => `, or ${other}`), " ", button);
 }
 
 /** The state of a run, in its place at the top of a page. */

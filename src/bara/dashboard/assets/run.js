@@ -137,6 +137,8 @@ function drawMoney() {
     table: { columns: [ROUND, { key: "cost", label: "cost", format: money }, { key: "left", label: "left", format: money }], rows: rows(r) },
   });
   const [, ...xs] = r.round;
+  get("n").hidden = !xs.length;
+  get("n").parentElement.classList.toggle("one", !xs.length);
   const [n, bad] = [r.n.slice(1), r.void.slice(1)];
   figures.n.draw({
     x: { label: "round", format: count, min: 0 }, y: { zero: true, format: number }, legend: true,
@@ -152,6 +154,7 @@ function drawPayments() {
   const { top, others, count: all } = run.clients;
   const clients = others ? [...top, others] : top;
   const open = run.retention === "keep";
+  get("payments").hidden = !clients.length;
   const columns = [
     { key: "client", label: "client", name: true }, { key: "won", label: "won", format: count }, { key: "void", label: "void", format: count },
     ...(open ? [{ key: "asked", label: "asked", format: money }, { key: "asked_last", label: "asked last", format: money }] : []), { key: "paid", label: "paid", format: money }, { key: "returned", label: "came back", format: money }];
@@ -188,9 +191,8 @@ function drawFailures() {
 
 function drawDecisions() {
   get("decisions").hidden = !run.decisions.length;
-  const column = (key, label) => ({ key, label, name: true, left: true });
-  get("decisions").querySelector("div").replaceChildren(table(
-    [column("at", "when (UTC)"), column("what", "what"), { key: "amount", label: "amount", format: money }, column("who", "who"), column("why", "why")], run.decisions, "Operators' commands"));
+  get("decisions").querySelector("ul").replaceChildren(...run.decisions.map(({ at, what, amount, who, why }) => h("li", {},
+    h("span", { class: "soft" }, `${at} UTC `), h("b", {}, named(what)), amount === null ? "" : `: ${money(amount)}`, " by ", named(who), why ? ": " : "", named(why))));
 }
 
 function drawSheet() {
