@@ -126,10 +126,7 @@ def test_the_award_that_waits_stands_on_the_page_with_the_command_that_answers_i
         beyond = (
             "all => all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.outerHTML)"
         )
-        assert (
-            page.eval_on_selector_all(".tile, .card, figure, .needs, header", beyond)
-            == []
-        )
+        assert page.eval_on_selector_all(".tile, .card, figure, .needs, header", beyond) == []
         shoot(page, f"decided-{width}-light")
 
 
