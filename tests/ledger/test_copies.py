@@ -297,7 +297,7 @@ def test_books_that_vanish_stop_the_run_before_money_moves(tmp_path, how):
                 shutil.copy(tmp_path / "kept", path)
 
     with (
-        refused(LedgerError, path, "removed or replaced", "resume"),
+        refused(LedgerError, path, "removed or replaced", "start again"),
         RunFolder.new(tmp_path / "run", Config.load(None, SMALL)) as folder,
     ):
         play_run(folder.config, vanish, folder=folder)
