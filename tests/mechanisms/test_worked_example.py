@@ -147,12 +147,12 @@ def test_a_reserve_price_of_zero_is_refused():
 
 
 def test_a_menu_ends_before_a_cost_that_no_purse_pays():
-    bids = Bids.of({"ann": 1, "bob": 1, "cat": 2}, samples={"ann": 9, "bob": 3, "cat": 1e-9})
+    bids = Bids.of({"ann": 1, "bob": 1, "cat": 2}, samples={"ann": 9, "bob": 3, "cat": 2.0**-30})
     menu = QualityAuction(quality="samples").menu(bids)
     assert len(menu) == 2
     assert menu.cost(1) == 3_000_000
-    assert menu.cost(2) == 24 * 10**15
-    bids = Bids.of({"ann": 1, "bob": 1, "cat": 2}, samples={"ann": 9, "bob": 3, "cat": 1e-12})
+    assert menu.cost(2) == 24_000_000 * 2**30
+    bids = Bids.of({"ann": 1, "bob": 1, "cat": 2}, samples={"ann": 9, "bob": 3, "cat": 2.0**-40})
     assert len(QualityAuction(quality="samples").menu(bids)) == 1
 
 
