@@ -14,7 +14,7 @@ from bara import Award, Belief, Bids, Delivery, Evaluation, Menu, Offer, Purse
 from bara.allocators import Bara, Even
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
-from bara.errors import LedgerError
+from bara.errors import InvalidBidError, LedgerError
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.properties import Case, exact_sum, spends_the_budget
 from bara.protocols import Capabilities
@@ -25,6 +25,7 @@ from bara.testing import (
     FEDERATION_CHECKS,
     MECHANISM_CHECKS,
     ContractHint,
+    check_absurd_bids_cost_nobody_else,
     check_ask_is_pure,
     check_beliefs_are_plain,
     check_bids_are_repeatable,
@@ -220,6 +221,13 @@ class LearnsFromTheFirstThatDelivered(Wrapped):
             next(iter(record.delivery.delivered))
 
 
+class RefusesHighPrices(Wrapped):
+    def menu(self, bids):
+        if len(bids) and bids.prices.max() > 10**15:
+            raise InvalidBidError("too much")
+        return self.inner.menu(bids)
+
+
 @pytest.mark.parametrize(
     ("check", "broken"),
     [
@@ -229,6 +237,7 @@ class LearnsFromTheFirstThatDelivered(Wrapped):
         (check_menu_is_pure, TakesTurns),
         (check_small_rounds_are_served, NeedsTwo),
         (check_tell_takes_any_round, LearnsFromTheFirstThatDelivered),
+        (check_absurd_bids_cost_nobody_else, RefusesHighPrices),
     ],
 )
 def test_a_mechanism_that_breaks_it_fails(check, broken):

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from bara import Bids, Purse, Session
 from bara.allocators import Fixed
 from bara.cli import app
-from bara.errors import ConfigError, InvalidBidError, InvalidRecordError, LedgerError
+from bara.errors import ConfigError, InvalidRecordError, LedgerError
 from bara.ledger import Books, Store, Terms
 from bara.ledger.payouts import (
     batch_csv,
@@ -80,9 +80,10 @@ def test_bids_and_budgets_are_whole_cents_or_refused():
     with refused(InvalidRecordError, "budget.total", "0.01 EUR", "30.005 EUR"):
         Purse.of("30.005", 2, "EUR")
     bids = Bids.of({"ann": "1.25", "bob": "2.505"})
-    with refused(InvalidBidError, "'bob'", "0.01", "2.505"):
-        bids.in_units_of(10_000)
-    assert bids.without(["bob"]).in_units_of(10_000).unit == 10_000
+    payable = bids.in_units_of(10_000)
+    assert (payable.clients, payable.unit) == (("ann",), 10_000)
+    for fact in ("'bob'", "0.01", "2.505"):
+        assert fact in payable.left_out["bob"]
     for change, said in (
         ("budget.currency=EURO", "ISO 4217"),
         ("ledger.client_cap=1.005", "whole in the smallest unit"),

@@ -51,7 +51,8 @@ class ClientCap:
         def pay(n: int, cap: int) -> IntArray:
             return np.minimum(menu.pay(n, cap), room[:n])
 
-        return replace(menu, pay=pay, left_out=dict.fromkeys(beyond, CAPPED))
+        left_out = {**menu.left_out, **dict.fromkeys(beyond, CAPPED)}
+        return replace(menu, pay=pay, left_out=left_out)
 
     def _left(self, bids: Bids) -> IntArray:
         """Return the rest of each client's cap, in the order of the bids."""

@@ -6,6 +6,7 @@ and `show_money` convert from and to decimals without loss.
 
 from bara.records.bids import TIE, Bids, FloatArray, IntArray
 from bara.records.goals import Goal, Otherwise
+from bara.records.limits import Limits
 from bara.records.menus import Menu
 from bara.records.money import (
     DECIMALS,
@@ -49,6 +50,7 @@ __all__ = [
     "Goal",
     "IntArray",
     "LeftOut",
+    "Limits",
     "Menu",
     "MoneyOutlook",
     "Offer",

@@ -13,7 +13,7 @@ from bara.ledger import Books
 from bara.ledger.payouts import batch_of
 from bara.ledger.retention import is_dropped
 from bara.ledger.run_state import RoundDetails, round_details, state
-from bara.market import Backoff
+from bara.market import BACKS_OFF, Backoff
 from bara.mechanisms.client_cap import ClientCap
 from bara.mechanisms.posted_price import PostedPrice, Tariff
 from bara.mechanisms.standing import Standing
@@ -272,6 +272,11 @@ class _Case:
         away = sorted(self._backoff.away(self._details.round))
         if away:
             yield f"{', '.join(away[:12])} had failed before and had to sit this round out."
+        if self._awarded.left_out is not None:
+            reasons = sorted(self._awarded.left_out.reasons.items())
+            others = [(client, reason) for client, reason in reasons if reason != BACKS_OFF]
+            for client, reason in others[:12]:
+                yield f"{client} was left out: {reason}."
 
     def _won(self, menu: Menu | None) -> Iterator[str]:
         lines = self._details.winners

@@ -22,7 +22,8 @@ from bara.protocols import (
     requirements_of,
 )
 from bara.randomness import stream
-from bara.records import FloatArray, IntArray, money
+from bara.records import FloatArray, IntArray, Limits, money
+from bara.records.limits import TIMES
 from bara.runs.config import Config
 from bara.runs.config_sections import ClientsSection, DataSection, TrainingSection
 from bara.runs.engines import SIMULATOR, SYNTHETIC
@@ -58,7 +59,13 @@ def assemble(config: Config, folder: Path | None = None) -> Session:
     allocator = build_allocator(config)
     mechanism = build_mechanism(config)
     federation = build_federation(config, folder, requirements_of(mechanism))
-    return Session(allocator, mechanism, federation)
+    return Session(allocator, mechanism, federation, limits_of(config))
+
+
+def limits_of(config: Config) -> Limits:
+    """Return the limits to what clients say of themselves; bara knows simulated clients itself."""
+    times = None if config.engine.has_clients else TIMES
+    return Limits(config.limits, times)
 
 
 def build_allocator(config: Config) -> Allocator:
@@ -114,6 +121,7 @@ def keeping(config: Config, folder: Path | None) -> Keeping:
         memory=training.memory or "off",
         forget_after=training.forget_after,
         average_last=training.average_last,
+        limits=limits_of(config),
         folder=folder,
     )
 

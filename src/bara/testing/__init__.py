@@ -40,6 +40,7 @@ from bara.testing._federations import (
 from bara.testing._mechanisms import (
     MECHANISM_CHECKS,
     MakeMechanism,
+    check_absurd_bids_cost_nobody_else,
     check_claims_hold,
     check_claims_hold_at_cents,
     check_menu_is_pure,
@@ -60,6 +61,7 @@ __all__ = [
     "MakeFederation",
     "MakeMechanism",
     "Selection",
+    "check_absurd_bids_cost_nobody_else",
     "check_ask_is_pure",
     "check_beliefs_are_plain",
     "check_bids_are_repeatable",
