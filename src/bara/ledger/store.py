@@ -18,6 +18,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 
 from bara.errors import ConfigError, LedgerError, MissingExtraError, NoBooksError
+from bara.files import LARGEST
+from bara.ledger import _schema as schema
 
 VERSIONS = ("0001", "0002")
 """The versions of the schema, oldest first."""
@@ -195,10 +197,10 @@ class Store:
 
     @contextlib.contextmanager
     def _at_rest(self) -> Iterator[None]:
-        """Refuse what was read if the file changed meanwhile: without a log no lock protects it."""
+        """Refuse what was read if the file changed meanwhile: without an index nothing locks it."""
         path = self._unlocked
         before = None
-        if path is not None and not _beside(path, "-wal").exists():
+        if path is not None and not (_has_log(path) and _beside(path, "-shm").exists()):
             before = _stat_fields(path, "mtime_ns", "size")
         try:
             yield
@@ -241,6 +243,8 @@ class Store:
     def version(self) -> str | None:
         """Return the version of the schema; None for a database without one."""
         with self.read() as connection:
+            if connection.dialect.name == "sqlite":
+                self._refuse_disguises(connection)
             if not sa.inspect(connection).has_table("alembic_version"):
                 return None
             found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
@@ -253,6 +257,29 @@ class Store:
                 f"but this bara only knows up to {HEAD}; update bara"
             )
         return version
+
+    def _refuse_disguises(self, connection: sa.Connection) -> None:
+        """Refuse a file in which something computed stands in the place of a table of ours.
+
+        Reading a stranger's view, virtual table or generated column could take for ever.
+        """
+        ours = {*schema.metadata.tables, "alembic_version"}
+        for name, kind, page in connection.exec_driver_sql(
+            "SELECT name, type, rootpage FROM sqlite_master WHERE type IN ('table', 'view')"
+        ).all():
+            if str(name).lower() not in ours:
+                continue
+            plain = kind == "table" and page
+            if plain:
+                columns = connection.exec_driver_sql(
+                    "SELECT MAX(hidden) FROM pragma_table_xinfo(?)", (name,)
+                )
+                plain = not columns.scalar()
+            if not plain:
+                raise LedgerError(
+                    f"{name} in {self.place} is not a plain table, as bara makes it, but is "
+                    "computed when it is read; nothing of it was read"
+                )
 
 
 def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -416,9 +443,9 @@ def _look_at(path: Path, patience: float) -> sqlite3.Connection:
 
     SQLite's plain read-only mode would touch the write-ahead log and its index.
     """
-    log = _beside(path, "-wal").exists()
+    log = _has_log(path)
     index = _beside(path, "-shm").exists()
-    if not log:  # nobody is writing
+    if not log:  # nobody has written yet
         options = "immutable=1"
     elif index:
         options = "mode=ro&readonly_shm=1"
@@ -428,6 +455,7 @@ def _look_at(path: Path, patience: float) -> sqlite3.Connection:
         f"file:{quote(str(path))}?{options}", uri=True, timeout=patience, isolation_level=None
     )
     try:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
         if log and not index:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA temp_store = MEMORY")
@@ -440,6 +468,26 @@ def _look_at(path: Path, patience: float) -> sqlite3.Connection:
         raise
     return connection
 
+
+def _has_log(path: Path) -> bool:
+    """Return whether the write-ahead log of a SQLite file holds anything that counts.
+
+    SQLite, reading without an index, would delete a log without a valid frame when it closes: under
+    the hands of a process that has just opened the file, and whose commits would be gone.
+    """
+    try:
+        with _beside(path, "-wal").open("rb") as file:
+            head = file.read(_LOG_HEAD + _FRAME_HEAD)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # SQLite says what is wrong with it
+    salts = head[16:24]  # a frame counts if it carries the salts of the log's head
+    return len(head) == _LOG_HEAD + _FRAME_HEAD and salts == head[_LOG_HEAD + 8 : _LOG_HEAD + 16]
+
+
+_LOG_HEAD, _FRAME_HEAD = 32, 24
+"""The sizes in bytes of the heads of a write-ahead log and of each of its frames."""
 
 _SINCE_THE_FIRST = {"top_ups": "run, number, amount", "memories": "run, part, round, salt, content"}
 """Tables and columns added since the first schema; a reader of that schema sees them empty."""
