@@ -220,8 +220,9 @@ class _Walk:
         else:
             expected = {(rule.table, rule.name): f"O{rule.source}" for rule in rules}
             query = sa.text(
-                "SELECT c.relname, t.tgname, t.tgenabled || p.prosrc FROM pg_trigger t "
-                "JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid "
+                "SELECT c.relname, t.tgname, CAST(t.tgenabled AS text) || p.prosrc "
+                "FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
+                "JOIN pg_proc p ON p.oid = t.tgfoid "
                 "WHERE NOT t.tgisinternal AND pg_table_is_visible(c.oid) AND c.relname IN :tables"
             )
         query = query.bindparams(sa.bindparam("tables", expanding=True))
