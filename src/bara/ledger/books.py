@@ -145,6 +145,8 @@ class Books:
         with contextlib.suppress(LedgerError):  # `verify` reports an unreadable opening
             opened = {term: books.opening[term] for term in _OPENED if term in books.opening}
             books.terms = replace(books.terms, **opened)
+        if books.terms.retention == "drop":
+            store.empty_log()  # a process that was killed may have left dropped bids in it
         return books
 
     # --- reading ---------------------------------------------------------------------------------
@@ -480,6 +482,8 @@ class Books:
             point("settling")
         self._refused = {}
         point("settled")
+        if self.terms.retention == "drop":
+            self.store.empty_log()
 
     def _drop(
         self, connection: sa.Connection, number: int, memories: Mapping[str, Any]

@@ -125,6 +125,22 @@ class Store:
             yield self._writer
             self._check_file()
 
+    def empty_log(self) -> None:
+        """Fold SQLite's write-ahead log into the file and empty it: it holds what was deleted.
+
+        Nobody is waited for: while somebody reads, the log stays as it is until the next time.
+        """
+        if self.engine.dialect.name != "sqlite" or self._unlocked is not None:
+            return
+        with self._clear_errors():
+            cursor = self._writer.connection.cursor()
+            (patience,) = cursor.execute("PRAGMA busy_timeout").fetchone()
+            cursor.execute("PRAGMA busy_timeout = 0")
+            try:
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            finally:
+                cursor.execute(f"PRAGMA busy_timeout = {int(patience)}")
+
     def identity(self) -> str:
         """Return a text that differs between this database and any copy of it.
 
@@ -200,7 +216,7 @@ class Store:
         """Refuse what was read if the file changed meanwhile: without an index nothing locks it."""
         path = self._unlocked
         before = None
-        if path is not None and not (_has_log(path) and _beside(path, "-shm").exists()):
+        if path is not None and not _has_index(path):
             before = _stat_fields(path, "mtime_ns", "size")
         try:
             yield
@@ -443,20 +459,20 @@ def _look_at(path: Path, patience: float) -> sqlite3.Connection:
 
     SQLite's plain read-only mode would touch the write-ahead log and its index.
     """
-    log = _has_log(path)
-    index = _beside(path, "-shm").exists()
-    if not log:  # nobody has written yet
-        options = "immutable=1"
-    elif index:
+    dead_log = False
+    if _has_index(path):
         options = "mode=ro&readonly_shm=1"
-    else:  # the log of a run that died; SQLite indexes it in memory
+    elif _has_log(path):  # of a run that died; SQLite indexes it in memory
+        dead_log = True
         options = "mode=ro&vfs=unix-none"
+    else:  # nobody has written yet
+        options = "immutable=1"
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?{options}", uri=True, timeout=patience, isolation_level=None
     )
     try:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
-        if log and not index:
+        if dead_log:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA temp_store = MEMORY")
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
@@ -467,6 +483,11 @@ def _look_at(path: Path, patience: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _has_index(path: Path) -> bool:
+    """Return whether a SQLite file has a write-ahead log with its index, by which to lock it."""
+    return _beside(path, "-wal").exists() and _beside(path, "-shm").exists()
 
 
 def _has_log(path: Path) -> bool:
