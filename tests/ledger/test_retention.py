@@ -4,13 +4,14 @@ import re
 import shutil
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 
+import numpy as np
 import pytest
 from refusals import refused
 from typer.testing import CliRunner
 
-from bara import Offer, RoundRecord
+from bara import Offer, RoundRecord, open_session
 from bara.allocators import Even
 from bara.cli import app
 from bara.errors import LedgerError
@@ -101,6 +102,32 @@ def test_a_kill_leaves_no_dropped_bid_in_the_log(open_books, play_into, tmp_path
     assert not prices_in(left_by_a_kill(tmp_path / "dropped.db", tmp_path / "left"), steps)
     kept = play_into(open_books("kept"))
     assert prices_in(left_by_a_kill(tmp_path / "kept.db", tmp_path / "left"), kept)
+
+
+@pytest.mark.path
+def test_runs_that_share_a_file_leave_no_dropped_bid_in_it(tmp_path):
+    """Their rows move from page to page; deleted ones are overwritten wherever they were."""
+    config = {
+        "budget": {"total": 10_000, "max_rounds": 9},
+        "clients": {"count": 30},
+        "allocator": "even",
+        "mechanism": "bid-price-first",
+        "ledger": {"url": f"sqlite:///{tmp_path / 'shared.db'}", "retention": "drop"},
+    }
+    rng = np.random.default_rng(0)
+    settled = []
+    with ExitStack() as stack:
+        sessions = [stack.enter_context(open_session(name, config)) for name in ("a", "b", "c")]
+        for session in sessions:
+            session.begin(0.1)
+        for _ in range(4):
+            for session in rng.permutation(sessions):
+                session.ask()
+                prices = rng.integers(1_000_000, 9_000_000, 30) / 1e6
+                session.award({f"client-{k}": price for k, price in enumerate(prices)})
+            settled += [session.settle(0.5) for session in rng.permutation(sessions)]
+        assert not prices_in(left_by_a_kill(tmp_path / "shared.db", tmp_path / "left"), settled)
+    assert sum(len(record.awarded.bids.clients) for record in settled) == 3 * 4 * 30
 
 
 def test_what_a_kill_has_left_in_the_log_is_gone_once_the_run_is_opened_to_go_on(

@@ -42,7 +42,7 @@ from bara.ledger._reading import (
     topped_up,
 )
 from bara.ledger.store import Store, insert
-from bara.records import AwardedRound, Delivery, Purse, RoundRecord
+from bara.records import MAX_MONEY, AwardedRound, Delivery, Purse, RoundRecord
 
 _OPENED = ("retention", "approve_above")
 """The terms that are fixed when a run is opened."""
@@ -57,6 +57,7 @@ class Terms:
         approve_above: An award that costs more than this, in micro-units, waits for approval; None
             if none has to.
         receipt: The file to which a receipt is written after each round; None for no receipt.
+        receipt_above: A batch of payouts above this, in micro-units, needs a receipt.
         key: The key that makes the chain's hashes HMACs, which is never stored; None for no key.
         notify: A command or URL to call when something needs a person; None for no notification.
     """
@@ -66,6 +67,7 @@ class Terms:
     receipt: Path | None = None
     key: bytes | None = None
     notify: str | None = None
+    receipt_above: int = MAX_MONEY
 
 
 @final

@@ -416,8 +416,13 @@ def _parsed(url: str | sa.URL) -> sa.URL:
 
 def _engine(url: str | sa.URL, patience: float) -> sa.Engine:
     parsed = _parsed(url)
+    check_url(url)
+    if parsed.drivername not in _DRIVERS:
+        raise ConfigError(
+            f"ledger.url is {str(url)!r}; books are kept in SQLite (sqlite:///spring.db) or in "
+            "PostgreSQL (postgresql+psycopg://host/database)"
+        )
     try:
-        check_url(url)
         if parsed.get_backend_name() == "sqlite":
             engine = sa.create_engine(parsed, connect_args={"timeout": patience})
             sa.event.listen(engine, "connect", _prepare_sqlite)
@@ -426,14 +431,26 @@ def _engine(url: str | sa.URL, patience: float) -> sa.Engine:
         return sa.create_engine(
             parsed, paramstyle="format", connect_args={"connect_timeout": max(int(patience), 2)}
         )
-    except ModuleNotFoundError as error:
+    except ImportError as error:  # a driver that is there may lack the server's own library
+        driver = error.name or parsed.get_driver_name()
         raise MissingExtraError(
-            f"{url} needs {error.name}: pip install 'bara-fl[postgres]'"
+            f"{parsed.render_as_string()} needs {driver}, which cannot be loaded "
+            f"({error}): write postgresql+psycopg://... and pip install 'bara-fl[postgres]'"
         ) from error
     except NoSuchModuleError as error:
         raise ConfigError(
             f"ledger.url is {url!r}, which does not name a database: {error}"
         ) from error
+
+
+_DRIVERS = {
+    "sqlite",
+    "sqlite+pysqlite",
+    "postgresql",
+    "postgresql+psycopg",
+    "postgresql+psycopg2",
+}
+"""The databases that may hold books, with their drivers as a URL names them."""
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
