@@ -215,9 +215,8 @@ def test_the_server_itself_refuses_what_does_not_add_up(tmp_path, url, statement
         ),
         (
             "extra",
-            "CREATE TRIGGER extra BEFORE INSERT ON promises FOR EACH ROW "
-            "EXECUTE FUNCTION append_only()",
-            "DROP TRIGGER extra ON promises",
+            "CREATE TRIGGER extra BEFORE DELETE ON sealed EXECUTE FUNCTION append_only()",
+            "DROP TRIGGER extra ON sealed",
         ),
         (
             "closings_add_up",
