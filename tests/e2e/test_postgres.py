@@ -203,3 +203,37 @@ def test_the_server_itself_refuses_what_does_not_add_up(tmp_path, url, statement
             Books.open(store, folder.name, {}, Purse.of(1, 1))
     finally:
         store.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "back"),
+    [
+        (
+            "events_no_update",
+            "ALTER TABLE events DISABLE TRIGGER events_no_update",
+            "ALTER TABLE events ENABLE TRIGGER events_no_update",
+        ),
+        (
+            "extra",
+            "CREATE TRIGGER extra BEFORE DELETE ON sealed EXECUTE FUNCTION append_only()",
+            "DROP TRIGGER extra ON sealed",
+        ),
+        (
+            "closings_add_up",
+            "ALTER TRIGGER closings_add_up ON closings RENAME TO gone",
+            "ALTER TRIGGER gone ON closings RENAME TO closings_add_up",
+        ),
+    ],
+)
+def test_a_trigger_that_is_off_added_or_gone_is_found(url, name, change, back):
+    with contextlib.closing(Store.open(url)) as store:
+        books = Books.open(store, f"trigger {name}", {}, Purse.of(1, 1))
+        assert verify(books).ok
+        with store.write() as connection:
+            connection.exec_driver_sql(change)
+        try:
+            assert name in verify(books).problem
+        finally:
+            with store.write() as connection:
+                connection.exec_driver_sql(back)
+        assert verify(books).ok

@@ -375,6 +375,20 @@ def test_a_server_without_its_driver_names_the_extra(monkeypatch):
         Store.open("postgresql+psycopg://host/database")
 
 
+def test_a_driver_that_cannot_be_loaded_is_named_and_the_one_that_bara_brings(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg2", None)
+    with refused(MissingExtraError, "psycopg2", "postgresql+psycopg://", "bara-fl[postgres]"):
+        Store.open("postgresql+psycopg2://host/database")
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://host/database", "oracle://host/x", "sqlite+aiosqlite:///a"]
+)
+def test_a_database_that_holds_no_books_is_refused_without_asking_for_its_driver(url):
+    with refused(ConfigError, url, "sqlite:///", "postgresql+psycopg://"):
+        Store.open(url)
+
+
 SERVER = "postgresql+psycopg://books.example:5433/database"
 
 

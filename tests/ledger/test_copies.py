@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 from refusals import refused
+from tampering import without_rules
 from typer.testing import CliRunner
 
 from bara.cli import app
@@ -325,11 +326,8 @@ def raised(tmp_path, monkeypatch):
     with RunFolder.new(tmp_path / "run", Config.load(None, [*SMALL, "ledger.key=KEY"])) as folder:
         play_run(folder.config, folder=folder)
     with closing(sqlite3.connect(tmp_path / "run" / "ledger.db")) as connection:
-        for (name,) in connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
-        ).fetchall():
-            connection.execute(f"DROP TRIGGER {name}")
-        connection.execute("UPDATE settlements SET paid = paid + 1000000 WHERE round = 2")
+        with without_rules(connection):
+            connection.execute("UPDATE settlements SET paid = paid + 1000000 WHERE round = 2")
         connection.commit()
     with RunFolder.find(tmp_path / "run") as folder:
         yield folder.open_books()
@@ -355,11 +353,8 @@ def test_nothing_that_was_not_verified_is_shown_signed_or_paid_out(raised, leave
 def tamper(books, change):
     """Change something with the database's own rules out of the way."""
     with closing(sqlite3.connect(books.store.place)) as connection:
-        for (name,) in connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
-        ).fetchall():
-            connection.execute(f"DROP TRIGGER {name}")
-        connection.execute(change)
+        with without_rules(connection):
+            connection.execute(change)
         connection.commit()
 
 

@@ -42,7 +42,7 @@ from bara.ledger._reading import (
     topped_up,
 )
 from bara.ledger.store import Store, insert
-from bara.records import AwardedRound, Delivery, Purse, RoundRecord
+from bara.records import MAX_MONEY, AwardedRound, Delivery, Purse, RoundRecord
 
 _OPENED = ("retention", "approve_above")
 """The terms that are fixed when a run is opened."""
@@ -57,6 +57,7 @@ class Terms:
         approve_above: An award that costs more than this, in micro-units, waits for approval; None
             if none has to.
         receipt: The file to which a receipt is written after each round; None for no receipt.
+        receipt_above: A batch of payouts above this, in micro-units, needs a receipt.
         key: The key that makes the chain's hashes HMACs, which is never stored; None for no key.
         notify: A command or URL to call when something needs a person; None for no notification.
     """
@@ -66,6 +67,7 @@ class Terms:
     receipt: Path | None = None
     key: bytes | None = None
     notify: str | None = None
+    receipt_above: int = MAX_MONEY
 
 
 @final
@@ -145,6 +147,8 @@ class Books:
         with contextlib.suppress(LedgerError):  # `verify` reports an unreadable opening
             opened = {term: books.opening[term] for term in _OPENED if term in books.opening}
             books.terms = replace(books.terms, **opened)
+        if books.terms.retention == "drop":
+            store.empty_log()  # a process that was killed may have left dropped bids in it
         return books
 
     # --- reading ---------------------------------------------------------------------------------
@@ -480,6 +484,8 @@ class Books:
             point("settling")
         self._refused = {}
         point("settled")
+        if self.terms.retention == "drop":
+            self.store.empty_log()
 
     def _drop(
         self, connection: sa.Connection, number: int, memories: Mapping[str, Any]

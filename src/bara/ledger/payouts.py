@@ -24,7 +24,7 @@ from bara.ledger._events import Draft
 from bara.ledger._verification import paid_in, require_whole
 from bara.ledger.books import Books
 from bara.ledger.operators import require_place, writing
-from bara.records import json_money, show_money
+from bara.records import json_money, plain_money
 from bara.text import counted, csv_text
 
 Payees = Mapping[str, Mapping[str, str]]
@@ -95,14 +95,18 @@ def due(books: Books) -> Batch | None:
         return _due(connection, books)
 
 
-def new_batch(books: Books, payees: Payees | None = None) -> Batch:
+def new_batch(
+    books: Books, payees: Payees | None = None, *, without_receipt: bool = False
+) -> Batch:
     """Put every payment that is due into a new batch.
 
-    Refused if nothing is due, and in a copy of the run.
+    Refused if nothing is due, in a copy of the run, and above `ledger.receipt_above` without a
+    receipt: only a receipt, out of reach of what copies a whole disk, shows that a twin has paid.
 
     Args:
         books: The run's books.
         payees: The payees, which must include every client in the batch; None to accept all.
+        without_receipt: True if the operator vouches that no twin of this disk pays.
     """
     require_place(books)
     require_whole(books, needs_key=True)
@@ -111,6 +115,15 @@ def new_batch(books: Books, payees: Payees | None = None) -> Batch:
         if batch is None:
             raise LedgerError(
                 f"run {books.name!r} owes nothing: every payment is in a batch already"
+            )
+        limit = books.terms.receipt_above
+        if books.terms.receipt is None and batch.total > limit and not without_receipt:
+            raise LedgerError(
+                f"{books.purse.show(batch.total)} is due, above ledger.receipt_above = "
+                f"{books.purse.show(limit)}, and run {books.name!r} has no receipt, so a twin of "
+                "this disk (an image, a snapshot) could pay it once more; set ledger.receipt and "
+                f"begin one with `bara ledger {books.address} adopt --new-receipt`, or, if there "
+                "is no twin, say --without-receipt. No batch was made"
             )
         _rows(books, batch, payees)  # refuses an unknown payee before anything is stored
         body = {"batch": batch.number, "first": batch.first}
@@ -188,7 +201,7 @@ def _rows(books: Books, batch: Batch, payees: Payees | None) -> list[dict[str, A
         row: dict[str, Any] = {"client": client}
         if payees is not None:
             row |= {name: payees[client][name] for name in columns}
-        row["amount"] = show_money(amount)
+        row["amount"] = plain_money(amount, books.purse.currency)
         row["currency"] = books.purse.currency or ""
         row["rounds"] = rounds
         row["reference"] = reference

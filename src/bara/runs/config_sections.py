@@ -561,6 +561,9 @@ class LedgerSection(Section):
     receipt: str | None = Field(
         None, description="a file in a second place, to which a receipt is written each round"
     )
+    receipt_above: float | str = Field(
+        10_000.0, description="a batch of payouts above this needs a receipt"
+    )
     key: str | None = Field(
         None, description="the environment variable that holds a key; it makes the chain an HMAC"
     )
@@ -586,7 +589,7 @@ class LedgerSection(Section):
             check_url(value)
         return value
 
-    @field_validator("client_cap", "approve_above")
+    @field_validator("client_cap", "approve_above", "receipt_above")
     @classmethod
     def _an_amount(cls, value: float | str | None) -> float | str | None:
         if value is not None and money(value, what="it") <= 0:

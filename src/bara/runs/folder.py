@@ -22,6 +22,7 @@ from bara.ledger.store import check_host, run_names, whole_url
 from bara.reports.result import Result, read_result
 from bara.runs.config import Config
 from bara.runs.place import Place, check_books, command_for, terms_of
+from bara.runs.summary import completed, result_of
 
 _CONFIG = "config.toml"
 _LEDGER = "ledger.db"
@@ -233,13 +234,17 @@ class RunFolder(Place):
         return (self.path / _RESULT).is_file()
 
     def result(self) -> Result:
-        """Read the result of a run that has ended."""
+        """Return the result of a run that has ended, as its books have it.
+
+        The file of the result only adds what books do not hold, such as the kept model.
+        """
         if not self.has_result:
             raise ConfigError(
                 f"the run in {str(self.path)!r} has not ended; `bara dashboard` shows it as it is, "
                 f"`{self.resume_command}` finishes it"
             )
-        return replace(read_result(self.path / _RESULT), folder=self.path)
+        stored = read_result(self.path / _RESULT)
+        return replace(completed(result_of(self.read_books()), stored), folder=self.path)
 
     def put_aside(self) -> Path | None:
         """Move a run that has promised nothing beside its place, and return where it is now.

@@ -138,7 +138,8 @@ def terms_of(config: Config, *, needs_key: bool = True) -> Terms:
     notify = None
     if ledger.notify is not None and needs_key:
         notify = _hook(ledger.notify)
-    return Terms(ledger.retention, approve_above, receipt, key, notify)
+    receipt_above = money(ledger.receipt_above)
+    return Terms(ledger.retention, approve_above, receipt, key, notify, receipt_above)
 
 
 def _hook(notify: str) -> str:
@@ -157,12 +158,16 @@ def _hook(notify: str) -> str:
 _MAY_CHANGE = {
     "ledger.url",
     "ledger.receipt",
+    "ledger.receipt_above",
     "ledger.key",
     "ledger.notify",
     "data.path",
     "federation.workers",
 }
-"""Where things are, and how many processes train: no result of a run depends on them."""
+"""Where things are, what is asked before money leaves, how many processes train.
+
+No result of a run depends on them.
+"""
 
 
 def check_books(books: Books, config: Config, whose: str) -> None:
