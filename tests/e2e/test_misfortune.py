@@ -24,7 +24,7 @@ def test_a_schedule_is_the_same_again_from_its_seed():
         assert play(7).told == play(7).told
 
 
-# --- faults: each takes out what keeps a promise ---------------------------------------------------
+# --- faults: each takes out what keeps a promise ------------------------------------------------
 
 
 def tell_before_storing(patch):
@@ -133,6 +133,5 @@ def test_a_fault_is_found(monkeypatch, tmp_path, fault):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")  # books without a file have their lock there
     fault(monkeypatch)
-    figures, broken = misfortune.play_seeds(range(1, MANY))
+    _, broken = misfortune.play_seeds(range(1, MANY))
     assert broken is not None
-    print(f"{fault.__name__} is found in schedule {figures['schedules']}: {broken.splitlines()[-2]}")
