@@ -1,8 +1,8 @@
 """What was hashed and signed once stays so: an event's bytes, the chain, receipts, statements.
 
 `vectors.json` holds a small ledger with every kind of event, with a key and without, as it was
-first written. `python tests/ledger/test_golden_vectors.py` writes it anew; do so only for content that no
-release has written yet, and look at what changes.
+first written. `python tests/ledger/test_golden_vectors.py` writes it anew; do so only for content
+that no release has written yet, and look at what changes.
 """
 
 import contextlib
