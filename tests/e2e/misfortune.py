@@ -525,29 +525,32 @@ class Schedule:
         raise Broken("the run cannot go on")
 
     def _comes_to_its_end(self, place):
+        """Return whether the run is played to its end at this place, and belongs there."""
         player = Actor("player", partial(self._play, place))
-        with DatabaseRun.of(RUN, self.config(place)) as run:
-            self.done["end"] = 0
-            for _ in range(LONGEST):
-                self.turn(player)
-                if self.done["end"]:
-                    with contextlib.suppress(LedgerError):
-                        require_place(run.open_books())
-                        return True
-                    return False
-                if player.steps is None:
-                    with contextlib.suppress(LedgerError):
-                        self._unblock(run.open_books())
+        self.done["end"] = 0
+        for _ in range(LONGEST):
+            self.turn(player)
+            if self.done["end"]:
+                return len(self.disk.places) == 1 or self._belongs(place)
+            if player.steps is None:
+                self._unblock(place)
         return False
 
-    @staticmethod
-    def _unblock(books):
+    def _belongs(self, place):
+        with DatabaseRun.of(RUN, self.config(place)) as run, contextlib.suppress(LedgerError):
+            require_place(run.open_books())
+            return True
+        return False
+
+    def _unblock(self, place):
         """Answer whatever the run waits for."""
-        account = statement(books)
-        if account.paused:
-            operators.let_go_on(books)
-        if account.waiting is not None:
-            operators.approve(books, account.waiting)
+        with DatabaseRun.of(RUN, self.config(place)) as run, contextlib.suppress(LedgerError):
+            books = run.open_books()
+            account = statement(books)
+            if account.paused:
+                operators.let_go_on(books)
+            if account.waiting is not None:
+                operators.approve(books, account.waiting)
 
     def _check(self, place):
         with DatabaseRun.of(RUN, self.config(place)) as run:
