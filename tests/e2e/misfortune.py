@@ -250,8 +250,9 @@ class Schedule:
             case "between":
                 others = [actor for actor in self.actors if actor not in self._acting]
                 if others and len(self._acting) < 3:
+                    other = self.dice.choice(others)
                     for _ in range(self.dice.randint(1, 5)):
-                        self.turn(self.dice.choice(others))
+                        self.turn(other)
             case "error":
                 raise LedgerError(f"misfortune at {where}")
             case "kill":
@@ -302,9 +303,7 @@ class Schedule:
         self.dead = None
         self.disk.put(self.image)
         if not self.calm:
-            self._while_off(
-                self.dice.choice(["backup", "older", "older", "put back", "copy", None])
-            )
+            self._while_off(self.dice.choice(["older", "older", "older", "put back", "copy", None]))
 
     def _while_off(self, what):
         disk = self.disk

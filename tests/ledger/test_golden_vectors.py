@@ -1,4 +1,4 @@
-"""What was hashed and signed once stays so: an event's bytes, the chain, receipts, signed statements.
+"""What was hashed and signed once stays so: the bytes of events, the chain, receipts, signatures.
 
 `vectors.json` holds a small ledger with every kind of event, with a key and without, as it was
 first written. `python tests/ledger/test_golden_vectors.py` writes it anew; do so only for content
