@@ -333,7 +333,8 @@ class Schedule:
         disk = self.disk
         if self.backup is None or disk.newest is not None or not disk.receipt.exists():
             return False
-        return _events_in(self.backup.values()) < Receipt.read(disk.receipt).events
+        # A copy from before the run was opened begins a run of its own, which nobody can notice.
+        return 0 < _events_in(self.backup.values()) < Receipt.read(disk.receipt).events
 
     def _put_back(self):
         content = self.disk.newest

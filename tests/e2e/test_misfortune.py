@@ -5,7 +5,7 @@ import pytest
 
 import bara.runs.config_sections
 from bara.ledger import Books, operators, payouts, store
-from bara.ledger._events import Draft, Receipt
+from bara.ledger._events import Receipt
 from bara.runs import database, place
 from bara.runs.session import Session
 
@@ -62,25 +62,6 @@ def commit_each_statement(patch):
     patch.setattr(store, "_begin_sqlite", lambda _connection: None)
 
 
-def make_batches_side_by_side(patch):
-    """What is due is looked up before the lock of the database is taken."""
-    reading = payouts._due
-
-    def new_batch(books, _payees=None):
-        operators.require_place(books)
-        with books.store.read() as connection:
-            batch = reading(connection, books)
-        if batch is None:
-            raise bara.errors.LedgerError("nothing is due")
-        with operators.writing(books) as connection:
-            body = {"batch": batch.number, "first": batch.first}
-            rows = payouts.paid_in(connection, books.chain.run, batch.first, batch.last)
-            books.chain.append(connection, Draft("paid out", batch.last, body, rows))
-        return batch
-
-    patch.setattr(misfortune, "new_batch", new_batch)
-
-
 def promise_after_training(patch):
     """A promise is kept in mind, and stored together with the settlement."""
     record = Books.record
@@ -119,7 +100,6 @@ def let_copies_go_on(patch):
         recreate_a_missing_receipt,
         accept_books_in_memory,
         commit_each_statement,
-        make_batches_side_by_side,
         promise_after_training,
         sync_no_commit,
         let_copies_go_on,
