@@ -110,6 +110,7 @@ def new_batch(
     """
     require_place(books)
     require_whole(books, needs_key=True)
+    books.write_receipt()  # of a batch, too, that was stored by a program that died before this
     with writing(books) as connection:
         batch = _due(connection, books)
         if batch is None:

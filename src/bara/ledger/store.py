@@ -428,8 +428,13 @@ def _engine(url: str | sa.URL, patience: float) -> sa.Engine:
             sa.event.listen(engine, "connect", _prepare_sqlite)
             sa.event.listen(engine, "begin", _begin_sqlite)
             return engine
+        # A stricter isolation, which a database may have as its default, would fix what a writer
+        # sees before it has waited for the writers before it, and refuse it.
         return sa.create_engine(
-            parsed, paramstyle="format", connect_args={"connect_timeout": max(int(patience), 2)}
+            parsed,
+            paramstyle="format",
+            isolation_level="READ COMMITTED",
+            connect_args={"connect_timeout": max(int(patience), 2)},
         )
     except ImportError as error:  # a driver that is there may lack the server's own library
         driver = error.name or parsed.get_driver_name()

@@ -200,6 +200,7 @@ class Session:
         """Bring allocator, mechanism, federation and learners to where the books stop."""
         books.check_key()
         check_place(books)
+        books.write_receipt()  # an earlier process may have died before its last receipt
         allocator, mechanism = self._redacted(books)
         self._books = books
         if books.terms.notify is not None:
