@@ -73,7 +73,7 @@ def paper_command(
         from bara.paper.pages import exhibit_table, publish_paper
         from bara.paper.runtime_estimate import expected_seconds
         from bara.reports.comparison import label
-        from bara.studies.grid import run_grid, unfinished
+        from bara.studies.grid import replaced, run_grid, unfinished
 
         wanted = exhibits(names)
         if deadline is Deadline.SHARES:
@@ -86,6 +86,8 @@ def paper_command(
         todo = unfinished(grid, out / "runs")
         if not as_json:
             note(f"{counted(len(grid), 'run')}, {len(grid) - len(todo)} done")
+            for line in replaced(todo, out / "runs"):
+                note(f"{out / 'runs'} holds {line}; played again")
             if todo:
                 minutes = sum(expected_seconds(todo, jobs).values()) / 60
                 about = "less than two minutes"

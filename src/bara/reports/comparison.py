@@ -132,7 +132,11 @@ class Comparison(Plotted):
         words.append(counted(len({run.seed for run in runs}), "seed"))
         if self.failures:
             words.append(f"{len(self.failures)} failed")
-        return f"<Comparison: {counted(len(runs), 'run')}: {'; '.join(words)}>"
+        size = counted(len(runs), "run")
+        reused = sum(run.reused for run in runs)
+        if reused:
+            size += f", {reused} of them reused"
+        return f"<Comparison: {size}: {'; '.join(words)}>"
 
     def _repr_html_(self) -> str:
         from bara.reports.html import comparison_in_short  # noqa: PLC0415 - as above
