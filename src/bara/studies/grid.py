@@ -84,7 +84,7 @@ class Cell:
 def cells(
     config: Config,
     allocators: Sequence[Any],
-    seeds: int,
+    seeds: int | Sequence[int],
     setting: str | None = None,
     varied: Mapping[str, Any] = MappingProxyType({}),
     shares: Sequence[float] = (),
@@ -92,15 +92,14 @@ def cells(
     """Make a cell for every seed, share of the budget and allocator; refuse what cannot be run.
 
     Args:
-        config: The experiment; its seed is the first one.
+        config: The experiment; its seed is the first one, where only their number is given.
         allocators: Names, classes or objects.
-        seeds: How many seeds.
+        seeds: How many seeds, or which.
         setting: The setting of a suite, if it is one.
         varied: The keys that are varied beside the allocator, with their values here.
         shares: The shares of the configured budget; all of it unless given.
     """
-    if not isinstance(seeds, int) or seeds < 1:
-        raise ConfigError(f"seeds must be a whole number of at least 1, got {seeds}")
+    every_seed = _seeds(config.seed, seeds)
     if not allocators:
         raise ConfigError("there is no allocator to compare; name at least one")
     # The cells share the cores; a federation that trained on all of them would wait for the others.
@@ -111,16 +110,33 @@ def cells(
         budgets = {share: alone.with_budget(share) for share in shares}
     sections = _each_once(allocators)
     grid = []
-    for seed in range(config.seed, config.seed + seeds):
+    for seed in every_seed:
         for share, experiment in budgets.items():
             for section in sections:
                 made = experiment.with_allocator(section, seed)
                 grid.append(Cell(made, setting, dict(varied), share))
-    for cell in grid[: len(grid) // seeds]:  # other seeds differ in nothing that could be refused
+    for cell in grid[
+        : len(grid) // len(every_seed)
+    ]:  # other seeds differ in nothing that could be refused
         build_allocator(cell.config)
         build_mechanism(cell.config)
         check_engine(cell.config)
     return grid
+
+
+def _seeds(first: int, seeds: Any) -> list[int]:
+    """Return the seeds that are wanted: so many from the first one upwards, or those given."""
+    if isinstance(seeds, int):
+        if seeds < 1:
+            raise ConfigError(f"seeds must be a whole number of at least 1, got {seeds}")
+        return list(range(first, first + seeds))
+    if not isinstance(seeds, Sequence) or isinstance(seeds, str):
+        raise ConfigError(f"seeds must be a whole number, or a list of seeds, got {seeds!r}")
+    found = list(seeds)
+    are_seeds = all(type(seed) is int and seed >= 0 for seed in found)
+    if not found or not are_seeds or len(set(found)) < len(found):
+        raise ConfigError(f"seeds must be different whole numbers of at least 0, got {found}")
+    return found
 
 
 def _each_once(allocators: Sequence[Any]) -> list[AllocatorSection]:
@@ -321,6 +337,13 @@ def in_order(
 
 def _place(one: Cell | Result | Failure) -> tuple[Any, ...]:
     return one.setting, json.dumps(dict(one.varied)), one.share
+
+
+def run_of(one: Cell | Result) -> tuple[Any, ...]:
+    """Return what tells the runs of one comparison apart."""
+    if isinstance(one, Cell):
+        return *_place(one), one.config.allocator.label, one.config.seed
+    return *_place(one), one.allocator, one.seed
 
 
 def unfinished(grid: Sequence[Cell], folder: Path) -> list[Cell]:

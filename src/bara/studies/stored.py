@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 
 from bara.errors import ConfigError
 from bara.files import read_whole, write_whole
-from bara.reports.comparison import Comparison, label
+from bara.reports.baselines import baselines
+from bara.reports.comparison import Comparison, Failure, label
 from bara.reports.result import Result
 from bara.runs.database import find_run
 from bara.runs.fingerprints import differences, outdated
@@ -31,12 +32,16 @@ class Description:
         config: As in `Comparison`.
         cells: The keys of the runs, in the order of the table.
         bases: As in `Comparison`; version 0.1 wrote none.
+        against: As in `Comparison`.
+        script: As in `Comparison`.
     """
 
     command: str
     config: str
     cells: list[str]
     bases: dict[str, dict[str, Any]] = field(default_factory=dict)
+    against: str = ""
+    script: str = ""
 
     _FILE: ClassVar = "comparison.json"
 
@@ -76,6 +81,18 @@ class Description:
         """Read the results that are there, in one table."""
         return in_one_table(list(self.by_key(folder).values()), self.bases)
 
+    def comparison(self, results: Sequence[Result], failures: Sequence[Failure]) -> Comparison:
+        """Put results and failures into one table, with what this says of how they were made."""
+        return Comparison(
+            in_one_table(results, self.bases),
+            list(failures),
+            self.command,
+            self.config,
+            self.bases,
+            self.against,
+            self.script,
+        )
+
     def joined(self, folder: Path, new: "Description", grid: Sequence[Cell]) -> "Description":
         """Join a folder's comparison with a new one; refuse what one table cannot hold.
 
@@ -91,7 +108,7 @@ class Description:
             return new
         self._refuse_another_experiment(folder, new, grid)
         old = self.by_key(folder)
-        due = {cell.key: _to_come(cell) for cell in grid}
+        due = {cell.key: to_come(cell) for cell in grid}
         made_by = {cell.key: cell.made_by for cell in grid}
         table = _Table([*old.values(), *due.values()])
         rows = {table.row(table.filled(due[key], new.bases)): key for key in due}
@@ -124,8 +141,17 @@ class Description:
         for line in told_again(again):
             note(f"{folder} holds {line}; played again")
         commands = dict.fromkeys([*self.command.split("\n"), *new.command.split("\n")])
+        script = self.script
+        if new.script not in script:
+            script = f"{script}\n{new.script}".lstrip("\n")
+        against = new.against or self.against
+        baselines(
+            [*(result for key, result in old.items() if key not in gone), *due.values()], against
+        )
         keys = [key for key in dict.fromkeys([*self.cells, *new.cells]) if key not in gone]
-        return Description("\n".join(commands), self.config, keys, {**new.bases, **self.bases})
+        bases = {**new.bases, **self.bases}
+        command = "\n".join(filter(None, commands))
+        return Description(command, self.config, keys, bases, against, script)
 
     def _refuse_another_experiment(
         self, folder: Path, new: "Description", grid: Sequence[Cell]
@@ -205,7 +231,7 @@ def _ranks(places: Iterable[tuple[Any, ...]]) -> dict[tuple[Any, ...], int]:
     return rank
 
 
-def _to_come(cell: Cell) -> Result:
+def to_come(cell: Cell) -> Result:
     """Stand in for the result of a run that is still to be played."""
     unknown: dict[str, Any] = {
         "budget": 0,
@@ -227,7 +253,7 @@ def open_comparison(folder: Path) -> Comparison:
     found = Description.read(folder)
     results = found.results(folder)
     tell_outdated(folder, results)
-    return Comparison(results, [], found.command, found.config, found.bases)
+    return found.comparison(results, [])
 
 
 def tell_outdated(place: Path, results: Sequence[Result]) -> None:
