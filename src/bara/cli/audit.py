@@ -54,11 +54,12 @@ def audit_command(
         make = partial(MECHANISMS.build, spec.pop("name"), spec)
         audited = make()
         findings = list(audit(make, trials, seed, unit=smallest_unit(currency)))
+        is_refused = any(finding.refused for finding in findings)
         lying = None
-        if "truthful-in-price" not in audited.claims:
+        if not is_refused and "truthful-in-price" not in audited.claims:
             lying = regret(audited, seed=seed)
         over_runs = []
-        if runs:
+        if runs and not is_refused:
             how = parse_spec(allocator)
             called = how.pop("name")
 

@@ -218,7 +218,7 @@ def audit_table(
         if finding.counter_example is None:
             found = Text(f"holds in {counted(finding.trials, 'trial')}", style="green")
         else:
-            colour = "red" if finding.claimed else "yellow"
+            colour = "red" if finding.broken else "yellow"
             found = Text(f"counter-example: {finding.counter_example}", style=colour)
         table.add_row(finding.name, claimed, found)
     if lying is None:
