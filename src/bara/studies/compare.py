@@ -107,7 +107,7 @@ def compare(
     for one in experiments:
         every += cells(one.config, wanted, seeds, one.setting, one.varied, shares)
     folder = None if out is None else Path(out)
-    made = _made(command, bases, against, every)
+    made = _made(command, bases, against)
     if not command:
         options: dict[str, Any] = {
             "seeds": seeds,
@@ -234,13 +234,11 @@ def _shares(budgets: Sequence[float], experiment: Config, suite: str | None) -> 
     return [one / total for one in found]
 
 
-def _made(
-    command: str, bases: Mapping[str, Config], against: str, grid: Sequence[Cell]
-) -> Description:
-    """Describe how the comparison is made."""
+def _made(command: str, bases: Mapping[str, Config], against: str) -> Description:
+    """Describe how the comparison is made, but for the keys of its runs."""
     config = bases[""].to_toml() if "" in bases else ""
     trees = {name: one.model_dump(mode="json") for name, one in bases.items()}
-    return Description(command, config, [cell.key for cell in grid], trees, against)
+    return Description(command, config, [], trees, against)
 
 
 def _in_folder(folder: Path | None, made: Description, grid: Sequence[Cell]) -> Description:
@@ -249,6 +247,7 @@ def _in_folder(folder: Path | None, made: Description, grid: Sequence[Cell]) -> 
         baselines(in_one_table([to_come(cell) for cell in grid], made.bases), made.against)
     if folder is None:
         return made
+    made = replace(made, cells=[cell.key for cell in grid])
     if Description.is_in(folder):
         made = Description.read(folder).joined(folder, made, grid)
     try:
