@@ -272,6 +272,17 @@ def test_property_every_mechanism_keeps_what_it_promises(who, case, start):
         assert PROPERTIES[name](FIELD[who], thinned) is None
 
 
+@pytest.mark.parametrize("who", FIELD)
+@settings(max_examples=30)
+@given(case=cases())
+def test_property_what_one_client_is_paid_is_what_the_award_pays_it(who, case):
+    menu = FIELD[who].menu(case.bids)
+    award = menu.award(case.offer, case.purse)
+    paid = dict(zip(award.clients, award.payments, strict=True))
+    for client in case.bids.clients:
+        assert menu.payment_of(client, case.offer, case.purse) == paid.get(client, 0)
+
+
 @pytest.mark.parametrize(
     ("who", "broken"), [("FMore", "truthful-in-price"), ("FL-Market, All-in", "truthful-in-price")]
 )

@@ -42,13 +42,11 @@ def audit_command(
 ) -> None:
     """Test what a mechanism claims on random rounds, and print counter-examples."""
     with errors(debug):
-        from bara.allocators import ALLOCATORS
         from bara.cli.tables import audit_table, run_audit_table
         from bara.mechanisms import MECHANISMS
         from bara.mechanisms.audit import audit, regret
         from bara.plugins import parse_spec
         from bara.records import smallest_unit
-        from bara.studies.run_audit import audit_runs
 
         spec = parse_spec(mechanism)
         make = partial(MECHANISMS.build, spec.pop("name"), spec)
@@ -60,6 +58,9 @@ def audit_command(
             lying = regret(audited, seed=seed)
         over_runs = []
         if runs and not is_refused:
+            from bara.allocators import ALLOCATORS
+            from bara.studies.run_audit import audit_runs
+
             how = parse_spec(allocator)
             called = how.pop("name")
 

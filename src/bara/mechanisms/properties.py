@@ -81,7 +81,9 @@ def truthful_in_price(mechanism: Mechanism, case: Case) -> CounterExample | None
     for client, cost in zip(case.bids.clients, case.bids.prices.tolist(), strict=True):
         gain = profit(honest, client, cost)
         for lie in _lies(case.bids, client)[case.lies]:
-            lying = profit(_award_if(mechanism, case, client, lie), client, cost)
+            menu = mechanism.menu(case.bids.replace_price(client, lie))
+            paid = menu.payment_of(client, case.offer, case.purse)
+            lying = paid - cost if paid else 0
             if lying > gain:
                 return CounterExample(
                     f"{client} has a cost of {show_money(cost)} and gains {show_money(gain)} by "
