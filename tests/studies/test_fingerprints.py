@@ -193,13 +193,14 @@ def test_data_of_ones_own_belong_to_what_made_a_result(tmp_path):
     assert written(2) != before
 
 
-def test_the_paper_says_what_it_plays_again(lab, tmp_path):
+def test_the_paper_says_what_it_plays_again(lab, tmp_path, capsys):
     grid = bara.studies.grid.cells(Config.load(SMALL), ["even", "lab.parts:Recruit"], 1)
     bara.studies.grid.run_grid(grid, tmp_path / "runs", jobs=1)
     lab.edit(5)
     lab.start_again()
     grid = bara.studies.grid.cells(Config.load(SMALL), ["even", "lab.parts:Recruit"], 1)
-    (line,) = bara.studies.grid.replaced(grid, tmp_path / "runs")
+    bara.studies.grid.tell_replaced(grid, tmp_path / "runs")
+    (line,) = capsys.readouterr().err.splitlines()
     assert "1 result " in line
     assert "code of lab.parts:Recruit" in line
 

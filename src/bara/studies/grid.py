@@ -351,7 +351,7 @@ def unfinished(grid: Sequence[Cell], folder: Path) -> list[Cell]:
     return [cell for cell in grid if stored_result(folder, cell.key) is None]
 
 
-def replaced(grid: Sequence[Cell], folder: Path) -> list[str]:
+def tell_replaced(grid: Sequence[Cell], folder: Path) -> None:
     """Say which results of earlier sessions are not reused, and what has changed since."""
     found: dict[str, list[str]] = {}
     for cell in unfinished(grid, folder):
@@ -361,7 +361,8 @@ def replaced(grid: Sequence[Cell], folder: Path) -> list[str]:
                 changes = differences(old.made_by or {}, cell.made_by)
                 found.setdefault(", ".join(changes), []).append(label(old))
                 break
-    return told_again(found)
+    for line in told_again(found):
+        note(f"{folder} holds {line}; played again")
 
 
 def told_again(found: Mapping[str, Sequence[str]]) -> list[str]:
