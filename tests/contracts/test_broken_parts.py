@@ -420,10 +420,10 @@ def test_the_contract_is_one_line_for_pytest():
     (mark,) = test.pytestmark
     assert mark.args == ("check", list(MECHANISM_CHECKS))
     with pytest.raises(AssertionError):
-        contract_test([check_ask_is_pure], lambda _seed: Moody())(check_ask_is_pure)
+        contract_test([check_ask_is_pure], lambda _seed: TwoAnswers())(check_ask_is_pure)
 
 
-class Moody:
+class TwoAnswers:
     """Asked twice, it gives two answers."""
 
     def __init__(self):
