@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bara.cli.options import AsJson, ConfigFile, Debug, Jobs, listed, numbers, varied
+from bara.cli.options import AsJson, ConfigFile, Debug, Jobs, listed, numbers, varied, whole_numbers
 from bara.cli.output import command_line, errors, print_json, say, show
 from bara.errors import ConfigError
 
@@ -27,8 +27,20 @@ def compare_command(
         ),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(help="How many seeds, counting up from the configuration's.")
-    ] = 5,
+        str,
+        typer.Option(
+            metavar="N|SEED,...",
+            help="How many seeds, counting up from the configuration's; or, with a comma, which: "
+            "3,7 or a single one as 7,",
+        ),
+    ] = "5",
+    against: Annotated[
+        str,
+        typer.Option(
+            help="What the others are measured against, all else equal: an allocator, a "
+            "mechanism, memory=off, or a whole line. Default: the first allocator; in a suite even."
+        ),
+    ] = "",
     suite: Annotated[
         str | None,
         typer.Option(
@@ -92,7 +104,8 @@ def compare_command(
             mechanisms=None if mechanisms is None else listed(mechanisms, "--mechanisms"),
             grid=grid,
             budgets=numbers(budgets, "--budgets"),
-            seeds=seeds,
+            seeds=whole_numbers(seeds, "--seeds"),
+            against=against,
             suite=suite,
             only=listed(only),
             full=full,

@@ -93,7 +93,12 @@ class Result(Plotted):
         never_paid: The price that each client that was never paid asked last; None where bids are
             dropped, and in results of 0.2.
         never_paid_exact: The same as text.
-        folder: The run's folder, if it has one; two results that differ in it alone are equal.
+        made_by: The fingerprints of what made a result that was stored, by name: bara's version,
+            the code of plug-ins, objects, data; None in results that were not, and before 0.3.
+        folder: The run's folder, if it has one.
+        reused: True where a comparison found the result in its folder, and ran nothing.
+
+    Results that differ in the last three alone are equal.
     """
 
     allocator: str
@@ -129,7 +134,9 @@ class Result(Plotted):
     payments_exact: dict[str, str] | None = None
     never_paid: dict[str, float] | None = None
     never_paid_exact: dict[str, str] | None = None
+    made_by: dict[str, str] | None = field(default=None, compare=False)
     folder: Path | None = field(default=None, compare=False)
+    reused: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         """Keep the final model where none was selected."""
@@ -177,7 +184,7 @@ class Result(Plotted):
         """Return the result as a plain tree, with or without its rounds."""
         tree = {}
         for key, value in vars(self).items():
-            if value is None or key == "folder" or (key == "varied" and not value):
+            if value is None or key in ("folder", "reused") or (key == "varied" and not value):
                 continue
             if key != "history" or history:
                 tree[key] = value

@@ -171,9 +171,12 @@ class Named(Part):
 
     @property
     def label(self) -> str:
+        """What it is called in reports and tables: `spec`, unless it was renamed."""
+        return self._called or self.spec
+
+    @property
+    def spec(self) -> str:
         """The name and options as the command line writes them: `even:carry_over=true`."""
-        if self._called:
-            return self._called
         options = [f"{key}={_toml_value(value)}" for key, value in self.options.items()]
         return ":".join([bare(self.name), *options])
 

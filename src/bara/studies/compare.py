@@ -1,6 +1,7 @@
 """Allocators, mechanisms and whatever else side by side, over one federation or a suite."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 from bara.errors import BaraError, ConfigError, InterruptionError
 from bara.files import write_whole
 from bara.records import decimal_money
+from bara.reports.baselines import baselines
 from bara.reports.comparison import Comparison, Failure, label
 from bara.reports.html import comparison_report
 from bara.reports.publication import write_runs
@@ -15,8 +17,9 @@ from bara.reports.result import Result
 from bara.runs.config import Config, Source
 from bara.runs.config_sections import AllocatorSection, MechanismSection, Named
 from bara.runs.progress import Wanted
-from bara.studies.grid import Cell, cells, run_grid
-from bara.studies.stored import Description, in_one_table
+from bara.studies.grid import Cell, cells, run_grid, run_of
+from bara.studies.script import python_script
+from bara.studies.stored import Description, in_one_table, to_come
 from bara.studies.suites import settings
 
 USUAL = ("even", "even:carry_over=true", "increasing", "finale", "bara", "planner")
@@ -45,7 +48,8 @@ def compare(
     mechanisms: Parts | None = None,
     grid: Mapping[str, Sequence[Any]] | None = None,
     budgets: Sequence[float] = (),
-    seeds: int = 5,
+    seeds: int | Sequence[int] = 5,
+    against: str = "",
     suite: str | None = None,
     only: Sequence[str] = (),
     full: bool = False,
@@ -68,7 +72,10 @@ def compare(
             (`{"training.memory": ["off", "plain"]}`).
         budgets: Shares of the budget to try each with (0.25, 0.5, 1), or amounts where one is above
             10.
-        seeds: How many seeds, from the experiment's own upwards.
+        seeds: How many seeds, from the experiment's own upwards; or which (`[3, 7]`).
+        against: What the others are measured against, with everything else equal: an allocator, a
+            mechanism, the value of another key (`memory=off`), or a whole line of the table (`even,
+            mechanism=fair`); unless given, the first allocator, or `even` in a suite.
         suite: Every setting of a suite instead of one experiment: `development`, `report`.
         only: The names of the settings of the suite to run; all unless given.
         full: Use all samples of the suite's datasets, for larger machines.
@@ -100,14 +107,24 @@ def compare(
     for one in experiments:
         every += cells(one.config, wanted, seeds, one.setting, one.varied, shares)
     folder = None if out is None else Path(out)
-    description = _described(folder, every, command, bases)
+    made = _made(command, bases, against)
+    if not command:
+        options: dict[str, Any] = {
+            "seeds": seeds,
+            "against": against,
+            "suite": suite,
+            "only": list(only),
+        }
+        options |= {"full": full, "budgets": list(budgets), "out": out and str(out)}
+        made = replace(made, script=python_script(bases, wanted, varied, options, keys))
+    description = _in_folder(folder, made, every)
     try:
         results, failures = run_grid(every, folder, jobs, cluster, progress=progress)
     except InterruptionError as stopped:
         results, failures = stopped.so_far
         stopped.so_far = _comparison(results, failures, description, None)
         raise
-    found = _comparison(results, failures, description, folder)
+    found = _comparison(results, failures, description, folder, every)
     if not found.results:
         raise BaraError(
             f"all runs ({len(every)}) failed; the first was {label(failures[0])}: "
@@ -217,23 +234,28 @@ def _shares(budgets: Sequence[float], experiment: Config, suite: str | None) -> 
     return [one / total for one in found]
 
 
-def _described(
-    folder: Path | None, grid: Sequence[Cell], command: str, bases: Mapping[str, Config]
-) -> Description:
-    """Describe how the comparison is made, joined to what its folder holds already."""
+def _made(command: str, bases: Mapping[str, Config], against: str) -> Description:
+    """Describe how the comparison is made, but for the keys of its runs."""
     config = bases[""].to_toml() if "" in bases else ""
     trees = {name: one.model_dump(mode="json") for name, one in bases.items()}
+    return Description(command, config, [], trees, against)
+
+
+def _in_folder(folder: Path | None, made: Description, grid: Sequence[Cell]) -> Description:
+    """Write the description into the folder, joined to what that holds already."""
+    if folder is None or not Description.is_in(folder):
+        baselines(in_one_table([to_come(cell) for cell in grid], made.bases), made.against)
     if folder is None:
-        return Description(command, config, [], trees)
-    description = Description(command, config, [cell.key for cell in grid], trees)
+        return made
+    made = replace(made, cells=[cell.key for cell in grid])
     if Description.is_in(folder):
-        description = Description.read(folder).joined(folder, description, grid)
+        made = Description.read(folder).joined(folder, made, grid)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        description.write(folder)
+        made.write(folder)
     except OSError as error:
         raise ConfigError(f"cannot keep results in {str(folder)!r}: {error.strerror}") from None
-    return description
+    return made
 
 
 def _comparison(
@@ -241,13 +263,13 @@ def _comparison(
     failures: Sequence[Failure],
     description: Description,
     folder: Path | None,
+    grid: Sequence[Cell] = (),
 ) -> Comparison:
+    """Put the runs into one table, with those of earlier calls, which count as reused."""
     if folder is not None and len(description.cells) > len(results) + len(failures):
-        results = description.results(folder)  # an earlier call has compared others, too
-    return Comparison(
-        in_one_table(results, description.bases),
-        list(failures),
-        description.command,
-        description.config,
-        description.bases,
-    )
+        played = {run_of(one) for one in results if not one.reused}
+        fresh = {cell.key for cell in grid if run_of(cell) in played}
+        results = []
+        for key, result in description.by_key(folder).items():
+            results.append(replace(result, reused=key not in fresh))
+    return description.comparison(results, failures)
