@@ -149,6 +149,7 @@ def keeping(config: Config, folder: Path | None) -> Keeping:
     training = config.training
     return Keeping(
         memory=training.memory or "off",
+        clients=config.clients.count,
         forget_after=training.forget_after,
         average_last=training.average_last,
         limits=limits_of(config),
