@@ -26,6 +26,16 @@ def compare_command(
             help="Mechanisms, separated by commas. Default: the one that CONFIG or --set names."
         ),
     ] = None,
+    tune: Annotated[
+        list[str],
+        typer.Option(
+            metavar="KEY=VALUE,...",
+            help="Tune a key for every line of the table: its values are tried with --pilots other "
+            "seeds, and the one that keeps the best model on validation data is reported. May be "
+            "repeated.",
+        ),
+    ] = [],
+    pilots: Annotated[int, typer.Option(help="With --tune: how many seeds to tune with.")] = 2,
     seeds: Annotated[
         str,
         typer.Option(
@@ -98,12 +108,18 @@ def compare_command(
         if [latex, markdown, as_json].count(True) > 1:
             raise ConfigError("give one of --latex, --markdown and --json")
         keys, grid = varied(changes)
+        fixed, tuned = varied(tune)
+        if fixed:
+            key = next(iter(fixed))
+            raise ConfigError(f"--tune {key} must have two values or more, separated by commas")
         found = compare(
             config,
             allocators=None if allocators is None else listed(allocators, "--allocators"),
             mechanisms=None if mechanisms is None else listed(mechanisms, "--mechanisms"),
             grid=grid,
             budgets=numbers(budgets, "--budgets"),
+            tune=tuned,
+            pilots=pilots,
             seeds=whole_numbers(seeds, "--seeds"),
             against=against,
             suite=suite,

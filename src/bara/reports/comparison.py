@@ -23,6 +23,7 @@ class Failure:
     setting: str | None = None
     varied: dict[str, Any] = field(default_factory=dict)
     share: float | None = None
+    tuned: dict[str, Any] = field(default_factory=dict)
 
     @property
     def variant(self) -> str | None:
@@ -36,7 +37,7 @@ class Failure:
 
 def label(outcome: Result | Failure) -> str:
     """Name the run that a result or a failure is of."""
-    words = [outcome.setting, outcome.allocator, outcome.variant]
+    words = [outcome.setting, outcome.allocator, outcome.variant, in_short(outcome.tuned)]
     if outcome.share is not None:
         words.append(f"{100 * outcome.share:.4g} % of the budget")
     words.append(f"seed {outcome.seed}")
@@ -56,6 +57,7 @@ class Comparison(Plotted):
         bases: The experiments before anything was varied, by setting; "" outside of a suite.
         against: What the others are measured against, as for `bara.compare`.
         script: The Python program that repeats it, where no command does.
+        pilots: The runs that tuning chose by.
     """
 
     results: list[Result]
@@ -65,6 +67,7 @@ class Comparison(Plotted):
     bases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     against: str = ""
     script: str = ""
+    pilots: list[Result] = field(default_factory=list)
 
     @property
     def _has_shares(self) -> bool:
@@ -99,6 +102,8 @@ class Comparison(Plotted):
             "results": [result.to_json(history=history) for result in self.results],
             "failures": [failure.to_json() for failure in self.failures],
         }
+        if self.pilots:
+            tree["pilots"] = [result.to_json(history=history) for result in self.pilots]
         if self.against:
             tree["against"] = self.against
         if self.standings is not None:

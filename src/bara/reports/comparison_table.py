@@ -99,9 +99,11 @@ def comparison_rows(results: Sequence[Result], against: str = "") -> list[list[s
     """
     groups: dict[str, dict[int, Result]] = {}
     varied: dict[str, None] = {}
+    tuned: dict[str, None] = {}
     for result in results:
         groups.setdefault(result.name, {})[result.seed] = result
         varied |= dict.fromkeys(result.varied)
+        tuned |= dict.fromkeys(result.tuned)
     one_allocator = bool(varied) and len({result.allocator for result in results}) == 1
     shown = {"final": "accuracy_final", "last 10": "accuracy_last10"}
     if any(result.kept != "final" for result in results):
@@ -113,7 +115,9 @@ def comparison_rows(results: Sequence[Result], against: str = "") -> list[list[s
     lying = any(result.lying for result in results)
 
     head = [] if one_allocator else ["allocator"]
-    head += [*map(short_key, varied), *shown, versus(against)]
+    head += map(short_key, varied)
+    head += [f"{short_key(key)}, tuned" for key in tuned]
+    head += [*shown, versus(against)]
     if tested:
         head.append("p")
     head += ["spent", "rounds"]
@@ -127,6 +131,7 @@ def comparison_rows(results: Sequence[Result], against: str = "") -> list[list[s
         runs = list(by_seed.values())
         row = [] if one_allocator else [runs[0].allocator]
         row += [str(runs[0].varied.get(key, "")) for key in varied]
+        row += [str(runs[0].tuned.get(key, "")) for key in tuned]
         accuracies = []
         for attribute in shown.values():
             found = estimate([getattr(run, attribute) for run in runs])

@@ -84,6 +84,7 @@ class Result(Plotted):
         setting: The setting of a suite; None outside of a suite.
         varied: The keys that were varied beside the allocator, with their values here.
         share: The share of the configured budget that the run was given, where several were tried.
+        tuned: The keys that were tuned for this line of a comparison, with their values.
         currency: The ISO 4217 code of all amounts; None for units of no currency.
         target: The accuracy that was to be reached; None without a target.
         samples: The number of samples decisions were made on; None where that is not known.
@@ -126,6 +127,7 @@ class Result(Plotted):
     setting: str | None = None
     varied: dict[str, Any] = field(default_factory=dict)
     share: float | None = None
+    tuned: dict[str, Any] = field(default_factory=dict)
     currency: str | None = None
     target: float | None = None
     samples: int | None = None
@@ -184,7 +186,11 @@ class Result(Plotted):
         """Return the result as a plain tree, with or without its rounds."""
         tree = {}
         for key, value in vars(self).items():
-            if value is None or key in ("folder", "reused") or (key == "varied" and not value):
+            if (
+                value is None
+                or key in ("folder", "reused")
+                or (key in ("varied", "tuned") and not value)
+            ):
                 continue
             if key != "history" or history:
                 tree[key] = value

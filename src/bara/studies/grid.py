@@ -48,17 +48,24 @@ class Cell:
         setting: The setting of a suite, if it is one.
         varied: The keys that are varied beside the allocator, with their values here.
         share: The share of the configured budget, where several are tried.
+        tuned: The keys that are tuned, with their values here.
     """
 
     config: Config
     setting: str | None = None
     varied: Mapping[str, Any] = field(default_factory=dict)
     share: float | None = None
+    tuned: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def place(self) -> dict[str, Any]:
         """The fields of a result that say where it belongs in the comparison."""
-        return {"setting": self.setting, "varied": dict(self.varied), "share": self.share}
+        return {
+            "setting": self.setting,
+            "varied": dict(self.varied),
+            "share": self.share,
+            "tuned": dict(self.tuned),
+        }
 
     @cached_property
     def made_by(self) -> MadeBy:
@@ -88,6 +95,7 @@ def cells(
     setting: str | None = None,
     varied: Mapping[str, Any] = MappingProxyType({}),
     shares: Sequence[float] = (),
+    tuned: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Cell]:
     """Make a cell for every seed, share of the budget and allocator; refuse what cannot be run.
 
@@ -98,6 +106,7 @@ def cells(
         setting: The setting of a suite, if it is one.
         varied: The keys that are varied beside the allocator, with their values here.
         shares: The shares of the configured budget; all of it unless given.
+        tuned: The keys that are tuned, with their values here.
     """
     every_seed = _seeds(config.seed, seeds)
     if not allocators:
@@ -114,10 +123,9 @@ def cells(
         for share, experiment in budgets.items():
             for section in sections:
                 made = experiment.with_allocator(section, seed)
-                grid.append(Cell(made, setting, dict(varied), share))
-    for cell in grid[
-        : len(grid) // len(every_seed)
-    ]:  # other seeds differ in nothing that could be refused
+                grid.append(Cell(made, setting, dict(varied), share, dict(tuned)))
+    of_first_seed = grid[: len(grid) // len(every_seed)]
+    for cell in of_first_seed:  # other seeds differ in nothing that could be refused
         build_allocator(cell.config)
         build_mechanism(cell.config)
         check_engine(cell.config)

@@ -34,6 +34,7 @@ class Description:
         bases: As in `Comparison`; version 0.1 wrote none.
         against: As in `Comparison`.
         script: As in `Comparison`.
+        pilots: The keys of the runs that tuning chose by.
     """
 
     command: str
@@ -42,6 +43,7 @@ class Description:
     bases: dict[str, dict[str, Any]] = field(default_factory=dict)
     against: str = ""
     script: str = ""
+    pilots: list[str] = field(default_factory=list)
 
     _FILE: ClassVar = "comparison.json"
 
@@ -70,18 +72,18 @@ class Description:
 
     def by_key(self, folder: Path) -> dict[str, Result]:
         """Read the results that are there, by the keys of their runs."""
-        found = {}
-        for key in self.cells:
-            result = stored_result(folder, key)
-            if result is not None:
-                found[key] = result
-        return found
+        return _stored(folder, self.cells)
 
     def results(self, folder: Path) -> list[Result]:
         """Read the results that are there, in one table."""
         return in_one_table(list(self.by_key(folder).values()), self.bases)
 
-    def comparison(self, results: Sequence[Result], failures: Sequence[Failure]) -> Comparison:
+    def comparison(
+        self,
+        results: Sequence[Result],
+        failures: Sequence[Failure],
+        pilots: Sequence[Result] = (),
+    ) -> Comparison:
         """Put results and failures into one table, with what this says of how they were made."""
         return Comparison(
             in_one_table(results, self.bases),
@@ -91,7 +93,12 @@ class Description:
             self.bases,
             self.against,
             self.script,
+            list(pilots),
         )
+
+    def tried(self, folder: Path) -> list[Result]:
+        """Read the results that tuning chose by."""
+        return list(_stored(folder, self.pilots).values())
 
     def joined(self, folder: Path, new: "Description", grid: Sequence[Cell]) -> "Description":
         """Join a folder's comparison with a new one; refuse what one table cannot hold.
@@ -151,7 +158,8 @@ class Description:
         keys = [key for key in dict.fromkeys([*self.cells, *new.cells]) if key not in gone]
         bases = {**new.bases, **self.bases}
         command = "\n".join(filter(None, commands))
-        return Description(command, self.config, keys, bases, against, script)
+        pilots = list(dict.fromkeys([*self.pilots, *new.pilots]))
+        return Description(command, self.config, keys, bases, against, script, pilots)
 
     def _refuse_another_experiment(
         self, folder: Path, new: "Description", grid: Sequence[Cell]
@@ -163,9 +171,9 @@ class Description:
             )
         may_differ = {"seed", "federation.workers"}
         for result in self.results(folder):
-            may_differ |= result.varied.keys()
+            may_differ |= result.varied.keys() | result.tuned.keys()
         for cell in grid:
-            may_differ |= cell.varied.keys()
+            may_differ |= cell.varied.keys() | cell.tuned.keys()
         for setting in self.bases.keys() & new.bases.keys():
             old = flat(self.bases[setting])
             now = flat(new.bases[setting])
@@ -179,6 +187,16 @@ class Description:
                         f"one has {now.get(key)!r}: give it a folder of its own, or vary the key "
                         f"(--set {key}={old.get(key)},{now.get(key)})"
                     )
+
+
+def _stored(folder: Path, keys: Sequence[str]) -> dict[str, Result]:
+    """Read the results that are there, by the keys of their runs."""
+    found = {}
+    for key in keys:
+        result = stored_result(folder, key)
+        if result is not None:
+            found[key] = result
+    return found
 
 
 class _Table:
@@ -253,7 +271,7 @@ def open_comparison(folder: Path) -> Comparison:
     found = Description.read(folder)
     results = found.results(folder)
     tell_outdated(folder, results)
-    return found.comparison(results, [])
+    return found.comparison(results, [], found.tried(folder))
 
 
 def tell_outdated(place: Path, results: Sequence[Result]) -> None:
