@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MINUTES ?= 30
+COUNT ?= 1000000
+SEED ?= 1
 VERSIONS ?=
 # Three on two cores: many tests wait, for servers, for browsers, for what was killed to be missed.
 PYTEST := $(VENV)/bin/pytest -n 3 --dist loadgroup
@@ -11,7 +13,7 @@ PYTEST := $(VENV)/bin/pytest -n 3 --dist loadgroup
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-.PHONY: run paper check test test-all coverage test-flower-versions docs kills kills-postgres kills-own-loop power-cuts thorough lint bench format lock audit release clean help
+.PHONY: run paper check test test-all coverage test-flower-versions docs kills kills-postgres kills-own-loop power-cuts misfortune thorough lint bench format lock audit release clean help
 
 run: $(READY)  ## one federated training on embedded data; leaves a report to open
 	@$(BIN)/bara run
@@ -59,6 +61,9 @@ kills-own-loop: $(READY)  ## 200 kills of a program of one's own and of who pays
 power-cuts: $(READY)  ## 200 power cuts that lose what was not synced, without and with models
 	$(BIN)/python tests/e2e/power_cuts.py --cuts 200
 	$(BIN)/python tests/e2e/power_cuts.py --cuts 50 --engine simulator
+
+misfortune: $(READY)  ## a million schedules of crashes, errors, contests and restored disks (COUNT=20000 SEED=1)
+	$(BIN)/python tests/e2e/misfortune.py --count $(COUNT) --seed $(SEED)
 
 thorough: $(READY)  ## junk in 2,000 configurations and 1,000 ledger files; 100,000 examples of every property; cents
 	$(BIN)/python tests/e2e/fuzz.py configurations --cases 2000

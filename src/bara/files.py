@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from bara.errors import LedgerError
+from bara.errors import ConfigError, LedgerError
 
 LARGEST = 1 << 28
 """The size in bytes of the largest file that is read at once: a result of a million rounds."""
@@ -20,13 +20,16 @@ SMALL = 1 << 20
 def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     """Yield a file that replaces `path` once it is written; after an error `path` is unchanged.
 
+    A link at `path` is replaced, not followed.
+
     Args:
         path: The file to make or replace.
         durable: Whether to wait until the content and the new name are on the disk.
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with beside.open("wb") as file:
+        beside.unlink(missing_ok=True)
+        with beside.open("xb") as file:  # a new file: never one that a link there leads to
             yield file
             if durable:
                 file.flush()
@@ -84,6 +87,16 @@ def make_folder(path: Path) -> None:
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
         _sync_folder(path.parent)
+
+
+def make_own_folder(path: Path) -> None:
+    """Make a folder to write to; refuse a link in its place, which leads the files elsewhere."""
+    if path.is_symlink():
+        raise ConfigError(
+            f"{str(path)!r} is a link, and nothing is written through it; remove it, or name "
+            "another folder"
+        )
+    make_folder(path)
 
 
 def _sync_folder(folder: Path) -> None:

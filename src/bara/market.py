@@ -8,14 +8,19 @@ and hands the market what came of the training.
 from bisect import bisect_left
 from collections.abc import Callable
 
+import numpy as np
+
 from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
+from bara.mechanisms.client_cap import ClientCap
 from bara.protocols import Allocator, Believer, Mechanism, name_of
 from bara.records import (
+    TIE,
     AwardedRound,
     Bids,
     Delivery,
     Evaluation,
     LeftOut,
+    Limits,
     Offer,
     Purse,
     RoundRecord,
@@ -45,6 +50,47 @@ class Backoff:
     def away(self, round_number: int) -> set[str]:
         """Return the clients that may not take part in that round."""
         return {client for client, last in self._until.items() if round_number <= last}
+
+
+def strangers(mechanism: Mechanism, bids: Bids) -> dict[str, str]:
+    """Return the clients that the run's register does not hold, each with the reason."""
+    return mechanism.strangers(bids) if isinstance(mechanism, ClientCap) else {}
+
+
+def beyond_limits(bids: Bids, purse: Purse, limits: Limits) -> dict[str, str]:
+    """Return the clients whose bids may not take part in a round, each with the reason.
+
+    No mechanism is shown a price that the whole budget cannot pay, nor a number that a client
+    cannot be believed: one absurd bid would decide the round for everybody else. No client can gain
+    by being left out for its price, because nobody is ever paid more than the budget.
+
+    Args:
+        bids: The bids.
+        purse: The purse before the round.
+        limits: The limits to the bids' columns.
+    """
+    reasons: dict[str, str] = {}
+    for name, values in bids.columns.items():
+        if name != TIE:
+            for place, reason in limits.exceeded(name, values).items():
+                reasons[bids.clients[place]] = reason
+    for place in np.flatnonzero(bids.prices > purse.total).tolist():
+        asked = purse.show(int(bids.prices[place]))
+        reasons[bids.clients[place]] = (
+            f"it asks {asked}, more than the whole budget, {purse.show(purse.total)}"
+        )
+    return reasons
+
+
+def check_offer(allocator: Allocator, offer: object) -> None:
+    """Refuse what is not an offer, whoever wrote the allocator."""
+    if isinstance(offer, Offer):
+        return
+    hint = "bara.Offer.spend(bara.money(AMOUNT)) spends up to an amount"
+    raise InvalidOfferError(
+        f"{type(allocator).__name__}.ask must return an Offer, got {offer!r}; {hint}, "
+        "bara.Offer.recruit(N) recruits N clients"
+    )
 
 
 def check_award(awarded: AwardedRound, bids: Bids, mechanism: Mechanism) -> None:
@@ -98,6 +144,7 @@ class Market:
         purse: The budget and the deadline.
         before_round: Called with the purse before each offer; returns the purse to play with,
             which an operator may have topped up, or raises to stop between rounds.
+        limits: The limits to what clients say of themselves in their bids.
     """
 
     def __init__(
@@ -106,6 +153,7 @@ class Market:
         mechanism: Mechanism,
         purse: Purse,
         before_round: Callable[[Purse], Purse] = lambda purse: purse,
+        limits: Limits | None = None,
     ) -> None:
         if purse.round != 1:
             raise InvalidRecordError(
@@ -117,6 +165,7 @@ class Market:
         self._allocator = allocator
         self._mechanism = mechanism
         self._before_round = before_round
+        self._limits = Limits() if limits is None else limits
         self._backoff = Backoff()
         self._evaluation: Evaluation | None = None
 
@@ -138,10 +187,7 @@ class Market:
             return None
         self.purse = self._before_round(self.purse)
         offer = self._allocator.ask(self.purse)
-        if not isinstance(offer, Offer):
-            raise InvalidOfferError(
-                f"{type(self._allocator).__name__}.ask must return an Offer, got {offer!r}"
-            )
+        check_offer(self._allocator, offer)
         if offer.stopped:
             self.ended = offer.reason or "the allocator stopped"
             return None
@@ -151,12 +197,17 @@ class Market:
         """Turn the sealed bids into an award; None where the offer's shortfall ends the run."""
         away = self._backoff.away(self.purse.round)
         opened = bids.in_units_of(self.purse.unit)
-        bids = opened.without(away)
+        present = opened.without(away)
+        unknown = strangers(self._mechanism, present)
+        known = present.without(unknown)  # what a stranger says sets no limit for the others
+        beyond = beyond_limits(known, self.purse, self._limits)
+        bids = known.without(beyond)
         belief = None
         if isinstance(self._allocator, Believer):
             belief = self._allocator.belief()
         menu = self._mechanism.menu(bids)
-        left_out = LeftOut.of(opened, {**dict.fromkeys(away, BACKS_OFF), **menu.left_out})
+        reasons = {**dict.fromkeys(away, BACKS_OFF), **unknown, **beyond, **menu.left_out}
+        left_out = LeftOut.of(opened, reasons)
         awarded = AwardedRound.of(self.purse, offer, menu, belief, left_out)
         if awarded.award.fell_short and offer.shortfall == "stop":
             self.ended = "the money left cannot pay what the allocator wants"

@@ -5,9 +5,10 @@ import pytest
 from refusals import refused
 
 import bara
+from bara import AwardedRound
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution, PrivacyCosts, read_amounts, valuations
-from bara.errors import ConfigError, InvalidBidError
+from bara.errors import ConfigError
 from bara.runs.config import Config
 from bara.runs.factory import assemble
 from bara.runs.simulation import label_rarity
@@ -171,11 +172,14 @@ def test_agreed_fees_are_paid_in_turn_and_kept_with_the_configuration(tmp_path):
     assert bara.run(config).payments == {"client-1": 20.0, "client-0": 5.0}  # client-2 asks more
 
 
-def test_a_client_without_an_agreed_fee_is_named(tmp_path):
+def test_a_client_without_an_agreed_fee_is_left_out_and_the_others_are_paid(tmp_path):
     file = tmp_path / "fees.csv"
     file.write_text("client,fee\nclient-0,2.50\nclient-1,10\n")
-    with refused(InvalidBidError, "'client-2'", "mechanism.fees"):
-        bara.run(under_fees(file, (2, 9, 3)))
+    seen = []
+    result = bara.run(under_fees(file, (2, 9, 3)), observe=seen.append)
+    assert result.payments == {"client-1": 20.0, "client-0": 5.0}
+    left_out = [step.left_out.reasons for step in seen if isinstance(step, AwardedRound)]
+    assert all("mechanism.fees" in reasons["client-2"] for reasons in left_out)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_it_goes_on_to_the_end_it_would_have_had(name, old_run, same_result):
     folder = old_run(name)
     assert same_result(json.loads(bara("resume", folder, "--json")), name)
     assert json.loads(bara("ledger", folder, "verify", "--json"))["ok"]
-    assert "open" in bara("report", folder)
+    assert "open" in bara("report", folder, "--out", folder.parent / "report")
 
 
 def test_a_run_on_the_engine_that_is_no_more_is_reported_but_does_not_go_on(old_run):
@@ -53,7 +53,7 @@ def test_a_run_on_the_engine_that_is_no_more_is_reported_but_does_not_go_on(old_
     assert json.loads(bara("ledger", folder, "verify", "--json"))["ok"]
     # Had it ended, its result would still be shown.
     shutil.copy(HERE / "runs" / "flower" / "expected.json", folder / "result.json")
-    assert "open" in bara("report", folder)
+    assert "open" in bara("report", folder, "--out", folder.parent / "report")
 
 
 def test_its_configuration_can_be_run_again(old_run, tmp_path, same_result):
@@ -65,5 +65,5 @@ def test_its_configuration_can_be_run_again(old_run, tmp_path, same_result):
 
 def test_a_comparison_is_reported_from_what_it_left(tmp_path):
     shutil.copytree(HERE / "comparison", tmp_path / "comparison")
-    assert "open" in bara("report", tmp_path / "comparison")
-    assert "fixed:n=2" in (tmp_path / "comparison" / "report.html").read_text()
+    assert "open" in bara("report", tmp_path / "comparison", "--out", tmp_path / "report")
+    assert "fixed:n=2" in (tmp_path / "report" / "report.html").read_text()

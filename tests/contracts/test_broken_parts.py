@@ -14,7 +14,7 @@ from bara import Award, Belief, Bids, Delivery, Evaluation, Menu, Offer, Purse
 from bara.allocators import Bara, Even
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
-from bara.errors import LedgerError
+from bara.errors import InvalidBidError, LedgerError
 from bara.mechanisms import bid_price_first
 from bara.mechanisms.properties import Case, exact_sum, spends_the_budget
 from bara.protocols import Capabilities
@@ -25,6 +25,7 @@ from bara.testing import (
     FEDERATION_CHECKS,
     MECHANISM_CHECKS,
     ContractHint,
+    check_absurd_bids_cost_nobody_else,
     check_ask_is_pure,
     check_beliefs_are_plain,
     check_bids_are_repeatable,
@@ -46,6 +47,7 @@ from bara.testing import (
     check_training_again_comes_to_the_same,
     check_training_is_evaluated,
     check_unclaimed_has_a_counter_example,
+    contract_test,
     select_checks,
 )
 
@@ -220,6 +222,13 @@ class LearnsFromTheFirstThatDelivered(Wrapped):
             next(iter(record.delivery.delivered))
 
 
+class RefusesHighPrices(Wrapped):
+    def menu(self, bids):
+        if len(bids) and bids.prices.max() > 10**15:
+            raise InvalidBidError("too much")
+        return self.inner.menu(bids)
+
+
 @pytest.mark.parametrize(
     ("check", "broken"),
     [
@@ -229,6 +238,7 @@ class LearnsFromTheFirstThatDelivered(Wrapped):
         (check_menu_is_pure, TakesTurns),
         (check_small_rounds_are_served, NeedsTwo),
         (check_tell_takes_any_round, LearnsFromTheFirstThatDelivered),
+        (check_absurd_bids_cost_nobody_else, RefusesHighPrices),
     ],
 )
 def test_a_mechanism_that_breaks_it_fails(check, broken):
@@ -403,3 +413,24 @@ def test_every_check_there_is_stands_above_with_a_part_that_fails_it():
         for i in range(len(mark.args[1]))
     }
     assert broken == {*ALLOCATOR_CHECKS, *MECHANISM_CHECKS, *FEDERATION_CHECKS}
+
+
+def test_the_contract_is_one_line_for_pytest():
+    test = contract_test(MECHANISM_CHECKS, bid_price_first)
+    (mark,) = test.pytestmark
+    assert mark.args == ("check", list(MECHANISM_CHECKS))
+    with pytest.raises(AssertionError):
+        contract_test([check_ask_is_pure], lambda _seed: TwoAnswers())(check_ask_is_pure)
+
+
+class TwoAnswers:
+    """Asked twice, it gives two answers."""
+
+    def __init__(self):
+        self.asked = itertools.count()
+
+    def ask(self, _purse):
+        return Offer.recruit(next(self.asked) % 3)
+
+    def tell(self, record):
+        pass

@@ -1,9 +1,13 @@
 """Every mechanism there is keeps the same contract, and promises exactly what holds."""
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from bara import Bids
+from bara import ALLOCATORS, Bids, Market, Offer, Purse
 from bara.mechanisms import MECHANISMS
+from bara.records import MAX_MONEY
 from bara.testing import MECHANISM_CHECKS
 
 VARIANTS = {
@@ -39,6 +43,53 @@ CASES = [(name, options) for name in MECHANISMS.names() for options in VARIANTS.
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)
 def test_every_mechanism(name, options, check):
     check(lambda: MECHANISMS.build(name, options))
+
+
+ABSURD = st.one_of(
+    st.tuples(st.just("price"), st.integers(1, MAX_MONEY >> 5)),
+    st.tuples(
+        st.sampled_from(["samples", "speed", "epsilon"]),
+        st.one_of(
+            st.floats(10_001, 1.7e308), st.floats(5e-324, 9e-10, exclude_max=True), st.just(1e300)
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize(("name", "options"), CASES, ids=str)
+@settings(max_examples=15, deadline=None)
+@given(
+    honest=st.lists(
+        st.tuples(st.integers(1, 10**7), *[st.floats(1, 100)] * 3), min_size=2, max_size=8
+    ),
+    absurd=ABSURD,
+    offer=st.one_of(st.integers(1, 9).map(Offer.recruit), st.integers(0, 10**8).map(Offer.spend)),
+)
+def test_property_one_absurd_bid_leaves_the_others_award_as_it_were_without_it(
+    name, options, honest, absurd, offer
+):
+    purse = Purse(10**8, 10)
+    what, number = absurd
+    eve = {"price": 1, "samples": 1.0, "speed": 1.0, "epsilon": 1.0, what: number}
+    if what == "price":
+        eve["price"] += purse.total
+
+    def awarded(*bids):
+        clients = [f"client-{place}" for place in range(len(bids))]
+        prices, *values = map(np.array, zip(*bids, strict=True))
+        columns = dict(zip(("samples", "speed", "epsilon"), values, strict=True))
+        made = Bids(tuple(clients), prices, columns)
+        market = Market(ALLOCATORS.build("even", {}), MECHANISMS.build(name, options), purse)
+        return market.award(offer, made)
+
+    alone = awarded(*honest)
+    attacked = awarded(*honest, tuple(eve.values()))
+    if alone is None:  # the money cannot pay what the offer wants: the run ends, with or without
+        assert attacked is None
+        return
+    assert attacked.award == alone.award
+    assert attacked.costs.tolist() == alone.costs.tolist()
+    assert list(attacked.left_out.reasons) == [f"client-{len(honest)}"]
 
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)

@@ -1,7 +1,7 @@
 import pytest
 from refusals import refused
 
-from bara.dashboard.server import Address, RunIndex
+from bara.dashboard.server import Address, RunIndex, serve
 from bara.errors import ConfigError
 
 TOKEN = "correct-horse-battery"  # noqa: S105
@@ -188,3 +188,21 @@ def test_looking_leaves_the_folder_as_it_was(make_run, visit):
     assert {
         path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()
     } == before
+
+
+def test_no_token_is_told_where_a_log_keeps_it(make_run, monkeypatch):
+    runs = make_run().parent
+    told = []
+    monkeypatch.setattr(
+        "bara.dashboard.server.uvicorn.Server.run", lambda _, listeners: listeners[0].close()
+    )
+    monkeypatch.setattr("bara.dashboard.server.os.nice", lambda _: None)
+    monkeypatch.setattr("bara.dashboard.server.is_loopback", lambda _: False)
+    with refused(ConfigError, "BARA_DASHBOARD_TOKEN", "127.0.0.1"):
+        serve(runs, Address(port=0), told.append)
+    assert told == []
+    serve(runs, Address(port=0, token=TOKEN), told.append)
+    assert told
+    assert not [line for line in told if TOKEN in line]
+    serve(runs, Address(port=0), told.append, private=True)
+    assert [line for line in told if "?token=" in line and line.startswith("http")]

@@ -231,3 +231,9 @@ def test_without_arrow_the_message_names_the_extra(monkeypatch, table):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with refused(MissingExtraError, "pyarrow", "bara-fl[tables]"):
         load(str(path), columns=PATIENTS)
+
+
+def test_a_table_with_nothing_in_any_column_to_learn_from_is_refused():
+    table = {"a": [None] * 20, "b": [float("nan")] * 20, "ill": [0, 1] * 10}
+    with refused(UnfitDatasetError, "'a'", "'b'", "data.features"):
+        Dataset.from_frame(pd.DataFrame(table), target="ill")

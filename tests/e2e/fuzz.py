@@ -24,7 +24,7 @@ import time
 import tomllib
 import traceback
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import forks
@@ -436,14 +436,9 @@ def flip(folder, rng):
 def edit(folder, rng):
     """One value, one row or the schema is another.
 
-    The triggers that forbid it are dropped first.
+    The triggers that forbid it are dropped first, and made again.
     """
     with closing(sqlite3.connect(folder / "ledger.db", isolation_level=None)) as connection:
-        for (name,) in connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
-        ).fetchall():
-            connection.execute(f"DROP TRIGGER {name}")
-        connection.execute("PRAGMA ignore_check_constraints = ON")
         table = rng.choice(
             [*TABLES, "events", "events", "settlements", "promises", "alembic_version"]
         )
@@ -452,6 +447,11 @@ def edit(folder, rng):
         found = connection.execute(f"SELECT {', '.join(keys)} FROM {table}").fetchall()  # noqa: S608
         if not found:
             return f"{table} is empty"
+        rules = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+        kept = rules.fetchall()
+        for name, _ in kept:
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute("PRAGMA ignore_check_constraints = ON")
         what = rng.choice(["value", "value", "value", "nudge", "delete", "swap", "drop", "rehash"])
         here, there = (
             " AND ".join(
@@ -464,6 +464,10 @@ def edit(folder, rng):
             return _edit(connection, what, table, column, value, here, there)
         except sqlite3.Error as error:
             return f"{what} {table}.{column}: {error}"
+        finally:
+            for _, sql in kept:
+                with suppress(sqlite3.Error):  # a table may be gone
+                    connection.execute(sql)
 
 
 def _edit(connection, what, table, column, value, here, there):

@@ -148,10 +148,10 @@ def test_a_run_has_a_report_with_figures_and_data(tmp_path):
         "demo",
     ]
     bara("run", *short, cwd=tmp_path)
-    (tmp_path / "demo" / "report.html").unlink()
     bara("report", "demo", cwd=tmp_path)
-    assert "expected final accuracy" in (tmp_path / "demo" / "report.html").read_text()
-    assert {path.name for path in (tmp_path / "demo" / "figures").iterdir()} == {
+    report = tmp_path / "demo-report"
+    assert "expected final accuracy" in (report / "report.html").read_text()
+    assert {path.name for path in (report / "figures").iterdir()} == {
         *(f"{name}.{kind}" for name in open_run(tmp_path / "demo").figures for kind in FORMATS),
         *("rounds.csv", "rounds.csv-metadata.json", "rounds.parquet"),
     }
@@ -170,8 +170,9 @@ def test_a_comparison_has_a_report_with_figures_and_data(tmp_path):
     first = (tmp_path / "kept" / "report.html").read_text()
     assert "bara compare --allocators even,finale --seeds 2" in first
     bara("report", "kept", cwd=tmp_path)
-    assert (tmp_path / "kept" / "report.html").read_text() == first
-    assert (tmp_path / "kept" / "figures" / "accuracy-over-rounds.pdf").stat().st_size > 100
+    report = tmp_path / "kept-report"
+    assert (report / "report.html").read_text() == first
+    assert (report / "figures" / "accuracy-over-rounds.pdf").stat().st_size > 100
 
 
 def test_a_folder_without_either_is_refused(tmp_path):

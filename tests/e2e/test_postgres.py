@@ -10,6 +10,11 @@ import re
 import runpy
 import subprocess
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -18,8 +23,12 @@ from programs import bara, result, started, until
 
 from bara import Purse, open_session
 from bara.errors import LedgerError, WaitingError
-from bara.ledger import Books, Store, verify
+from bara.ledger import Books, Store, _events, verify
 from bara.ledger.locks import is_played, only_player
+from bara.ledger.operators import top_up
+from bara.ledger.statements import statement
+from bara.ledger.store import WRITERS
+from bara.runs.replay import replay
 
 pytestmark = [
     pytest.mark.debian("PostgreSQL"),
@@ -292,3 +301,168 @@ def test_the_server_itself_refuses_what_does_not_add_up(tmp_path, url, statement
             Books.open(store, folder.name, {}, Purse.of(1, 1))
     finally:
         store.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "back"),
+    [
+        (
+            "events_no_update",
+            "ALTER TABLE events DISABLE TRIGGER events_no_update",
+            "ALTER TABLE events ENABLE TRIGGER events_no_update",
+        ),
+        (
+            "extra",
+            "CREATE TRIGGER extra BEFORE DELETE ON sealed EXECUTE FUNCTION append_only()",
+            "DROP TRIGGER extra ON sealed",
+        ),
+        (
+            "closings_add_up",
+            "ALTER TRIGGER closings_add_up ON closings RENAME TO gone",
+            "ALTER TRIGGER gone ON closings RENAME TO closings_add_up",
+        ),
+    ],
+)
+def test_a_trigger_that_is_off_added_or_gone_is_found(url, name, change, back):
+    with contextlib.closing(Store.open(url)) as store:
+        books = Books.open(store, f"trigger {name}", {}, Purse.of(1, 1))
+        assert verify(books).ok
+        with store.write() as connection:
+            connection.exec_driver_sql(change)
+        try:
+            assert name in verify(books).problem
+        finally:
+            with store.write() as connection:
+                connection.exec_driver_sql(back)
+        assert verify(books).ok
+
+
+CONFIG = {
+    "budget": {"total": 40, "max_rounds": 5},
+    "clients": {"count": 4},
+    "allocator": "even",
+    "mechanism": "turns",
+}
+ASKED = {"ann": "2.00", "bob": "2.50", "cat": "3.00", "dan": "4.00"}
+
+
+def again(step, errors):
+    """Call a step until it works, as a program that retries does; note what it is told."""
+    for _ in range(5):
+        try:
+            return step()
+        except LedgerError as error:
+            errors.append(str(error))
+    return step()
+
+
+def play_own_loop(name, url):
+    """Play a run whose steps are called again when they fail; return its rounds and errors."""
+    errors = []
+    config = {**CONFIG, "ledger": {"url": url, "client_cap": 8}}
+    with open_session(name, config) as session:
+        again(lambda: session.begin(0.1), errors)
+        while again(session.ask, errors) is not None:
+            award = again(lambda: session.award(ASKED), errors)
+            if award is None:
+                break
+            accuracy = 0.1 + 0.1 * session.round if award.n else None
+            again(partial(session.settle, accuracy), errors)
+    with contextlib.closing(Store.open(url)) as store:
+        books = Books.find(store, name)
+        assert verify(books).ok
+        assert replay(books).ok
+        rounds = [(record.awarded.award, record.payments) for record in books.history()]
+    return rounds, errors
+
+
+class BackwardsClock(datetime):
+    """A clock that is set back by an hour each time it is read."""
+
+    readings = count()
+
+    @classmethod
+    def now(cls, tz=None):
+        return datetime(2026, 1, 1, tzinfo=tz or UTC) - timedelta(hours=next(cls.readings))
+
+
+@pytest.mark.parametrize(
+    "where", ["bids opened", "promising", "promised", "trained", "settling", "settled", "closing"]
+)
+def test_a_server_that_is_killed_at_a_fault_point_is_found_again_and_nothing_changes(
+    url, tmp_path, monkeypatch, where
+):
+    undisturbed, _ = play_own_loop("undisturbed", f"sqlite:///{tmp_path}/books.db")
+    passed = Counter()
+
+    def kill_the_server(name):
+        passed[name] += 1
+        if name == where and passed[name] == 1 + (where == "settling"):  # round 0 settles, too
+            restart(["-m", "immediate", "restart"])
+
+    for module in ("bara.ledger.books", "bara.runs.session"):
+        monkeypatch.setattr(f"{module}.point", kill_the_server)
+    monkeypatch.setattr(_events, "datetime", BackwardsClock)
+    name = f"failover-{where.replace(' ', '-')}-{os.getpid()}"
+    disturbed, errors = play_own_loop(name, url)
+    assert disturbed == undisturbed
+    assert errors, "nobody noticed that the server was gone"
+    assert all("resume the run" in error for error in errors)
+
+
+@pytest.fixture
+def serializable(url):
+    """A database whose administrator made every transaction serializable."""
+    name = f"serializable_{os.getpid()}"
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+        connection.execute(
+            sa.text(f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'")
+        )
+    engine.dispose()
+    return f"{url.rpartition('/')[0]}/{name}"
+
+
+def test_operators_at_the_same_time_do_not_disturb_one_another_whatever_the_isolation(serializable):
+    with contextlib.closing(Store.open(serializable)) as store:
+        books = Books.open(store, "shared", {}, Purse.of(10, 5))
+
+        def top_up_ten_times():
+            with contextlib.closing(Store.open(serializable)) as own:
+                for _ in range(10):
+                    top_up(Books.find(own, "shared"), 1_000_000)
+
+        with ThreadPoolExecutor(4) as pool:
+            for done in [pool.submit(top_up_ten_times) for _ in range(4)]:
+                done.result()
+        assert statement(books).topped_up == 40_000_000
+
+
+def test_whoever_is_chosen_in_a_deadlock_is_told_so_and_may_try_again(url, monkeypatch):
+    """Somebody locks a table first and the ledger's writers second, the other way round."""
+    name = f"deadlock-{os.getpid()}"
+    with contextlib.closing(Store.open(url)) as store:
+        Books.open(store, name, {}, Purse.of(10, 5))
+    monkeypatch.setenv("PGOPTIONS", "-c deadlock_timeout=10ms")  # ours notices first
+    engine = sa.create_engine(url)
+    with contextlib.closing(Store.open(url)) as store, ThreadPoolExecutor(1) as pool:
+        books = Books.find(store, name)
+        monkeypatch.delenv("PGOPTIONS")
+        with engine.connect() as stranger:
+            stranger.execute(sa.text("LOCK TABLE top_ups IN ACCESS EXCLUSIVE MODE"))
+
+            def cross():
+                with store.write() as connection:
+                    lock = sa.text(f"SELECT pg_advisory_xact_lock({WRITERS})")
+                    crossing.append(pool.submit(stranger.execute, lock))
+                    connection.execute(sa.text("SELECT COUNT(*) FROM top_ups"))
+
+            crossing = []
+            with pytest.raises(LedgerError, match="deadlock detected"):
+                cross()
+            crossing[0].result()
+            stranger.rollback()
+        top_up(books, 1_000_000)
+        assert statement(books).topped_up == 1_000_000
+    engine.dispose()

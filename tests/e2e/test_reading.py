@@ -516,7 +516,7 @@ def test_the_report_of_a_comparison_waits_for_no_pipe_either(tmp_path):
     os.mkfifo(tmp_path / "pipe.json")
     with within(30):
         assert (
-            told("report", tmp_path)[0] == 0
+            told("report", tmp_path, "--out", tmp_path / "out")[0] == 0
         )  # a result that is not there; what waits is interrupted, and fails
 
 

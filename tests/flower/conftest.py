@@ -109,7 +109,18 @@ def opened_bid(app, number=1, **node):
     asked = identified(bid_messages.request(7, number, 10), "asked")
     reply = app(asked, Context(1, 7, node, RecordDict(), {}))
     assert reply.metadata.reply_to_message_id == "asked"
-    return bid_messages.read(reply.content, 10**15)
+    return bid_messages.read(reply.content)
+
+
+def bidding(**entries):
+    """A client whose bid has these entries instead of its own."""
+
+    def change(reply):
+        for name, value in entries.items():
+            reply.content.config_records["bara-bid"][name] = value
+        return reply
+
+    return change
 
 
 def vanished(reply):

@@ -10,7 +10,7 @@ import pytest
 from flwr.clientapp import ClientApp
 from refusals import refused
 
-from bara.errors import ConfigError, InvalidMoneyError
+from bara.errors import ConfigError, InvalidBidError
 from bara.flower import Bid, answer_bids, drawn, fixed, from_environment, from_file, per_sample
 
 from .conftest import opened_bid
@@ -110,9 +110,40 @@ def test_a_function_of_ones_own_decides_as_it_likes():
     assert dict(answered(night_tariff, 2, rows=3).columns) == {"samples": 3.0, "epsilon": 0.5}
 
 
-def test_a_price_that_is_no_amount_fails_on_the_silos_own_machine():
-    with refused(InvalidMoneyError, "price", "bid", "0.12345678"):
-        answered(fixed("0.12345678"))
+@pytest.mark.parametrize("price", [-3, 0, "1e-7", 1e-9, "80,50", float("nan"), None, True])
+def test_a_price_that_is_no_amount_is_refused_where_the_bidder_is_made(price):
+    for make in (fixed, Bid):
+        with refused(InvalidBidError, "price", price):
+            make(price)
+
+
+@pytest.mark.parametrize(
+    ("price", "samples"), [(-1, 5), ("much", 5), (float("inf"), 5), (1, 0), (1, "5")]
+)
+def test_a_price_a_sample_that_is_no_number_is_refused_where_the_bidder_is_made(price, samples):
+    with refused(InvalidBidError, "per_sample", "positive"):
+        per_sample(price, samples)
+
+
+@pytest.mark.parametrize("samples", [0, -5, float("nan"), float("inf"), "150", True])
+def test_a_column_that_is_no_positive_number_is_refused_before_anything_is_sent(samples):
+    with refused(InvalidBidError, "samples", samples):
+        Bid(1, {"samples": samples})
+
+
+def test_a_wrong_price_on_the_silos_machine_names_its_place(tmp_path, monkeypatch):
+    place = tmp_path / "price"
+    place.write_text("80,50")
+    with refused(InvalidBidError, place, "80,50"):
+        answered(from_file(place))
+    monkeypatch.setenv("BARA_PRICE", "-2")
+    with refused(InvalidBidError, "BARA_PRICE", "-2"):
+        answered(from_environment())
+
+
+def test_a_price_of_ones_own_function_is_refused_before_anything_is_sent():
+    with refused(InvalidBidError, "price", "-3"):
+        answered(lambda _round, _context: -3)
 
 
 def test_bidding_imports_neither_torch_nor_the_ledger():

@@ -1,6 +1,5 @@
 """Delivery and payment over a grid: who is in the menu, who delivers, who is void and why."""
 
-import logging
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,13 +8,25 @@ from flwr.app import ArrayRecord, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedMedian, FedProx, Krum
 from refusals import refused
 
-from bara import ALLOCATORS, MECHANISMS, Award, Evaluation, Offer, Purse, RoundRecord, Session
+from bara import (
+    ALLOCATORS,
+    MECHANISMS,
+    Award,
+    AwardedRound,
+    Capabilities,
+    Evaluation,
+    Offer,
+    Purse,
+    RoundRecord,
+    Session,
+)
 from bara.errors import ConfigError, RunStoppedError, TrainingError
 from bara.flower.identity import Directory, client_of_key
 from bara.server.state import Keeping
 
 from .conftest import (
     LocalGrid,
+    bidding,
     counting,
     raising,
     sending,
@@ -108,6 +119,48 @@ def test_what_does_not_arrive_or_cannot_be_used_is_void_and_the_round_goes_on(
     assert weights_of(federation) == pytest.approx((10 * 1 + 30 * 3) / 40)
 
 
+@pytest.mark.parametrize("memory", ["off", "plain"])
+@pytest.mark.parametrize(("liars", "claim"), [((0, 1), 1.7e308), ((1,), 10**15)])
+def test_who_claims_absurdly_many_examples_neither_rules_the_model_nor_makes_it_zero(
+    federate, grid, liars, claim, memory
+):
+    """Two claims of 1.7e308 add up to infinity: every weight was 0, and the model all zeros."""
+    for number in liars:
+        grid.mishaps["train", number] = counting(**{"num-examples": claim})
+    federation = federate(keeping=Keeping(memory=memory))
+    federation.bids(1)
+    delivery = federation.train(1, award(0, 1, 2, 3, 4))
+    assert set(delivery.void) == {f"client-{number}" for number in liars}
+    assert all("num-examples" in reason for reason in delivery.void.values())
+    honest = [number for number in range(5) if number not in liars]
+    weights = [10 * (number + 1) for number in honest]
+    moved = [number + 1 for number in honest]
+    assert weights_of(federation) == pytest.approx(np.average(moved, weights=weights))
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"accuracy": float("nan")},
+        {"accuracy": 7.0},
+        {"num-examples": 1.7e308},
+        {"num-examples": 10**15},
+        {"num-examples": -1},
+        {"extra": 1.0},
+    ],
+    ids=str,
+)
+def test_one_clients_evaluation_neither_stops_the_run_nor_decides_alone(federate, grid, lie):
+    def change(reply):
+        reply.content["metrics"] = MetricRecord({"num-examples": 1, "accuracy": 0.9, **lie})
+        return reply
+
+    grid.mishaps["evaluate", 4] = change
+    federation = federate(FedAvg(), evaluate=None)
+    federation.bids(1)
+    assert federation.train(1, award(0, 1)).evaluation.accuracy == pytest.approx(5 / 3 / 100)
+
+
 @pytest.mark.parametrize("strategy", [FedMedian, Krum])
 def test_one_reply_without_the_metric_does_not_cost_the_others_their_round(
     federate, grid, strategy
@@ -198,18 +251,62 @@ def test_a_winner_whose_node_has_gone_is_void(federate, grid):
 
 
 @pytest.mark.parametrize("price", [0, -1, True, 1.5, "3", 2**62])
-def test_a_bid_that_is_no_price_leaves_only_its_client_out(
-    federate, grid, price, caplog, monkeypatch
-):
-    def change(reply):
-        reply.content.config_records["bara-bid"]["price"] = price
-        return reply
+def test_a_bid_that_is_no_price_leaves_only_its_client_out(federate, grid, price):
+    grid.mishaps["query", 2] = bidding(price=price)
+    bids = federate().bids(1)
+    assert bids.clients == tuple(name for name in NAMES if name != "client-2")
+    assert list(bids.left_out) == ["client-2"]
+    assert "price" in bids.left_out["client-2"]
 
-    grid.mishaps["query", 2] = change
-    with caplog.at_level(logging.WARNING, "flwr"):
-        monkeypatch.setattr(logging.getLogger("flwr"), "propagate", True)
-        assert federate().bids(1).clients == tuple(name for name in NAMES if name != "client-2")
-    assert "node 102 is not in the menu" in caplog.text
+
+@pytest.mark.parametrize("samples", [0.0, -1.0, float("nan"), float("inf"), "many"])
+def test_a_column_that_is_no_positive_number_leaves_only_its_client_out(federate, grid, samples):
+    grid.mishaps["query", 2] = bidding(**{"column-samples": samples})
+    bids = federate(columns=("samples",)).bids(1)
+    assert bids.clients == tuple(name for name in NAMES if name != "client-2")
+    assert "samples" in bids.left_out["client-2"]
+
+
+def test_two_nodes_that_say_they_are_one_client_leave_only_this_client_out(federate, grid):
+    grid.mishaps["query", 2] = bidding(**{"partition-id": 3})
+    assert federate().bids(1).clients == ("client-0", "client-1", "client-4")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options", "bid"),
+    [
+        ("quality", {"quality": "samples"}, {"price": 10**18}),
+        ("fair", {}, {"price": 10**18}),
+        ("quality", {"quality": "samples"}, {"column-samples": 1e300}),
+        ("quality", {"quality": "samples"}, {"column-samples": 1e6}),
+        ("tariff", {"per_sample": 0.2}, {"column-samples": 1e300}),
+        ("fl-market", {}, {"column-epsilon": 1e300}),
+    ],
+)
+def test_one_absurd_bid_costs_nobody_else_the_round_and_stands_in_the_books_with_its_reason(
+    federate, grid, mechanism, options, bid
+):
+    """Each of these stopped the run for everybody, or let nobody else win again."""
+    budgets = bidding(**{"column-epsilon": 0.5})
+    grid.mishaps.update({("query", number): budgets for number in range(5)})
+
+    def played(absurd):
+        if absurd:
+            grid.mishaps["query", 2] = lambda reply: bidding(**bid)(budgets(reply))
+        else:
+            grid.mishaps["query", 2] = silent
+        federation = federate(columns=("epsilon", "samples"))
+        federation.capabilities = Capabilities(protects=True)
+        made = MECHANISMS.build(mechanism, options)
+        session = Session(ALLOCATORS.build("even", {}), made, federation)
+        steps = session.rounds(Purse.of(60, 2))
+        return next(step for step in steps if isinstance(step, AwardedRound))
+
+    honest = played(absurd=False)
+    attacked = played(absurd=True)
+    assert honest.award.n >= 2
+    assert attacked.award == honest.award
+    assert list(attacked.left_out.reasons) == ["client-2"]
 
 
 @pytest.mark.parametrize("mishap", [silent, raising, vanished])

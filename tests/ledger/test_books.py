@@ -375,6 +375,20 @@ def test_a_server_without_its_driver_names_the_extra(monkeypatch):
         Store.open("postgresql+psycopg://host/database")
 
 
+def test_a_driver_that_cannot_be_loaded_is_named_and_the_one_that_bara_brings(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg2", None)
+    with refused(MissingExtraError, "psycopg2", "postgresql+psycopg://", "bara-fl[postgres]"):
+        Store.open("postgresql+psycopg2://host/database")
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://host/database", "oracle://host/x", "sqlite+aiosqlite:///a"]
+)
+def test_a_database_that_holds_no_books_is_refused_without_asking_for_its_driver(url):
+    with refused(ConfigError, url, "sqlite:///", "postgresql+psycopg://"):
+        Store.open(url)
+
+
 SERVER = "postgresql+psycopg://books.example:5433/database"
 
 
@@ -412,5 +426,5 @@ def test_a_folder_without_a_generation_is_told_by_its_inode_alone(
 
 def test_a_server_with_an_older_schema_is_not_read_but_said_to_be_older(monkeypatch):
     monkeypatch.setattr(Store, "version", lambda _: VERSIONS[0])  # as a server would answer
-    with refused(LedgerError, "books.example", VERSIONS[0], HEAD, "resuming"):
+    with refused(LedgerError, "books.example", VERSIONS[0], HEAD, "operator acts"):
         read_books(SERVER)

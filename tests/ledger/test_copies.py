@@ -9,12 +9,13 @@ from contextlib import closing
 
 import pytest
 from refusals import refused
+from tampering import without_rules
 from typer.testing import CliRunner
 
 from bara.cli import app
 from bara.errors import LedgerError, WaitingError
 from bara.ledger import Books, Receipt, Store, Terms, operators, signatures, verify
-from bara.ledger.payouts import batches
+from bara.ledger.payouts import batch_of, batches, new_batch
 from bara.ledger.signatures import client_receipt
 from bara.ledger.statements import export_json, lines, own_statement, statement
 from bara.records import Purse, RoundRecord
@@ -334,11 +335,8 @@ def raised(tmp_path, monkeypatch):
     with RunFolder.new(tmp_path / "run", Config.load(None, [*SMALL, "ledger.key=KEY"])) as folder:
         play_run(folder.config, folder=folder)
     with closing(sqlite3.connect(tmp_path / "run" / "ledger.db")) as connection:
-        for (name,) in connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
-        ).fetchall():
-            connection.execute(f"DROP TRIGGER {name}")
-        connection.execute("UPDATE settlements SET paid = paid + 1000000 WHERE round = 2")
+        with without_rules(connection):
+            connection.execute("UPDATE settlements SET paid = paid + 1000000 WHERE round = 2")
         connection.commit()
     with RunFolder.find(tmp_path / "run") as folder:
         yield folder.open_books()
@@ -364,11 +362,8 @@ def test_nothing_that_was_not_verified_is_shown_signed_or_paid_out(raised, leave
 def tamper(books, change):
     """Change something with the database's own rules out of the way."""
     with closing(sqlite3.connect(books.store.place)) as connection:
-        for (name,) in connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
-        ).fetchall():
-            connection.execute(f"DROP TRIGGER {name}")
-        connection.execute(change)
+        with without_rules(connection):
+            connection.execute(change)
         connection.commit()
 
 
@@ -425,3 +420,49 @@ def test_a_chain_made_anew_does_not_hide_steps_that_do_not_follow(
         monkeypatch.setattr(type(books.chain), "fits", lambda *_: True)
         problem = verify(books).problem
     assert [fact for fact in facts if fact not in problem] == [], problem
+
+
+def test_what_was_stored_without_a_receipt_is_on_it_once_the_run_goes_on(tmp_path, monkeypatch):
+    receipt = tmp_path / "receipt.json"
+    begin(tmp_path / "run", f"ledger.receipt={receipt}")
+
+    def die(_books):
+        raise EnoughError  # after the commit
+
+    with monkeypatch.context() as patch, RunFolder.find(tmp_path / "run") as folder:
+        patch.setattr(Books, "write_receipt", die)
+        with pytest.raises(EnoughError):
+            operators.top_up(folder.open_books(), 1_000_000)
+        stored = folder.read_books().receipt()
+    assert Receipt.read(receipt).events == stored.events - 1
+    with pytest.raises(EnoughError), RunFolder.find(tmp_path / "run") as folder:
+        play_run(folder.config, die, folder=folder)
+    assert Receipt.read(receipt).events >= stored.events
+
+
+def test_a_batch_whose_receipt_was_lost_in_a_crash_is_covered_before_it_is_exported_again(
+    tmp_path, monkeypatch
+):
+    receipt = tmp_path / "receipt.json"
+    begin(tmp_path / "run", f"ledger.receipt={receipt}")
+    older = (tmp_path / "run" / "ledger.db").read_bytes()
+
+    def die(books):
+        if batch_of(books, 1) is not None:
+            raise EnoughError  # after the commit
+
+    with monkeypatch.context() as patch, RunFolder.find(tmp_path / "run") as folder:
+        patch.setattr(Books, "write_receipt", die)
+        with pytest.raises(EnoughError):
+            new_batch(folder.open_books())
+    with RunFolder.find(tmp_path / "run") as folder:
+        books = folder.open_books()
+        with refused(LedgerError, "every payment is in a batch already"):
+            new_batch(books)
+        assert len(batches(books)) == 1
+    (tmp_path / "run" / "ledger.db").write_bytes(older)
+    with (
+        RunFolder.find(tmp_path / "run") as folder,
+        refused(LedgerError, "the receipt counts", "its tail is missing"),
+    ):
+        new_batch(folder.open_books())

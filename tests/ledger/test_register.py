@@ -74,6 +74,29 @@ def test_a_bid_under_an_unknown_name_is_left_out_with_the_reason_and_wins_nothin
     assert at(config, replay).ok
 
 
+def test_what_strangers_say_of_themselves_sets_no_limit_for_known_clients(tmp_path):
+    config = settings(tmp_path, NAMES)
+    strangers = [f"stranger-{i}" for i in range(5)]
+    bids = bara.Bids.of(
+        dict.fromkeys([*NAMES, *strangers], 1.0),
+        samples=dict.fromkeys(NAMES, 300) | dict.fromkeys(strangers, 1),
+    )
+    (first,) = play(config, bids)
+    assert left_out(first) == dict.fromkeys(strangers, UNKNOWN)
+    assert at(config, replay).ok
+
+
+def test_absurd_and_unknown_bids_are_left_out_together_each_with_its_reason(tmp_path):
+    config = settings(tmp_path, NAMES)
+    (first,) = play(config, {"Aachn": 1, "Aachen": "80,50", "Bonn": 2, "Cologne": 101})
+    reasons = left_out(first)
+    assert reasons["Aachn"] == UNKNOWN
+    assert "80,50" in reasons["Aachen"]
+    assert "the whole budget" in reasons["Cologne"]
+    assert set(reasons) == {"Aachn", "Aachen", "Cologne"}
+    assert at(config, replay).ok
+
+
 def test_the_operator_is_told_who_is_unknown_with_the_command_that_enters_it(tmp_path):
     config = settings(tmp_path, NAMES)
     play(config, MISSPELT)

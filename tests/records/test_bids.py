@@ -104,3 +104,47 @@ def test_ties_are_settled_by_name_unless_a_column_says_otherwise():
         "cat",
         "ann",
     ]
+
+
+def test_opened_bids_are_those_that_can_be_read_and_say_why_the_others_are_not():
+    sent = {"ann": 1, "bob": "80,50", "cat": 2, "dan": 3, "eve": 10**13, "fay": 1}
+    samples = {"ann": 10, "bob": 10, "cat": "ten", "eve": 10, "fay": float("inf")}
+    bids = Bids.opened(sent, samples=samples)
+    assert bids.clients == ("ann",)
+    assert bids.prices.tolist() == [1_000_000]
+    facts = {
+        "bob": "80,50",
+        "cat": "ten",
+        "dan": "'samples'",
+        "eve": "10000000000000",
+        "fay": "inf",
+    }
+    assert bids.left_out.keys() == facts.keys()
+    for client, fact in facts.items():
+        assert fact in bids.left_out[client]
+
+
+def test_prices_are_opened_that_still_add_up():
+    most = show_money(MAX_MONEY >> (5).bit_length())
+    bids = Bids.opened({**dict.fromkeys("abcd", most), "e": "1152921504606.846977"})
+    assert bids.clients == tuple("abcd")
+    assert "5 clients" in bids.left_out["e"]
+
+
+@given(
+    st.dictionaries(
+        NAMES, st.one_of(st.integers(), st.floats(), st.text(max_size=9), st.none()), max_size=9
+    )
+)
+def test_property_whatever_is_sent_is_opened_or_left_out(sent):
+    bids = Bids.opened(sent)
+    assert bids.clients == tuple(sorted(sent.keys() - bids.left_out.keys()))
+    assert bids.left_out.keys() <= sent.keys()
+    again = bids.without([]).in_units_of(10_000)
+    assert sorted([*again.clients, *again.left_out]) == sorted(sent)
+
+
+def test_a_reason_that_a_client_wrote_part_of_is_kept_short_and_storable():
+    bids = Bids.opened({"eve": "\0" + "9" * 10_000})
+    assert "\0" not in bids.left_out["eve"]
+    assert len(bids.left_out["eve"]) <= 300

@@ -73,3 +73,22 @@ def test_numpy_numbers_are_amounts_and_truth_values_are_not():
 def test_errors_are_bara_errors_and_builtins_at_once():
     assert issubclass(InvalidMoneyError, BaraError)
     assert issubclass(InvalidMoneyError, ValueError)
+
+
+@pytest.mark.parametrize(
+    "text", ["１", "1_000", " 3 ", "3\n", "٣", "1,5", "0x10", "+", ".", "", "1e", "Infinity", "--1"]
+)
+def test_what_only_python_takes_for_a_number_is_no_price(text):
+    with refused(InvalidMoneyError, "price", repr(text)):
+        money(text, what="price")
+
+
+def test_a_price_is_read_as_people_and_programs_write_it():
+    assert [money(text) for text in ("1000", "1.", ".5", "+1.50", "1e3", "2.5E-1")] == [
+        1_000_000_000,
+        1_000_000,
+        500_000,
+        1_500_000,
+        1_000_000_000,
+        250_000,
+    ]

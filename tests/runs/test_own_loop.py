@@ -10,9 +10,11 @@ from refusals import refused
 from typer.testing import CliRunner
 
 import bara
+from bara import Bids
 from bara.cli import app
 from bara.errors import ConfigError, InvalidRecordError, LedgerError, PausedError, WaitingError
-from bara.ledger import Books, Store, Terms
+from bara.ledger import Books, Store, Terms, read_books
+from bara.runs.config import Config
 from bara.runs.session import OwnLoop
 
 ASKED = {"north": "2.50", "south": "3.10", "east": "4.00"}
@@ -240,5 +242,94 @@ def test_a_password_is_refused_before_anything_is_written(tmp_path):
 def test_a_report_is_made_of_books_alone(config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     play(config, 2)
-    assert "open spring/report.html" in cli("report", config["ledger"]["url"], "--run", "spring")
-    assert "it has not ended" in (tmp_path / "spring" / "report.html").read_text()
+    assert "open spring-report/report.html" in cli(
+        "report", config["ledger"]["url"], "--run", "spring"
+    )
+    assert "it has not ended" in (tmp_path / "spring-report" / "report.html").read_text()
+
+
+BAD = {
+    "no decimal number": ({"west": "80,50"}, ("'west'", "80,50")),
+    "negative": ({"west": -3}, ("'west'", "-3")),
+    "not a number": ({"west": float("nan")}, ("'west'", "nan")),
+    "nothing": ({"west": None}, ("'west'", "None")),
+    "beyond the ledger": ({"west": 10**15}, ("9223372036854.775807",)),
+    "beyond 63 bits": ({"west": 4 * 10**12}, ("63 bits",)),
+    "beyond the budget": ({"west": "30.01"}, ("30.01", "30.00", "budget")),
+    "half a cent": ({"west": "0.505"}, ("0.01", "0.505")),
+    "in NUL": ({"west": "\0"}, ("'west'",)),
+}
+
+
+@pytest.mark.parametrize(("bad", "facts"), BAD.values(), ids=list(BAD))
+def test_one_bad_bid_leaves_out_only_its_client_and_the_books_say_why(config, bad, facts):
+    config["budget"]["currency"] = "EUR"
+    url = config["ledger"]["url"]
+    with bara.open_session("spring", config) as session:
+        session.begin(0.1)
+        session.ask()
+        assert session.award({**ASKED, **bad}).clients == ("north",)
+        reason = session.promised.left_out.reasons["west"]
+        for fact in facts:
+            assert fact in reason
+        session.settle(0.5)
+        session.ask()
+        session.award(ASKED)
+        session.settle(0.5)
+    stored = list(read_books(url, "spring").history())
+    assert dict(stored[1].awarded.left_out.reasons) == {"west": reason}
+    assert stored[2].awarded.left_out is None
+    assert "west was left out" in cli("ledger", url, "--run", "spring", "explain", 1)
+    said = cli("ledger", url, "--run", "spring", "verify", "--replay")
+    assert "2 menus with awards" in said
+
+
+def test_a_round_of_nothing_but_bad_bids_passes_and_is_replayed(config):
+    with bara.open_session("spring", config) as session:
+        session.begin(0.1)
+        session.ask()
+        assert session.award({"west": "80,50", "east": 10**12}).n == 0
+        assert set(session.promised.left_out.reasons) == {"west", "east"}
+        session.settle()
+    url = config["ledger"]["url"]
+    assert "1 menu with awards" in cli("ledger", url, "--run", "spring", "verify", "--replay")
+
+
+def columned(samples):
+    prices = dict.fromkeys("abcd", 1)
+    return Bids.opened(prices, samples=dict(zip("abcd", samples, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("samples", "limits", "left_out"),
+    [
+        ((100, 120, 140, 1e6), {}, {"d": "limits.samples"}),
+        ((100, 120, 140, 1e6), {"samples": 1e6}, {}),
+        ((100, 120, 140, 1e6), {"samples": 130}, {"c": "limits.samples", "d": "130"}),
+        ((100, 120, 140, "many"), {}, {"d": "many"}),
+        ((100, 120, 140, -1), {}, {"d": "samples"}),
+    ],
+)
+def test_a_column_has_the_limit_that_is_declared_or_follows_from_the_others(
+    config, samples, limits, left_out
+):
+    config["limits"] = limits
+    config["mechanism"] = {"name": "quality", "quality": "samples"}
+    with bara.open_session("spring", config) as session:
+        session.begin(0.1)
+        session.ask()
+        session.award(columned(samples))
+        found = session.promised.left_out
+        reasons = {} if found is None else found.reasons
+        assert set(reasons) == set(left_out)
+        for client, fact in left_out.items():
+            assert fact in reasons[client]
+        session.settle(0.5 if session.promised.award.n else None)
+    url = config["ledger"]["url"]
+    assert "1 menu with awards" in cli("ledger", url, "--run", "spring", "verify", "--replay")
+
+
+@pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf"), True, "many"])
+def test_a_limit_that_is_no_positive_number_is_refused(limit):
+    with refused(ConfigError, "limits.samples"):
+        Config.load({"limits": {"samples": limit}})

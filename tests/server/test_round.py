@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bara import Award, Evaluation, Evidence
+from bara.records import Limits
 from bara.server.memory import Fresh
-from bara.server.round import NOT_TAKEN, Collected, train_round
+from bara.server.round import NOT_FINITE, NOT_TAKEN, Collected, train_round
 from bara.server.state import Keeping, ServerState
 
 UPDATES = {"ann": [2.0, 0.0], "bob": [0.0, 4.0], "cat": [9.0, 9.0]}
@@ -25,11 +26,12 @@ class Updates(Collected):
 class Plain:
     """An engine whose model moves by the mean update; `cat`'s is refused, `dan` does not answer."""
 
-    def __init__(self, *, loss=lambda _model: 0.5, makes_none=False, away=()):
+    def __init__(self, *, loss=lambda _model: 0.5, makes_none=False, away=(), claimed=None):
         self.model = np.zeros(2)
         self.loss = loss
         self.makes_none = makes_none
         self.away = away
+        self.claimed = claimed or {}
         self.said = []
         self.evaluated = []
         self.collected = None
@@ -52,6 +54,9 @@ class Plain:
                 collected.void[client] = "too far"
             else:
                 collected.delivered[client] = Evidence(10)
+
+    def claims(self, collected):
+        return {name: self.claimed.get(name, 10.0) for name in collected.delivered}
 
     def weigh(self, collected, weights):
         self.said.append(("weigh", weights))
@@ -168,3 +173,81 @@ def test_a_step_that_spoils_the_model_is_taken_back_but_its_updates_are_paid_and
     assert engine.evaluated[-1] == (2, kept)
     assert delivery.evaluation.loss == 0
     assert [client for client, _ in state.memory.remembered(3)] == ["ann", "bob"]
+
+
+def many(claimed, memory="off", limits=None):
+    """An engine some of whose clients claim to hold more samples than 10, and its server."""
+    return Plain(claimed=claimed), server(memory, limits=limits or Limits())
+
+
+FIVE = Award(tuple("abcde"), (1,) * 5)
+
+
+@pytest.fixture
+def five(monkeypatch):
+    """Five clients whose updates are all the same."""
+    monkeypatch.setattr(f"{__name__}.UPDATES", {client: [1.0, 1.0] for client in "abcde"})
+
+
+@pytest.mark.usefixtures("five")
+@pytest.mark.parametrize("claim", [1.7e308, 1e15, 1001.0])
+@pytest.mark.parametrize("liars", ["a", "ae"])
+def test_a_weight_out_of_all_proportion_is_void_and_the_others_are_paid(liars, claim):
+    engine, state = many(dict.fromkeys(liars, claim))
+    delivery = train_round(state, engine, 1, FIVE)
+    assert set(delivery.void) == set(liars)
+    assert all("num-examples" in reason for reason in delivery.void.values())
+    assert all(
+        "limits.num_examples" in reason or "1e+12" in reason for reason in delivery.void.values()
+    )
+    assert set(delivery.delivered) == set("abcde") - set(liars)
+    assert set(delivery.failed) == set(liars)
+    assert engine.model.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.usefixtures("five")
+def test_what_the_operator_declares_is_the_limit_whatever_the_others_say():
+    declared = Limits({"num-examples": 5000})
+    engine, state = many({"a": 5000.0, "b": 5001.0}, limits=declared)
+    assert set(train_round(state, engine, 1, FIVE).void) == {"b"}
+
+
+@pytest.mark.usefixtures("five")
+def test_a_server_that_knows_the_weights_itself_limits_none_of_them():
+    engine, state = many({"a": 10.0**9}, limits=Limits(times=None))
+    assert train_round(state, engine, 1, FIVE).void == {}
+
+
+@pytest.mark.usefixtures("five")
+def test_of_two_clients_none_can_be_told_to_lie_until_more_were_seen():
+    two = Award(("a", "b"), (1, 1))
+    engine, state = many({"a": 10.0**6})
+    assert train_round(state, engine, 1, two).void == {}
+    train_round(state, engine, 2, Award(("c", "d"), (1, 1)))
+    assert set(train_round(state, engine, 3, two).void) == {"a"}
+
+
+@pytest.mark.usefixtures("five")
+def test_what_was_seen_of_weights_survives_a_restart(tmp_path):
+    engine = Plain()
+    state = server(folder=tmp_path)
+    train_round(state, engine, 1, Award(("c", "d", "e"), (1, 1, 1)))
+    state.save(1, {"model": engine.model})
+    resumed = server(folder=tmp_path)
+    resumed.restore(1, state.sealed)
+    engine.claimed = {"a": 10.0**6}
+    assert set(train_round(resumed, engine, 2, Award(("a",), (1,))).void) == {"a"}
+
+
+@pytest.mark.usefixtures("five")
+@pytest.mark.parametrize("memory", ["off", "plain", "extrapolated"])
+def test_a_model_that_is_not_finite_pays_nobody_and_leaves_the_model(memory):
+    """Each update is finite, but not what they make together."""
+    engine, state = many({}, memory)
+    before = engine.model.tolist()
+    engine.aggregate = lambda _round, _collected, _remembered: np.array([np.inf, 1.0])
+    delivery = train_round(state, engine, 1, FIVE)
+    assert delivery.delivered == {}
+    assert delivery.void == dict.fromkeys("abcde", NOT_FINITE)
+    assert delivery.failed == ()
+    assert engine.model.tolist() == before

@@ -53,6 +53,24 @@ def test_a_run_learns_and_says_what_each_client_brought():
         assert delivery.delivered["client-3"].loss_before > 0
 
 
+def test_data_sizes_that_the_server_knows_have_only_the_limit_that_is_declared():
+    uneven = ("clients.partition=quantity(2)", "training.memory=off")
+    with federation(*uneven) as f:
+        free = f.train(1, award(names(0, 1, 2, 3, 4, 5)))
+    sizes = {client: evidence.samples for client, evidence in free.delivered.items()}
+    assert len(sizes) == 6
+    with federation(*uneven, "limits.num_examples=20") as f:
+        bounded = f.train(1, award(names(0, 1, 2, 3, 4, 5)))
+    assert set(bounded.void) == {client for client, size in sizes.items() if size > 20}
+    assert set(bounded.delivered) == {client for client, size in sizes.items() if size <= 20}
+    assert bounded.void
+    assert all("limits.num_examples = 20" in reason for reason in bounded.void.values())
+    with federation(*uneven, "limits.num_examples=0.5") as f:
+        start = f.model.copy()
+        assert f.train(1, award(names(0, 1))).delivered == {}
+        assert np.array_equal(f.model, start)
+
+
 def test_decisions_see_the_validation_half_and_reports_the_test_half():
     with federation() as halves, federation("data.held_out=same") as same:
         assert halves.evaluate().test_accuracy is not None

@@ -1,6 +1,7 @@
 """The verb `dashboard`: live pages over runs in the browser."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -48,6 +49,7 @@ def dashboard_command(
             place if "://" in place else Path(place),
             address(host, port, token or os.environ.get(TOKEN), allow_host),
             _tell,
+            private=sys.stdout.isatty(),
         )
 
 

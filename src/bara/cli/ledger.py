@@ -140,7 +140,7 @@ def statement_command(
                     own_rounds = [line_json(line) for line in own]
                     print_json({**line_json(total), "currency": currency, "rounds": own_rounds})
                 elif as_csv:
-                    say(table_csv(own), nl=False)
+                    say(table_csv(own, currency), nl=False)
                 else:
                     show(own_table(total, own, currency))
             return
@@ -150,7 +150,8 @@ def statement_command(
         if as_json:
             print_json({**statement_json(account), "needs": [vars(one) for one in needs]})
         elif as_csv:
-            say(table_csv(account.rounds if rounds else account.clients), nl=False)
+            records = account.rounds if rounds else account.clients
+            say(table_csv(records, account.currency), nl=False)
         else:
             show(statement_tables(account, stored_metric(books.opening.get("config") or {})))
             for one in needs:
@@ -271,7 +272,7 @@ def export_command(context: typer.Context, as_csv: AsCsv = False, debug: Debug =
         from bara.ledger.statements import export_json, lines, table_csv
 
         if as_csv:
-            say(table_csv(lines(books)), nl=False)
+            say(table_csv(lines(books), books.purse.currency), nl=False)
         else:
             print_json(export_json(books))
 
@@ -308,6 +309,14 @@ def payouts_command(
     from_iban: Annotated[
         str | None, typer.Option(metavar="IBAN", help="With --sepa: the account that pays.")
     ] = None,
+    without_receipt: Annotated[
+        bool,
+        typer.Option(
+            "--without-receipt",
+            help="Make a batch above ledger.receipt_above though the run has no receipt: you know "
+            "that no copy of this disk pays it, too.",
+        ),
+    ] = False,
     by: By = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -332,7 +341,9 @@ def payouts_command(
             message = partial(credit_transfers, books, payees=known, name=from_name, iban=from_iban)
         if new:
             check = message or (lambda _batch: None)
-            wanted = payouts.new_batch(books, known, by=by, check=check)
+            wanted = payouts.new_batch(
+                books, known, by=by, check=check, without_receipt=without_receipt
+            )
         elif batch is not None:
             wanted = payouts.find_batch(books, batch)
         else:
@@ -668,7 +679,7 @@ def decisions_command(
         if as_json:
             print_json([decision_json(one) for one in found])
         elif as_csv:
-            say(decisions_csv(found), nl=False)
+            say(decisions_csv(found, books.purse.currency), nl=False)
         elif found:
             show(decisions_table(found, books.purse.currency))
         else:
@@ -711,4 +722,12 @@ def receipt_command(
             raise ConfigError(f"{file} cannot be read as a receipt: {error}") from None
         check_client_receipt(receipt, public_key, None if paid is None else money(paid))
         amount = show_money(receipt["paid"], receipt.get("currency"))
-        say(f"the receipt is good: the operator signed that {receipt['client']} earned {amount}")
+        period = " to ".join(receipt[day] for day in ("first", "last") if day in receipt)
+        if "first" not in receipt:
+            period = f"up to {period}" if period else "over the whole run so far"
+        elif "last" not in receipt:
+            period = f"from {period} on"
+        say(
+            f"the receipt is good: the operator signed that {receipt['client']} earned {amount} "
+            f"in run {receipt['run']!r}, {period}"
+        )

@@ -1,6 +1,5 @@
 """Tables for the terminal: a ledger's statements and payouts, an audit, and datasets."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -8,22 +7,25 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bara.datasets import Availability, Report
-from bara.ledger.bank import Reconciliation
-from bara.ledger.decisions import Decision
-from bara.ledger.payouts import Batch
-from bara.ledger.statements import ClientTotal, Line, Statement
-from bara.mechanisms.audit import AuditFinding, Regret
-from bara.records import Register, show_money
+from bara.records import show_money
 from bara.reports.fitted import Fitted, plain
 from bara.reports.result import FEW
 from bara.text import counted, listing, spelled
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bara.datasets import Availability, Report
+    from bara.ledger.bank import Reconciliation
+    from bara.ledger.decisions import Decision
+    from bara.ledger.payouts import Batch
+    from bara.ledger.statements import ClientTotal, Line, Statement
+    from bara.mechanisms.audit import AuditFinding, Regret
+    from bara.records import Register
     from bara.studies.run_audit import RunFinding
 
 
-def statement_tables(account: Statement, measure: str = "accuracy") -> RenderableType:
+def statement_tables(account: "Statement", measure: str = "accuracy") -> RenderableType:
     """Return a run's statement: a table by client, one by round, and the totals.
 
     Args:
@@ -40,7 +42,7 @@ def statement_tables(account: Statement, measure: str = "accuracy") -> Renderabl
 
 
 def own_table(
-    total: ClientTotal, own: Sequence[Line], currency: str | None = None
+    total: "ClientTotal", own: "Sequence[Line]", currency: str | None = None
 ) -> RenderableType:
     """Return the table of one client's rounds, below a line with its totals.
 
@@ -65,7 +67,7 @@ def own_table(
     return Group(Text(words, style="bold"), Fitted(table))
 
 
-def _clients(account: Statement) -> Table:
+def _clients(account: "Statement") -> Table:
     private = any(one.privacy is not None for one in account.clients)
     amounts = _money("asked", "asked last", "promised", "paid", currency=account.currency)
     heads = ["won", "void", *amounts]
@@ -82,7 +84,7 @@ def _clients(account: Statement) -> Table:
     return table
 
 
-def _rounds(account: Statement, measure: str) -> Table:
+def _rounds(account: "Statement", measure: str) -> Table:
     money = _money("promised", "paid", currency=account.currency)
     table = _table("round", "delivered", "void", *money, measure)
     for one in account.rounds:
@@ -97,7 +99,7 @@ def _rounds(account: Statement, measure: str) -> Table:
     return table
 
 
-def _concentration(account: Statement) -> Text:
+def _concentration(account: "Statement") -> Text:
     """Say how much of the money went to how few, who was never paid, and how old the memory is."""
     never = account.never_paid
     paid = len(account.clients) - len(never)
@@ -113,7 +115,7 @@ def _concentration(account: Statement) -> Text:
     return Text(words)
 
 
-def _totals(account: Statement) -> Text:
+def _totals(account: "Statement") -> Text:
     def told(micros: int) -> str:
         return show_money(micros, account.currency)
 
@@ -128,7 +130,7 @@ def _totals(account: Statement) -> Text:
 
 
 def batches_table(
-    made: Sequence[Batch], due: Batch | None, currency: str | None, address: str
+    made: "Sequence[Batch]", due: "Batch | None", currency: str | None, address: str
 ) -> RenderableType:
     """Return the table of all batches, if any, and a line about the payments that are due.
 
@@ -157,7 +159,7 @@ def batches_table(
     return Group(Fitted(table), Text(words))
 
 
-def decisions_table(found: Sequence[Decision], currency: str | None) -> RenderableType:
+def decisions_table(found: "Sequence[Decision]", currency: str | None) -> RenderableType:
     """Return the table of operators' commands: when, what, who and why.
 
     Args:
@@ -179,7 +181,7 @@ def decisions_table(found: Sequence[Decision], currency: str | None) -> Renderab
     return Fitted(table)
 
 
-def register_table(known: Register, currency: str | None) -> RenderableType:
+def register_table(known: "Register", currency: str | None) -> RenderableType:
     """Return the table of known clients, with their limits and fees.
 
     Args:
@@ -192,7 +194,7 @@ def register_table(known: Register, currency: str | None) -> RenderableType:
     return Fitted(table)
 
 
-def reconciliation_table(report: Reconciliation, currency: str | None) -> RenderableType:
+def reconciliation_table(report: "Reconciliation", currency: str | None) -> RenderableType:
     """Return the table of a reconciliation: what was found, is missing and is unknown.
 
     Args:
@@ -220,7 +222,7 @@ def reconciliation_table(report: Reconciliation, currency: str | None) -> Render
     return Group(Fitted(table), Text(words)) if table.rows else Text(words)
 
 
-def _standing(account: Statement) -> str:
+def _standing(account: "Statement") -> str:
     """Say whether the run has ended, waits or is paused."""
     if account.ended:
         return f"ended: {spelled(account.ended)}"
@@ -260,7 +262,7 @@ def _amount(micros: int | None, currency: str | None) -> str:
 
 
 def audit_table(
-    mechanism: str, findings: Sequence[AuditFinding], lying: Regret | None = None
+    mechanism: str, findings: "Sequence[AuditFinding]", lying: "Regret | None" = None
 ) -> RenderableType:
     """Return what an audit found, property by property, and what the best lie gains.
 
@@ -283,7 +285,7 @@ def audit_table(
         if finding.counter_example is None:
             found = Text(f"holds in {counted(finding.trials, 'trial')}", style="green")
         else:
-            colour = "red" if finding.claimed else "yellow"
+            colour = "red" if finding.broken else "yellow"
             found = Text(f"counter-example: {finding.counter_example}", style=colour)
         table.add_row(finding.name, claimed, found)
     if lying is None:
@@ -322,7 +324,7 @@ NO_GAIN = 0.01
 """The gain below which rounding alone may be its cause."""
 
 
-def datasets_table(found: Sequence[Availability]) -> RenderableType:
+def datasets_table(found: "Sequence[Availability]") -> RenderableType:
     """Return the table of datasets: where each is, or how to get it."""
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for column in ("dataset", "status", "where, or how to get it"):
@@ -334,7 +336,7 @@ def datasets_table(found: Sequence[Availability]) -> RenderableType:
     return table
 
 
-def verification(report: Report) -> RenderableType:
+def verification(report: "Report") -> RenderableType:
     """Return what the check of a dataset found, line by line."""
     place = report.path or "scikit-learn"
     lines = [Text(f"{report.name}: {report.format} at {place}", style="bold")]

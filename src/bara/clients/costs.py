@@ -16,6 +16,7 @@ from bara.errors import ConfigError, InvalidBidError
 from bara.files import read_whole
 from bara.plugins import import_path, parse_call
 from bara.records import FloatArray, IntArray
+from bara.records.money import PLAIN_NUMBER
 from bara.text import counted, nearest
 
 _DRAWS: dict[str, tuple[int, Callable[..., FloatArray]]] = {
@@ -247,10 +248,9 @@ def check_costs(costs: Mapping[str, float], clients: tuple[str, ...]) -> None:
 
 def _amount(text: str | None, what: str) -> float:
     """Read a positive number."""
-    try:
+    amount = math.nan
+    if PLAIN_NUMBER.fullmatch(text or ""):
         amount = float(text or "")
-    except ValueError:
-        amount = math.nan
     if not 0 < amount < math.inf:
         raise ConfigError(f"{what} must be a positive number, got {text!r}")
     return amount

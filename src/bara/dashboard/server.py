@@ -55,21 +55,33 @@ class Address:
         return Rules(hosts, self.token)
 
 
-def serve(place: Path | str, address: Address, say: Callable[[str], None]) -> None:
+def serve(
+    place: Path | str, address: Address, say: Callable[[str], None], *, private: bool = False
+) -> None:
     """Serve the dashboard until interrupted.
 
     Args:
         place: A run's folder, a folder of runs, or the URL of a database.
         address: Where to serve, and who may visit.
         say: Is told the address of the dashboard once the server listens, and then any warning.
+        private: Whether only a person sees what `say` is told, as on a terminal. Otherwise it may
+            stay in a log, where no token belongs.
     """
     rules = address.rules()
+    if rules.token is not None and address.token is None and not private:
+        raise ConfigError(
+            f"visitors of {address.host} need a token, and one that is made here would stay in the "
+            "log that this output goes to; choose one with BARA_DASHBOARD_TOKEN"
+        )
     app = make_app(RunIndex(place), rules)
     listener = _listen(address)
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    query = f"?token={rules.token}" if rules.token else ""
+    made = rules.token is not None and address.token is None
+    query = f"?token={rules.token}" if made else ""
     say(f"http://{shown}:{port}/{query}")
+    if address.token is not None:
+        say("Visitors need the token that you chose: add ?token=TOKEN to the address once.")
     if not is_loopback(address.host):
         say(
             "Whoever can listen on the network can read along: put TLS before it, for example "

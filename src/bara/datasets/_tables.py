@@ -125,6 +125,12 @@ def _features(name: str, table: Any, columns: Columns, target: str) -> dict[str,
         raise UnfitDatasetError(
             f"{name}: data.features has {wrong}; it must have columns to learn from"
         )
+    if all(np.isnan(feature.values).all() for feature in features.values()):
+        empty = ", ".join(map(repr, features))
+        raise UnfitDatasetError(
+            f"{name}: every column to learn from is empty ({empty}); fill one, or name others in "
+            "data.features"
+        )
     return features
 
 

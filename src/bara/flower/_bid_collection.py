@@ -4,9 +4,10 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from decimal import Decimal
 from typing import final
 
-import numpy as np
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 
@@ -16,7 +17,7 @@ from bara.flower._exchange import TOO_LATE, ask
 from bara.flower._options import ServerOptions
 from bara.flower.identity import Directory
 from bara.randomness import stream
-from bara.records import MAX_MONEY, TIE, Bids, FloatArray
+from bara.records import TIE, Bids
 from bara.text import counted
 
 log = logging.getLogger("flwr")
@@ -116,21 +117,23 @@ class BidCollection:
         seconds = self._options.bid_seconds
         requests = [bid_messages.request(node, round, seconds) for node in nodes]
         answers = ask(self._grid, requests, seconds)
-        most = MAX_MONEY >> max(len(nodes), 1).bit_length()  # the sum of all prices still fits
         opened: dict[int, bid_messages.Opened] = {}
         problems = dict(answers.silent)
         for node, reply in answers.told.items():
             try:
-                opened[node] = bid_messages.read(reply.content, most, self._options.unit)
+                opened[node] = bid_messages.read(reply.content)
             except InvalidBidError as error:
                 problems[node] = str(error)
         for node, problem in problems.items():
             name = self._directory.shown(nodes[node])
             log.warning("round %d: %s is not in the menu: %s", round, name, problem)
-        self._check_turnout(round, len(nodes), problems)
         clients = self._directory.read(nodes.values(), opened)
-        bids = {client: opened[node] for client, node in clients.items() if node in opened}
-        return self._joined(round, bids)
+        bids = self._joined(
+            round, {client: opened[node] for client, node in clients.items() if node in opened}
+        )
+        problems |= {clients[client]: reason for client, reason in bids.left_out.items()}
+        self._check_turnout(round, len(nodes), problems)
+        return bids
 
     def _check_turnout(self, round: int, nodes: int, problems: Mapping[int, str]) -> None:
         """Stop a run whose first round gets no valid bid; warn when most bids come too late."""
@@ -152,27 +155,26 @@ class BidCollection:
             )
 
     def _joined(self, round: int, opened: Mapping[str, bid_messages.Opened]) -> Bids:
-        """Join the clients' bids, leaving out those that lack a column the mechanism requires.
+        """Join the clients' bids; those that lack a column the mechanism requires are left out.
 
-        A column that is not required is included if every remaining bid carries it.
+        A column that is not required is included if every bid carries it.
         """
+        bidding = {client: bid for client, bid in opened.items() if bid.price is not None}
+        prices = {client: Decimal(bid.price or 0).scaleb(-6) for client, bid in bidding.items()}
         required = set(self._options.columns)
-        prices: dict[str, int] = {}
-        for client, bid in opened.items():
-            if bid.price is None:  # the client sits this round out
-                continue
-            missing = required - bid.columns.keys()
-            if missing:
-                log.warning("%s is not in the menu: its bid lacks %s", client, missing)
-            else:
-                prices[client] = bid.price
-        carried = [set(opened[client].columns) for client in prices]
-        common = set.intersection(*carried) if carried else required
-        columns: dict[str, FloatArray] = {}
-        for name in sorted(common - {TIE}):
-            values = [opened[client].columns[name] for client in prices]
-            columns[name] = np.array(values, np.float64)
+        complete = [bid for bid in bidding.values() if required <= bid.columns.keys()]
+        included = set(required)
+        if complete:
+            included |= set.intersection(*[set(bid.columns) for bid in complete])
+        columns: dict[str, dict[str, float]] = {}
+        for name in sorted(included - {TIE}):
+            columns[name] = {}
+            for client, bid in bidding.items():
+                if name in bid.columns:
+                    columns[name][client] = bid.columns[name]
         if self._options.seed is not None:
             places = stream(self._options.seed, "ties", round).permutation(len(prices))
-            columns[TIE] = (places + 1).astype(np.float64)
-        return Bids(tuple(prices), np.array(list(prices.values()), np.int64), columns)
+            columns[TIE] = dict(zip(prices, (places + 1).tolist(), strict=True))
+        bids = Bids.opened(prices, **columns)
+        unread = {client: bid.fault for client, bid in opened.items() if bid.fault}
+        return replace(bids, left_out={**bids.left_out, **unread})

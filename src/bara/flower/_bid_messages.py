@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from math import isfinite
-from typing import Any, final
+from typing import Any, SupportsFloat, final
 
 from flwr.app import ConfigRecord, Message, RecordDict, UserConfig
 
-from bara.errors import InvalidBidError
-from bara.records import MICRO, money, show_money
+from bara.errors import InvalidBidError, InvalidMoneyError
+from bara.records import money
 
 ACTION = "bid"
 MESSAGE_TYPE = f"query.{ACTION}"
@@ -25,15 +25,45 @@ Price = float | str | Decimal
 @final
 @dataclass(frozen=True)
 class Bid:
-    """A client's bid for taking part in a round.
+    """A client's bid for taking part in a round, checked when it is made.
 
     Attributes:
         price: What the client asks, in units of the budget.
         columns: Further numbers that the mechanism wants, such as `samples` or `epsilon`.
+
+    Raises:
+        InvalidBidError: If the price is not a positive amount, or a column not a positive number.
     """
 
     price: Price
     columns: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what the server would leave out, on the client's own machine."""
+        checked_price(self.price, "the price of this client's bid")
+        for name, value in self.columns.items():
+            number = isinstance(value, SupportsFloat) and not isinstance(value, bool)
+            if not number or not isfinite(value) or not value > 0:
+                raise InvalidBidError(
+                    f"column {name!r} of this client's bid must be a finite positive number, got "
+                    f"{value!r}"
+                )
+
+
+def checked_price(price: Price, what: str) -> int:
+    """Return a price in micro-units; refuse one that is not a positive amount.
+
+    Args:
+        price: The price, in units of the budget.
+        what: How to name the price in an error.
+    """
+    try:
+        micros = money(price, what=what)
+    except InvalidMoneyError as error:
+        raise InvalidBidError(str(error)) from None
+    if micros <= 0:
+        raise InvalidBidError(f"{what} must be at least 0.000001, got {price}")
+    return micros
 
 
 @final
@@ -46,12 +76,14 @@ class Opened:
         columns: The further numbers in the bid, by name.
         partition: The client's partition number and the number of partitions, if its node has one.
         name: What the node calls itself, if that is a usable name.
+        fault: Why its price or its columns cannot be read; empty if they can.
     """
 
     price: int | None
     columns: Mapping[str, float]
     partition: tuple[int, int] | None
     name: str | None = None
+    fault: str = ""
 
 
 def request(node: int, round: int, seconds: float) -> Message:
@@ -83,7 +115,7 @@ def answer(bid: Bid | Price | None, node: UserConfig) -> RecordDict:
     if bid is not None:
         if not isinstance(bid, Bid):
             bid = Bid(bid)
-        entries["price"] = money(bid.price, what="the price of this client's bid")
+        entries["price"] = money(bid.price)
         for name, value in bid.columns.items():
             entries[f"{_COLUMN}{name}"] = float(value)
     for key in ("partition-id", "num-partitions", "name"):
@@ -92,28 +124,26 @@ def answer(bid: Bid | Price | None, node: UserConfig) -> RecordDict:
     return RecordDict({_ANSWER: ConfigRecord(entries)})
 
 
-def read(content: RecordDict, most: int, unit: int = 1) -> Opened:
-    """Open a node's answer, trusting nothing in it before it is checked.
+def read(content: RecordDict) -> Opened:
+    """Open a node's answer, trusting nothing in it; `Bids.opened` checks what its numbers are.
 
     Args:
         content: What the node sent.
-        most: The highest price, in micro-units, at which sums of prices do not overflow.
-        unit: The amount, in micro-units, of which prices must be whole multiples.
 
     Raises:
-        InvalidBidError: when the answer holds no valid bid.
+        InvalidBidError: when the answer holds no bid.
     """
     entries = content.config_records.get(_ANSWER)
     if entries is None:
         raise InvalidBidError(
             f"its answer must hold a bid (see answer_bids), got {sorted(content)}"
         )
-    return Opened(
-        _price(entries.get("price"), most, unit),
-        _columns(entries),
-        _partition(entries),
-        name_in(entries.get("name")),
-    )
+    partition = _partition(entries)
+    name = name_in(entries.get("name"))
+    try:
+        return Opened(_price(entries.get("price")), _columns(entries), partition, name)
+    except InvalidBidError as error:
+        return Opened(None, {}, partition, name, str(error))
 
 
 def name_in(words: object) -> str | None:
@@ -128,18 +158,9 @@ def name_in(words: object) -> str | None:
     return name[:40] or None
 
 
-def _price(price: Any, most: int, unit: int) -> int | None:
-    if price is None:
-        return None
-    if isinstance(price, bool) or not isinstance(price, int) or not 0 < price <= most:
-        raise InvalidBidError(
-            f"its price must be a whole number from 1 to {most} micro-units "
-            f"({most // MICRO} units), got {price!r}"
-        )
-    if price % unit:
-        raise InvalidBidError(
-            f"its price must be a whole multiple of {show_money(unit)}, got {show_money(price)}"
-        )
+def _price(price: Any) -> int | None:
+    if price is not None and type(price) is not int:
+        raise InvalidBidError(f"its price must be a whole number of micro-units, got {price!r}")
     return price
 
 
@@ -148,9 +169,8 @@ def _columns(entries: Mapping[str, Any]) -> dict[str, float]:
     for key, value in entries.items():
         if key.startswith(_COLUMN):
             name = key.removeprefix(_COLUMN)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not isfinite(value) or value <= 0:
-                raise InvalidBidError(f"its {name} must be finite and positive, got {value!r}")
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise InvalidBidError(f"its {name} must be a number, got {value!r}")
             columns[name] = float(value)
     return columns
 

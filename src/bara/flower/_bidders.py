@@ -7,14 +7,15 @@ import math
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import SupportsFloat
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from bara.clients.costs import Distribution, price_shares
-from bara.errors import ConfigError
+from bara.errors import ConfigError, InvalidBidError
 from bara.flower import _bid_messages as bid_messages
-from bara.flower._bid_messages import Bid, Price
+from bara.flower._bid_messages import Bid, Price, checked_price
 from bara.randomness import stream
 
 Bidder = Callable[[int, Context], Bid | Price | None]
@@ -47,6 +48,7 @@ def answer_bids(app: ClientApp, bidder: Bidder) -> None:
 
 def fixed(price: Price) -> Bidder:
     """Return a bidder that asks the same price every round."""
+    checked_price(price, "the price of `fixed`")
     return lambda _round, _context: price
 
 
@@ -54,9 +56,15 @@ def per_sample(price: float, samples: int | Callable[[Context], int]) -> Bidder:
     """Return a bidder that asks a price per training sample and reports the number of samples.
 
     Args:
-        price: The price per sample, in units of the budget.
+        price: The price per sample, in units of the budget; it may be below a millionth.
         samples: The number of samples, or a function that counts them in the node's context.
     """
+    for what, number in (("price", price), ("number of samples", samples)):
+        is_number = isinstance(number, SupportsFloat) and not isinstance(number, bool)
+        if not callable(number) and not (is_number and math.isfinite(number) and number > 0):
+            raise InvalidBidError(
+                f"the {what} of `per_sample` must be a finite positive number, got {number!r}"
+            )
 
     def bid(_round: int, context: Context) -> Bid:
         count = samples(context) if callable(samples) else samples
@@ -109,7 +117,9 @@ def from_environment(name: str = "BARA_PRICE") -> Bidder:
             raise ConfigError(
                 f"the environment variable {name} is not set; set it to this client's price"
             )
-        return os.environ[name].strip()
+        price = os.environ[name].strip()
+        checked_price(price, f"the price in the environment variable {name}")
+        return price
 
     return bid
 
@@ -131,8 +141,12 @@ def from_file(path: str | Path | None = None) -> Bidder:
                 "set it to the file with this client's price"
             )
         try:
-            return Path(str(place)).read_text().strip() or None
-        except OSError as error:
+            price = Path(str(place)).read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"cannot read this client's price: {error}") from None
+        if not price:
+            return None
+        checked_price(price, f"the price in the file {place}")
+        return price
 
     return bid

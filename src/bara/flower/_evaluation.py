@@ -2,10 +2,12 @@
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
-from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
@@ -13,7 +15,9 @@ from bara.errors import ConfigError, TrainingError
 from bara.flower._bid_collection import connected
 from bara.flower._exchange import ask
 from bara.flower._options import ServerOptions
+from bara.flower._strategies import metric_key
 from bara.records import Evaluation
+from bara.text import counted
 
 EvaluateFunction = Callable[[int, ArrayRecord], MetricRecord | None]
 """The type of the argument `evaluate_fn` of `Strategy.start`."""
@@ -169,7 +173,54 @@ class Evaluator:
         answers = ask(self._grid, messages, self._options.evaluate_seconds)
         if not messages:
             return None
-        return self._strategy.aggregate_evaluate(round, list(answers.told.values()))
+        replies = self._believable(round, list(answers.told.values()))
+        return self._strategy.aggregate_evaluate(round, replies)
+
+    def _believable(self, round: int, replies: list[Message]) -> list[Message]:
+        """Return the replies without those of single clients that would spoil or rule the mean.
+
+        If no reply can be used, all are returned: what comes of them says what is wrong.
+        """
+        key = metric_key(self._strategy)
+        usable = [reply for reply in replies if self._is_usable(reply, key)]
+        forms = Counter(_form(reply) for reply in usable)
+        if not usable:
+            return replies
+        usual, _ = forms.most_common(1)[0]
+        usable = [reply for reply in usable if _form(reply) == usual]
+        if key is not None:
+            weights = np.array([_metrics(reply)[key] for reply in usable], np.float64)
+            excessive = self._options.keeping.limits.exceeded("num-examples", weights)
+            usable = [reply for place, reply in enumerate(usable) if place not in excessive]
+        if len(usable) < len(replies):
+            log.warning(
+                "bara: round %d: the evaluations of %s are not counted: metrics must be finite, "
+                "those of the others' names, and %s within its limit (bara.limits.num-examples)",
+                round,
+                counted(len(replies) - len(usable), "client"),
+                key or "num-examples",
+            )
+        return usable or replies
+
+    def _is_usable(self, reply: Message, key: str | None) -> bool:
+        """Return whether a client's metrics are numbers that can go into a mean."""
+        metrics = _metrics(reply)
+        if not all(np.isfinite(value).all() for value in metrics.values()):
+            return False
+        deciding = metrics.get(self._options.accuracy, 0.0)
+        is_fraction = self._options.better is not None or 0 <= np.min(deciding) <= 1
+        return is_fraction and (key is None or np.min(metrics.get(key, 0)) > 0)
+
+
+def _metrics(reply: Message) -> Mapping[str, Any]:
+    """Return the metrics in a client's evaluation; none unless there is exactly one record."""
+    records = list(reply.content.metric_records.values())
+    return records[0] if len(records) == 1 else {}
+
+
+def _form(reply: Message) -> tuple[Any, ...]:
+    """Return the names of records and metrics; strategies want them to be the same in all."""
+    return (*reply.content.metric_records, frozenset(_metrics(reply)))
 
 
 def _count(samples: Any) -> int | None:

@@ -61,6 +61,11 @@ class _CollectedReplies(Collected):
     efforts: dict[str, dict[str, Any]] = field(default_factory=dict)
     updates: dict[str, Update] = field(default_factory=dict)
 
+    def refuse(self, client: str, reason: str) -> None:
+        """Make a client void that delivered: its reply is not used."""
+        super().refuse(client, reason)
+        del self.updates[client]
+
 
 @final
 class FlowerFederation(contextlib.ExitStack):
@@ -274,6 +279,15 @@ class FlowerFederation(contextlib.ExitStack):
         collected.updates, refused = validator.admit(collected.replies)
         collected.void |= refused
         self._take_evidence(round, collected)
+
+    def claims(self, collected: _CollectedReplies) -> dict[str, float]:
+        """Return the metric of each usable reply by which the strategy weighs it, if any."""
+        key = strategies.metric_key(self._strategy)
+        found: dict[str, float] = {}
+        if key is not None:
+            for client, update in collected.updates.items():
+                found[client] = update.number(key) or 1.0
+        return found
 
     def weigh(self, collected: _CollectedReplies, weights: Mapping[str, float] | None) -> None:
         """Write the mechanism's weights into the metric by which the strategy weighs replies."""

@@ -63,8 +63,6 @@ class ServerOptions(AppOptions):
         seed: The seed of the order, new in each round, of clients with equal bids; None to order
             them by name.
         keeping: The settings for what lasts from round to round.
-        unit: The smallest amount that can be paid, in micro-units; a bid that is not a multiple of
-            it is left out.
     """
 
     columns: tuple[str, ...] = ()
@@ -77,7 +75,6 @@ class ServerOptions(AppOptions):
     blind: bool = False
     seed: int | None = None
     keeping: Keeping = field(default_factory=Keeping)
-    unit: int = 1
 
     def __post_init__(self) -> None:
         """Refuse times that cannot be waited for, and settings that contradict each other."""

@@ -21,13 +21,14 @@ from bara.flower._options import ServerOptions, app_options
 from bara.flower._preflight import BLIND, check_run, check_strategy
 from bara.flower._strategies import capabilities
 from bara.flower.identity import Directory, known_by, read_names
+from bara.market import BACKS_OFF
 from bara.options import check_options
 from bara.protocols import Requirements, requirements_of
 from bara.records import AwardedRound, RoundRecord, decimal_money, tell_money
 from bara.runs.config import Config, set_key
 from bara.runs.config_sections import KEPT, AppSection, ClientsSection, DataSection, TrainingSection
 from bara.runs.engines import FLOWER_APP
-from bara.runs.factory import build_allocator, build_mechanism, keeping
+from bara.runs.factory import build_allocator, build_mechanism, keeping, limits_of
 from bara.runs.folder import RunFolder
 from bara.runs.play import play_run
 from bara.runs.session import Session
@@ -102,7 +103,7 @@ def start(
             evaluate_config=evaluate_config,
         )
         log.info("bara: run folder %s", folder.path.resolve())
-        session = Session(allocator, mechanism, federation)
+        session = Session(allocator, mechanism, federation, limits_of(config))
         ended = folder.claim_books().ended()
         if ended is not None:
             log.info(
@@ -294,7 +295,6 @@ def _options(config: Config, requirements: Requirements, grid: Grid, folder: Pat
         measured=True,
         seed=config.seed,
         keeping=keeping(config, folder),
-        unit=config.purse().unit,
     )
 
 
@@ -318,7 +318,11 @@ def _refuse_what_the_app_decides(config: Config) -> None:
 
 
 def _show(step: AwardedRound | RoundRecord) -> None:
-    """Log a settled round; of the initial model, Flower logs the metrics."""
+    """Log whom a round left out, and a settled round; of the initial model, Flower logs metrics."""
+    if isinstance(step, AwardedRound) and step.left_out is not None:
+        for client, reason in step.left_out.reasons.items():
+            if reason != BACKS_OFF:
+                log.warning("bara: round %d: %s is left out: %s", step.purse.round, client, reason)
     if not isinstance(step, RoundRecord) or step.round == 0:
         return
     evaluation = step.evaluation

@@ -3,6 +3,7 @@
 `python -m bara.flower.identity KEY.pub` prints the name that belongs to a node's public key.
 """
 
+import logging
 import sys
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
@@ -21,10 +22,12 @@ from flwr.serverapp import Grid
 from flwr.superlink.grid import InMemoryGrid
 
 from bara.clients.bidding import client_names
-from bara.errors import ConfigError, InvalidBidError
+from bara.errors import ConfigError
 from bara.flower._bid_messages import Opened, name_in
 
 By = Literal["key", "partition"]
+
+log = logging.getLogger("flwr")
 
 _DIGITS = 20
 """The length of a fingerprint in hexadecimal digits: 80 bits."""
@@ -127,23 +130,30 @@ class Directory:
     def read(self, nodes: Iterable[NodeInfo], opened: Mapping[int, Opened]) -> dict[str, int]:
         """Replace the directory's entries by the connected nodes; return the node of each client.
 
+        A client that two nodes claim to be is left out: it cannot be told which of them it is.
+
         Args:
             nodes: The connected nodes.
             opened: The bids by node id, which hold the nodes' partitions and names.
-
-        Raises:
-            InvalidBidError: when two nodes are the same client.
         """
         found: dict[str, int] = {}
+        twice: set[str] = set()
         for node in nodes:
             name = self._name(node, opened.get(node.node_id))
+            if name is None:
+                continue
             if name in found:
-                raise InvalidBidError(
-                    f"nodes {found[name]} and {node.node_id} are both client {name!r}; each client "
-                    "must be one node"
+                twice.add(name)
+                log.warning(
+                    "bara: nodes %d and %d are both client %r, which is left out; each client must "
+                    "be one node",
+                    found[name],
+                    node.node_id,
+                    name,
                 )
-            if name is not None:
-                found[name] = node.node_id
+            found[name] = node.node_id
+        for name in twice:
+            del found[name]
         self._nodes = found
         if self._by == "key":
             self.know(client for client, node in found.items() if node in opened)

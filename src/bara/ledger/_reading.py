@@ -4,6 +4,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
@@ -292,10 +293,18 @@ def by_round(
 ) -> Mapping[int, Sequence[Any]]:
     """Return a table's rows of rounds first .. last by round, each sorted by the column `order`."""
     found: dict[int, list[Any]] = defaultdict(list)
-    query = sa.select(table).where(table.c.run == run, table.c.round.between(first, last))
-    for row in connection.execute(query.order_by(table.c.round, table.c[order])):
+    asked = {"asked_run": run, "first": first, "last": last}
+    for row in connection.execute(_rows_by_round(table, order), asked):
         found[row.round].append(row)
     return found
+
+
+@lru_cache
+def _rows_by_round(table: sa.Table, order: str) -> sa.Select[Any]:
+    """Build a query once: building takes longer than the database needs."""
+    rounds = table.c.round.between(sa.bindparam("first"), sa.bindparam("last"))
+    query = sa.select(table).where(table.c.run == sa.bindparam("asked_run"), rounds)
+    return query.order_by(table.c.round, table.c[order])
 
 
 def last_of(
@@ -309,15 +318,28 @@ def last_of(
 
     The event is about the round `round_number` or, for None, happened between rounds.
     """
+    query = _last_event(kinds, column, between_rounds=round_number is None)
+    asked = {"asked_run": run}
+    if round_number is not None:
+        asked["asked_round"] = round_number
+    found: str | None = connection.scalar(query, asked)
+    return found
+
+
+@lru_cache
+def _last_event(kinds: tuple[str, ...], column: str, *, between_rounds: bool) -> sa.Select[Any]:
+    """Build a query once: building takes longer than the database needs."""
     table = schema.events
-    if round_number is None:
+    run: sa.BindParameter[int] = sa.bindparam("asked_run")
+    if between_rounds:
         # Adding 0 keeps SQLite from walking the whole chain by its primary key, so that it uses
         # the small index of the events between rounds.
         about = sa.and_(table.c.run + 0 == run, table.c.round.is_(None))
     else:
-        about = sa.and_(table.c.run == run, table.c.round == round_number)
-    query = sa.select(table.c[column]).where(about, table.c.kind.in_(kinds))
-    return connection.scalar(query.order_by(table.c.number.desc()).limit(1))
+        about = sa.and_(table.c.run == run, table.c.round == sa.bindparam("asked_round"))
+    is_kind = sa.or_(*(table.c.kind == kind for kind in kinds))
+    query = sa.select(table.c[column]).where(about, is_kind)
+    return query.order_by(table.c.number.desc()).limit(1)
 
 
 _ADDED = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(

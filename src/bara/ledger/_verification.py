@@ -12,6 +12,8 @@ from bara.ledger import _schema as schema
 from bara.ledger._events import START, Event, Receipt, Rows, commitment
 from bara.ledger._reading import REFUSALS
 from bara.ledger.books import Books
+from bara.ledger.migrations.rules import RULES
+from bara.ledger.store import HEAD
 from bara.records import Offer
 from bara.text import counted
 
@@ -108,6 +110,7 @@ class _Walk:
                 self._previous = event.hash
                 self._done = event.number
             self._check_whole()
+            self._check_rules()
             self._check_file()
         except _Wrong as wrong:
             return Finding(self._done, self._done + 1, str(wrong), self._previous)
@@ -201,6 +204,35 @@ class _Walk:
             table.c.run == self._books.chain.run, table.c.round == event.round
         )
         return self._connection.scalar(query) is not None
+
+    def _check_rules(self) -> None:
+        """Refuse a database whose triggers are not those of its version of the schema."""
+        rules = RULES[self._books.store.version() or HEAD]
+        tables = list(schema.metadata.tables)
+        if self._connection.dialect.name == "sqlite":
+            expected = {(rule.table, rule.name): rule.sqlite for rule in rules}
+            query = sa.text(
+                "SELECT tbl_name, name, sql FROM sqlite_master WHERE type = 'trigger' "
+                "AND LOWER(tbl_name) IN :tables"
+            )
+        else:
+            expected = {(rule.table, rule.name): f"O{rule.source}" for rule in rules}
+            query = sa.text(
+                "SELECT c.relname, t.tgname, CAST(t.tgenabled AS text) || p.prosrc "
+                "FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
+                "JOIN pg_proc p ON p.oid = t.tgfoid "
+                "WHERE NOT t.tgisinternal AND pg_table_is_visible(c.oid) AND c.relname IN :tables"
+            )
+        query = query.bindparams(sa.bindparam("tables", expanding=True))
+        found = {
+            (row[0], row[1]): row[2] for row in self._connection.execute(query, {"tables": tables})
+        }
+        for table, name in sorted(expected.keys() | found.keys()):
+            if found.get((table, name)) != expected.get((table, name)):
+                raise _Wrong(
+                    f"the trigger {name} on {table} is not as bara makes it: the database no "
+                    "longer refuses what it should, or changes what is written"
+                )
 
     def _check_file(self) -> None:
         """Refuse a damaged SQLite file, even if every row that was looked up is right."""

@@ -46,10 +46,10 @@ from bara.ledger._reading import (
 from bara.ledger.store import Store, insert
 from bara.mechanisms.client_cap import ClientCap
 from bara.protocols import Mechanism
-from bara.records import AwardedRound, Delivery, Entry, Purse, Register, RoundRecord
+from bara.records import MAX_MONEY, AwardedRound, Delivery, Entry, Purse, Register, RoundRecord
 
-_OPENED = ("retention", "approve_above", "approvals")
-"""The terms that are fixed when a run is opened."""
+_OPENED = ("retention", "approve_above")
+"""Terms that are fixed when a run is opened; so are `approvals`, stored where they are two."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ class Terms:
         approvals: How many different people, 1 or 2, must approve an award that waits.
         register: The known clients, with whom the run is opened; None to let everybody bid.
         receipt: The file to which a receipt is written after each round; None for no receipt.
+        receipt_above: A batch of payouts above this, in micro-units, needs a receipt.
         key: The key that makes the chain's hashes HMACs, which is never stored; None for no key.
         notify: A command or URL to call when something needs a person; None for no notification.
     """
@@ -74,6 +75,7 @@ class Terms:
     receipt: Path | None = None
     key: bytes | None = None
     notify: str | None = None
+    receipt_above: int = MAX_MONEY
 
 
 @final
@@ -124,6 +126,8 @@ class Books:
             }
             for term in _OPENED:
                 body[term] = getattr(terms, term)
+            if terms.approvals == 2:
+                body["approvals"] = 2
             if terms.register is not None:
                 body["register"] = {client: vars(one) for client, one in terms.register.items()}
             if purse.currency:
@@ -154,7 +158,10 @@ class Books:
         books = cls(store, chosen[0].id, chosen[0].name, terms or Terms())
         with contextlib.suppress(LedgerError):  # `verify` reports an unreadable opening
             opened = {term: books.opening[term] for term in _OPENED if term in books.opening}
+            opened["approvals"] = books.opening.get("approvals", 1)
             books.terms = replace(books.terms, **opened)
+        if books.terms.retention == "drop":
+            store.empty_log()  # a process that was killed may have left dropped bids in it
         return books
 
     # --- reading ---------------------------------------------------------------------------------
@@ -538,6 +545,8 @@ class Books:
             point("settling")
         self._refused = {}
         point("settled")
+        if self.terms.retention == "drop":
+            self.store.empty_log()
 
     def _drop(
         self, connection: sa.Connection, number: int, memories: Mapping[str, Any]

@@ -139,9 +139,9 @@ def _about(row: Any, body: Mapping[str, Any]) -> str:
     return ""
 
 
-def decisions_csv(found: list[Decision]) -> str:
-    """Convert decisions to CSV, amounts as exact decimals."""
-    return csv_text(_COLUMNS, (exact_values(one, _COLUMNS) for one in found))
+def decisions_csv(found: list[Decision], currency: str | None) -> str:
+    """Convert decisions to CSV, amounts as exact decimals in the run's currency."""
+    return csv_text(_COLUMNS, (exact_values(one, _COLUMNS, currency) for one in found))
 
 
 def decision_json(one: Decision) -> dict[str, Any]:

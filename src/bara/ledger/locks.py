@@ -37,7 +37,8 @@ def only_process(folder: Path, name: str = ".lock", what: str | None = None) -> 
         what: How the error message names the run; None for the run in the folder.
     """
     try:
-        file = (folder / name).open("a+")
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        file = os.fdopen(os.open(folder / name, flags, 0o666), "a+")  # no link: it is emptied
     except OSError as error:
         raise LedgerError(f"cannot write to {folder}: {error.strerror}") from error
     with file:

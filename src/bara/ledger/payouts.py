@@ -28,7 +28,7 @@ from bara.ledger.books import Books
 from bara.ledger.decisions import signed
 from bara.ledger.operators import require_place, writing
 from bara.ledger.statements import Correction, corrections_by_round
-from bara.records import json_money, show_money
+from bara.records import json_money, plain_money
 from bara.text import counted, csv_text
 
 Payees = Mapping[str, Mapping[str, str]]
@@ -112,25 +112,38 @@ def new_batch(
     *,
     by: str | None = None,
     check: Callable[[Batch], object] = lambda _batch: None,
+    without_receipt: bool = False,
 ) -> Batch:
     """Put every payment that is due into a new batch.
 
-    Refused if nothing is due, and in a copy of the run.
+    Refused if nothing is due, in a copy of the run, and above `ledger.receipt_above` without a
+    receipt: only a receipt, out of reach of what copies a whole disk, shows that a twin has paid.
 
     Args:
         books: The run's books.
         payees: The payees, which must include every client in the batch; None to accept all.
         by: The person who makes it; None as in `bara.ledger.operators`.
         check: Called with the batch before it is stored; raises to refuse it.
+        without_receipt: True if the operator vouches that no twin of this disk pays.
     """
     person = signed(books, by)
     require_place(books)
     require_whole(books, needs_key=True)
+    books.write_receipt()  # of a batch, too, that was stored by a program that died before this
     with writing(books) as connection:
         batch = _Account(connection, books).due()
         if batch is None:
             raise LedgerError(
                 f"run {books.name!r} owes nothing: every payment is in a batch already"
+            )
+        limit = books.terms.receipt_above
+        if books.terms.receipt is None and batch.total > limit and not without_receipt:
+            raise LedgerError(
+                f"{books.purse.show(batch.total)} is due, above ledger.receipt_above = "
+                f"{books.purse.show(limit)}, and run {books.name!r} has no receipt, so a twin of "
+                "this disk (an image, a snapshot) could pay it once more; set ledger.receipt and "
+                f"begin one with `bara ledger {books.address} adopt --new-receipt`, or, if there "
+                "is no twin, say --without-receipt. No batch was made"
             )
         _rows(books, batch, payees)  # refuses an unknown payee before anything is stored
         check(batch)
@@ -313,7 +326,7 @@ def _rows(books: Books, batch: Batch, payees: Payees | None) -> list[dict[str, A
         row: dict[str, Any] = {"client": client}
         if payees is not None:
             row |= {name: payees[client][name] for name in columns}
-        row["amount"] = show_money(amount)
+        row["amount"] = plain_money(amount, books.purse.currency)
         row["currency"] = books.purse.currency or ""
         row["rounds"] = rounds
         row["reference"] = reference

@@ -24,7 +24,7 @@ from bara.ledger._reading import (
 from bara.ledger._verification import require_whole
 from bara.ledger.books import Books
 from bara.ledger.retention import is_dropped
-from bara.records import json_money, show_money
+from bara.records import json_money, plain_money
 from bara.text import counted, csv_text, probably_meant
 
 _MONEY = frozenset(
@@ -485,24 +485,26 @@ def export_json(books: Books) -> dict[str, Any]:
     return {"run": books.name, "events": events, "lines": records}
 
 
-def table_csv(records: Iterable[ClientTotal | RoundTotal | Line]) -> str:
+def table_csv(
+    records: Iterable[ClientTotal | RoundTotal | Line], currency: str | None = None
+) -> str:
     """Convert records of one kind to CSV, amounts as exact decimals; empty if there are none."""
     rest = iter(records)
     first = next(rest, None)
     if first is None:
         return ""
     names = list(vars(first))
-    rows = (exact_values(record, names) for record in chain([first], rest))
+    rows = (exact_values(record, names, currency) for record in chain([first], rest))
     return csv_text(names, rows)
 
 
-def exact_values(record: Any, names: Iterable[str]) -> list[Any]:
+def exact_values(record: Any, names: Iterable[str], currency: str | None = None) -> list[Any]:
     """Return the named values of a record, amounts as exact decimals, unknown ones as None."""
     values = []
     for name in names:
         value = getattr(record, name)
         if name in _MONEY and value is not None:
-            value = show_money(value)
+            value = plain_money(value, currency)
         values.append(value)
     return values
 

@@ -18,6 +18,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 
 from bara.errors import ConfigError, LedgerError, MissingExtraError, NoBooksError
+from bara.files import LARGEST
+from bara.ledger import _schema as schema
 
 VERSIONS = ("0001", "0002", "0003")
 """The versions of the schema, oldest first."""
@@ -124,6 +126,22 @@ class Store:
             yield self._writer
             self._check_file()
 
+    def empty_log(self) -> None:
+        """Fold SQLite's write-ahead log into the file and empty it: it holds what was deleted.
+
+        Nobody is waited for: while somebody reads, the log stays as it is until the next time.
+        """
+        if self.engine.dialect.name != "sqlite" or self._unlocked is not None:
+            return
+        with self._clear_errors("what was written stays written; try again"):
+            cursor = self._writer.connection.cursor()
+            (patience,) = cursor.execute("PRAGMA busy_timeout").fetchone()
+            cursor.execute("PRAGMA busy_timeout = 0")
+            try:
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            finally:
+                cursor.execute(f"PRAGMA busy_timeout = {int(patience)}")
+
     def identity(self) -> str:
         """Return a text that differs between this database and any copy of it.
 
@@ -204,10 +222,10 @@ class Store:
 
     @contextlib.contextmanager
     def _at_rest(self) -> Iterator[None]:
-        """Refuse what was read if the file changed meanwhile: without a log no lock protects it."""
+        """Refuse what was read if the file changed meanwhile: without an index nothing locks it."""
         path = self._unlocked
         before = None
-        if path is not None and not _beside(path, "-wal").exists():
+        if path is not None and not _has_index(path):
             before = _stat_fields(path, "mtime_ns", "size")
         try:
             yield
@@ -254,6 +272,8 @@ class Store:
     def version(self) -> str | None:
         """Return the version of the schema; None for a database without one."""
         with self.read() as connection:
+            if connection.dialect.name == "sqlite":
+                self._refuse_disguises(connection)
             if not sa.inspect(connection).has_table("alembic_version"):
                 return None
             found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
@@ -266,6 +286,29 @@ class Store:
                 f"but this bara only knows up to {HEAD}; update bara"
             )
         return version
+
+    def _refuse_disguises(self, connection: sa.Connection) -> None:
+        """Refuse a file in which something computed stands in the place of a table of ours.
+
+        Reading a stranger's view, virtual table or generated column could take for ever.
+        """
+        ours = {*schema.metadata.tables, "alembic_version"}
+        for name, kind, page in connection.exec_driver_sql(
+            "SELECT name, type, rootpage FROM sqlite_master WHERE type IN ('table', 'view')"
+        ).all():
+            if str(name).lower() not in ours:
+                continue
+            plain = kind == "table" and page
+            if plain:
+                columns = connection.exec_driver_sql(
+                    "SELECT MAX(hidden) FROM pragma_table_xinfo(?)", (name,)
+                )
+                plain = not columns.scalar()
+            if not plain:
+                raise LedgerError(
+                    f"{name} in {self.place} is not a plain table, as bara makes it, but is "
+                    "computed when it is read; nothing of it was read"
+                )
 
 
 def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -386,24 +429,46 @@ def _parsed(url: str | sa.URL) -> sa.URL:
 
 def _engine(url: str | sa.URL, patience: float) -> sa.Engine:
     parsed = _parsed(url)
+    check_url(url)
+    if parsed.drivername not in _DRIVERS:
+        raise ConfigError(
+            f"ledger.url is {str(url)!r}; books are kept in SQLite (sqlite:///spring.db) or in "
+            "PostgreSQL (postgresql+psycopg://host/database)"
+        )
     try:
-        check_url(url)
         if parsed.get_backend_name() == "sqlite":
             engine = sa.create_engine(parsed, connect_args={"timeout": patience})
             sa.event.listen(engine, "connect", _prepare_sqlite)
             sa.event.listen(engine, "begin", _begin_sqlite)
             return engine
+        # A stricter isolation, which a database may have as its default, would fix what a writer
+        # sees before it has waited for the writers before it, and refuse it.
         return sa.create_engine(
-            parsed, paramstyle="format", connect_args={"connect_timeout": max(int(patience), 2)}
+            parsed,
+            paramstyle="format",
+            isolation_level="READ COMMITTED",
+            connect_args={"connect_timeout": max(int(patience), 2)},
         )
-    except ModuleNotFoundError as error:
+    except ImportError as error:  # a driver that is there may lack the server's own library
+        driver = error.name or parsed.get_driver_name()
         raise MissingExtraError(
-            f"{url} needs {error.name}: pip install 'bara-fl[postgres]'"
+            f"{parsed.render_as_string()} needs {driver}, which cannot be loaded "
+            f"({error}): write postgresql+psycopg://... and pip install 'bara-fl[postgres]'"
         ) from error
     except NoSuchModuleError as error:
         raise ConfigError(
             f"ledger.url is {url!r}, which does not name a database: {error}"
         ) from error
+
+
+_DRIVERS = {
+    "sqlite",
+    "sqlite+pysqlite",
+    "postgresql",
+    "postgresql+psycopg",
+    "postgresql+psycopg2",
+}
+"""The databases that may hold books, with their drivers as a URL names them."""
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
@@ -429,19 +494,20 @@ def _look_at(path: Path, patience: float) -> sqlite3.Connection:
 
     SQLite's plain read-only mode would touch the write-ahead log and its index.
     """
-    log = _beside(path, "-wal").exists()
-    index = _beside(path, "-shm").exists()
-    if not log:  # nobody is writing
-        options = "immutable=1"
-    elif index:
+    dead_log = False
+    if _has_index(path):
         options = "mode=ro&readonly_shm=1"
-    else:  # the log of a run that died; SQLite indexes it in memory
+    elif _has_log(path):  # of a run that died; SQLite indexes it in memory
+        dead_log = True
         options = "mode=ro&vfs=unix-none"
+    else:  # nobody has written yet
+        options = "immutable=1"
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?{options}", uri=True, timeout=patience, isolation_level=None
     )
     try:
-        if log and not index:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
+        if dead_log:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA temp_store = MEMORY")
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
@@ -453,6 +519,31 @@ def _look_at(path: Path, patience: float) -> sqlite3.Connection:
         raise
     return connection
 
+
+def _has_index(path: Path) -> bool:
+    """Return whether a SQLite file has a write-ahead log with its index, by which to lock it."""
+    return _beside(path, "-wal").exists() and _beside(path, "-shm").exists()
+
+
+def _has_log(path: Path) -> bool:
+    """Return whether the write-ahead log of a SQLite file holds anything that counts.
+
+    SQLite, reading without an index, would delete a log without a valid frame when it closes: under
+    the hands of a process that has just opened the file, and whose commits would be gone.
+    """
+    try:
+        with _beside(path, "-wal").open("rb") as file:
+            head = file.read(_LOG_HEAD + _FRAME_HEAD)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # SQLite says what is wrong with it
+    salts = head[16:24]  # a frame counts if it carries the salts of the log's head
+    return len(head) == _LOG_HEAD + _FRAME_HEAD and salts == head[_LOG_HEAD + 8 : _LOG_HEAD + 16]
+
+
+_LOG_HEAD, _FRAME_HEAD = 32, 24
+"""The sizes in bytes of the heads of a write-ahead log and of each of its frames."""
 
 _SINCE_THE_FIRST = {
     "top_ups": "run, number, amount",

@@ -9,6 +9,9 @@ Notation:
     q_i     quality, a float64, taken as the exact binary fraction that it is
     u_i     unit price b_i / q_i; u_(n+1) is that of the first loser
 
+A menu ends before the first n that costs 2^62 micro-units or more, which no purse pays: so one
+client with an absurd price or quality costs the others nothing but that n.
+
 Every comparison and every payment is exact: floats find the candidates, and the few that lie within
 their error are decided with integers. A payment is rounded down to a multiple of the smallest
 amount that can be paid (`Bids.unit`: a micro-unit, or a cent). The winner's own price is such a
@@ -16,15 +19,13 @@ multiple, so the payment stays at or above it, and is the highest price at which
 still have won.
 """
 
-import math
 from bisect import bisect_right
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bara.errors import ConfigError, InvalidBidError, InvalidMoneyError
+from bara.errors import ConfigError, InvalidMoneyError
 from bara.records import MAX_MONEY, Bids, FloatArray, IntArray, Menu, money, show_money
 from bara.records.bids import checked_column
 
@@ -78,8 +79,8 @@ def critical_menu(
         filler = quality[admitted].max() if admitted.any() else 1.0
         quality = np.where(admitted, quality, filler)
     quality = checked_column("quality", quality, bids.clients)
-    if len(bids):
-        check_range(bids, quality, reserve or 0)
+    if reserve is not None:
+        check_reserve(reserve, len(bids))
     return _quality_menu(bids, quality, reserve, admitted)
 
 
@@ -104,7 +105,8 @@ def equal_menu(
     # Price and position share one 63-bit key, so that a plain sort settles ties by position; `Bids`
     # leaves room for it.
     bits = len(bids).bit_length()
-    keys = (prices << bits) | np.arange(len(bids))
+    keys = prices << bits
+    keys |= np.arange(len(keys))
     if admitted is not None:
         keys = keys[admitted]
     keys.sort()
@@ -143,45 +145,68 @@ def capped_menu(
         affordable &= admitted
     if not affordable.any():
         return equal_menu(bids, most, affordable)  # of nobody
+    quality = checked_column("quality", np.where(affordable, quality, 1.0), bids.clients)
     # The virtual last bid: against it the client of the least quality would win at `most`.
     least = float(quality[affordable].min())
-    reserve = math.ceil(Fraction(most) / Fraction(least))
-    menu = critical_menu(bids, quality, reserve, affordable)
-    winners = menu.order[: len(menu)]
-    scores = quality[winners]
-    units = np.append(bids.prices[winners] / scores, float(reserve))[1:]
+    order, prices, scores = _ranked(bids, quality, (most, least), affordable)
+    units = prices[1:] / scores[1:]
     # Who is paid `most` once n are recruited is paid that for any larger n: unit prices rise.
-    places = np.arange(len(winners))
-    capped_from = np.maximum(np.searchsorted(units, most / scores), places)
-    capped = np.bincount(capped_from, minlength=len(winners) + 1)[:-1].cumsum()
-    capped_scores = np.bincount(capped_from, scores, len(winners) + 1)[:-1].cumsum()
-    every_score = scores.cumsum()
+    places = np.arange(len(order))
+    capped_from = np.maximum(np.searchsorted(units, most / scores[:-1]), places)
+    capped = np.bincount(capped_from, minlength=len(order) + 1)[:-1].cumsum()
+    capped_scores = np.bincount(capped_from, scores[:-1], len(order) + 1)[:-1].cumsum()
+    every_score = scores[:-1].cumsum()
     lost_in_difference = every_score * (places + 4) * _ERROR
     uncapped = np.maximum(every_score - capped_scores, 0.0) + lost_in_difference
+    uncapped[capped > places] = 0.0
     costs = upper_bounds(units * uncapped + float(most) * capped)
-    return replace(menu, costs=costs, pay=lambda n, cap: np.minimum(menu.pay(n, cap), most))
+
+    def pay(n: int, _cap: int) -> IntArray:
+        payments = floor_products(scores[:n], unit_price(prices, scores, n), bids.unit)
+        return np.minimum(payments, most)
+
+    return Menu(bids, order, costs, pay, exact=False)
 
 
 def _quality_menu(
     bids: Bids, quality: FloatArray, reserve: int | None, admitted: NDArray[np.bool_] | None
 ) -> Menu:
-    order = by_unit_price(bids, quality)
-    if admitted is not None:
-        order = order[admitted[order]]
-    prices = bids.prices[order]
-    scores = quality[order]
-    if reserve is not None:
-        count = bisect_right(
-            range(len(prices)), Fraction(reserve), key=lambda k: unit_price(prices, scores, k)
-        )
-        prices = np.append(prices[:count], reserve)
-        scores = np.append(scores[:count], 1.0)
+    virtual = None if reserve is None else (reserve, 1.0)
+    order, prices, scores = _ranked(bids, quality, virtual, admitted)
     costs = upper_bounds(prices[1:] / scores[1:] * scores.cumsum()[:-1])
 
     def pay(n: int, _cap: int) -> IntArray:
         return floor_products(scores[:n], unit_price(prices, scores, n), bids.unit)
 
     return Menu(bids, order, costs, pay, exact=False)
+
+
+def _ranked(
+    bids: Bids,
+    quality: FloatArray,
+    reserve: tuple[int, float] | None,
+    admitted: NDArray[np.bool_] | None,
+) -> tuple[NDArray[np.int64], IntArray, FloatArray]:
+    """Return the order of the bids by unit price, and their prices and qualities in that order.
+
+    Args:
+        bids: The opened bids.
+        quality: The quality of each client, in the order of `bids`.
+        reserve: The price and the quality of a virtual last bid, which stands in prices and
+            qualities in place of all bids of higher unit prices; None for none.
+        admitted: True for each client that takes part; None to admit everyone.
+    """
+    order = by_unit_price(bids, quality)
+    if admitted is not None:
+        order = order[admitted[order]]
+    prices = bids.prices[order]
+    scores = quality[order]
+    if reserve is None:
+        return order, prices, scores
+    price, score = reserve
+    highest = Fraction(price) / Fraction(score)
+    count = bisect_right(range(len(prices)), highest, key=lambda k: unit_price(prices, scores, k))
+    return order, np.append(prices[:count], price), np.append(scores[:count], score)
 
 
 def by_unit_price(bids: Bids, quality: FloatArray) -> NDArray[np.int64]:
@@ -215,13 +240,17 @@ def exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
 
 
 def upper_bounds(sums: FloatArray) -> IntArray:
-    """Return whole numbers at or above u Q(n) for n = 1, 2, ...
+    """Return whole numbers at or above u Q(n) for n = 1, 2, ..., while they are below 2^62.
 
     Args:
         sums: u Q(n) as floats, whose error grows with n.
     """
     n = np.arange(1, len(sums) + 1)
-    return np.ceil(sums * (1 + (n + 4) * _ERROR)).astype(np.int64)
+    bounds = np.ceil(sums * (1 + (n + 4) * _ERROR))
+    too_large = ~(bounds < 2**62)  # or no number at all
+    if too_large.any():
+        bounds = bounds[: int(too_large.argmax())]
+    return bounds.astype(np.int64)
 
 
 def _close(ranked: FloatArray) -> NDArray[np.bool_]:
@@ -248,10 +277,10 @@ def _runs(flags: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> list[tuple[int
 
 
 def floor_products(scores: FloatArray, unit: Fraction, step: int = 1) -> IntArray:
-    """Return q_i u for each q_i, rounded down exactly to a whole number of steps."""
+    """Return q_i u for each q_i, rounded down exactly to a whole number of steps; 2^62 at most."""
     if step > 1:
         return floor_products(scores, unit / step) * step
-    products = scores * float(unit)
+    products = np.minimum(scores * float(unit), 2.0**62)
     payments = np.floor(products).astype(np.int64)
     near = (np.abs(products - np.rint(products)) <= products * _ERROR).nonzero()[0]
     close = scores[near].tolist()
@@ -262,36 +291,13 @@ def floor_products(scores: FloatArray, unit: Fraction, step: int = 1) -> IntArra
 
 def _floor_product(score: float, unit: Fraction) -> int:
     numerator, denominator = score.as_integer_ratio()
-    return numerator * unit.numerator // (denominator * unit.denominator)
+    return min(numerator * unit.numerator // (denominator * unit.denominator), 2**62)
 
 
 def check_reserve(reserve: int, clients: int) -> None:
     """Refuse a reserve price that does not fit in 63 bits if it is paid to everyone."""
     if reserve * clients > MAX_MONEY:
-        raise _reserve_too_large(reserve, clients)
-
-
-def _reserve_too_large(reserve: int, clients: int) -> ConfigError:
-    return ConfigError(
-        f"the reserve price is {show_money(reserve)}; paid to all {clients} clients, it must fit "
-        "in 63 bits"
-    )
-
-
-def check_range(bids: Bids, quality: FloatArray, reserve: int = 0) -> None:
-    """Refuse bids whose highest possible payment, paid to everyone, does not fit in 63 bits."""
-    best = int(quality.argmax())
-    worst = int(quality.argmin())
-    most = float(quality[best])
-    least = float(quality[worst])
-    dearest = int(bids.prices.max())
-    if max(float(dearest) / least, reserve) * most * len(bids) < 2**61:
-        return  # by a wide margin, however floats were rounded
-    if Fraction(reserve) * Fraction(most) * len(bids) >= 2**62:
-        raise _reserve_too_large(reserve, len(bids))
-    if dearest * (Fraction(most) / Fraction(least)) * len(bids) >= 2**62:
-        raise InvalidBidError(
-            f"clients {bids.clients[best]!r} and {bids.clients[worst]!r} have qualities "
-            f"{quality[best]} and {quality[worst]}, too far apart; the highest payment, paid to "
-            f"all {len(bids)}, must fit in 63 bits"
+        raise ConfigError(
+            f"the reserve price is {show_money(reserve)}; paid to all {clients} clients, it must "
+            "fit in 63 bits"
         )

@@ -62,6 +62,13 @@ class ClientCap:
         """Follow what changes during the run: its register, and corrections of payments."""
         self._known = known
 
+    def strangers(self, bids: Bids) -> dict[str, str]:
+        """Return the clients that the register does not hold, each with the reason."""
+        register, _ = self._known(self._round)
+        if register is None:
+            return {}
+        return {client: UNKNOWN for client in bids.clients if client not in register}
+
     def menu(self, bids: Bids) -> Menu:
         """Return the inner mechanism's menu of known clients that ask no more than their rest."""
         register, corrected = self._known(self._round)
@@ -76,9 +83,8 @@ class ClientCap:
             elif asked > most:
                 left_out[client] = CAPPED
         menu = self.inner.menu(bids.without(left_out))
-        most = self._room(menu.bids, register, corrected)[
-            menu.order
-        ]  # the mechanism may leave out more
+        staying = self._room(menu.bids, register, corrected)  # the mechanism may leave out more
+        most = staying[menu.order]
         most -= most % bids.unit
 
         def pay(n: int, cap: int) -> IntArray:

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from bara.errors import ConfigError
-from bara.mechanisms._critical import check_range, upper_bounds
+from bara.mechanisms._critical import upper_bounds
 from bara.records import Bids, FloatArray, IntArray, Menu
 from bara.records.bids import checked_column
 
@@ -71,7 +71,6 @@ def learned_auction_menu(bids: Bids, quality: FloatArray, weights: Weights) -> M
     if len(bids) < 2:
         nobody = np.zeros(0, np.int64)
         return Menu(bids, nobody, nobody, lambda _n, _cap: nobody)
-    check_range(bids, quality)
     logs = np.log(quality)
     shift = _network(weights, "order", (logs - logs.mean())[:, None])
     scores = np.log(bids.prices) - logs + shift

@@ -8,13 +8,14 @@ smallest amount that can be paid (`Bids.unit`).
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import final
 
 import numpy as np
 
-from bara.errors import ConfigError, InvalidBidError
+from bara.errors import ConfigError
 from bara.mechanisms._critical import price_of
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
 from bara.protocols import Requirements
@@ -80,7 +81,7 @@ class Tariff:
         per_sample: The fee for each sample, in units of the budget; it may be far below a cent.
         samples: The column of the bids that says how many samples a client trains on.
         fees: The fee agreed with each client, by name, in units of the budget; in a configuration
-            also a CSV file (client, fee). A client without one is refused.
+            also a CSV file (client, fee). A client without one is left out.
 
     >>> bids = Bids.of({"ann": 1, "bob": 9}, samples={"ann": 250, "bob": 1000})
     >>> menu = Tariff(per_round=1, per_sample="0.002").menu(bids)
@@ -120,10 +121,20 @@ class Tariff:
 
     def menu(self, bids: Bids) -> Menu:
         """Return the menu of the clients that ask no more than the tariff pays them."""
-        return _menu(bids, self.fees(bids), self._rotation)
+        left_out = {}
+        fees = []
+        for client, fee in zip(bids.clients, self._exact_fees(bids), strict=True):
+            if fee is None:
+                left_out[client] = "mechanism.fees has no fee for it; agree on one"
+            elif fee * len(bids) >= MAX_MONEY:
+                left_out[client] = "its fee is too large; paid to everybody, it must fit in 63 bits"
+            else:
+                fees.append(int(fee // bids.unit) * bids.unit)
+        menu = _menu(bids.without(left_out), np.array(fees, np.int64), self._rotation)
+        return replace(menu, left_out=left_out)
 
-    def fees(self, bids: Bids) -> IntArray:
-        """Return each client's fee, in the order of the bids."""
+    def _exact_fees(self, bids: Bids) -> list[Fraction | None]:
+        """Return each client's fee before it is rounded; None for a client without one."""
         samples = [0.0] * len(bids)
         if self._per_sample:
             samples = bids.column(self._samples).tolist()
@@ -131,24 +142,12 @@ class Tariff:
             count: self._per_round + self._per_sample * Fraction(count) for count in set(samples)
         }
         if self._agreed is None:
-            what = f"a fee by {self._samples}"
-            payable = {count: _payable(fee, bids, what) for count, fee in by_size.items()}
-            return np.array([payable[count] for count in samples], np.int64)
-        fees = []
+            return [by_size[count] for count in samples]
+        fees: list[Fraction | None] = []
         for client, count in zip(bids.clients, samples, strict=True):
-            fee = by_size[count] + self._fee_agreed_with(client)
-            fees.append(_payable(fee, bids, f"the fee of {client!r}"))
-        return np.array(fees, np.int64)
-
-    def _fee_agreed_with(self, client: str) -> Fraction:
-        """Return the fee agreed with a client."""
-        agreed = self._agreed or {}
-        if client not in agreed:
-            raise InvalidBidError(
-                f"client {client!r} bids, but mechanism.fees has no fee for it; agree on one, or "
-                "leave the client out"
-            )
-        return agreed[client]
+            agreed = self._agreed.get(client)
+            fees.append(None if agreed is None else by_size[count] + agreed)
+        return fees
 
     def tell(self, record: RoundRecord) -> None:
         """Learn whose turn is next."""
@@ -160,13 +159,6 @@ def _menu(bids: Bids, fees: IntArray, rotation: Rotation) -> Menu:
     order = rotation.order(bids, np.flatnonzero((bids.prices <= fees) & (fees > 0)))
     paid = fees[order]
     return Menu(bids, order, np.cumsum(paid), pay=lambda n, _cap: paid[:n])
-
-
-def _payable(fee: Fraction, bids: Bids, what: str) -> int:
-    """Round a fee down to what can be paid; `what` names it in an error."""
-    if fee * len(bids) >= MAX_MONEY:
-        raise InvalidBidError(f"{what} is too large; paid to everybody, it must fit in 63 bits")
-    return int(fee // bids.unit) * bids.unit
 
 
 def _exact(name: str, value: float | str) -> Fraction:

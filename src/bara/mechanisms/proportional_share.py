@@ -19,13 +19,12 @@ import numpy as np
 
 from bara.mechanisms._critical import (
     by_unit_price,
-    check_range,
     floor_products,
     unit_price,
     upper_bounds,
 )
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
-from bara.protocols import LearnsNothing
+from bara.protocols import LearnsNothing, Requirements
 from bara.records import Bids, FloatArray, IntArray, Menu
 from bara.records.bids import checked_column
 
@@ -58,6 +57,11 @@ class ProportionalShare(LearnsNothing):
     quality: str | None = None
 
     @property
+    def requirements(self) -> Requirements:
+        """Bids with the column of qualities, if there is one."""
+        return Requirements(columns=() if self.quality is None else (self.quality,))
+
+    @property
     def claims(self) -> frozenset[str]:
         """The claims of critical payments; exact sums only where quality is equal."""
         return CRITICAL_PAYMENTS if self.quality is None else CRITICAL_PAYMENTS - {"exact-sum"}
@@ -78,8 +82,6 @@ def sharing_menu(bids: Bids, quality: FloatArray, *, up_to_next: bool) -> Menu:
             (Singer); otherwise the whole cap is shared out, for 1 <= n <= N (All-in).
     """
     quality = checked_column("quality", quality, bids.clients)
-    if len(bids):
-        check_range(bids, quality)
     order = by_unit_price(bids, quality)
     prices = bids.prices[order]
     scores = quality[order]
@@ -96,14 +98,14 @@ def sharing_menu(bids: Bids, quality: FloatArray, *, up_to_next: bool) -> Menu:
         return floor_products(scores[:n], unit, bids.unit)
 
     if up_to_next:
-        costs = costs[:-1]
+        costs = costs[: max(len(bids) - 1, 0)]
     return Menu(bids, order, costs, pay)
 
 
 def _least_budgets(prices: IntArray, scores: FloatArray) -> IntArray:
     """Return u_n Q(n) for every n, rounded up far enough that no share falls below a price.
 
-    For whole qualities the result is exact.
+    For whole qualities the result is exact. It ends before the first n that no purse pays.
     """
     totals = scores.cumsum()
     whole = len(prices) and (scores == np.rint(scores)).all()

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from bara.mechanisms._critical import critical_menu, reserve_price
 from bara.mechanisms.properties import CRITICAL_PAYMENTS
-from bara.protocols import LearnsNothing
+from bara.protocols import LearnsNothing, Requirements
 from bara.records import Bids, Menu
 
 
@@ -31,6 +31,11 @@ class QualityAuction(LearnsNothing):
     def __post_init__(self) -> None:
         """Refuse a reserve price that is not a positive amount."""
         reserve_price(self.reserve)
+
+    @property
+    def requirements(self) -> Requirements:
+        """Bids with the column of qualities, if there is one."""
+        return Requirements(columns=() if self.quality is None else (self.quality,))
 
     def menu(self, bids: Bids) -> Menu:
         """Return the critical-payment menu over the chosen column."""

@@ -6,6 +6,7 @@ and `show_money` convert from and to decimals without loss.
 
 from bara.records.bids import TIE, Bids, FloatArray, IntArray
 from bara.records.goals import Goal, Otherwise
+from bara.records.limits import Limits
 from bara.records.menus import Menu
 from bara.records.money import (
     DECIMALS,
@@ -14,6 +15,7 @@ from bara.records.money import (
     decimal_money,
     json_money,
     money,
+    plain_money,
     show_money,
     smallest_unit,
     tell_money,
@@ -51,6 +53,7 @@ __all__ = [
     "Goal",
     "IntArray",
     "LeftOut",
+    "Limits",
     "Menu",
     "MoneyOutlook",
     "Offer",
@@ -64,6 +67,7 @@ __all__ = [
     "decimal_money",
     "json_money",
     "money",
+    "plain_money",
     "show_money",
     "smallest_unit",
     "taken_home",

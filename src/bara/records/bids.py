@@ -1,5 +1,6 @@
 """The sealed bids of one round, held in columns and checked when the record is made."""
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -14,6 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from bara.errors import BaraError, InvalidBidError
 from bara.records.money import MAX_MONEY, money, show_money
 from bara.text import UNSTORABLE
+
+_LONGEST = 300
+"""The most characters of a reason that are kept: a client may have written part of it."""
 
 TIE = "tie"
 """The column that ranks equally good clients, the lowest number first; without it, names decide."""
@@ -44,12 +48,15 @@ class Bids:
             size, known to the server), `epsilon` (the privacy budget of an FL-Market bid), ...
         unit: The smallest amount that can be paid, in micro-units; prices and payments are whole
             multiples of this amount.
+        left_out: Why the bids of further clients are not among these, by client: they cannot be
+            read or paid.
     """
 
     clients: tuple[str, ...]
     prices: IntArray
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
     unit: int = 1
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check every bid, then sort the record by the clients' names."""
@@ -79,6 +86,10 @@ class Bids:
         object.__setattr__(self, "prices", _read_only(prices.astype(np.int64)))
         frozen_columns = {name: _read_only(values) for name, values in columns.items()}
         object.__setattr__(self, "columns", MappingProxyType(frozen_columns))
+        reasons: dict[str, str] = {}
+        for client, reason in self.left_out.items():
+            reasons[client] = UNSTORABLE.sub("\ufffd", reason[:_LONGEST])
+        object.__setattr__(self, "left_out", MappingProxyType(reasons))
 
     @classmethod
     def of(
@@ -112,6 +123,35 @@ class Bids:
         for name, column in columns.items():
             arrays[name] = np.array([column[client] for client in prices], float)
         return cls(tuple(prices), np.array(list(micros.values()), np.int64), arrays)
+
+    @classmethod
+    def opened(
+        cls, prices: Mapping[str, float | str | Decimal], **columns: Mapping[str, float]
+    ) -> Self:
+        """Make bids of whatever clients sent: a bad bid is left out, and `left_out` says why.
+
+        Args:
+            prices: What each client sent as its price, in units of the budget.
+            **columns: What clients sent as further columns, by name.
+
+        >>> bids = Bids.opened({"ann": "0.75", "bob": "80,50"})
+        >>> bids.clients, list(bids.left_out)
+        (('ann',), ['bob'])
+        """
+        check_names(list(prices), InvalidBidError)
+        with contextlib.suppress(BaraError, ValueError, TypeError):
+            return cls.of(prices, **columns)  # all at once, which is fast
+        sound: dict[str, float | str | Decimal] = {}
+        reasons: dict[str, str] = {}
+        for client, price in prices.items():
+            try:
+                bid = cls.of({client: price}, **columns)
+                _check_prices(bid.clients, bid.prices, among=len(prices))
+            except (BaraError, ValueError, TypeError) as error:
+                reasons[client] = str(error)
+            else:
+                sound[client] = price
+        return replace(cls.of(sound, **columns), left_out=reasons)
 
     def __len__(self) -> int:
         """Return the number of bidding clients."""
@@ -148,11 +188,12 @@ class Bids:
         prices = self.prices.copy()
         place = self.clients.index(client)
         prices[place] = price
-        if not 0 < int(prices[place]) <= _highest_price(len(prices)):
+        if not 0 < int(prices[place]) <= _highest_price(len(self.clients)):
             _check_prices(self.clients, prices, self.unit)
+        prices.flags.writeable = False
         # Everything but the price was checked when these bids were made.
         changed = object.__new__(Bids)
-        vars(changed).update(vars(self), prices=_read_only(prices))
+        changed.__dict__.update(self.__dict__, prices=prices)
         return changed
 
     def without(self, clients: Iterable[str]) -> "Bids":
@@ -165,7 +206,7 @@ class Bids:
             return self
         names = tuple(self.clients[i] for i in staying)
         columns = {name: values[staying] for name, values in self.columns.items()}
-        return Bids(names, self.prices[staying], columns, self.unit)
+        return Bids(names, self.prices[staying], columns, self.unit, self.left_out)
 
     def joined(self, others: "Bids") -> "Bids":
         """Return these bids together with those of other clients, which have the same columns."""
@@ -173,14 +214,18 @@ class Bids:
             name: np.append(values, others.columns[name]) for name, values in self.columns.items()
         }
         prices = np.append(self.prices, others.prices)
-        return Bids((*self.clients, *others.clients), prices, columns, self.unit)
+        reasons = {**self.left_out, **others.left_out}
+        return Bids((*self.clients, *others.clients), prices, columns, self.unit, reasons)
 
     def in_units_of(self, unit: int) -> "Bids":
-        """Return the same bids with another unit; refuse prices that are no multiple of it."""
+        """Return the same bids in another unit; those that are no multiple of it are left out."""
         if unit == self.unit:
             return self
-        _check_prices(self.clients, self.prices, unit)
-        return replace(self, unit=unit)
+        reasons = dict(self.left_out)
+        odd = [self.clients[i] for i in np.flatnonzero(self.prices % unit)]
+        for client in odd:
+            reasons[client] = str(_off_unit(client, self.price_of(client), unit))
+        return replace(self.without(odd), unit=unit, left_out=reasons)
 
 
 def check_names(clients: Sequence[object], error: type[BaraError]) -> None:
@@ -217,8 +262,17 @@ def _highest_price(clients: int) -> int:
     return MAX_MONEY >> max(clients, 1).bit_length()
 
 
-def _check_prices(clients: Sequence[str], prices: NDArray[Any], unit: int = 1) -> None:
-    """Refuse the first price that is not positive, not a multiple of the unit, or too high."""
+def _check_prices(
+    clients: Sequence[str], prices: NDArray[Any], unit: int = 1, among: int | None = None
+) -> None:
+    """Refuse the first price that is not positive, not a multiple of the unit, or too high.
+
+    Args:
+        clients: The clients' names.
+        prices: Their prices, in micro-units.
+        unit: The smallest amount that can be paid, in micro-units.
+        among: The number of bids whose prices may be added up; None for those of `clients`.
+    """
     if (prices <= 0).any():
         first = int(np.argmax(prices <= 0))
         raise _bad_price(clients[first], show_money(int(prices[first])))
@@ -226,19 +280,24 @@ def _check_prices(clients: Sequence[str], prices: NDArray[Any], unit: int = 1) -
         off_unit = prices % unit != 0
         if off_unit.any():
             first = int(np.argmax(off_unit))
-            raise InvalidBidError(
-                f"the price of client {clients[first]!r} must be a whole multiple of "
-                f"{show_money(unit)}, the currency's smallest amount, got "
-                f"{show_money(int(prices[first]))}"
-            )
-    most = _highest_price(len(clients))
+            raise _off_unit(clients[first], int(prices[first]), unit)
+    count = len(clients) if among is None else among
+    most = _highest_price(count)
     if (prices > most).any():
         first = int(np.argmax(prices > most))
         raise InvalidBidError(
             f"client {clients[first]!r} asks {show_money(int(prices[first]))}; "
-            f"with {len(clients)} clients, a price must be at most {show_money(most)} "
+            f"with {count} clients, a price must be at most {show_money(most)} "
             "(price times clients must fit in 63 bits)"
         )
+
+
+def _off_unit(client: str, price: int, unit: int) -> InvalidBidError:
+    """Return the error for a price that is not a multiple of the smallest amount."""
+    return InvalidBidError(
+        f"the price of client {client!r} must be a whole multiple of {show_money(unit)}, the "
+        f"currency's smallest amount, got {show_money(price)}"
+    )
 
 
 def _check_named_once(clients: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """Money as whole micro-units, converted from and to decimals exactly."""
 
 import operator
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -87,11 +88,19 @@ def _decimal(value: Any, what: str) -> Decimal:
     try:
         if isinstance(value, float | np.floating):
             return Decimal(repr(float(value)))
-        if isinstance(value, str | Decimal):
+        if isinstance(value, Decimal):
+            return value
+        if isinstance(value, str):
+            if not PLAIN_NUMBER.fullmatch(value):
+                raise _not_decimal(value, what)
             return Decimal(value)
         return Decimal(operator.index(value))
     except (InvalidOperation, TypeError, ValueError):
         raise _not_decimal(value, what) from None
+
+
+PLAIN_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
+"""A number as it is written in ledgers; Python takes `'1_000'`, `' 3 '` and other digits, too."""
 
 
 def _not_decimal(value: object, what: str) -> InvalidMoneyError:
@@ -111,14 +120,28 @@ def show_money(micros: int, currency: str | None = None) -> str:
     >>> show_money(40_000_000_000, "EUR"), show_money(1_500_000_000, "JPY")
     ('40,000.00 EUR', '1,500 JPY')
     """
+    if not currency:
+        return plain_money(micros)
+    whole, point, decimals = plain_money(abs(int(micros)), currency).partition(".")
+    sign = "-" if micros < 0 else ""
+    return f"{sign}{int(whole):,}{point}{decimals} {currency}"
+
+
+def plain_money(micros: int, currency: str | None = None) -> str:
+    """Format micro-units as an exact decimal that programs can parse, without the currency's name.
+
+    Args:
+        micros: The amount.
+        currency: A code of ISO 4217, whose decimals are shown; None for at least two.
+
+    >>> plain_money(1_500_000_000, "JPY"), plain_money(1_500_000, "BHD"), plain_money(1_500_000)
+    ('1500', '1.500', '1.50')
+    """
     units, rest = divmod(abs(int(micros)), MICRO)
     sign = "-" if micros < 0 else ""
-    fewest = DECIMALS.get(currency or "", 2)
-    decimals = f"{rest:06d}".rstrip("0").ljust(fewest, "0")
-    if not currency:
-        return f"{sign}{units}.{decimals}"
+    decimals = f"{rest:06d}".rstrip("0").ljust(DECIMALS.get(currency or "", 2), "0")
     point = "." if decimals else ""
-    return f"{sign}{units:,}{point}{decimals} {currency}"
+    return f"{sign}{units}{point}{decimals}"
 
 
 def tell_money(value: float, currency: str | None = None, *, about: bool = False) -> str:

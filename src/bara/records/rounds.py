@@ -248,11 +248,11 @@ class Belief:
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """The bids that were opened, but did not take part in their round.
+    """The bids that did not take part in their round.
 
     Attributes:
-        bids: The bids.
-        reasons: Why each was left out, by client.
+        bids: The bids, those excepted that cannot be read or paid.
+        reasons: Why each bid was left out, by client; also of the clients that are not in `bids`.
     """
 
     bids: Bids
@@ -267,10 +267,10 @@ class LeftOut:
             reasons: Why clients may not take part, by client.
         """
         found = {client: reasons[client] for client in opened.clients if client in reasons}
-        if not found:
+        if not found and not opened.left_out:
             return None
         others = [client for client in opened.clients if client not in found]
-        return cls(opened.without(others), found)
+        return cls(opened.without(others), {**opened.left_out, **found})
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from typing import Any
 
 from bara import __version__
 from bara.errors import ConfigError, MissingExtraError, UnknownNameError
+from bara.files import make_own_folder, replacing
 from bara.reports.charts import Chart, charts_of
 from bara.reports.comparison import Comparison
 from bara.reports.frames import Row, round_rows, type_of
@@ -93,7 +94,9 @@ class Drawing(Figure):
         title = self.get_suptitle() or ", ".join(filter(None, titles))
         for form in FORMATS:
             path = stem.with_name(f"{stem.name}.{form}")
-            self.savefig(path, dpi=300, metadata=_metadata(self.origin, form, title))
+            metadata = _metadata(self.origin, form, title)
+            with replacing(path, durable=False) as file:
+                self.savefig(file, format=form, dpi=300, metadata=metadata)
 
     def _repr_png_(self) -> bytes:
         content = io.BytesIO()
@@ -197,7 +200,8 @@ def save_rows(rows: Sequence[Row], stem: Path, origin: Origin = UNKNOWN) -> None
         metadata = {"command": origin.command, "config": origin.config}
     table = pa.Table.from_pylist(plain, pa.schema(list(types.items()), metadata=metadata))
     write_csv(plain, stem.with_suffix(".csv"), origin)
-    pyarrow.parquet.write_table(table, stem.with_suffix(".parquet"))
+    with replacing(stem.with_suffix(".parquet"), durable=False) as file:
+        pyarrow.parquet.write_table(table, file)
 
 
 _ARROW = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -215,7 +219,7 @@ def save_figures(
         origin: The command and the configuration behind the figures; by default what the run or
             the comparison itself states.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_own_folder(folder)
     if origin == UNKNOWN:
         origin = origin_of(shown)
     for chart in charts_of(shown):

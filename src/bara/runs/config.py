@@ -12,6 +12,7 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     ValidationError,
+    field_validator,
     model_serializer,
 )
 
@@ -19,7 +20,7 @@ from bara.datasets import is_table
 from bara.errors import BaraError, ConfigError, InvalidMoneyError, InvalidRecordError
 from bara.files import read_whole
 from bara.plugins import OBJECT, Handed, toml_value
-from bara.records import MICRO, Purse, decimal_money, money
+from bara.records import MICRO, Limits, Purse, decimal_money, money
 from bara.runs.config_sections import (
     KEPT,
     AllocatorSection,
@@ -55,14 +56,27 @@ class Config(Section):
     data: DataSection = DataSection()
     training: TrainingSection = TrainingSection()
     ledger: LedgerSection = LedgerSection()
+    limits: dict[str, float] = Field(
+        default_factory=dict,
+        description="the most that a client may say of itself, by column of its bid (samples, "
+        "epsilon) and, as num_examples, for the weight of its update",
+    )
     app: AppSection | None = None
+
+    @field_validator("limits", mode="before")
+    @classmethod
+    def _limits_are_numbers(cls, value: Any) -> Any:
+        """Refuse limits that no number can have, before pydantic takes true for 1."""
+        return dict(Limits(value).declared) if isinstance(value, Mapping) else value
 
     @model_serializer(mode="wrap")
     def _what_counts(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out the keys that a Flower app or the user's own program decides, not bara."""
+        """Leave out what is not set, and what a Flower app or an own program decides."""
         tree: dict[str, Any] = dump(self)
         if self.app is None:
             tree.pop("app", None)
+        if not self.limits:
+            tree.pop("limits", None)
         if self.engine.player in ("flower-app", "own-program"):
             tree.pop("data", None)
             tree["clients"] = {"count": self.clients.count}
@@ -275,6 +289,19 @@ class Config(Section):
                 )
             changes[key] = section.handed(part)
         return self.model_copy(update=changes)
+
+    def names_of(self, parts: Mapping[str, Any]) -> list[str]:
+        """Return the names that the configuration has for parts; the mapping is as in `with_parts`.
+
+        >>> Config().names_of({"mechanism": "turns", "training": {"model": "mlp"}})
+        ['turns', 'mlp']
+        """
+        found = []
+        for key, part in parts.items():
+            section = getattr(self, key)
+            keys = list(part) if isinstance(part, Mapping) else [section.MAIN]
+            found += [str(getattr(section, name)) for name in keys]
+        return found
 
     def to_toml(self) -> str:
         """Return the whole configuration as TOML, every default included."""

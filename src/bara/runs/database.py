@@ -12,7 +12,7 @@ from bara.ledger.locks import only_player
 from bara.ledger.store import run_names, whole_url
 from bara.runs.config import Config, read_toml
 from bara.runs.engines import OWN_LOOP, kind_of
-from bara.runs.factory import build_allocator, build_mechanism
+from bara.runs.factory import build_allocator, build_mechanism, limits_of
 from bara.runs.folder import RunFolder
 from bara.runs.place import Place, check_books, command_for, terms_of
 from bara.runs.session import OwnLoop, Session
@@ -25,6 +25,7 @@ _OWN_KEYS = (
     "mechanism",
     "allocator",
     "ledger",
+    "limits",
     "federation.engine",
 )
 """The keys that the configuration of an own program may set; the program decides the rest."""
@@ -50,7 +51,8 @@ def open_session(run: str, config: Given, *, protects: bool = False) -> Iterator
     with DatabaseRun.of(run, config) as place:
         allocator = build_allocator(place.config)
         mechanism = build_mechanism(place.config)
-        session = Session(allocator, mechanism, OwnLoop(protects=protects))
+        federation = OwnLoop(protects=protects)
+        session = Session(allocator, mechanism, federation, limits_of(place.config))
         session.start(place.claim_books())
         try:
             yield session

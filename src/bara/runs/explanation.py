@@ -277,9 +277,10 @@ class _Case:
         if away:
             yield f"{', '.join(away[:12])} had failed before and had to sit this round out."
         if self._awarded.left_out is not None:
-            for client, reason in self._awarded.left_out.reasons.items():
-                if reason != BACKS_OFF:
-                    yield f"{client} was left out: {reason}."
+            reasons = sorted(self._awarded.left_out.reasons.items())
+            others = [(client, reason) for client, reason in reasons if reason != BACKS_OFF]
+            for client, reason in others[:12]:
+                yield f"{client} was left out: {reason}."
 
     def _won(self, menu: Menu | None) -> Iterator[str]:
         lines = self._details.winners

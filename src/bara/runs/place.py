@@ -139,7 +139,14 @@ def terms_of(config: Config, *, needs_key: bool = True) -> Terms:
     if ledger.notify is not None and needs_key:
         notify = _hook(ledger.notify)
     return Terms(
-        ledger.retention, approve_above, ledger.approvals, ledger.known(), receipt, key, notify
+        ledger.retention,
+        approve_above,
+        approvals=ledger.approvals,
+        register=ledger.known(),
+        receipt=receipt,
+        receipt_above=money(ledger.receipt_above),
+        key=key,
+        notify=notify,
     )
 
 
@@ -159,12 +166,16 @@ def _hook(notify: str) -> str:
 _MAY_CHANGE = {
     "ledger.url",
     "ledger.receipt",
+    "ledger.receipt_above",
     "ledger.key",
     "ledger.notify",
     "data.path",
     "federation.workers",
 }
-"""Where things are, and how many processes train: no result of a run depends on them."""
+"""Where things are, what is asked before money leaves, how many processes train.
+
+No result of a run depends on them.
+"""
 
 
 def check_books(books: Books, config: Config, whose: str) -> None:

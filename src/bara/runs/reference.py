@@ -138,6 +138,8 @@ def documented_toml(config: Config) -> str:
             section = header[1]
         lines.append(line)
     _end_section(lines, config, section)
+    if not config.limits:
+        lines.append(f"# [limits]  # not set: {Config.model_fields['limits'].description}")
     return "\n".join(lines).strip("\n") + "\n"
 
 

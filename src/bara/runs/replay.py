@@ -8,12 +8,12 @@ from bara.allocators import ALLOCATORS
 from bara.errors import ConfigError, LedgerError
 from bara.ledger import Books
 from bara.ledger.retention import is_dropped
-from bara.market import Backoff
+from bara.market import Backoff, beyond_limits, strangers
 from bara.mechanisms import MECHANISMS
 from bara.protocols import Allocator, Mechanism, Remembers
-from bara.records import Award, AwardedRound, Purse
+from bara.records import Award, AwardedRound, Limits, Purse
 from bara.runs.config import Config
-from bara.runs.factory import build_allocator, build_mechanism
+from bara.runs.factory import build_allocator, build_mechanism, limits_of
 from bara.text import counted
 
 
@@ -88,6 +88,7 @@ def replay(books: Books, *, plugins: bool = False) -> Replay:
     allocator = build_allocator(config)
     mechanism = build_mechanism(config)
     books.guide(mechanism)
+    limits = limits_of(config)
     dropped = not books.keeps_bids
     can_offer = not (dropped and isinstance(allocator, Remembers))
     unknown = _unknown(allocator) if dropped else None
@@ -101,7 +102,7 @@ def replay(books: Books, *, plugins: bool = False) -> Replay:
                 return Replay(offers, awards, number, problem, unknown)
             offers += 1
         if not is_dropped(awarded.bids):
-            problem = _other_award(mechanism, awarded, backoff)
+            problem = _other_award(mechanism, awarded, backoff, limits)
             if problem is not None:
                 return Replay(offers, awards, number, problem, unknown)
             awards += 1
@@ -139,15 +140,30 @@ def _other_offer(allocator: Allocator, awarded: AwardedRound) -> str | None:
     return f"the offer would be {offer}, the books have {awarded.offer}"
 
 
-def _other_award(mechanism: Mechanism, awarded: AwardedRound, backoff: Backoff) -> str | None:
+def _other_award(
+    mechanism: Mechanism, awarded: AwardedRound, backoff: Backoff, limits: Limits
+) -> str | None:
     """Make a menu and its award again; tell how they differ from the books, if they do."""
     away = backoff.away(awarded.purse.round)
     present = away & set(awarded.bids.clients)
     if present:
         return f"{min(present)!r} had failed and was to sit this round out"
-    menu = mechanism.menu(awarded.opened.without(away))
+    bids = awarded.bids
+    unknown: dict[str, str] = {}
+    beyond: set[str] = set()
     if awarded.left_out is not None:
-        wrongly = awarded.left_out.reasons.keys() - away - menu.left_out.keys()
+        taking_part = awarded.opened.without(away)
+        unknown = strangers(mechanism, taking_part)
+        bids = taking_part.without(unknown)
+        # Until 0.3 nobody was left out for absurd claims: who took part then, does so again.
+        beyond = set(awarded.left_out.bids.clients) & set(
+            beyond_limits(bids, awarded.purse, limits)
+        )
+    menu = mechanism.menu(bids.without(beyond))
+    if awarded.left_out is not None:
+        # Bids that could not be read are not in the books, only the reasons.
+        seen = set(awarded.left_out.bids.clients)
+        wrongly = seen - away - unknown.keys() - beyond - menu.left_out.keys()
         if wrongly:
             return (
                 f"{min(wrongly)!r} was left out ({awarded.left_out.reasons[min(wrongly)]}), wrongly"

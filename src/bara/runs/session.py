@@ -57,6 +57,7 @@ from bara.records import (
     Delivery,
     Evaluation,
     Evidence,
+    Limits,
     Offer,
     Purse,
     RoundRecord,
@@ -95,6 +96,8 @@ class Session:
         allocator: Decides how much a round may cost.
         mechanism: Decides who is recruited and what they are paid.
         federation: Bids and trains; an `OwnLoop` if your program hands in bids and deliveries.
+        limits: The limits to what clients say of themselves in their bids; None for those that
+            follow from what the others say.
 
     Attributes:
         promised: The round that is awarded and not settled yet, or None; an earlier session may
@@ -105,9 +108,14 @@ class Session:
     """
 
     def __init__(
-        self, allocator: Allocator, mechanism: Mechanism, federation: Federation | OwnLoop
+        self,
+        allocator: Allocator,
+        mechanism: Mechanism,
+        federation: Federation | OwnLoop,
+        limits: Limits | None = None,
     ) -> None:
         check_fit(mechanism, federation)
+        self._limits = limits
         self.allocator = allocator
         self.mechanism = mechanism
         self.federation = federation
@@ -182,7 +190,9 @@ class Session:
         self._watch = None
         self._notifier = None
         if isinstance(budget, Purse):
-            self._started_market = Market(self.allocator, self.mechanism, budget)
+            self._started_market = Market(
+                self.allocator, self.mechanism, budget, limits=self._limits
+            )
         else:
             self._restore(budget)
 
@@ -190,13 +200,14 @@ class Session:
         """Bring allocator, mechanism, federation and learners to where the books stop."""
         books.check_key()
         check_place(books)
+        books.write_receipt()  # an earlier process may have died before its last receipt
         books.guide(self.mechanism)
         allocator, mechanism = self._redacted(books)
         self._books = books
         if books.terms.notify is not None:
             self._watch = Watch(books.address)
             self._notifier = Notifier(books)
-        market = Market(allocator, mechanism, books.purse, books.before_round)
+        market = Market(allocator, mechanism, books.purse, books.before_round, self._limits)
         market.ended = books.ended()
         self._started_market = market
         for record in self._replayed(books):
@@ -274,8 +285,8 @@ class Session:
         ends here, because the money left cannot pay what the offer wants.
 
         Args:
-            bids: The bids of all clients, or each client's price by its name; None only for a round
-                that was awarded before.
+            bids: The bids of all clients, or each client's price by its name, of which bad ones are
+                left out (see `promised.left_out`); None only for a round that was awarded before.
 
         Raises:
             PausedError: If the award must wait for an operator's answer; call `award` again once
@@ -368,7 +379,7 @@ class Session:
         if bids is None:
             raise InvalidRecordError(f"round {self.round} is not promised yet; hand in its bids")
         if not isinstance(bids, Bids):
-            bids = Bids.of(bids)
+            bids = Bids.opened(bids)
         return self._market.award(offer, bids)
 
     def _promise(self, awarded: AwardedRound) -> None:

@@ -4,7 +4,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from statistics import fmean
 from types import MappingProxyType
 from typing import Any
@@ -222,6 +222,36 @@ def result_of(books: Books) -> Result:
     if not summary.has_begun:
         raise ConfigError(f"the run {books.name!r} has not begun: its books hold no round")
     return summary.result(books.ended() or UNENDED, **_identity(books))
+
+
+_NOT_IN_BOOKS = (
+    "kept",
+    "accuracy_kept",
+    "models",
+    "belief",
+    "privacy",
+    "lying",
+    "setting",
+    "varied",
+    "share",
+)
+"""The fields of a result that books do not hold."""
+
+
+def completed(of_books: Result, stored: Result) -> Result:
+    """Add to a result made from the books what only the run's own file of its result holds.
+
+    Whatever the books hold, money above all, is believed from nowhere else.
+    """
+    added = {name: getattr(stored, name) for name in _NOT_IN_BOOKS}
+    history = list(of_books.history)
+    if len(stored.history) == len(history):  # books end before the belief after the last round
+        last = stored.history[-1]
+        history[-1] = dict(history[-1])
+        for key in ("estimate", "forecast"):
+            if key in last:
+                history[-1][key] = last[key]
+    return replace(of_books, history=history, **added)
 
 
 def _identity(books: Books) -> dict[str, Any]:

@@ -1,22 +1,29 @@
 """The server's round, the same for every engine.
 
-Forget, collect, refuse, weigh, aggregate, remember, judge, keep, save, deliver: `train_round` is
-this sentence. An engine supplies only what differs, such as how it obtains and aggregates updates.
+Forget, collect, refuse, limit, weigh, aggregate, remember, judge, keep, save, deliver:
+`train_round` is this sentence. An engine supplies only what differs, such as how it obtains and
+aggregates updates.
 """
 
+import math
 from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
+import numpy as np
+
 from bara.records import Award, Delivery, Evaluation, Evidence
 from bara.server.checkpoints import Arrays
-from bara.server.memory import Fresh, UpdateMemory, Vector
+from bara.server.memory import Fresh, Memory, Vector
 from bara.server.state import ServerState
 
 NOT_TAKEN = "the strategy took no update this round"
 """The reason why nobody is paid in a round in which the engine aggregated no update."""
+
+NOT_FINITE = "the model that this round's updates make together is not finite"
+"""The reason why nobody is paid in a round whose model cannot be used."""
 
 
 @dataclass
@@ -33,9 +40,14 @@ class Collected:
     void: dict[str, str] = field(default_factory=dict)
     blameless: tuple[str, ...] = ()
 
-    def take_none(self) -> None:
+    def refuse(self, client: str, reason: str) -> None:
+        """Make a client void that delivered: its update is not used."""
+        del self.delivered[client]
+        self.void[client] = reason
+
+    def take_none(self, reason: str) -> None:
         """Make all clients that delivered void and blameless: no update was used."""
-        self.void |= dict.fromkeys(self.delivered, NOT_TAKEN)
+        self.void |= dict.fromkeys(self.delivered, reason)
         self.blameless += tuple(self.delivered)
         self.delivered = {}
 
@@ -49,7 +61,7 @@ class Remembered(NamedTuple):
         changes: By how much each of the round's updates changes the model.
     """
 
-    memory: UpdateMemory
+    memory: Memory
     step: Vector
     changes: Mapping[str, Fresh]
 
@@ -77,6 +89,10 @@ class TrainingEngine(Protocol[ModelT, CollectedT]):
 
     def refuse(self, round: int, collected: CollectedT) -> None:
         """Make clients void whose updates cannot be used; add the others to `delivered`."""
+        ...
+
+    def claims(self, collected: CollectedT) -> Mapping[str, float]:
+        """Return the weight, if any, that each usable update has by its client's own account."""
         ...
 
     def weigh(self, collected: CollectedT, weights: Mapping[str, float] | None) -> None:
@@ -132,12 +148,20 @@ def train_round(
     forgotten = server.forget_outdated(round, engine.absent(round))
     collected = engine.collect(round, award)
     engine.refuse(round, collected)
+    for client, reason in server.limited(engine.claims(collected)).items():
+        collected.refuse(client, reason)
     engine.weigh(collected, server.weights(award))
 
     remembered = _with_updates(server.memory, engine, round, collected)
     model = engine.aggregate(round, collected, remembered)
     if model is None:
-        collected.take_none()
+        collected.take_none(NOT_TAKEN)
+    elif not _is_finite(engine.arrays(model)):
+        model = None
+        if remembered is None or remembered.memory.judge(math.inf):
+            collected.take_none(NOT_FINITE)
+        else:  # the memory's step was too long: it is taken back, and the updates stay remembered
+            server.memory = remembered.memory
     elif remembered is not None:
         server.memory = remembered.memory
 
@@ -168,8 +192,14 @@ def train_round(
     )
 
 
+def _is_finite(model: Arrays) -> bool:
+    """Return whether all numbers of a model are finite."""
+    floats = [array for array in model.values() if array.dtype.kind in "fc"]
+    return all(bool(np.isfinite(array).all()) for array in floats)
+
+
 def _with_updates(
-    memory: UpdateMemory | None,
+    memory: Memory | None,
     engine: TrainingEngine[ModelT, CollectedT],
     round: int,
     collected: CollectedT,

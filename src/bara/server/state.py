@@ -2,18 +2,21 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, final
 
+import numpy as np
+
 from bara.errors import TrainingError
 from bara.faults import point
-from bara.records import Award, Evaluation, RoundRecord, taken_home
+from bara.plugins import parse_spec
+from bara.records import Award, Evaluation, Limits, RoundRecord, taken_home
 from bara.server.checkpoints import Arrays, Checkpoint, CheckpointStore, by_round, round_name, save
 from bara.server.kept_models import KeptModels
-from bara.server.memory import UpdateMemory, Variant
+from bara.server.memory import MEMORIES, Memory
 
 
 @final
@@ -22,16 +25,20 @@ class Keeping:
     """The settings for what lasts from round to round.
 
     Attributes:
-        memory: How the updates of clients that are not recruited in a round are used
-            (`bara.server.memory`).
+        memory: How the updates of clients that are not recruited in a round are used: `off`, or the
+            name or import path of a memory (`bara.server.memory`), with its options.
+        clients: The number of clients there may be; None if it is not known.
         forget_after: The number of rounds without a bid after which a client's update is dropped.
         average_last: The number of last models whose average may be kept.
+        limits: The limits to what clients say of themselves, the weights of their updates included.
         folder: The folder for checkpoints and models; None to save neither.
     """
 
-    memory: Variant = "off"
+    memory: str = "off"
+    clients: int | None = None
     forget_after: int = 50
     average_last: int = 10
+    limits: Limits = field(default_factory=Limits)
     folder: Path | None = None
 
 
@@ -57,11 +64,14 @@ class ServerState:
         self._models = KeptModels(keeping.average_last)
         self._checkpoints = CheckpointStore(keeping.folder, durable=durable)
         self._restored: Mapping[int, Arrays] = {}
+        self._claimed: dict[str, float] = {}  # the weight of each client's last accepted update
         self.selects = False
-        self.memory: UpdateMemory | None = None
+        self.memory: Memory | None = None
         if keeping.memory != "off":
-            self.memory = UpdateMemory(
-                extrapolated=keeping.memory == "extrapolated", folder=keeping.folder
+            options = parse_spec(keeping.memory)
+            name = options.pop("name")
+            self.memory = MEMORIES.build(
+                name, options, folder=keeping.folder, clients=keeping.clients
             )
 
     def tell(self, round: int, model: Arrays, evaluation: Evaluation) -> None:
@@ -97,6 +107,26 @@ class ServerState:
         if award.weights is None or self.memory is not None:
             return None
         return dict(zip(award.clients, award.weights, strict=True))
+
+    def limited(self, claimed: Mapping[str, float]) -> dict[str, str]:
+        """Return the clients whose updates claim more weight than is allowed, with the reasons.
+
+        Without a limit that the operator declares, what counts is the median of these claims and of
+        the last accepted ones of all other clients.
+
+        Args:
+            claimed: The weight that each update has by its client's own account.
+        """
+        limits = self._keeping.limits
+        said = np.array(list(claimed.values()), np.float64)
+        usual = np.array(list({**self._claimed, **claimed}.values()), np.float64)
+        clients = list(claimed)
+        refused: dict[str, str] = {}
+        for place, reason in limits.exceeded("num-examples", said, usual).items():
+            refused[clients[place]] = reason
+        if limits.times is not None:
+            self._claimed |= {one: claimed[one] for one in clients if one not in refused}
+        return refused
 
     def ages(self, round: int) -> dict[int, int]:
         """Return the number of remembered updates in a round's model, by age in rounds."""
@@ -140,6 +170,8 @@ class ServerState:
         if self.memory is not None:
             extra["memory"] = self.memory.state()
             pieces |= self.memory.pieces()
+        if self._claimed:
+            extra["claimed"] = self._claimed
         self._checkpoints.put(round, own, pieces, extra)
         point("state saved")
 
@@ -164,6 +196,7 @@ class ServerState:
         }
         if self.memory is not None:
             self.memory.restore(own.extra["memory"], pieces)
+        self._claimed = dict(own.extra.get("claimed", {}))
         return own
 
     def replay(self, record: RoundRecord) -> None:

@@ -183,6 +183,14 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             else:
                 collected.delivered[client] = _evidence(collected.updates, i)
 
+    def claims(self, collected: _CollectedUpdates) -> dict[str, float]:
+        """Return the data size of each client that delivered, if updates are weighed by it."""
+        found: dict[str, float] = {}
+        if self._options.weigh_by_samples:
+            for client, evidence in collected.delivered.items():
+                found[client] = float(evidence.samples or 1)
+        return found
+
     def weigh(self, collected: _CollectedUpdates, weights: Mapping[str, float] | None) -> None:
         """Weigh the updates by the mechanism's weights, by data size, or equally."""
         if collected.updates is None:
@@ -218,7 +226,7 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         With a memory, the learned parameters take the memory's step instead; batch norm's
         statistics are still the winners'.
         """
-        if collected.updates is None:
+        if collected.updates is None or not collected.delivered:
             return None
         model = aggregate(collected.updates, collected.weights)
         if self._options.add_up:

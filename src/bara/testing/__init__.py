@@ -6,11 +6,9 @@ that the part does not have raises unittest.SkipTest, which pytest lists as skip
 tells beforehand which checks apply. What is allowed but probably unintended gives a warning, a
 `ContractHint`.
 
-    from bara.testing import ALLOCATOR_CHECKS
+    from bara.testing import ALLOCATOR_CHECKS, contract_test
 
-    @pytest.mark.parametrize("check", ALLOCATOR_CHECKS, ids=lambda check: check.__name__)
-    def test_my_allocator_keeps_the_contract(check):
-        check(lambda seed: MyAllocator(seed=seed))
+    test_contract = contract_test(ALLOCATOR_CHECKS, lambda seed: MyAllocator(seed=seed))
 """
 
 from bara.testing._allocators import (
@@ -40,6 +38,7 @@ from bara.testing._federations import (
 from bara.testing._mechanisms import (
     MECHANISM_CHECKS,
     MakeMechanism,
+    check_absurd_bids_cost_nobody_else,
     check_claims_hold,
     check_claims_hold_at_cents,
     check_menu_is_pure,
@@ -47,7 +46,14 @@ from bara.testing._mechanisms import (
     check_tell_takes_any_round,
     check_unclaimed_has_a_counter_example,
 )
-from bara.testing._selection import Check, ContractHint, Selection, needs, select_checks
+from bara.testing._selection import (
+    Check,
+    ContractHint,
+    Selection,
+    contract_test,
+    needs,
+    select_checks,
+)
 
 __all__ = [
     "ALLOCATOR_CHECKS",
@@ -60,6 +66,7 @@ __all__ = [
     "MakeFederation",
     "MakeMechanism",
     "Selection",
+    "check_absurd_bids_cost_nobody_else",
     "check_ask_is_pure",
     "check_beliefs_are_plain",
     "check_bids_are_repeatable",
@@ -81,6 +88,7 @@ __all__ = [
     "check_training_again_comes_to_the_same",
     "check_training_is_evaluated",
     "check_unclaimed_has_a_counter_example",
+    "contract_test",
     "needs",
     "select_checks",
 ]

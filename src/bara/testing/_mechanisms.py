@@ -1,14 +1,28 @@
 """Checks of what every mechanism promises, made on random rounds and on very small ones."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
+from bara.market import Market
 from bara.mechanisms.audit import audit, columns_of
 from bara.mechanisms.properties import EVERY_PROPERTY, random_case
-from bara.protocols import Mechanism
-from bara.records import AwardedRound, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord
+from bara.protocols import LearnsNothing, Mechanism
+from bara.records import (
+    MAX_MONEY,
+    AwardedRound,
+    Bids,
+    Delivery,
+    Evaluation,
+    Evidence,
+    Offer,
+    Purse,
+    RoundRecord,
+    show_money,
+)
 from bara.testing._selection import ContractHint
 
 MakeMechanism = Callable[[], Mechanism]
@@ -81,6 +95,92 @@ def check_tell_takes_any_round(make: MakeMechanism) -> None:
         mechanism.tell(awarded.settle(Delivery(Evaluation(0.2), void=void)))
 
 
+def check_absurd_bids_cost_nobody_else(make: MakeMechanism) -> None:
+    """Check that no single bid stops a round, and that an absurd one is as good as left out.
+
+    The market leaves out absurd bids before a mechanism sees them. All others, however large, the
+    mechanism must take.
+    """
+    rng = np.random.default_rng(7)
+    mechanism = make()
+    for tried in range(20):
+        number = 1 + tried % 10
+        if number == 1:
+            mechanism = make()
+        case = random_case(rng, columns_of(mechanism), unit=(1, 10_000)[tried % 2])
+        honest = case.bids
+        if len(honest) < 2:
+            continue
+        market = Market(_Asks(case.offer), mechanism, case.purse)
+        market.purse = replace(case.purse, round=number)
+        alone = market.award(case.offer, honest)
+        for bid in absurd_bids(honest, market.purse):
+            awarded = market.award(case.offer, honest.joined(bid))
+            assert _decided(awarded) == _decided(alone), f"{_told(bid)} changed the others' award"
+        market.purse = replace(market.purse, total=MAX_MONEY)
+        for bid in _large_bids(honest):
+            market.award(case.offer, honest.joined(bid))
+        if alone is not None:
+            delivered = {client: Evidence(10, 2.0, 1.0) for client in alone.award.clients}
+            mechanism.tell(alone.settle(Delivery(Evaluation(0.5), delivered)))
+
+
+@dataclass(frozen=True)
+class _Asks(LearnsNothing):
+    """An allocator with a single offer."""
+
+    offer: Offer
+
+    def ask(self, _purse: Purse) -> Offer:
+        return self.offer
+
+
+def absurd_bids(honest: Bids, purse: Purse) -> Iterator[Bids]:
+    """Yield single bids that no market lets into a round, whatever the mechanism.
+
+    Args:
+        honest: The bids of the others, at least two.
+        purse: The purse before the round.
+    """
+    most = MAX_MONEY >> (len(honest) + 1).bit_length()
+    for price in (purse.total + 1, 1000 * purse.total, most):
+        yield _one_bid(honest, -(-price // honest.unit) * honest.unit)
+    for name, values in honest.columns.items():
+        for number in (101 * float(values.max()), 1e13, 1.7e308, 1e-10, 5e-324):
+            yield _one_bid(honest, honest.unit, {name: number})
+
+
+def _large_bids(honest: Bids) -> Iterator[Bids]:
+    """Yield single bids that are as large as a market with all money lets into a round."""
+    most = MAX_MONEY >> (len(honest) + 1).bit_length()
+    for price in (honest.unit, most - most % honest.unit):
+        yield _one_bid(honest, price)
+        for name, values in honest.columns.items():
+            for number in (99 * float(values.min()), 1e-9):
+                yield _one_bid(honest, price, {name: number})
+
+
+def _one_bid(like: Bids, price: int, columns: Mapping[str, float] = MappingProxyType({})) -> Bids:
+    """Return the bid of one client, with the columns of other bids, 1 each unless given."""
+    values = {name: np.array([columns.get(name, 1.0)]) for name in like.columns}
+    most = MAX_MONEY >> (len(like) + 1).bit_length()
+    price = min(price, most - most % like.unit)
+    return Bids(("a stranger",), np.array([price], np.int64), values, like.unit)
+
+
+def _decided(awarded: AwardedRound | None) -> tuple[object, ...] | None:
+    """Return what a round costs and who wins it; None where the run ends."""
+    if awarded is None:
+        return None
+    return awarded.award, awarded.costs.tolist(), awarded.bids.clients
+
+
+def _told(bid: Bids) -> str:
+    """Return a bid in words."""
+    columns = {name: float(values[0]) for name, values in bid.columns.items()}
+    return f"a bid of {show_money(int(bid.prices[0]))} with {columns}"
+
+
 def rich(at_least: int) -> Purse:
     """Return a purse for one round that holds at least this much, in micro-units."""
     return Purse(total=max(at_least, 1), max_rounds=1)
@@ -93,4 +193,5 @@ MECHANISM_CHECKS: tuple[Callable[[MakeMechanism], None], ...] = (
     check_menu_is_pure,
     check_small_rounds_are_served,
     check_tell_takes_any_round,
+    check_absurd_bids_cost_nobody_else,
 )

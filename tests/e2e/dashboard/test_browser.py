@@ -280,8 +280,9 @@ def test_a_figure_is_read_with_the_keyboard_alone(play, dashboard, browse):
 
 def test_beyond_this_machine_the_token_opens_and_nothing_else_does(play, dashboard, browse):
     play("one", "budget.max_rounds=3")
-    address = dashboard(None, "--host", "0.0.0.0").replace("0.0.0.0", "127.0.0.1")  # noqa: S104
-    base, token = address.split("/?token=")
+    token = "a token of our own"  # noqa: S105
+    address = dashboard(None, "--host", "0.0.0.0", "--token", token)  # noqa: S104
+    base = address.replace("0.0.0.0", "127.0.0.1")  # noqa: S104
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(f"{base}/index.json")  # noqa: S310
     page = browse()

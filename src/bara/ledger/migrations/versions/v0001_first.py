@@ -3,13 +3,10 @@
 import sqlalchemy as sa
 from alembic import op
 
-from bara.ledger.migrations.rules import append_only, refuse_insert
+from bara.ledger.migrations.rules import FIRST
 
 revision = "0001"
 down_revision = None
-
-_ROUND = "run = NEW.run AND round = NEW.round"
-_BEFORE = "run = NEW.run AND round = NEW.round - 1"
 
 
 def upgrade() -> None:
@@ -25,7 +22,8 @@ def upgrade() -> None:
         sa.Column("content", sa.Text, nullable=False),
         sqlite_with_rowid=False,
     )
-    _rules()
+    for rule in FIRST:
+        rule.create(op.execute, op.get_bind().dialect.name)
 
 
 def _events() -> None:
@@ -96,35 +94,4 @@ def _money() -> None:
         sa.CheckConstraint("spent_after = spent_before + paid"),
         sa.CheckConstraint("spent_after <= total"),
         sqlite_with_rowid=False,
-    )
-
-
-def _rules() -> None:
-    append_only("runs", "events", "promises", "settlements", "closings")
-    refuse_insert(
-        "settlements_keep_promises",
-        "settlements",
-        "NEW.paid <> 0 AND NEW.paid <> "
-        f"(SELECT amount FROM promises WHERE {_ROUND} AND client = NEW.client)",
-        "a settlement pays what was promised or nothing",
-    )
-    refuse_insert(
-        "closings_count_everyone",
-        "closings",
-        f"(SELECT COUNT(*) FROM settlements WHERE {_ROUND}) <> "
-        f"(SELECT COUNT(*) FROM promises WHERE {_ROUND})",
-        "a round closes when every winner is settled",
-    )
-    refuse_insert(
-        "closings_add_up",
-        "closings",
-        f"NEW.paid <> (SELECT COALESCE(SUM(paid), 0) FROM settlements WHERE {_ROUND})",
-        "a round costs what its settlements paid",
-    )
-    refuse_insert(
-        "closings_follow",
-        "closings",
-        f"NEW.spent_before <> COALESCE((SELECT spent_after FROM closings WHERE {_BEFORE}), 0)"
-        f" OR (NEW.round > 0 AND NOT EXISTS (SELECT 1 FROM closings WHERE {_BEFORE}))",
-        "a round begins with what the round before it left",
     )

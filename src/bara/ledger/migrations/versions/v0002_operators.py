@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from bara.ledger.migrations.rules import append_only, refuse_insert
+from bara.ledger.migrations.rules import SECOND
 
 revision = "0002"
 down_revision = "0001"
@@ -34,11 +34,5 @@ def upgrade() -> None:
         sqlite_where=sa.text("round IS NULL"),
         postgresql_where=sa.text("round IS NULL"),
     )
-    append_only("top_ups")
-    refuse_insert(
-        "closings_within_the_budget",
-        "closings",
-        "NEW.total > (SELECT total FROM runs WHERE id = NEW.run)"
-        " + (SELECT COALESCE(SUM(amount), 0) FROM top_ups WHERE run = NEW.run)",
-        "a round spends from the budget and what was added to it",
-    )
+    for rule in SECOND:
+        rule.create(op.execute, op.get_bind().dialect.name)

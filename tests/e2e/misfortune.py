@@ -1,0 +1,806 @@
+"""A simulator of misfortune: all that can befall a run, in one process and from one seed.
+
+    python tests/e2e/misfortune.py --count 20000
+    python tests/e2e/misfortune.py --seed 4711 --count 1 --told
+
+Players, operators and cashiers work on one run: the real session, ledger and payouts, each step one
+public call. Wherever a call reaches its store or a fault point, another actor may act in between,
+the call may fail (before or after its commit), its process may die, or the power go, which loses
+what was not synced. While the power is off, an older state may be put back and the receipt lost, or
+the folder copied. The clock jumps, also backwards. One seed fixes all of it.
+
+In the end misfortune ceases, and the run must come to its end: nobody was paid twice, nothing that
+was acknowledged is lost, every decision is the undisturbed one, every cent is in exactly one batch,
+and the record verifies and replays.
+"""
+
+import argparse
+import contextlib
+import gc
+import multiprocessing
+import os
+import random
+import secrets
+import shutil
+import sqlite3
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import bara
+import bara.ledger.books
+import bara.runs.session
+from bara.errors import ConfigError, LedgerError, RunStoppedError
+from bara.ledger import Receipt, Store, _events, operators, store
+from bara.ledger.operators import require_place
+from bara.ledger.payouts import batches, new_batch
+from bara.ledger.statements import statement
+from bara.market import Market
+from bara.records import Award, Delivery, Evaluation, Evidence
+from bara.runs.config import Config
+from bara.runs.database import DatabaseRun
+from bara.runs.factory import build_allocator, build_mechanism
+from bara.runs.replay import replay
+
+RUN = "spring"
+CLIENTS = ("ann", "bob", "cat", "dan")
+FILES = ("books.db", "books.db-wal")
+TOP_UP = 4_000_000
+LONGEST = 60
+"""Turns in which a run must come to its end once misfortune has ceased."""
+
+
+class Killed(BaseException):
+    """The process of an actor dies here."""
+
+
+class PowerCut(BaseException):
+    """All processes die here, and what was not synced is lost."""
+
+
+class Broken(BaseException):
+    """A promise of bara's is broken. No code under test catches it."""
+
+
+class Disk:
+    """The folders of a run and of its receipt, and what a power cut would leave of them."""
+
+    def __init__(self, home, template):
+        self.places = [home / "run"]
+        self.second = home / "second"
+        self.receipt = self.second / "receipt.json"
+        self.second.mkdir()
+        self.places[0].mkdir()
+        shutil.copyfile(template, self.places[0] / FILES[0])
+        self._synced = {}  # by inode: how many bytes of a file are certainly on the disk
+        self._named = None  # the receipt whose name is certainly on the disk
+        self.newest = None  # what is to be put back, while an older state is in its place
+
+    def sync(self, descriptor):
+        """Note what `os.fsync` has brought to the disk."""
+        status = os.fstat(descriptor)
+        self._synced[status.st_ino] = status.st_size
+        if status.st_ino == self.second.stat().st_ino and self.receipt.exists():
+            self._named = self.receipt.read_bytes()
+
+    def sync_log(self, path):
+        """Note that a commit has brought a database's log to the disk."""
+        with contextlib.suppress(FileNotFoundError):
+            status = path.with_name(path.name + "-wal").stat()
+            self._synced[status.st_ino] = status.st_size
+
+    def content(self):
+        """Every file as the programs see it; None for one that is not there."""
+        files = [place / name for place in self.places for name in FILES]
+        return {path: _read(path) for path in (*files, self.receipt)}
+
+    def after_a_cut(self, dice):
+        """Every file as a power cut leaves it: of what was not synced, a random part."""
+        left = self.content()
+        for path, content in left.items():
+            if content is None:
+                continue
+            if path.name == FILES[1] or path == self.receipt:
+                synced = min(self._synced.get(path.stat().st_ino, 0), len(content))
+                left[path] = content[: dice.randint(synced, len(content))]
+        if left[self.receipt] != self._named and dice.random() < 0.5:
+            left[self.receipt] = self._named
+        return left
+
+    def put(self, content):
+        """Put files onto the disk as they were; the databases keep their identity."""
+        for path, old in content.items():
+            if old is None:
+                path.unlink(missing_ok=True)
+                continue
+            path.write_bytes(old)
+            self._synced[path.stat().st_ino] = len(old)
+        self._named = _read(self.receipt)
+        for place in self.places:
+            (place / "books.db-shm").unlink(missing_ok=True)
+
+    def copy(self):
+        """Copy the run's folder, as a backup that is started in another place."""
+        self.places.append(self.places[0].with_name(f"copy-{len(self.places)}"))
+        shutil.copytree(self.places[0], self.places[-1])
+
+
+def _read(path):
+    return path.read_bytes() if path.exists() else None
+
+
+class Actor:
+    """A program or a person: public calls one after another, and the place they are made at."""
+
+    def __init__(self, name, work):
+        self.name, self.work, self.steps = name, work, None
+
+
+class Schedule:
+    """One run, and all that befalls it by this seed."""
+
+    playing = None  # the schedule whose misfortune the patched code meets
+
+    def __init__(self, seed, home, template):
+        self.dice = dice = random.Random(seed)
+        self.seed = seed
+        self.broken = None  # the promise that was broken
+        self.told = []
+        self.figures = Counter()
+        self.disk = Disk(home, template)
+        self.clients = CLIENTS[: dice.randint(2, 4)]
+        self.tree = self._terms()
+        self._configs = {}
+        self.commands = ["pause", "continue"]
+        for command in ("top_up", "decline", "void", "adopt"):
+            if dice.random() < 0.3:
+                self.commands.append(command)
+        if "approve_above" in self.tree["ledger"]:
+            self.commands += ["approve", "approve"]
+        kinds = ["between", "between", "error", "error", "kill", "power"]
+        self._misfortunes = dice.sample(kinds, dice.randint(2, len(kinds)))
+        self._cuts = dice.choice([0.03, 0.03, 0.3])  # how often the power goes between two calls
+        self._rarity = dice.choice([8, 20, 60])
+        self._next = 1 + int(dice.expovariate(1 / self._rarity))
+        self.calm = False
+        self.dead = None  # what ends the processes that are ending at this moment
+        self.image = self.backup = None
+        self.seconds = 0.0
+        self.processes = 0
+        self.actors = [
+            Actor("player", self._play),
+            Actor("another player", self._play),
+            Actor("operator", self._operate),
+            Actor("cashier", self._pay_out),
+            Actor("another cashier", self._pay_out),
+        ]
+        self._often = [*self.actors, self.actors[0], self.actors[0]]
+        self._acting = []
+        # What was acknowledged: a call that said so has returned.
+        self.awards, self.settled, self.bank = {}, {}, {}
+        self.tried, self.done = Counter(), Counter()
+        self.taken_back = set()
+        self.adopted = set()
+
+    def _terms(self):
+        dice = self.dice
+        ledger = {"retention": dice.choice(["keep", "keep", "drop"])}
+        if dice.random() < 0.8:
+            ledger["receipt"] = str(self.disk.receipt)
+        if dice.random() < 0.3:
+            ledger["key"] = "BARA_MISFORTUNE_KEY"
+        if dice.random() < 0.5:
+            ledger["client_cap"] = 6
+        if dice.random() < 0.3:
+            ledger["approve_above"] = 7
+        if dice.random() < 0.03:
+            ledger["url"] = dice.choice(["sqlite://", "sqlite:///:memory:"])
+            ledger.pop("receipt", None)  # with one, nobody could open them
+        return {
+            "budget": {"total": dice.choice([14, 24]), "max_rounds": dice.randint(1, 3)},
+            "clients": {"count": len(self.clients)},
+            "allocator": {"name": "even", "carry_over": dice.random() < 0.5},
+            "mechanism": dice.choice(["turns", "bid-price-first"]),
+            "ledger": ledger,
+        }
+
+    def config(self, place):
+        """The configuration of the run as whoever works at this place has it."""
+        if place not in self._configs:
+            ledger = {"url": f"sqlite:///{place}/{FILES[0]}", **self.tree["ledger"]}
+            self._configs[place] = Config.parse({**self.tree, "ledger": ledger})
+        return self._configs[place]
+
+    @property
+    def durable(self):
+        """Whether the books are in a file; other ones must be refused."""
+        return "url" not in self.tree["ledger"]
+
+    def say(self, what):
+        who = self._acting[-1].name if self._acting else "all"
+        self.told.append(f"{who}: {what}")
+
+    def require(self, holds, promise):
+        if not holds:
+            raise Broken(promise)
+
+    # --- what befalls the run --------------------------------------------------------------------
+
+    def moment(self, where, written=None):
+        """Let misfortune happen at this moment, if it is time.
+
+        Only a power cut comes while a log that was `written` is not on the disk yet.
+        """
+        what = self._misfortune()
+        if written is not None and what != "power":
+            self.disk.sync_log(written)
+        if what is not None:
+            self.say(f"{what} at {where!r}")
+            self.figures[what] += 1
+        match what:
+            case "between":
+                others = [actor for actor in self.actors if actor not in self._acting]
+                if others and len(self._acting) < 3:
+                    other = self.dice.choice(others)
+                    for _ in range(self.dice.randint(1, 5)):
+                        self.turn(other)
+            case "error":
+                raise LedgerError(f"misfortune at {where}")
+            case "kill":
+                self.dead = Killed()
+                raise self.dead
+            case "power":
+                self._cut_power()
+
+    def _misfortune(self):
+        """Return what befalls the run at this moment, if anything does."""
+        if self.dead is not None:
+            raise self.dead  # a process that is ending does nothing any more
+        if self.calm or not self._acting:
+            return None
+        self._next -= 1
+        if self._next > 0:
+            return None
+        self._next = 1 + int(self.dice.expovariate(1 / self._rarity))
+        return self.dice.choice(self._misfortunes)
+
+    def _cut_power(self):
+        self.say("the power goes")
+        self.image = self.disk.after_a_cut(self.dice)
+        self.dead = PowerCut()
+        raise self.dead
+
+    def turn(self, actor):
+        """Let an actor make its next call; one whose program has ended starts it again."""
+        self._acting.append(actor)
+        try:
+            if actor.steps is None:
+                actor.steps = actor.work()
+            next(actor.steps)
+        except StopIteration:
+            actor.steps = None
+        except Killed:
+            actor.steps = self.dead = None
+        finally:
+            self._acting.pop()
+
+    def _power_off(self):
+        """End every process, and leave on the disk what the cut has left."""
+        for actor in self.actors:
+            if actor.steps is not None:
+                with contextlib.suppress(Killed, PowerCut):
+                    actor.steps.close()
+                actor.steps = None
+        self.dead = None
+        self.disk.put(self.image)
+        if not self.calm:
+            self._while_off(self.dice.choice(["older", "older", "older", "put back", "copy", None]))
+
+    def _while_off(self, what):
+        disk = self.disk
+        if what == "older" and self.backup is None:
+            what = "backup"
+        if what == "backup" and disk.newest is None:
+            self.backup = {path: disk.content()[path] for path in self._originals()}
+        elif what == "older" and self._can_go_back():
+            disk.newest = disk.content()
+            disk.put(self.backup)
+            if self.dice.random() < 0.7:
+                disk.receipt.unlink()
+        elif what == "put back" and disk.newest is not None:
+            self._put_back()
+        elif what == "copy" and len(disk.places) == 1 and disk.newest is None:
+            disk.copy()
+        else:
+            return
+        self.figures[what] += 1
+        self.say(f"{what} while the power is off")
+
+    def _originals(self):
+        return [self.disk.places[0] / name for name in FILES]
+
+    def _can_go_back(self):
+        """Whether the backup is older than what the receipt covers, and nothing else is tried."""
+        disk = self.disk
+        if self.backup is None or disk.newest is not None or not disk.receipt.exists():
+            return False
+        # A copy from before the run was opened begins a run of its own, which nobody can notice.
+        return 0 < _events_in(self.backup.values()) < Receipt.read(disk.receipt).events
+
+    def _put_back(self):
+        content = self.disk.newest
+        self.disk.newest = None
+        self.disk.put(content)
+
+    # --- what was acknowledged -------------------------------------------------------------------
+
+    def acknowledge(self, what):
+        """Note that a call has said that something is done."""
+        self.say(what)
+        self.figures["acknowledged"] += 1
+        self.require(self.durable, f"{what}, in books that nobody can keep")
+        self.require(self.disk.newest is None, f"{what}, from an older state of the books")
+
+    def _promised(self, number, award):
+        self.acknowledge(f"round {number} is promised")
+        known = self.awards.setdefault(number, award)
+        if number in self.taken_back and not award.n:
+            self.awards[number] = award
+        else:
+            self.require(known == award, f"round {number} was promised twice: {known}, {award}")
+
+    def _settled(self, record):
+        number = record.round
+        self.acknowledge(f"round {number} is settled: {record.payments}")
+        self.require(number not in self.settled, f"round {number} was settled twice")
+        self.settled[number] = record.payments
+
+    def _transfer(self, batch):
+        self.acknowledge(f"batch {batch.number} is transferred: {batch.payments}")
+        for other in self.bank.values():
+            apart = batch.first > other.last or batch.last < other.first
+            self.require(apart, f"batches {other.number} and {batch.number} pay the same rounds")
+        self.bank[batch.number] = batch
+
+    # --- the actors ------------------------------------------------------------------------------
+
+    def _insist(self, call):
+        """Make a call again while it fails, as a program that retries does; it may give up."""
+        for _ in range(3):
+            try:
+                return call()
+            except LedgerError as error:
+                self.say(f"error: {error}")
+                if not self.calm and self.dice.random() < 0.3:
+                    raise
+            yield
+        return call()
+
+    def _somewhere(self):
+        return self.dice.choice([self.disk.places[0], *self.disk.places])
+
+    def _play(self, place=None):
+        """A program of one's own: ask, award, settle, until the run ends or the program does."""
+        place = place or self._somewhere()
+        self.processes += 1
+        try:
+            with bara.open_session(RUN, self.config(place)) as session:
+                self.say(f"plays in {place.name}")
+                yield
+                yield from self._insist(partial(session.begin, 0.1))
+                while True:
+                    yield
+                    if (yield from self._insist(session.ask)) is None:
+                        break
+                    number = session.round
+                    award = yield from self._insist(lambda: session.award(self._bids(number)))  # noqa: B023 - called at once
+                    if award is None:
+                        break
+                    self._promised(number, award)
+                    yield
+                    record = yield from self._insist(partial(self._settle, session, award))
+                    self._settled(record)
+                self.done["end"] += 1
+        except (LedgerError, ConfigError, RunStoppedError) as error:
+            self.say(f"stops: {error}")
+            self.require(not (self.calm and isinstance(error, ConfigError)), str(error))
+
+    def _bids(self, number):
+        """What is asked in a round; whoever is asked again asks something else."""
+        again = 0
+        if self.tree["ledger"]["retention"] == "keep" and not self.calm:
+            again = self.dice.randint(0, 2)
+        prices = {}
+        for place, client in enumerate(self.clients):
+            price = 2.0 + 0.5 * ((7 * number + 3 * place + self.seed) % 5) + 0.25 * again
+            prices[client] = f"{price:.2f}"
+        return prices
+
+    def _delivery(self, number, award):
+        """What comes of a round's training, which depends on nothing but the round."""
+        void = {}
+        for place, client in enumerate(award.clients):
+            if (5 * number + 11 * place + self.seed) % 6 == 0:
+                void[client] = "it did not answer"
+        delivered = {client: Evidence() for client in award.clients if client not in void}
+        return Delivery(Evaluation(0.1 + 0.1 * number), delivered, void)
+
+    def _settle(self, session, award):
+        if not award.n:
+            return session.settle()
+        return session.settle(self._delivery(session.round, award))
+
+    def _operate(self, what=None):
+        """An operator: one command, at the run or, to adopt it, at a copy."""
+        place = self._somewhere()
+        what = what or self.dice.choice(self.commands)
+        if (place != self.disk.places[0] and place not in self.adopted) != (what == "adopt"):
+            return
+        try:
+            with DatabaseRun.of(RUN, self.config(place)) as run:
+                books = run.hold_books() if what == "void" else run.open_books()
+                yield
+                self.tried[what] += 1
+                self._command(books, what)
+        except (LedgerError, ConfigError) as error:
+            self.say(f"{what} is refused: {error}")
+            return
+        self.done[what] += 1
+        self.acknowledge(f"{what} in {place.name}")
+        if what == "adopt":
+            self.adopted.add(place)
+
+    def _command(self, books, what):
+        number = books.last_round() + 1
+        if what in {"decline", "void"}:
+            self.taken_back.add(number)
+        match what:
+            case "top_up":
+                operators.top_up(books, TOP_UP)
+            case "void":
+                operators.void(books, number, "the training fails")
+            case "approve" | "decline":
+                getattr(operators, what)(books, number)
+            case "continue":
+                operators.let_go_on(books)
+            case "pause" | "adopt":
+                getattr(operators, what)(books)
+
+    def _pay_out(self):
+        """A cashier: makes a batch of what is due, and transfers each that is not yet."""
+        try:
+            with DatabaseRun.of(RUN, self.config(self._somewhere())) as run:
+                books = run.open_books()
+                yield
+                with contextlib.suppress(LedgerError):  # nothing is due
+                    new_batch(books)
+                yield
+                for batch in batches(books):
+                    known = self.bank.get(batch.number)
+                    if known is None:
+                        self._transfer(batch)
+                    elif self.disk.newest is None:
+                        self.require(known == batch, f"batch {batch.number} has changed")
+        except (LedgerError, ConfigError) as error:
+            self.say(f"cannot pay out: {error}")
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def play(self):
+        """Play the schedule; raise `Broken` if a promise is."""
+        Schedule.playing = self
+        turns = self.dice.randint(4, 16)
+        for _ in range(turns):
+            try:
+                self.turn(self.dice.choice(self._often))
+                if self.dice.random() < self._cuts:
+                    self._cut_power()
+            except PowerCut:
+                self._power_off()
+        self._end()
+
+    def _end(self):
+        """Let misfortune cease, let the run come to its end, and look at what was promised."""
+        self.calm = True
+        self.image = self.disk.content()
+        self._power_off()
+        if self.disk.newest is not None:
+            self._put_back()
+        if not self.durable:
+            self.require(not self.awards, "books in memory were accepted")
+            return
+        for place in self.disk.places:
+            if self._comes_to_its_end(place):
+                self._check(place)
+                return
+        raise Broken("the run cannot go on")
+
+    def _comes_to_its_end(self, place):
+        """Return whether the run is played to its end at this place, and belongs there."""
+        player = Actor("player", partial(self._play, place))
+        self.done["end"] = 0
+        for _ in range(LONGEST):
+            self.turn(player)
+            if self.done["end"]:
+                return len(self.disk.places) == 1 or self._belongs(place)
+            if player.steps is None:
+                self._unblock(place)
+        return False
+
+    def _belongs(self, place):
+        with DatabaseRun.of(RUN, self.config(place)) as run, contextlib.suppress(LedgerError):
+            require_place(run.open_books())
+            return True
+        return False
+
+    def _unblock(self, place):
+        """Answer whatever the run waits for."""
+        with DatabaseRun.of(RUN, self.config(place)) as run, contextlib.suppress(LedgerError):
+            books = run.open_books()
+            account = statement(books)
+            if account.paused:
+                operators.let_go_on(books)
+            if account.waiting is not None:
+                operators.approve(books, account.waiting)
+
+    def _check(self, place):
+        with DatabaseRun.of(RUN, self.config(place)) as run:
+            books = run.open_books()
+            with contextlib.suppress(LedgerError):  # nothing is due
+                new_batch(books)
+            made = batches(books)  # refuses a record that is not whole
+            again = replay(books, plugins=True)  # looks for none, which would take long
+            self.require(again.ok, f"replayed otherwise: {again}")
+            records = list(books.history())
+            self._check_decisions(records, books)
+            self._check_acknowledged(records, books)
+            self._check_money(records, made)
+        self.figures["rounds"] += len(records)
+
+    def _check_decisions(self, records, books):
+        """Compare every round with the market alone, which no store and no session disturbs."""
+        config = self.config(self.disk.places[0])
+        totals = {record.round: record.awarded.purse.total for record in records}
+        market = Market(
+            build_allocator(config),
+            build_mechanism(config),
+            books.purse,
+            lambda purse: replace(purse, total=totals.get(purse.round, purse.total)),
+        )
+        market.tell(market.begin(Evaluation(0.1)))
+        for record in records[1:]:
+            number, known = record.round, record.awarded
+            offer = market.ask()
+            bids = known.opened if books.keeps_bids else bara.Bids.of(self._bids(number))
+            awarded = market.award(offer, bids)
+            delivery = market.unchanged()
+            if number in self.taken_back and not known.award.n:
+                awarded = replace(awarded, award=Award(fell_short=awarded.award.fell_short))
+            elif awarded.award.n:
+                delivery = self._delivery(number, awarded.award)
+            undisturbed = market.settle(awarded, delivery)
+            market.tell(undisturbed)
+            for what in ("offer", "award", "purse"):
+                one, other = getattr(awarded, what), getattr(known, what)
+                self.require(one == other, f"round {number}, undisturbed: {one}, not {other}")
+            self.require(record.payments == undisturbed.payments, f"round {number} pays otherwise")
+            self.require(record.delivery == delivery, f"round {number}: another delivery")
+
+    def _check_acknowledged(self, records, books):
+        rounds = {record.round: record for record in records}
+        for number, award in self.awards.items():
+            if number not in self.taken_back:
+                kept = number in rounds and rounds[number].awarded.award == award
+                self.require(kept, f"the promise of round {number} is lost")
+        for number, payments in self.settled.items():
+            kept = number in rounds and rounds[number].payments == payments
+            self.require(kept, f"the settlement of round {number} is lost")
+        added = len(books.bodies("topped up"))
+        least, most = self.done["top_up"], self.tried["top_up"]
+        self.require(least <= added <= most, f"{least} top-ups said, {added} stored, {most} tried")
+
+    def _check_money(self, records, made):
+        """Every cent is in exactly one batch, and whoever was transferred money was owed it."""
+        for number, batch in self.bank.items():
+            kept = number <= len(made) and made[number - 1] == batch
+            self.require(kept, f"the transferred batch {number} is lost")
+        owed, batched = Counter(), Counter()
+        for record in records:
+            owed.update(record.payments)
+        for batch in made:
+            batched.update({client: amount for client, amount, _ in batch.payments})
+        self.require(owed == batched, f"owed {owed}, in batches {batched}")
+        spent = records[-1].purse_after.spent
+        self.require(spent == owed.total(), f"{spent} was spent, {owed.total()} paid")
+
+
+def _events_in(content):
+    """Return how many events a database holds, of which these are the file and its log."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, one in zip(FILES, content, strict=True):
+            if one is not None:
+                (Path(folder) / name).write_bytes(one)
+        with contextlib.closing(sqlite3.connect(Path(folder) / FILES[0])) as connection:
+            return connection.execute("SELECT COUNT(*) FROM events").fetchone()[0]
+
+
+# --- what the code under test meets instead of its surroundings ----------------------------------
+
+
+class Clock(datetime):
+    """A clock that stands, runs, and jumps, also backwards."""
+
+    @classmethod
+    def now(cls, tz=None):
+        playing = Schedule.playing
+        playing.seconds += playing.dice.choice([0, 0.001, 1, 3600, -7200, 86400 * 40])
+        return datetime(2026, 1, 31, tzinfo=tz or UTC) + timedelta(seconds=playing.seconds)
+
+
+def _pass(point):
+    Schedule.playing.moment(point)
+
+
+def _write(entered):
+    @contextlib.contextmanager
+    def write(self):
+        Schedule.playing.moment("begin")
+        with entered(self) as connection:
+            yield connection
+            Schedule.playing.moment("commit")
+            synced = connection.exec_driver_sql("PRAGMA synchronous").scalar() >= 2
+        Schedule.playing.moment("committed", Path(self.place) if synced and self.place else None)
+
+    return write
+
+
+def _read_from(entered):
+    @contextlib.contextmanager
+    def read(self):
+        Schedule.playing.moment("read")
+        with entered(self) as connection:
+            yield connection
+
+    return read
+
+
+@contextlib.contextmanager
+def surroundings():
+    """Give the code under test its fake clock, its chance and its misfortune; yield a player.
+
+    The player plays the schedule of a seed and returns it.
+    """
+    with ExitStack() as stack:
+        memory = Path("/dev/shm")  # noqa: S108 - a disk in memory, where there is one
+        home = tempfile.mkdtemp(prefix="misfortune-", dir=memory if memory.is_dir() else None)
+        stack.callback(shutil.rmtree, home)
+        template = Path(home) / "template.db"
+        Store.in_file(template).close()
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setenv("BARA_MISFORTUNE_KEY", "correct-horse-battery-staple")
+        patch.setattr(store, "_engine", partial(_light_engine, store._engine, []))
+        patch.setattr(Store, "_migrate", _skip_if_file(Store._migrate))
+        patch.setattr(Store, "write", _write(Store.write))
+        patch.setattr(Store, "read", _read_from(Store.read))
+        for module in (bara.ledger.books, bara.runs.session):
+            patch.setattr(module, "point", _pass)
+        patch.setattr(_events, "datetime", Clock)
+        patch.setattr(
+            secrets, "token_hex", lambda n: f"{Schedule.playing.dice.getrandbits(8 * n):x}"
+        )
+        fsync = os.fsync
+        patch.setattr(os, "fsync", lambda file: (fsync(file), Schedule.playing.disk.sync(file)))
+
+        def play(seed):
+            folder = Path(home) / "run"
+            folder.mkdir()
+            schedule = Schedule(seed, folder, template)
+            try:
+                schedule.play()
+            except Exception as error:  # noqa: BLE001 - a fault of the code under test, or of this file
+                schedule.broken = repr(error)
+                traceback.print_exc()
+            except Broken as broken:
+                schedule.broken = str(broken)
+            finally:
+                for actor in schedule.actors:
+                    schedule.dead = Killed()
+                    if actor.steps is not None:
+                        with contextlib.suppress(Killed):
+                            actor.steps.close()
+                shutil.rmtree(folder)
+            return schedule
+
+        yield play
+
+
+def _skip_if_file(migrate):
+    """Leave out the migration of a file, which is a copy of the template."""
+
+    def migrate_memory(opened):
+        if "/" not in str(opened.place):
+            migrate(opened)
+
+    return migrate_memory
+
+
+def _light_engine(engine, dialects, url, _patience):
+    """Make an engine that waits for no lock, and that shares what was compiled with all others."""
+    made = engine(url, 0.0)
+    if not dialects:
+        dialects += [made.dialect, {}]
+    made.dialect = made.pool._dialect = dialects[0]
+    made.update_execution_options(compiled_cache=dialects[1])
+    return made
+
+
+def play_seeds(seeds):
+    """Play the schedules of these seeds, up to the first that breaks a promise.
+
+    Returns their figures, and what happened in the broken one.
+    """
+    figures = Counter()
+    gc.disable()  # collected below: it would look at all that was imported, again and again
+    with surroundings() as play:
+        for seed in seeds:
+            schedule = play(seed)
+            figures += schedule.figures
+            figures["schedules"] += 1
+            if schedule.broken:
+                return figures, story(schedule)
+            if seed % 50 == 0:
+                gc.collect()
+    return figures, None
+
+
+def story(schedule):
+    """What happened in a schedule, how it ended, and how to see it again."""
+    end = schedule.broken or "every promise was kept"
+    command = f"python tests/e2e/misfortune.py --seed {schedule.seed} --count 1 --told"
+    return "\n".join([*schedule.told, f"{end}\n{command}"])
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--told", action="store_true", help="say what happens, step by step")
+    chosen = parser.parse_args()
+    seeds = range(chosen.seed, chosen.seed + chosen.count)
+    if chosen.told:
+        with surroundings() as play:
+            for seed in seeds:
+                print(story(play(seed)))
+        return
+    begun = time.monotonic()
+    figures = Counter()
+    parts = [seeds[first : first + 100] for first in range(0, len(seeds), 100)]
+    with multiprocessing.get_context("spawn").Pool(chosen.workers) as pool:
+        for some, broken in pool.imap_unordered(play_seeds, parts):
+            figures += some
+            print(f"\r{figures['schedules']} schedules", end="", file=sys.stderr, flush=True)
+            if broken:
+                sys.exit(f"\n{broken}")
+    seconds = time.monotonic() - begun
+    print(
+        f"\n{seconds / 60:.1f} minutes, {figures['schedules'] / seconds:.0f} schedules per second: "
+        "nobody was paid twice, nothing acknowledged was lost, decisions are the undisturbed ones"
+    )
+    for what, times in figures.most_common():
+        print(f"{times:9}  {what}")
+
+
+if __name__ == "__main__":
+    main()
