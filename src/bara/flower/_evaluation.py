@@ -147,7 +147,7 @@ class Evaluator:
             reported = [*(by_server or ()), *(by_clients or ())]
             self._measure = find_measure(reported, self._options)
             if self._measure is None and reported:
-                raise _unclear(reported)
+                raise _unclear(reported, self._options.accuracy)
         named = self._options.accuracy
         if self._measure is None and named is not None:
             self._measure = find_measure([named], self._options)
@@ -222,7 +222,7 @@ class Evaluator:
         test_accuracy = None
         try:
             if name is None or name not in metrics:
-                raise _unclear(metrics)
+                raise _unclear(metrics, self._options.accuracy)
             accuracy = self._fraction(name, metrics[name])
             if "test-accuracy" in metrics:
                 test_accuracy = self._fraction("test-accuracy", metrics["test-accuracy"])
@@ -313,18 +313,25 @@ class Evaluator:
             reported = self._strategy.aggregate_evaluate(0, told) or ()
             every = [*(by_server or ()), *reported]
             if find_measure(every, self._options) is None:
-                raise _unclear(every)
+                raise _unclear(every, self._options.accuracy)
         return told
 
 
-def _unclear(reported: Collection[str]) -> ConfigError:
-    """Return the refusal of metrics among which none can be decided on."""
+def _unclear(reported: Collection[str], named: str | None) -> ConfigError:
+    """Return the refusal of metrics among which none can be decided on.
+
+    Args:
+        reported: The names of the metrics that the app reports.
+        named: The metric that the configuration names, if any.
+    """
+    problem = "it is not clear which metric to decide on"
+    if named is not None:
+        problem = f"bara.federation.accuracy is {named!r}, which the app does not report"
     names = ", ".join(sorted(set(reported) - {"num-examples"})) or "nothing"
     return ConfigError(
-        f"it is not clear which metric to decide on; the app reports {names}: set "
-        "bara.federation.accuracy to its name and, unless it is a fraction that rises, "
-        "bara.federation.better to lower or higher; or use an allocator that looks at no metric "
-        "(even, fixed)"
+        f"{problem}; the app reports {names}: set bara.federation.accuracy to one of these and, "
+        "unless it is a fraction that rises, bara.federation.better to lower or higher; or use an "
+        "allocator that looks at no metric (even, fixed)"
     )
 
 

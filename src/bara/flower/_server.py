@@ -91,6 +91,7 @@ def start(
             blind=type(allocator) in BLIND,
         )
         check_run(strategy, config, options, allocator)
+        strategy.summary()
         federation = FlowerFederation(
             lambda: grid,
             strategy,
@@ -106,7 +107,6 @@ def start(
         log.info("bara: run folder %s", folder.path.resolve())
         session = Session(allocator, mechanism, federation)
         if not folder.is_made:
-            strategy.summary()
             config = _with_measure(config, federation.begin())
             folder.config = config
         ended = folder.claim_books().ended()
