@@ -158,6 +158,14 @@ def test_an_allocator_that_looks_at_no_metric_needs_none(tmp_path, logged):
     assert logged.text.count(told) == 1
 
 
+def test_a_memory_that_learns_its_step_needs_one_under_any_allocator(tmp_path):
+    grid = grid_telling(score=5.0, other=1.0)
+    where = context(tmp_path / "run", **{"bara.training.memory": "extrapolated"})
+    with refused(ConfigError, "bara.federation.accuracy", "other", "score", "memory"):
+        start(FedAvg(), where, grid, start_model(), 2)
+    assert len(grid.pushed) == 1
+
+
 def test_the_books_name_the_metric_that_was_found(tmp_path):
     def measured(_round, _arrays):
         return MetricRecord({"eval_loss": 3.0})

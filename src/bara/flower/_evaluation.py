@@ -264,7 +264,7 @@ class Evaluator:
         if better:
             raise ConfigError(
                 f"the metric {name!r} must be at least 0, got {value:g}; shift it, or use an "
-                "allocator that does not look at it (even, fixed)"
+                "allocator that does not look at it (even, fixed), without an extrapolated memory"
             )
         raise ConfigError(
             f"the metric {name!r} must be in [0, 1], got {value:g}; or set "
@@ -294,7 +294,8 @@ class Evaluator:
         if self._function is None and not messages and not self._options.blind:
             raise ConfigError(
                 "nothing evaluates the model: give `start` an evaluate_fn, the strategy a "
-                "fraction_evaluate above 0, or use an allocator that looks at no metric (even)"
+                "fraction_evaluate above 0, or use an allocator that looks at no metric (even, "
+                "fixed), without an extrapolated memory"
             )
         told: list[Message] = []
         if round == 0:
@@ -331,7 +332,7 @@ def _unclear(reported: Collection[str], named: str | None) -> ConfigError:
     return ConfigError(
         f"{problem}; the app reports {names}: set bara.federation.accuracy to one of these and, "
         "unless it is a fraction that rises, bara.federation.better to lower or higher; or use an "
-        "allocator that looks at no metric (even, fixed)"
+        "allocator that looks at no metric (even, fixed), without an extrapolated memory"
     )
 
 

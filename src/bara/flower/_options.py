@@ -61,7 +61,8 @@ class ServerOptions(AppOptions):
             that they give themselves.
         partitions: The names of clients that are known by their partition; empty to number them.
         measured: Record how long each winner took and how many bytes were sent and received.
-        blind: The allocator does not look at accuracy, so a metric need not be mapped to one.
+        blind: Neither the allocator nor a memory that learns its step looks at accuracy, so no
+            metric need be mapped to one.
         seed: The seed of the order, new in each round, of clients with equal bids; None to order
             them by name.
         keeping: The settings for what lasts from round to round.

@@ -88,7 +88,7 @@ def start(
         options = replace(
             _options(config, requirements_of(mechanism), grid, folder.path),
             names=names,
-            blind=type(allocator) in BLIND,
+            blind=type(allocator) in BLIND and config.training.memory != "extrapolated",
         )
         check_run(strategy, config, options, allocator)
         strategy.summary()
