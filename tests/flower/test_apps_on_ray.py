@@ -14,7 +14,7 @@ pytestmark = [
 ]
 
 
-ON_RAY = [*list(OWN_KEYS)[:6], "custom_mods", "federated_vae"]
+ON_RAY = [*list(OWN_KEYS)[:2], "custom_mods", "federated_vae"]
 
 
 def made(folder, text):
