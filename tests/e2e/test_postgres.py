@@ -119,6 +119,7 @@ def test_the_operators_tutorial_is_what_happens_on_postgresql(tmp_path, url, mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLINIC_BOOKS", f"{url.rpartition('/')[0]}/{database}")
     monkeypatch.setenv("CLINIC_KEY", "correct-horse-battery-staple")
+    monkeypatch.setenv("CLINIC_RECEIPT", str(tmp_path / "receipt.json"))
     root = Path(__file__).parent.parent.parent
     page = (root / "docs" / "your-own-training.md").read_text()
     assert runpy.run_path(str(root / "scripts" / "transcripts.py"))["replay"](page) == page

@@ -403,6 +403,14 @@ def topup_command(
     context: typer.Context,
     amount: str,
     reason: Reason,
+    once: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A name for this top-up, like an invoice's number: given again after an error, "
+            "it adds nothing if it is stored.",
+        ),
+    ] = None,
     by: By = None,
     debug: Debug = False,
 ) -> None:
@@ -415,8 +423,10 @@ def topup_command(
         books = folder.open_books()
         added = money(amount, what="the top-up")
         before = statement(books).budget  # refuses a record that is not whole
-        operators.top_up(books, added, by=by, reason=reason)
-        say(f"the budget is {books.purse.show(before + added)} now")
+        if operators.top_up(books, added, by=by, reason=reason, once=once):
+            say(f"the budget is {books.purse.show(before + added)} now")
+        else:
+            say(f"{once} was added before; the budget is {books.purse.show(before)}")
 
 
 def _act(

@@ -30,15 +30,46 @@ from bara.records import MAX_MONEY, Entry
 from bara.text import UNSTORABLE, nearest, note
 
 
-def top_up(books: Books, amount: int, *, by: str | None = None, reason: str | None = None) -> None:
-    """Add micro-units to the budget, which the next round's offer can use."""
+def top_up(
+    books: Books,
+    amount: int,
+    *,
+    by: str | None = None,
+    reason: str | None = None,
+    once: str | None = None,
+) -> bool:
+    """Add to the budget, which the next round's offer can use; return whether it was added now.
+
+    After an error nobody knows whether the money was added. Called again with the same `once`, a
+    top-up that is stored adds nothing.
+
+    Args:
+        books: The run's books.
+        amount: What to add, in micro-units.
+        by: The person who decides it.
+        reason: Why.
+        once: A name for this top-up, like the number of an invoice; None to add at each call.
+    """
     if amount <= 0 or amount % books.purse.unit:
         raise LedgerError(
             "a top-up must be positive and a whole multiple of "
             f"{books.purse.show(books.purse.unit)}, got {books.purse.show(amount)}"
         )
     body = signed(books, by, reason)
+    if once is not None:
+        if not once.strip() or UNSTORABLE.search(once):
+            raise LedgerError(f"--once must be a name for this top-up, got {once!r}")
+        body["once"] = once.strip()
     with writing(books) as connection:
+        if once is not None:
+            stored = _topped_up_once(connection, books.chain.run, body["once"])
+            if stored == amount:
+                return False
+            if stored is not None:
+                raise LedgerError(
+                    f"the top-up {body['once']!r} added {books.purse.show(stored)}, got "
+                    f"{books.purse.show(amount)}; another top-up needs another --once"
+                )
         _refuse_ended(books, connection, "topped up")
         most = MAX_MONEY - books.purse.total - topped_up(connection, books.chain.run)
         if amount > most:
@@ -47,6 +78,21 @@ def top_up(books: Books, amount: int, *, by: str | None = None, reason: str | No
             )
         number = books.chain.append(connection, Draft("topped up", None, body, rows=[amount]))
         insert(connection, schema.top_ups, [(books.chain.run, number, amount)])
+    return True
+
+
+def _topped_up_once(connection: sa.Connection, run: int, once: str) -> int | None:
+    """Return what the top-up with this name added; None if there is none."""
+    events, added = schema.events, schema.top_ups
+    query = (
+        sa.select(events.c.body, added.c.amount)
+        .join(added, (added.c.run == events.c.run) & (added.c.number == events.c.number))
+        .where(events.c.run == run)
+    )
+    for body, amount in connection.execute(query):
+        if json.loads(body).get("once") == once:
+            return int(amount)
+    return None
 
 
 def pause(books: Books, *, by: str | None = None) -> None:
