@@ -408,7 +408,7 @@ def test_a_server_that_is_killed_at_a_fault_point_is_found_again_and_nothing_cha
     disturbed, errors = play_own_loop(name, url)
     assert disturbed == undisturbed
     assert errors, "nobody noticed that the server was gone"
-    assert all("resume the run" in error for error in errors)
+    assert all("once the cause is gone" in error for error in errors)
 
 
 @pytest.fixture
