@@ -234,6 +234,8 @@ _NOT_IN_BOOKS = (
     "setting",
     "varied",
     "share",
+    "tuned",
+    "made_by",
 )
 """The fields of a result that books do not hold."""
 
