@@ -71,7 +71,8 @@ def draw_exhibit(shown: ExhibitResult, stem: Path, origin: Origin) -> None:
     from bara.paper import figures  # noqa: PLC0415 - an extra, and slow to import
 
     if tabled(shown):
-        figures.save_bars(shown, stem, origin)
+        dots = figures.exhibit_dots(shown)
+        figures.save_charts(dots, stem, shown.exhibit.title, shown.size, origin)
     elif shown.exhibit.name == "regimes":
         figures.save_map(shown, stem, origin)
     else:

@@ -3,14 +3,15 @@
 import math
 from collections.abc import Sequence
 from statistics import fmean
+from typing import NamedTuple
 
 from bara.records import tell_money
-from bara.reports.charts import headline
 from bara.reports.comparison import Comparison
 from bara.reports.frontier import Frontier
 from bara.reports.result import Result, measure_of, short_key
 from bara.reports.standings import Standings
 from bara.reports.statistics import FEWEST, Estimate, estimate, holm, paired, significance
+from bara.text import headline
 
 _INTERVALS = "mean ± half of the 95 % interval ([low, high] where that leaves the scale)"
 """The description of the accuracies in tables."""
@@ -94,12 +95,11 @@ def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
     "vs first" is against the first allocator with everything else equal, or against the first line
     if there is only one allocator.
     """
-    groups: dict[str, dict[int, Result]] = {}
+    groups = _by_name(results)
     varied: dict[str, None] = {}
     for result in results:
-        groups.setdefault(result.name, {})[result.seed] = result
         varied |= dict.fromkeys(result.varied)
-    one_allocator = bool(varied) and len({result.allocator for result in results}) == 1
+    one_allocator = _has_one_allocator(results)
     shown = {"final": "accuracy_final", "last 10": "accuracy_last10"}
     if any(result.kept != "final" for result in results):
         shown = {"kept": "accuracy_kept", "final": "accuracy_final"}
@@ -138,6 +138,49 @@ def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
             row.append(_mean_lying(runs))
         rows.append(row)
     return rows
+
+
+class Compared(NamedTuple):
+    """A line of a table of allocators: its accuracy, and its difference from another line.
+
+    Attributes:
+        name: The allocator, with what else was varied.
+        accuracy: The accuracy of the kept model.
+        first: The line that it is compared with; None if others are compared with it.
+        difference: Its accuracy less that of the other line, paired by seed.
+    """
+
+    name: str
+    accuracy: Estimate
+    first: str | None
+    difference: Estimate | None
+
+
+def compared(results: Sequence[Result]) -> list[Compared]:
+    """Return what the table of `comparison_rows` compares, as numbers."""
+    groups = _by_name(results)
+    firsts = _firsts(groups, one_allocator=_has_one_allocator(results))
+    lines = []
+    for name, by_seed in groups.items():
+        accuracy = estimate(list(_taken_home(by_seed).values()))
+        first = firsts.get(name, {})
+        first_name = next((run.name for run in first.values()), None)
+        lines.append(Compared(name, accuracy, first_name, _difference(by_seed, first)))
+    return lines
+
+
+def _by_name(results: Sequence[Result]) -> dict[str, dict[int, Result]]:
+    """Group runs by what is compared, each by seed."""
+    groups: dict[str, dict[int, Result]] = {}
+    for result in results:
+        groups.setdefault(result.name, {})[result.seed] = result
+    return groups
+
+
+def _has_one_allocator(results: Sequence[Result]) -> bool:
+    """Return True if something else was varied than the allocator."""
+    has_variants = any(result.varied for result in results)
+    return has_variants and len({result.allocator for result in results}) == 1
 
 
 def _firsts(

@@ -28,17 +28,20 @@ class Plotted:
 
         return [chart.name for chart in charts_of(self)]  # type: ignore[arg-type] # one of the two
 
-    def plot(self, name: str | None = None, *, columns: int = 1, ax: Any = None) -> Any:
+    def plot(
+        self, name: str | None = None, *, columns: int = 1, ax: Any = None, zero: bool = False
+    ) -> Any:
         """Draw a figure of the report (see `figures`), or all of them side by side.
 
         Args:
             name: The figure; None for all.
             columns: How many columns of a two-column page the figure is wide.
             ax: Matplotlib's axes to draw the one figure into, instead of a new figure.
+            zero: True for axes of values that begin at zero; otherwise they fit the data.
         """
         from bara.reports.drawings import plot  # noqa: PLC0415 - it needs matplotlib, an extra
 
-        return plot(self, name, columns=columns, ax=ax)  # type: ignore[arg-type] # as above
+        return plot(self, name, columns=columns, ax=ax, zero=zero)  # type: ignore[arg-type] # as above
 
 
 FEW = 5
