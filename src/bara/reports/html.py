@@ -19,7 +19,7 @@ from bara.reports.comparison_table import (
     rows_of,
     suite_rows,
 )
-from bara.reports.contributions import caution
+from bara.reports.contributions import caution, explain_shapley
 from bara.reports.dots import DotChart, standings_dots
 from bara.reports.result import FEW, UNENDED, Result, by_setting, measure_of
 from bara.reports.statistics import FEWEST
@@ -151,6 +151,7 @@ def run_report(result: Result, config_toml: str, command: str) -> str:
         + figures(run_charts(result))
         + f"<h2>Payments</h2>{_payments(result)}"
         + _contributions(result)
+        + _shapley(result)
         + repeat(command, config_toml)
     )
     return page(f"{result.dataset}: {result.allocator} on {result.mechanism}", body)
@@ -270,6 +271,19 @@ def _contributions(result: Result) -> str:
         points = [f"{100 * one[key]:+.2f}" for key in ("mean", "low", "high")]
         rows.append([client, *points, str(one["rounds"]), _paid(result, client)])
     return f"<h2>Contributions</h2><p>{escape(caution(found))}</p>{table(head, rows)}"
+
+
+def _shapley(result: Result) -> str:
+    """Return the section on what share of the gains was each client's."""
+    found = result.shapley
+    if not found:
+        return ""
+    head = ["client", f"{result.measure}, points", "rounds", "paid"]
+    rows = []
+    for client, one in found["clients"].items():
+        points = f"{100 * one['mean']:+.2f} ± {100 * one['margin']:.2f}"
+        rows.append([client, points, str(one["rounds"]), _paid(result, client)])
+    return f"<h2>Shares</h2><p>{escape(explain_shapley(found))}</p>{table(head, rows)}"
 
 
 def _paid(result: Result, client: str) -> str:

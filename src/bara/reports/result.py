@@ -81,6 +81,9 @@ class Result(Plotted):
             another fraction that rises.
         contributions: By how much each client's updates made the model better, over rounds: mean,
             low, high, rounds (`bara.reports.contributions`); None where it was not measured.
+        shapley: Each client's mean share of what a round's model gained, with its margin
+            (`bara.reports.contributions`), and how many evaluations that took; None where it was
+            not estimated.
         privacy: The privacy that each client has spent (`bara.runs.privacy_account`); None where
             no privacy is traded.
         lying: What strategic bidding earned (see `bara.runs.play`); None where all bids are honest.
@@ -119,6 +122,7 @@ class Result(Plotted):
     models: dict[str, dict[str, float]] = field(default_factory=dict)
     lying: dict[str, Any] | None = None
     contributions: dict[str, dict[str, Any]] | None = None
+    shapley: dict[str, Any] | None = None
     metric: str = "accuracy"
     privacy: dict[str, dict[str, float]] | None = None
     setting: str | None = None

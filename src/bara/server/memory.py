@@ -169,22 +169,28 @@ class UpdateMemory:
             step *= np.float32(self.size)
         return step
 
+    def step_of(self, clients: Collection[str]) -> Vector:
+        """Return the step that the last `tell` would have made of these clients' updates alone.
+
+        Args:
+            clients: Some of the clients of which an update is remembered.
+        """
+        total = math.fsum(self._rows[client].weight for client in clients)
+        step = np.zeros_like(next(iter(self._rows.values())).update)
+        for client in sorted(clients):
+            row = self._rows[client]
+            if total > 0:
+                step += row.update * np.float32(row.weight / total * self.size)
+        return step
+
     def steps_without(self) -> Iterator[tuple[str, Vector]]:
         """Yield, for each client, the step that the last `tell` would have made without the client.
 
         A memory of a single client yields nothing.
         """
-        if len(self._rows) < 2:
-            return
-        total = math.fsum(row.weight for row in self._rows.values())
-        for left_out in sorted(self._rows):
-            rest = total - self._rows[left_out].weight
-            step = np.zeros_like(self._rows[left_out].update)
-            for client in sorted(self._rows):
-                if client != left_out and rest > 0:
-                    row = self._rows[client]
-                    step += row.update * np.float32(row.weight / rest * self.size)
-            yield left_out, step
+        if len(self._rows) > 1:
+            for left_out in sorted(self._rows):
+                yield left_out, self.step_of(self._rows.keys() - {left_out})
 
     def judge(self, loss: float) -> bool:
         """Learn from the loss after a step; return False if the step must be taken back."""
