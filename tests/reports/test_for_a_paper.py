@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from html import unescape
 
 import matplotlib.pyplot as plt
 import pyarrow.parquet
@@ -217,6 +218,18 @@ def test_a_difference_is_against_the_first_allocator_with_the_same_of_all_else(f
     assert "&quot;vs first&quot; is against even" in comparison_report(found)
     head, *rows = comparison_rows([r for r in seen if r.allocator == "even"])
     assert [row[head.index("vs first")] for row in rows] == ["", "+20.0 ± 0.0"]
+
+
+def test_the_allocator_bara_is_told_from_the_program_and_from_the_paper(found):
+    said = "BARA, the paper's algorithm, as this program reads it"
+    named = [
+        replace(run, allocator=run.allocator.replace("random", "bara:preset=paper"))
+        for run in found.results
+    ]
+    shown = replace(found, results=named)
+    for text in (shown.to_markdown(), shown.to_latex(), unescape(comparison_report(shown))):
+        assert said in text
+    assert said not in found.to_markdown()
 
 
 def test_latex_is_escaped_bold_where_best_and_says_what_made_it(found):

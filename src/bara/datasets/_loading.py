@@ -26,7 +26,7 @@ def locate(name: str, path: str | os.PathLike[str] | None = None) -> Source:
     """Find a dataset in the first place and format that has it.
 
     Args:
-        name: A name of the catalogue, or the name of any ``<name>.npz``; the ending may be left out.
+        name: A name of the catalogue, or the name of any ``<name>.npz``; its ending is optional.
         path: A folder to look in first, or the ``.npz`` file itself.
     """
     name = name.removesuffix(".npz")

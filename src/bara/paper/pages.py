@@ -42,7 +42,8 @@ def publish_paper(
     origin = Origin(command)
     body = (
         f"<p>Made by <code>{escape(command)}</code>. "
-        "Accuracy in per cent; intervals are 95 % over paired seeds.</p>"
+        "Accuracy in per cent; intervals are 95 % over paired seeds. BARA is the paper's "
+        "algorithm in three readings, <code>bara</code> this program.</p>"
     )
     for one in shown:
         stem = folder / one.exhibit.name

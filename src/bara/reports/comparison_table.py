@@ -1,7 +1,8 @@
 """The tables of a comparison as rows of text, for the terminal, for pages and for files."""
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
@@ -260,6 +261,17 @@ def explain_first(results: Sequence[Result]) -> str:
     return f' "vs first" is against {allocators[0]} with everything else equal.'
 
 
+def explain_names(names: Iterable[str]) -> str:
+    """Tell the allocator `bara` from this program and from the paper, where a table names it.
+
+    >>> explain_names(["even", "planner"]), explain_names(["bara:preset=paper"])[:25]
+    ('', ' "bara" is the allocator:')
+    """
+    if any(re.match(r"bara\b", name) for name in names):
+        return ' "bara" is the allocator: BARA, the paper\'s algorithm, as this program reads it.'
+    return ""
+
+
 def comparison_note(
     results: Sequence[Result], head: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> str:
@@ -282,7 +294,7 @@ def comparison_note(
         note += f" With fewer than {FEWEST} seeds nothing is tested."
     if "lying" in head:
         note += " Lying: what the strategic clients earned beyond asking their cost."
-    return note
+    return note + explain_names(result.allocator for result in results)
 
 
 def frontier_note(frontier: Frontier) -> str:
@@ -293,7 +305,7 @@ def frontier_note(frontier: Frontier) -> str:
     return (
         f"{headline(frontier.measure)} of the kept model in per cent for each part of {budget}, "
         f"{_INTERVALS}. Needed: which part reaches what {frontier.baseline} reaches with "
-        f"{100 * frontier.full:.3g} % of it."
+        f"{100 * frontier.full:.3g} % of it.{explain_names(frontier.names)}"
     )
 
 
@@ -303,6 +315,7 @@ def suite_note(standings: Standings) -> str:
         f"{headline(standings.measure)} of the kept model in per cent, {_INTERVALS} over paired "
         "seeds. The part of the error is over settings that are not IID; the best rival is another "
         "allocator, chosen in each setting in hindsight."
+        f"{explain_names(standings.allocators)}"
     )
 
 

@@ -15,6 +15,7 @@ from bara.reports.comparison_table import (
     Best,
     comparison_rows,
     explain_first,
+    explain_names,
     frontier_rows,
     rows_of,
     suite_rows,
@@ -164,6 +165,7 @@ def comparison_report(comparison: Comparison) -> str:
         f"{headline(measure_of(every))} in per cent: mean ± half of the 95 % interval, "
         "or [low, high] where that leaves the scale; differences are paired by seed, "
         f"p after Holm, from {FEWEST} seeds on.{explain_first(every)}"
+        f"{explain_names(result.allocator for result in every)}"
     )
     body = f"<p>{escape(note)}</p>"
     results = every
