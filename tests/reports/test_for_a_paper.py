@@ -276,10 +276,12 @@ def test_no_name_means_anything_to_latex(found):
 def test_latex_compiles(found, tmp_path):
     text = awkward(found).to_latex()
     head = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n"
-    (tmp_path / "table.tex").write_text(f"{head}{text}\\end{{document}}\n")
-    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "table.tex"]
+    end = "\\typeout{it came to its end}\\end{document}\n"
+    (tmp_path / "table.tex").write_text(f"{head}{text}{end}")
+    command = ["pdflatex", "-draftmode", "-halt-on-error", "-interaction=nonstopmode", "table.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
+    assert "it came to its end" in done.stdout
 
 
 def test_a_table_says_in_every_cell_which_column_it_is_of_for_narrow_screens(found):
