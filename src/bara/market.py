@@ -76,6 +76,17 @@ def beyond_limits(bids: Bids, purse: Purse, limits: Limits) -> dict[str, str]:
     return reasons
 
 
+def check_offer(allocator: Allocator, offer: object) -> None:
+    """Refuse what is not an offer, whoever wrote the allocator."""
+    if isinstance(offer, Offer):
+        return
+    hint = "bara.Offer.spend(bara.money(AMOUNT)) spends up to an amount"
+    raise InvalidOfferError(
+        f"{type(allocator).__name__}.ask must return an Offer, got {offer!r}; {hint}, "
+        "bara.Offer.recruit(N) recruits N clients"
+    )
+
+
 def check_award(awarded: AwardedRound, bids: Bids, mechanism: Mechanism) -> None:
     """Refuse an award that must not be promised, whoever wrote the mechanism, before it is stored.
 
@@ -170,10 +181,7 @@ class Market:
             return None
         self.purse = self._before_round(self.purse)
         offer = self._allocator.ask(self.purse)
-        if not isinstance(offer, Offer):
-            raise InvalidOfferError(
-                f"{type(self._allocator).__name__}.ask must return an Offer, got {offer!r}"
-            )
+        check_offer(self._allocator, offer)
         if offer.stopped:
             self.ended = offer.reason or "the allocator stopped"
             return None

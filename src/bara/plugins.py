@@ -265,6 +265,13 @@ _GIVEN_AS = {"dataset": "data", "model": "training"}
 """The section that a part is handed over in, where it is not called like the kind of part."""
 
 
+_LEAST = {
+    "claims": "`claims = frozenset()` promises nothing",
+    "tell": "`def tell(self, record): pass` learns nothing",
+}
+"""The least that each of these may be, in what lacks it."""
+
+
 def _public(protocol: type) -> list[str]:
     """Return the names of what an object must have to follow a protocol."""
     names = {*vars(protocol), *protocol.__annotations__}
@@ -338,6 +345,8 @@ class Registry(Generic[T]):
             _imported.add(kind.__module__.partition(".")[0])
             if self.is_made(part):
                 return self._copied(name, part, options)
+            if not callable(part):
+                self._check_protocol(name, part, "is")
         parameters = _parameters(factory)
         if parameters is None:
             raise ConfigError(
@@ -379,12 +388,14 @@ class Registry(Generic[T]):
         known = [key for key in parameters if key not in context]
         check_options(f"{self.kind} {name!r}", options, types, known=known)
 
-    def _check_protocol(self, name: str, made: Any) -> None:
+    def _check_protocol(self, name: str, made: Any, how: str = "makes") -> None:
         if self._protocol is None or isinstance(made, self._protocol):
             return
-        lacks = ", ".join(one for one in _public(self._protocol) if not hasattr(made, one))
+        lacks = [one for one in _public(self._protocol) if not hasattr(made, one)]
+        hints = [_LEAST[one] for one in lacks if one in _LEAST]
         raise ConfigError(
-            f"{self.kind} {name!r} makes a {type(made).__name__}, which lacks {lacks}; add it"
+            f"{self.kind} {name!r} {how} a {type(made).__name__}, which lacks {', '.join(lacks)}; "
+            f"{'; '.join(['add it', *hints])}"
         )
 
     def _copied(self, name: str, part: T, options: Mapping[str, Any]) -> T:

@@ -47,6 +47,7 @@ from bara.testing import (
     check_training_again_comes_to_the_same,
     check_training_is_evaluated,
     check_unclaimed_has_a_counter_example,
+    contract_test,
     select_checks,
 )
 
@@ -412,3 +413,24 @@ def test_every_check_there_is_stands_above_with_a_part_that_fails_it():
         for i in range(len(mark.args[1]))
     }
     assert broken == {*ALLOCATOR_CHECKS, *MECHANISM_CHECKS, *FEDERATION_CHECKS}
+
+
+def test_the_contract_is_one_line_for_pytest():
+    test = contract_test(MECHANISM_CHECKS, bid_price_first)
+    (mark,) = test.pytestmark
+    assert mark.args == ("check", list(MECHANISM_CHECKS))
+    with pytest.raises(AssertionError):
+        contract_test([check_ask_is_pure], lambda _seed: TwoAnswers())(check_ask_is_pure)
+
+
+class TwoAnswers:
+    """Asked twice, it gives two answers."""
+
+    def __init__(self):
+        self.asked = itertools.count()
+
+    def ask(self, _purse):
+        return Offer.recruit(next(self.asked) % 3)
+
+    def tell(self, record):
+        pass

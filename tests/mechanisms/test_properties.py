@@ -72,6 +72,27 @@ def test_an_audit_finds_the_fault(fault, found):
     assert found == broken
 
 
+@pytest.mark.parametrize("claims", [EVERY_PROPERTY, frozenset()], ids=["claimed", "not claimed"])
+def test_an_underpayment_is_a_finding_whatever_is_claimed(claims):
+    """Winners of the smallest price are paid nothing, an award that the records refuse."""
+
+    class Underpaid:
+        def __init__(self):
+            self.claims = claims
+
+        def menu(self, bids):
+            honest = bid_price_first().menu(bids)
+            return Menu(bids, honest.order, honest.costs, lambda n, _cap: np.zeros(n, np.int64))
+
+        def tell(self, record):
+            pass
+
+    findings = list(audit(Underpaid, trials=50))
+    assert {finding.name for finding in findings if finding.broken} == EVERY_PROPERTY
+    assert all("0.00" in finding.counter_example for finding in findings)
+    assert all("costs: client-0" in finding.counter_example for finding in findings)
+
+
 def test_an_audit_finds_who_breaks_a_promise_only_after_it_has_learned():
     """Honest until it has been told of three rounds: then winners are paid what they ask."""
 
@@ -249,6 +270,17 @@ def test_property_every_mechanism_keeps_what_it_promises(who, case, start):
     thinned = replace(case, lies=slice(start, None, STRIDE))
     for name in FIELD[who].claims:
         assert PROPERTIES[name](FIELD[who], thinned) is None
+
+
+@pytest.mark.parametrize("who", FIELD)
+@settings(max_examples=30)
+@given(case=cases())
+def test_property_what_one_client_is_paid_is_what_the_award_pays_it(who, case):
+    menu = FIELD[who].menu(case.bids)
+    award = menu.award(case.offer, case.purse)
+    paid = dict(zip(award.clients, award.payments, strict=True))
+    for client in case.bids.clients:
+        assert menu.payment_of(client, case.offer, case.purse) == paid.get(client, 0)
 
 
 @pytest.mark.parametrize(

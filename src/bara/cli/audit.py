@@ -42,23 +42,25 @@ def audit_command(
 ) -> None:
     """Test what a mechanism claims on random rounds, and print counter-examples."""
     with errors(debug):
-        from bara.allocators import ALLOCATORS
         from bara.cli.tables import audit_table, run_audit_table
         from bara.mechanisms import MECHANISMS
         from bara.mechanisms.audit import audit, regret
         from bara.plugins import parse_spec
         from bara.records import smallest_unit
-        from bara.studies.run_audit import audit_runs
 
         spec = parse_spec(mechanism)
         make = partial(MECHANISMS.build, spec.pop("name"), spec)
         audited = make()
         findings = list(audit(make, trials, seed, unit=smallest_unit(currency)))
+        is_refused = any(finding.refused for finding in findings)
         lying = None
-        if "truthful-in-price" not in audited.claims:
+        if not is_refused and "truthful-in-price" not in audited.claims:
             lying = regret(audited, seed=seed)
         over_runs = []
-        if runs:
+        if runs and not is_refused:
+            from bara.allocators import ALLOCATORS
+            from bara.studies.run_audit import audit_runs
+
             how = parse_spec(allocator)
             called = how.pop("name")
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bara.cli.options import AsJson, ConfigFile, Debug, Jobs, listed, numbers, varied
+from bara.cli.options import AsJson, ConfigFile, Debug, Jobs, listed, numbers, varied, whole_numbers
 from bara.cli.output import command_line, errors, print_json, say, show
 from bara.errors import ConfigError
 
@@ -26,9 +26,31 @@ def compare_command(
             help="Mechanisms, separated by commas. Default: the one that CONFIG or --set names."
         ),
     ] = None,
+    tune: Annotated[
+        list[str],
+        typer.Option(
+            metavar="KEY=VALUE,...",
+            help="Tune a key for every line of the table: its values are tried with --pilots other "
+            "seeds, and the one that keeps the best model on validation data is reported. May be "
+            "repeated.",
+        ),
+    ] = [],
+    pilots: Annotated[int, typer.Option(help="With --tune: how many seeds to tune with.")] = 2,
     seeds: Annotated[
-        int, typer.Option(help="How many seeds, counting up from the configuration's.")
-    ] = 5,
+        str,
+        typer.Option(
+            metavar="N|SEED,...",
+            help="How many seeds, counting up from the configuration's; or, with a comma, which: "
+            "3,7 or a single one as 7,",
+        ),
+    ] = "5",
+    against: Annotated[
+        str,
+        typer.Option(
+            help="What the others are measured against, all else equal: an allocator, a "
+            "mechanism, memory=off, or a whole line. Default: the first allocator; in a suite even."
+        ),
+    ] = "",
     suite: Annotated[
         str | None,
         typer.Option(
@@ -86,13 +108,20 @@ def compare_command(
         if [latex, markdown, as_json].count(True) > 1:
             raise ConfigError("give one of --latex, --markdown and --json")
         keys, grid = varied(changes)
+        fixed, tuned = varied(tune)
+        if fixed:
+            key = next(iter(fixed))
+            raise ConfigError(f"--tune {key} must have two values or more, separated by commas")
         found = compare(
             config,
             allocators=None if allocators is None else listed(allocators, "--allocators"),
             mechanisms=None if mechanisms is None else listed(mechanisms, "--mechanisms"),
             grid=grid,
             budgets=numbers(budgets, "--budgets"),
-            seeds=seeds,
+            tune=tuned,
+            pilots=pilots,
+            seeds=whole_numbers(seeds, "--seeds"),
+            against=against,
             suite=suite,
             only=listed(only),
             full=full,

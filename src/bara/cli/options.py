@@ -70,6 +70,26 @@ def numbers(text: str, option: str) -> list[float]:
         ) from None
 
 
+def whole_numbers(text: str, option: str) -> int | list[int]:
+    """Return the number in a text; a list where there is a comma.
+
+    Args:
+        text: The value of an option.
+        option: The option's name, for the error message.
+
+    >>> [whole_numbers(text, "--seeds") for text in ("5", "3,7", "7,")]
+    [5, [3, 7], [7]]
+    """
+    try:
+        if "," in text:
+            return [int(number) for number in listed(text, option)]
+        return int(text)
+    except ValueError:
+        raise ConfigError(
+            f"{option} {text!r} must be how many (5), or which, with a comma (3,7 or 7,)"
+        ) from None
+
+
 def varied(changes: list[str]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """Return the keys that `--set` gives one value, and those that it gives several, by comma.
 

@@ -84,10 +84,12 @@ class Spelled:
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
         """Yield the segments of the renderable, with their text spelled out."""
         for segment in console.render(self._what, options):
-            if segment.control:
+            text = segment.text
+            is_plain = text == "\n" or (text.isascii() and text.isprintable())
+            if segment.control or is_plain:
                 yield segment
             else:
-                yield segment._replace(text=_lines(segment.text))
+                yield segment._replace(text=_lines(text))
 
 
 class _Unfailing(io.TextIOWrapper):

@@ -73,7 +73,7 @@ def paper_command(
         from bara.paper.pages import exhibit_table, publish_paper
         from bara.paper.runtime_estimate import expected_seconds
         from bara.reports.comparison import label
-        from bara.studies.grid import run_grid, unfinished
+        from bara.studies.grid import run_grid, tell_replaced, unfinished
 
         wanted = exhibits(names)
         if deadline is Deadline.SHARES:
@@ -84,6 +84,7 @@ def paper_command(
         grids = {one.name: size.cells(one, datasets) for one in wanted}
         grid = union(grids.values())
         todo = unfinished(grid, out / "runs")
+        tell_replaced(todo, out / "runs")
         if not as_json:
             note(f"{counted(len(grid), 'run')}, {len(grid) - len(todo)} done")
             if todo:

@@ -1,6 +1,5 @@
 """Tables for the terminal: a ledger's statements and payouts, an audit, and datasets."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -8,20 +7,22 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bara.datasets import Availability, Report
-from bara.ledger.payouts import Batch
-from bara.ledger.statements import ClientTotal, Line, Statement
-from bara.mechanisms.audit import AuditFinding, Regret
 from bara.records import show_money
 from bara.reports.fitted import Fitted, plain
 from bara.reports.result import FEW
 from bara.text import counted, listing, spelled
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bara.datasets import Availability, Report
+    from bara.ledger.payouts import Batch
+    from bara.ledger.statements import ClientTotal, Line, Statement
+    from bara.mechanisms.audit import AuditFinding, Regret
     from bara.studies.run_audit import RunFinding
 
 
-def statement_tables(account: Statement, measure: str = "accuracy") -> RenderableType:
+def statement_tables(account: "Statement", measure: str = "accuracy") -> RenderableType:
     """Return a run's statement: a table by client, one by round, and the totals.
 
     Args:
@@ -38,7 +39,7 @@ def statement_tables(account: Statement, measure: str = "accuracy") -> Renderabl
 
 
 def own_table(
-    total: ClientTotal, own: Sequence[Line], currency: str | None = None
+    total: "ClientTotal", own: "Sequence[Line]", currency: str | None = None
 ) -> RenderableType:
     """Return the table of one client's rounds, below a line with its totals.
 
@@ -63,7 +64,7 @@ def own_table(
     return Group(Text(words, style="bold"), Fitted(table))
 
 
-def _clients(account: Statement) -> Table:
+def _clients(account: "Statement") -> Table:
     private = any(one.privacy is not None for one in account.clients)
     amounts = _money("asked", "asked last", "promised", "paid", currency=account.currency)
     heads = ["won", "void", *amounts]
@@ -80,7 +81,7 @@ def _clients(account: Statement) -> Table:
     return table
 
 
-def _rounds(account: Statement, measure: str) -> Table:
+def _rounds(account: "Statement", measure: str) -> Table:
     money = _money("promised", "paid", currency=account.currency)
     table = _table("round", "delivered", "void", *money, measure)
     for one in account.rounds:
@@ -95,7 +96,7 @@ def _rounds(account: Statement, measure: str) -> Table:
     return table
 
 
-def _concentration(account: Statement) -> Text:
+def _concentration(account: "Statement") -> Text:
     """Say how much of the money went to how few, who was never paid, and how old the memory is."""
     never = account.never_paid
     paid = len(account.clients) - len(never)
@@ -111,7 +112,7 @@ def _concentration(account: Statement) -> Text:
     return Text(words)
 
 
-def _totals(account: Statement) -> Text:
+def _totals(account: "Statement") -> Text:
     def told(micros: int) -> str:
         return show_money(micros, account.currency)
 
@@ -126,7 +127,7 @@ def _totals(account: Statement) -> Text:
 
 
 def batches_table(
-    made: Sequence[Batch], due: Batch | None, currency: str | None, address: str
+    made: "Sequence[Batch]", due: "Batch | None", currency: str | None, address: str
 ) -> RenderableType:
     """Return the table of all batches, if any, and a line about the payments that are due.
 
@@ -155,7 +156,7 @@ def batches_table(
     return Group(Fitted(table), Text(words))
 
 
-def _standing(account: Statement) -> str:
+def _standing(account: "Statement") -> str:
     """Say whether the run has ended, waits or is paused."""
     if account.ended:
         return f"ended: {spelled(account.ended)}"
@@ -195,7 +196,7 @@ def _amount(micros: int | None, currency: str | None) -> str:
 
 
 def audit_table(
-    mechanism: str, findings: Sequence[AuditFinding], lying: Regret | None = None
+    mechanism: str, findings: "Sequence[AuditFinding]", lying: "Regret | None" = None
 ) -> RenderableType:
     """Return what an audit found, property by property, and what the best lie gains.
 
@@ -218,7 +219,7 @@ def audit_table(
         if finding.counter_example is None:
             found = Text(f"holds in {counted(finding.trials, 'trial')}", style="green")
         else:
-            colour = "red" if finding.claimed else "yellow"
+            colour = "red" if finding.broken else "yellow"
             found = Text(f"counter-example: {finding.counter_example}", style=colour)
         table.add_row(finding.name, claimed, found)
     if lying is None:
@@ -257,7 +258,7 @@ NO_GAIN = 0.01
 """The gain below which rounding alone may be its cause."""
 
 
-def datasets_table(found: Sequence[Availability]) -> RenderableType:
+def datasets_table(found: "Sequence[Availability]") -> RenderableType:
     """Return the table of datasets: where each is, or how to get it."""
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for column in ("dataset", "status", "where, or how to get it"):
@@ -269,7 +270,7 @@ def datasets_table(found: Sequence[Availability]) -> RenderableType:
     return table
 
 
-def verification(report: Report) -> RenderableType:
+def verification(report: "Report") -> RenderableType:
     """Return what the check of a dataset found, line by line."""
     place = report.path or "scikit-learn"
     lines = [Text(f"{report.name}: {report.format} at {place}", style="bold")]

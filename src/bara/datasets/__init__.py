@@ -13,7 +13,7 @@ from bara.datasets._catalogue import classes, names, silos
 from bara.datasets._division import Division, divide
 from bara.datasets._fetching import Fetched, fetch
 from bara.datasets._inspection import Availability, Report, available, verify
-from bara.datasets._loading import is_own, load, locate, require
+from bara.datasets._loading import is_own, load, locate, require, unvouched
 from bara.datasets._partitions import (
     Scheme,
     dirichlet,
@@ -65,6 +65,7 @@ __all__ = [
     "shards",
     "silos",
     "subset",
+    "unvouched",
     "verify",
     "whole_path",
 ]

@@ -167,6 +167,32 @@ def require(name: str, path: str | os.PathLike[str] | None = None) -> None:
         locate(name, path)
 
 
+def unvouched(
+    name: str, path: str | os.PathLike[str] | None = None, *, verify: bool = True
+) -> list[Path]:
+    """Return the files of a dataset for which no published checksum vouches.
+
+    None where the dataset is a table, whose digest stands in the configuration of a run, or comes
+    from a function, or is missing.
+
+    Args:
+        name: The dataset.
+        path: A folder to look in first, or an ``.npz`` file itself.
+        verify: True if a dataset of the catalogue must be the published one.
+    """
+    name = name.removesuffix(".npz")
+    if is_table(name) or (name in CATALOGUE and (verify or CATALOGUE[name].table)):
+        return []
+    if name not in CATALOGUE and is_own(name):
+        return []
+    try:
+        source = locate(name, path)
+    except BaraError:
+        return []
+    files = list(source.files.values()) or [source.path]
+    return [file for file in files if file.is_file()]
+
+
 def is_own(name: str) -> bool:
     """Return True if a name is a function's: an import path, or offered by an installed package."""
     return ":" in name or name in REGISTRY.names()

@@ -7,8 +7,6 @@ import shutil
 import subprocess
 import threading
 from typing import final
-from urllib.error import URLError
-from urllib.request import Request, urlopen
 
 from bara.errors import ConfigError
 from bara.ledger.attention import Attention, attentions, notified
@@ -107,6 +105,9 @@ class Notifier:
 
 def _deliver(hook: str, text: str) -> None:
     if hook.startswith(("http://", "https://")):
+        from urllib.error import URLError  # noqa: PLC0415 - slow to import, and rarely needed
+        from urllib.request import Request, urlopen  # noqa: PLC0415 - as above
+
         headers = {"content-type": "application/json"}
         request = Request(hook, text.encode(), headers)  # noqa: S310 - http(s), as checked above
         try:

@@ -1,6 +1,13 @@
-"""Mechanisms, which decide who is recruited and what they are paid: one file each."""
+"""Mechanisms, which decide who is recruited and what they are paid: one file each.
 
-from bara.mechanisms._critical import critical_menu
+To write your own, use what ours are made of: `critical_menu` is the auction over any quality that
+the server knows, `learned_menu` and `capped_menu` are two variants of it; `sizes`, `by_client` and
+`loss_drop` make qualities; `CRITICAL_PAYMENTS` names what such an auction promises.
+"""
+
+from bara.mechanisms._critical import capped_menu, critical_menu, reserve_price
+from bara.mechanisms._learned import by_client, learned_menu, loss_drop, sizes
+from bara.mechanisms.properties import CRITICAL_PAYMENTS, EVERY_PROPERTY
 from bara.mechanisms.quality_auction import QualityAuction, bid_price_first
 from bara.plugins import Registry
 from bara.protocols import Mechanism
@@ -25,4 +32,17 @@ MECHANISMS: Registry[Mechanism] = Registry(
 )
 """Every mechanism by name; others by import path or by the entry-point group `bara.mechanisms`."""
 
-__all__ = ["MECHANISMS", "QualityAuction", "bid_price_first", "critical_menu"]
+__all__ = [
+    "CRITICAL_PAYMENTS",
+    "EVERY_PROPERTY",
+    "MECHANISMS",
+    "QualityAuction",
+    "bid_price_first",
+    "by_client",
+    "capped_menu",
+    "critical_menu",
+    "learned_menu",
+    "loss_drop",
+    "reserve_price",
+    "sizes",
+]

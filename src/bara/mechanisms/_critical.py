@@ -105,7 +105,8 @@ def equal_menu(
     # Price and position share one 63-bit key, so that a plain sort settles ties by position; `Bids`
     # leaves room for it.
     bits = len(bids).bit_length()
-    keys = (prices << bits) | np.arange(len(bids))
+    keys = prices << bits
+    keys |= np.arange(len(keys))
     if admitted is not None:
         keys = keys[admitted]
     keys.sort()

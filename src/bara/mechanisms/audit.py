@@ -5,7 +5,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bara.mechanisms.properties import EVERY_PROPERTY, PROPERTIES, Case, profit, random_case
+from bara.errors import InvalidRecordError, OverspentError
+from bara.mechanisms.properties import (
+    EVERY_PROPERTY,
+    PROPERTIES,
+    Case,
+    CounterExample,
+    in_words,
+    profit,
+    random_case,
+)
 from bara.protocols import Mechanism, requirements_of
 from bara.records import (
     MICRO,
@@ -31,17 +40,20 @@ class AuditFinding:
         claimed: True if the mechanism promises it.
         trials: The number of rounds it was tried on.
         counter_example: The round in which it fails; None if it held in all of them.
+        refused: True if that round is one that no run would award, whatever is claimed: a winner is
+            paid nothing, or a payment is no whole number.
     """
 
     name: str
     claimed: bool
     trials: int
     counter_example: str | None
+    refused: bool = False
 
     @property
     def broken(self) -> bool:
-        """True for a promise that does not hold."""
-        return self.claimed and self.counter_example is not None
+        """True for a promise that does not hold, and for an award that no run would make."""
+        return self.refused or (self.claimed and self.counter_example is not None)
 
 
 def audit(
@@ -72,20 +84,25 @@ def audit(
         fates = np.random.default_rng((seed, index, 1))
         tried = 0
         counter_example = None
+        refused = False
         while counter_example is None and tried < trials:
             told = tried % _LIFE
             if told == 0:
                 mechanism = make()
             tried += 1
             case = random_case(rng, columns, unit)
-            found = check(mechanism, case)
-            if found is None:
-                mechanism.tell(_settled(mechanism, case, told + 1, fates))
-            elif told:
+            try:
+                found = check(mechanism, case)
+                if found is None:
+                    mechanism.tell(_settled(mechanism, case, told + 1, fates))
+                    continue
+            except (InvalidRecordError, OverspentError) as error:
+                found = CounterExample(f"{error}; {in_words(case)}")
+                refused = True
+            counter_example = found.text
+            if told:
                 counter_example = f"after {counted(told, 'round')}, {found.text}"
-            else:
-                counter_example = found.text
-        yield AuditFinding(name, name in mechanism.claims, tried, counter_example)
+        yield AuditFinding(name, name in mechanism.claims, tried, counter_example, refused)
 
 
 _LIFE = 10

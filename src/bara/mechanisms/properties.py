@@ -52,7 +52,7 @@ def individually_rational(mechanism: Mechanism, case: Case) -> CounterExample | 
         if payment < price:
             return CounterExample(
                 f"{client} asks {show_money(price)} and is paid {show_money(payment)}; "
-                f"{_tell(case)}"
+                f"{in_words(case)}"
             )
     return None
 
@@ -65,7 +65,7 @@ def budget_feasible(mechanism: Mechanism, case: Case) -> CounterExample | None:
         if award.cost > most:
             return CounterExample(
                 f"{show_money(award.cost)} is paid to {counted(award.n, 'client')}, but {name} is "
-                f"{show_money(most)}; {_tell(case)}"
+                f"{show_money(most)}; {in_words(case)}"
             )
     return None
 
@@ -81,12 +81,14 @@ def truthful_in_price(mechanism: Mechanism, case: Case) -> CounterExample | None
     for client, cost in zip(case.bids.clients, case.bids.prices.tolist(), strict=True):
         gain = profit(honest, client, cost)
         for lie in _lies(case.bids, client)[case.lies]:
-            lying = profit(_award_if(mechanism, case, client, lie), client, cost)
+            menu = mechanism.menu(case.bids.replace_price(client, lie))
+            paid = menu.payment_of(client, case.offer, case.purse)
+            lying = paid - cost if paid else 0
             if lying > gain:
                 return CounterExample(
                     f"{client} has a cost of {show_money(cost)} and gains {show_money(gain)} by "
                     f"asking that, but {show_money(lying)} by asking {show_money(lie)}; "
-                    f"{_tell(case)}"
+                    f"{in_words(case)}"
                 )
     return None
 
@@ -109,7 +111,7 @@ def monotone(mechanism: Mechanism, case: Case) -> CounterExample | None:
             if client not in other.clients and not ends:
                 return CounterExample(
                     f"{client} wins at {show_money(asked)} but not at {show_money(price)}; "
-                    f"{_tell(case)}"
+                    f"{in_words(case)}"
                 )
     menu = mechanism.menu(case.bids)
     costs = [menu.cost(n) for n in range(1, len(menu) + 1)]
@@ -117,7 +119,7 @@ def monotone(mechanism: Mechanism, case: Case) -> CounterExample | None:
         if more < fewer:
             return CounterExample(
                 f"recruiting {n} costs {show_money(fewer)} but {n + 1} only {show_money(more)}; "
-                f"{_tell(case)}"
+                f"{in_words(case)}"
             )
     return None
 
@@ -132,7 +134,7 @@ def exact_sum(mechanism: Mechanism, case: Case) -> CounterExample | None:
         if award.n != n or award.cost != cost:
             return CounterExample(
                 f"the menu's price for n = {n} is {show_money(cost)}; an offer of exactly that "
-                f"recruits {award.n} for {show_money(award.cost)}; {_tell(tried)}"
+                f"recruits {award.n} for {show_money(award.cost)}; {in_words(tried)}"
             )
     return None
 
@@ -145,7 +147,7 @@ def spends_the_budget(mechanism: Mechanism, case: Case) -> CounterExample | None
     if award.n and award.cost <= budget - award.n * case.bids.unit:
         return CounterExample(
             f"{show_money(budget)} is offered, but {show_money(award.cost)} paid to "
-            f"{counted(award.n, 'client')}; {_tell(tried)}"
+            f"{counted(award.n, 'client')}; {in_words(tried)}"
         )
     return None
 
@@ -236,7 +238,7 @@ def _lies(bids: Bids, client: str) -> list[int]:
     return sorted(lie for lie in payable if lie > 0 and lie != own)
 
 
-def _tell(case: Case) -> str:
+def in_words(case: Case) -> str:
     """Return a case in words: costs, columns, offer, purse."""
     asks = []
     for client, price in zip(case.bids.clients, case.bids.prices.tolist(), strict=True):
@@ -244,11 +246,11 @@ def _tell(case: Case) -> str:
     words = [f"costs: {', '.join(asks)}"]
     for name, values in case.bids.columns.items():
         words.append(f"{name} {values.tolist()}")
-    words += [f"offer: {_in_words(case.offer)}", f"purse: {show_money(case.purse.left)}"]
+    words += [f"offer: {_offer_in_words(case.offer)}", f"purse: {show_money(case.purse.left)}"]
     return "; ".join(words)
 
 
-def _in_words(offer: Offer) -> str:
+def _offer_in_words(offer: Offer) -> str:
     if offer.table is not None:
         words = "caps " + ", ".join(map(show_money, offer.table))
     elif offer.budget == MAX_MONEY:

@@ -188,11 +188,12 @@ class Bids:
         prices = self.prices.copy()
         place = self.clients.index(client)
         prices[place] = price
-        if not 0 < int(prices[place]) <= _highest_price(len(prices)):
+        if not 0 < int(prices[place]) <= _highest_price(len(self.clients)):
             _check_prices(self.clients, prices, self.unit)
+        prices.flags.writeable = False
         # Everything but the price was checked when these bids were made.
         changed = object.__new__(Bids)
-        vars(changed).update(vars(self), prices=_read_only(prices))
+        changed.__dict__.update(self.__dict__, prices=prices)
         return changed
 
     def without(self, clients: Iterable[str]) -> "Bids":

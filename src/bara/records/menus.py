@@ -62,6 +62,28 @@ class Menu:
 
     def unweighed(self, offer: Offer, purse: Purse) -> Award:
         """Return the same award without its weights, which may take long to compute."""
+        n, cap, fell_short = self._recruited(offer, purse)
+        if n == 0:
+            return Award(fell_short=fell_short)
+        return Award(
+            clients=tuple([self.bids.clients[i] for i in self.order[:n].tolist()]),
+            payments=tuple(self.pay(n, cap).tolist()),
+            fell_short=fell_short,
+        )
+
+    def payment_of(self, client: str, offer: Offer, purse: Purse) -> int:
+        """Return what one client is paid by the award, 0 if it loses; the award is not checked."""
+        n, cap, _ = self._recruited(offer, purse)
+        if n == 0:
+            return 0
+        winners = self.order[:n].tolist()
+        place = self.bids.clients.index(client)
+        if place not in winners:
+            return 0
+        return int(self.pay(n, cap)[winners.index(place)])
+
+    def _recruited(self, offer: Offer, purse: Purse) -> tuple[int, int, bool]:
+        """Return how many clients are recruited, what they may cost, and if the purse is short."""
         caps = offer.vector(len(self))
         left = purse.left
         wanted = self._largest(caps)
@@ -70,17 +92,13 @@ class Menu:
             n = self._largest(np.minimum(caps, left))
         fell_short = wanted > n
         if n == 0 or (fell_short and offer.shortfall == "stop"):
-            return Award(fell_short=fell_short)
-        return Award(
-            clients=tuple([self.bids.clients[i] for i in self.order[:n].tolist()]),
-            payments=tuple(self.pay(n, min(int(caps[n - 1]), left)).tolist()),
-            fell_short=fell_short,
-        )
+            return 0, 0, fell_short
+        return n, min(int(caps[n - 1]), left), fell_short
 
     def _largest(self, caps: IntArray) -> int:
         """Return the largest n whose exact cost is at most `caps[n - 1]`; 0 if there is none."""
         within = (self.costs <= caps).nonzero()[0]
-        sure = int(within[-1]) + 1 if len(within) else 0
+        sure = int(within[-1]) + 1 if within.size else 0
         if self.exact or sure == len(self):
             return sure
         # Above `sure`, only the upper bounds exceed the caps: the exact costs may still fit. They

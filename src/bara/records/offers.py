@@ -189,6 +189,8 @@ class Offer:
 
     def vector(self, most: int) -> IntArray:
         """Return the caps for n = 1 .. most, in micro-units."""
+        if self.table is None and self.limit >= most:
+            return np.full(most, self.budget, np.int64)
         caps = np.zeros(most, np.int64)
         wanted = min(self.limit, most)
         caps[:wanted] = self.budget if self.table is None else self.table[:wanted]

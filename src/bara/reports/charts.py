@@ -129,7 +129,7 @@ def charts_of(shown: Result | Comparison) -> Sequence[Chart | DotChart]:
         charts.append(frontier_chart(frontier))
         results = [one for one in results if one.share == frontier.full]
     for setting, runs in by_setting(results).items():
-        for chart in comparison_charts(runs):
+        for chart in comparison_charts(runs, shown.against):
             title = f"{setting}: {chart.title}" if setting else chart.title
             charts.append(replace(chart, title=title))
     return charts
@@ -149,11 +149,15 @@ def _looks(results: Sequence[Result]) -> dict[str, Look]:
     return looks
 
 
-def comparison_charts(results: Sequence[Result]) -> Sequence[Chart | DotChart]:
+def comparison_charts(results: Sequence[Result], against: str = "") -> Sequence[Chart | DotChart]:
     """Return the charts of several allocators: what is compared, then the way there.
 
     Each line is the mean over an allocator's seeds, and ends where the last of them does. Lines of
     accuracy have the 95 % interval of that mean.
+
+    Args:
+        results: The runs to draw.
+        against: What each line is measured against, as for `baselines`.
     """
     groups: dict[str, list[Result]] = {}
     for result in results:
@@ -174,7 +178,7 @@ def comparison_charts(results: Sequence[Result]) -> Sequence[Chart | DotChart]:
 
     title = headline(measure)
     return [
-        *comparison_dots(results),
+        *comparison_dots(results, against),
         chart(f"{title} over rounds", "round", measure, _mean_accuracy),
         chart(f"{title} over money spent", "spent", measure, _mean_accuracy_for_money),
         chart("Clients per round", "round", "clients", _mean_clients),

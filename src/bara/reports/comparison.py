@@ -23,6 +23,7 @@ class Failure:
     setting: str | None = None
     varied: dict[str, Any] = field(default_factory=dict)
     share: float | None = None
+    tuned: dict[str, Any] = field(default_factory=dict)
 
     @property
     def variant(self) -> str | None:
@@ -36,7 +37,7 @@ class Failure:
 
 def label(outcome: Result | Failure) -> str:
     """Name the run that a result or a failure is of."""
-    words = [outcome.setting, outcome.allocator, outcome.variant]
+    words = [outcome.setting, outcome.allocator, outcome.variant, in_short(outcome.tuned)]
     if outcome.share is not None:
         words.append(f"{100 * outcome.share:.4g} % of the budget")
     words.append(f"seed {outcome.seed}")
@@ -54,6 +55,9 @@ class Comparison(Plotted):
         command: The command that made it; a line for each time that runs were added.
         config: The keys that all runs share, as TOML; empty where the runs are of a suite.
         bases: The experiments before anything was varied, by setting; "" outside of a suite.
+        against: What the others are measured against, as for `bara.compare`.
+        script: The Python program that repeats it, where no command does.
+        pilots: The runs that tuning chose by.
     """
 
     results: list[Result]
@@ -61,6 +65,9 @@ class Comparison(Plotted):
     command: str = ""
     config: str = ""
     bases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    against: str = ""
+    script: str = ""
+    pilots: list[Result] = field(default_factory=list)
 
     @property
     def _has_shares(self) -> bool:
@@ -71,7 +78,7 @@ class Comparison(Plotted):
         """Accuracy over money, where several budgets were tried with the same seeds."""
         if not self._has_shares:
             return None
-        frontier = Frontier(self.results)
+        frontier = Frontier(self.results, self.against)
         return frontier if frontier.is_complete else None
 
     @cached_property
@@ -83,7 +90,7 @@ class Comparison(Plotted):
         for name, tree in self.bases.items():
             partition = tree.get("clients", {}).get("partition")
             settings.append(SuiteSetting(name, iid=partition == "iid"))
-        return Standings.of_suite(settings, self.results)
+        return Standings.of_suite(settings, self.results, self.against)
 
     def to_frame(self, *, rounds: bool = False) -> Any:
         """Return a pandas frame with a line for each run; with `rounds`, for each round of each."""
@@ -95,6 +102,10 @@ class Comparison(Plotted):
             "results": [result.to_json(history=history) for result in self.results],
             "failures": [failure.to_json() for failure in self.failures],
         }
+        if self.pilots:
+            tree["pilots"] = [result.to_json(history=history) for result in self.pilots]
+        if self.against:
+            tree["against"] = self.against
         if self.standings is not None:
             tree["standings"] = self.standings.to_json()
         if self.frontier is not None:
@@ -132,7 +143,11 @@ class Comparison(Plotted):
         words.append(counted(len({run.seed for run in runs}), "seed"))
         if self.failures:
             words.append(f"{len(self.failures)} failed")
-        return f"<Comparison: {counted(len(runs), 'run')}: {'; '.join(words)}>"
+        size = counted(len(runs), "run")
+        reused = sum(run.reused for run in runs)
+        if reused:
+            size += f", {reused} of them reused"
+        return f"<Comparison: {size}: {'; '.join(words)}>"
 
     def _repr_html_(self) -> str:
         from bara.reports.html import comparison_in_short  # noqa: PLC0415 - as above

@@ -2,11 +2,12 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
 from bara.records import tell_money
+from bara.reports.baselines import baselines
 from bara.reports.comparison import Comparison
 from bara.reports.frontier import Frontier
 from bara.reports.result import Result, measure_of, short_key
@@ -89,28 +90,34 @@ def frontier_rows(frontier: Frontier) -> list[list[str]]:
     return rows
 
 
-def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
+def comparison_rows(results: Sequence[Result], against: str = "") -> list[list[str]]:
     """Return a head, then allocators side by side; differences are paired by seed, p after Holm.
 
     What else was varied has columns of its own; the allocator has none if it is always the same.
-    "vs first" is against the first allocator with everything else equal, or against the first line
-    if there is only one allocator.
+
+    Args:
+        results: The runs in the table.
+        against: What each line is measured against, as for `baselines`.
     """
     groups = _by_name(results)
     varied: dict[str, None] = {}
+    tuned: dict[str, None] = {}
     for result in results:
         varied |= dict.fromkeys(result.varied)
-    one_allocator = _has_one_allocator(results)
+        tuned |= dict.fromkeys(result.tuned)
+    one_allocator = bool(varied) and len({result.allocator for result in results}) == 1
     shown = {"final": "accuracy_final", "last 10": "accuracy_last10"}
     if any(result.kept != "final" for result in results):
         shown = {"kept": "accuracy_kept", "final": "accuracy_final"}
-    firsts = _firsts(groups, one_allocator=one_allocator)
+    firsts = _firsts(groups, baselines(results, against))
     p_values = _p_values(groups, firsts)
     tested = any(value is not None for value in p_values.values())
     lying = any(result.lying for result in results)
 
     head = [] if one_allocator else ["allocator"]
-    head += [*map(short_key, varied), *shown, "vs first"]
+    head += map(short_key, varied)
+    head += [f"{short_key(key)}, tuned" for key in tuned]
+    head += [*shown, versus(against)]
     if tested:
         head.append("p")
     head += ["spent", "rounds"]
@@ -124,6 +131,7 @@ def comparison_rows(results: Sequence[Result]) -> list[list[str]]:
         runs = list(by_seed.values())
         row = [] if one_allocator else [runs[0].allocator]
         row += [str(runs[0].varied.get(key, "")) for key in varied]
+        row += [str(runs[0].tuned.get(key, "")) for key in tuned]
         accuracies = []
         for attribute in shown.values():
             found = estimate([getattr(run, attribute) for run in runs])
@@ -157,16 +165,16 @@ class Compared(NamedTuple):
     difference: Estimate | None
 
 
-def compared(results: Sequence[Result]) -> list[Compared]:
+def compared(results: Sequence[Result], against: str = "") -> list[Compared]:
     """Return what the table of `comparison_rows` compares, as numbers."""
     groups = _by_name(results)
-    firsts = _firsts(groups, one_allocator=_has_one_allocator(results))
+    measured = baselines(results, against)
+    firsts = _firsts(groups, measured)
     lines = []
     for name, by_seed in groups.items():
         accuracy = estimate(list(_taken_home(by_seed).values()))
-        first = firsts.get(name, {})
-        first_name = next((run.name for run in first.values()), None)
-        lines.append(Compared(name, accuracy, first_name, _difference(by_seed, first)))
+        difference = _difference(by_seed, firsts.get(name, {}))
+        lines.append(Compared(name, accuracy, measured.get(name), difference))
     return lines
 
 
@@ -178,25 +186,11 @@ def _by_name(results: Sequence[Result]) -> dict[str, dict[int, Result]]:
     return groups
 
 
-def _has_one_allocator(results: Sequence[Result]) -> bool:
-    """Return True if something else was varied than the allocator."""
-    has_variants = any(result.varied for result in results)
-    return has_variants and len({result.allocator for result in results}) == 1
-
-
 def _firsts(
-    groups: dict[str, dict[int, Result]], *, one_allocator: bool
+    groups: Mapping[str, dict[int, Result]], measured: Mapping[str, str]
 ) -> dict[str, dict[int, Result]]:
-    """Return the runs that each line's "vs first" is against; a first line itself has none."""
-    leaders: dict[str | None, dict[int, Result]] = {}
-    firsts = {}
-    for name, runs in groups.items():
-        variant = None if one_allocator else runs[min(runs)].variant
-        if variant in leaders:
-            firsts[name] = leaders[variant]
-        else:
-            leaders[variant] = runs
-    return firsts
+    """Return the runs that each line is measured against, by its name; none for a baseline."""
+    return {name: groups[measured[name]] for name in groups if name in measured}
 
 
 def _p_values(
@@ -252,8 +246,17 @@ def suite_rows(standings: Standings) -> list[list[str]]:
     return [*rows, mean, last10, gain, error_removed, over_rivals]
 
 
-def explain_first(results: Sequence[Result]) -> str:
-    """Explain "vs first" where the first is not the table's first line; "" otherwise."""
+def versus(against: str) -> str:
+    """Return the head of the column of differences."""
+    return f"vs {against}" if against else "vs first"
+
+
+def explain_against(results: Sequence[Result], against: str) -> str:
+    """Explain the column of differences where it is not against the table's first line."""
+    if against:
+        if against in {one.name for one in results if one.varied}:
+            return ""
+        return f' "{versus(against)}": with everything else equal.'
     allocators = list(dict.fromkeys(one.allocator for one in results))
     variants = {one.variant for one in results}
     if len(allocators) < 2 or len(variants) < 2:
@@ -273,7 +276,10 @@ def explain_names(names: Iterable[str]) -> str:
 
 
 def comparison_note(
-    results: Sequence[Result], head: Sequence[str], rows: Sequence[Sequence[str]]
+    results: Sequence[Result],
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    against: str = "",
 ) -> str:
     """Explain the numbers of a table of allocators side by side.
 
@@ -281,11 +287,12 @@ def comparison_note(
         results: The runs in the table.
         head: The names of its columns.
         rows: Its rows without the head.
+        against: What each line is measured against, as for `baselines`.
     """
     seeds = len({result.seed for result in results})
     over = f" over {seeds} paired seeds" if seeds > 1 else ""
     note = f"{headline(measure_of(results))} in per cent, {_INTERVALS}{over}."
-    note += explain_first(results)
+    note += explain_against(results, against)
     if "kept" in head and len(rows) > 1:
         note += " Differences are of the kept model."
     if "p" in head:
@@ -325,8 +332,8 @@ def note_of(comparison: Comparison) -> str:
         return frontier_note(comparison.frontier)
     if comparison.standings is not None:
         return suite_note(comparison.standings)
-    head, *rows = comparison_rows(comparison.results)
-    return comparison_note(comparison.results, head, rows)
+    head, *rows = comparison_rows(comparison.results, comparison.against)
+    return comparison_note(comparison.results, head, rows, comparison.against)
 
 
 def words(head: Sequence[str]) -> int:
@@ -343,7 +350,7 @@ def rows_of(comparison: Comparison) -> list[list[str]]:
         return frontier_rows(comparison.frontier)
     if comparison.standings is not None:
         return suite_rows(comparison.standings)
-    return comparison_rows(comparison.results)
+    return comparison_rows(comparison.results, comparison.against)
 
 
 def _taken_home(runs: dict[int, Result]) -> dict[int, float]:

@@ -69,15 +69,23 @@ def file_name(title: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", title.lower()).strip("-")
 
 
-def comparison_dots(results: Sequence[Result]) -> list[DotChart]:
-    """Return the chart of a comparison's accuracies and differences, if there is one to show."""
-    lines = compared(results)
+def comparison_dots(results: Sequence[Result], against: str = "") -> list[DotChart]:
+    """Return the chart of a comparison's accuracies and differences, if there is one to show.
+
+    Args:
+        results: The runs to draw.
+        against: What each line is measured against, as for `baselines`.
+    """
+    lines = compared(results, against)
     firsts = {line.first for line in lines if line.first is not None}
     if not firsts:
         return []
-    against = firsts.pop() if len(firsts) == 1 else f"{results[0].allocator}, all else equal"
+    if len(firsts) == 1:
+        other = firsts.pop()
+    else:
+        other = f"{against or results[0].allocator}, all else equal"
     dots = [Dot(line.name, line.accuracy, line.difference) for line in lines]
-    return [_chart(measure_of(results), against, dots)]
+    return [_chart(measure_of(results), other, dots)]
 
 
 def standings_dots(standings: Standings) -> list[DotChart]:

@@ -69,7 +69,10 @@ def _least_width(column: Column, *, is_text: bool) -> int:
 
 
 def _shown(cell: RenderableType) -> str:
-    return Text.from_markup(str(cell)).plain
+    text = str(cell)
+    if "[" in text or ":" in text:  # it may hold markup
+        return Text.from_markup(text).plain
+    return text
 
 
 def _widest(texts: Iterable[str]) -> int:

@@ -12,8 +12,8 @@ import numpy as np
 
 from bara.randomness import stream
 from bara.records import FloatArray
+from bara.reports.baselines import baseline_of
 from bara.reports.result import Result, measure_of
-from bara.reports.standings import baseline_of
 from bara.reports.statistics import Estimate, stratified
 
 RESAMPLES = 2000
@@ -44,21 +44,22 @@ class Frontier:
     Args:
         results: Runs at several budgets (`share`). Of each setting, only the seeds count with
             which every allocator was run at every share.
+        against: The baseline, as for `baseline_of`.
 
     Attributes:
         names: The allocators that are compared, each with what else was varied.
         shares: The shares of the configured budget, the smallest first.
-        baseline: The allocator whose accuracy is the goal: `even`, or the first if `even` was not
-            run.
+        baseline: The line whose accuracy is the goal: that of `against`; else of `even`, or the
+            first if `even` was not run.
         measure: The name of the metric for readers.
         whole: The configured budget; None if the settings have different ones.
         full: The share that the baseline reaches the goal with: 1, or the largest that was tried.
     """
 
-    def __init__(self, results: Sequence[Result]) -> None:
+    def __init__(self, results: Sequence[Result], against: str = "") -> None:
         self.names = list(dict.fromkeys(result.name for result in results))
         self.shares = sorted({result.share for result in results if result.share is not None})
-        self.baseline = baseline_of(results)
+        self.baseline = baseline_of(results, against)
         self.measure = measure_of(results)
         budgets = {round(result.budget / result.share, 6) for result in results if result.share}
         self.whole = budgets.pop() if len(budgets) == 1 else None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from bara.records import money, show_money, tell_money
+from bara.records import tell_money
 from bara.reports.charts import (
     Chart,
     comparison_charts,
@@ -14,7 +14,7 @@ from bara.reports.comparison import Comparison
 from bara.reports.comparison_table import (
     Best,
     comparison_rows,
-    explain_first,
+    explain_against,
     explain_names,
     frontier_rows,
     rows_of,
@@ -164,7 +164,7 @@ def comparison_report(comparison: Comparison) -> str:
     note = (
         f"{headline(measure_of(every))} in per cent: mean ± half of the 95 % interval, "
         "or [low, high] where that leaves the scale; differences are paired by seed, "
-        f"p after Holm, from {FEWEST} seeds on.{explain_first(every)}"
+        f"p after Holm, from {FEWEST} seeds on.{explain_against(every, comparison.against)}"
         f"{explain_names(result.allocator for result in every)}"
     )
     body = f"<p>{escape(note)}</p>"
@@ -181,10 +181,29 @@ def comparison_report(comparison: Comparison) -> str:
     for setting, runs in by_setting(results).items():
         if setting:
             body += f"<h2>{escape(setting)}</h2>"
-        head, *rows = comparison_rows(runs)
-        body += table(head, rows) + figures(comparison_charts(runs))
-    body += repeat(comparison.command, comparison.config)
-    return page(_size(every), body)
+        head, *rows = comparison_rows(runs, comparison.against)
+        body += table(head, rows) + figures(comparison_charts(runs, comparison.against))
+    body += repeat(
+        "\n".join(filter(None, [comparison.command, comparison.script])), comparison.config
+    )
+    return page(f"{_experiment(every)}: {_size(every)}", body)
+
+
+def _experiment(results: Sequence[Result]) -> str:
+    """Name data, clients and budget, for a title."""
+    data = list(dict.fromkeys(one.dataset for one in results))
+    told = [", ".join(data) if len(data) < 4 else f"{len(data)} datasets"]
+    told.append(_range([str(one.clients) for one in results], [one.clients for one in results]))
+    told[-1] += " client" if told[-1] == "1" else " clients"
+    budgets = [tell_money(one.budget, one.currency).removesuffix(".00") for one in results]
+    told.append(f"budget {_range(budgets, [one.budget for one in results])}")
+    return ", ".join(told)
+
+
+def _range(shown: Sequence[str], values: Sequence[float]) -> str:
+    """Show the one value, or the least and the most."""
+    ordered = [text for _, text in sorted(zip(values, shown, strict=True))]
+    return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
 
 
 def _size(results: Sequence[Result]) -> str:
@@ -289,7 +308,7 @@ def _shapley(result: Result) -> str:
 
 
 def _paid(result: Result, client: str) -> str:
-    return show_money(money(result.payments.get(client, 0.0)), result.currency)
+    return tell_money(result.payments.get(client, 0.0), result.currency)
 
 
 def _payments(result: Result) -> str:
@@ -309,6 +328,6 @@ def _payments(result: Result) -> str:
             row.append(f"{spent['epsilon']:.2f}")
         rows.append(row)
     for client, asked in (result.never_paid or {}).items():
-        price = show_money(money(asked), result.currency)
+        price = tell_money(asked, result.currency)
         rows.append([client, f"never; it asked {price}", *[""] * (len(head) - 2)])
     return table(head, rows)

@@ -69,7 +69,7 @@ _TYPES = {str: "string", int: "integer", float: "double", bool: "boolean"}
 def origin_of(shown: Result | Comparison) -> Origin:
     """Return the origin that a run or a comparison states."""
     if isinstance(shown, Comparison):
-        return Origin(shown.command, shown.config)
+        return Origin(shown.command or shown.script, shown.config)
     return Origin(repr(shown))
 
 

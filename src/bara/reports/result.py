@@ -90,6 +90,7 @@ class Result(Plotted):
         setting: The setting of a suite; None outside of a suite.
         varied: The keys that were varied beside the allocator, with their values here.
         share: The share of the configured budget that the run was given, where several were tried.
+        tuned: The keys that were tuned for this line of a comparison, with their values.
         currency: The ISO 4217 code of all amounts; None for units of no currency.
         target: The accuracy that was to be reached; None without a target.
         samples: The number of samples decisions were made on; None where that is not known.
@@ -99,7 +100,12 @@ class Result(Plotted):
         never_paid: The price that each client that was never paid asked last; None where bids are
             dropped, and in results of 0.2.
         never_paid_exact: The same as text.
-        folder: The run's folder, if it has one; two results that differ in it alone are equal.
+        made_by: The fingerprints of what made a result that was stored, by name: bara's version,
+            the code of plug-ins, objects, data; None in results that were not, and before 0.3.
+        folder: The run's folder, if it has one.
+        reused: True where a comparison found the result in its folder, and ran nothing.
+
+    Results that differ in the last three alone are equal.
     """
 
     allocator: str
@@ -128,6 +134,7 @@ class Result(Plotted):
     setting: str | None = None
     varied: dict[str, Any] = field(default_factory=dict)
     share: float | None = None
+    tuned: dict[str, Any] = field(default_factory=dict)
     currency: str | None = None
     target: float | None = None
     samples: int | None = None
@@ -136,7 +143,9 @@ class Result(Plotted):
     payments_exact: dict[str, str] | None = None
     never_paid: dict[str, float] | None = None
     never_paid_exact: dict[str, str] | None = None
+    made_by: dict[str, str] | None = field(default=None, compare=False)
     folder: Path | None = field(default=None, compare=False)
+    reused: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         """Keep the final model where none was selected."""
@@ -184,7 +193,11 @@ class Result(Plotted):
         """Return the result as a plain tree, with or without its rounds."""
         tree = {}
         for key, value in vars(self).items():
-            if value is None or key == "folder" or (key == "varied" and not value):
+            if (
+                value is None
+                or key in ("folder", "reused")
+                or (key in ("varied", "tuned") and not value)
+            ):
                 continue
             if key != "history" or history:
                 tree[key] = value

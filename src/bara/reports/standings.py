@@ -5,11 +5,9 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any, NamedTuple, Self
 
+from bara.reports.baselines import baseline_of
 from bara.reports.result import Result, measure_of
 from bara.reports.statistics import Estimate, stratified
-
-BASELINE = "even"
-"""The allocator that others are measured against, where it was run."""
 
 Runs = dict[int, float]
 """Accuracies by seed."""
@@ -47,14 +45,6 @@ class Standing:
     worst: tuple[str, Estimate] | None
 
 
-def baseline_of(results: Sequence[Result]) -> str:
-    """Name the run that others are measured against: the first of `even`, or the first of all."""
-    for result in results:
-        if result.allocator == BASELINE:
-            return result.name
-    return results[0].name
-
-
 class Standings:
     """The results of a suite, added up for each allocator.
 
@@ -62,6 +52,7 @@ class Standings:
         settings: The settings of the suite.
         results: The runs; a setting counts once every allocator has run it with a common seed.
         accuracy: The field of a result that counts; the kept model's accuracy unless given.
+        against: What others are measured against, as for `baseline_of`.
 
     Attributes:
         allocators: All allocators that were run, each with what else was varied.
@@ -75,9 +66,10 @@ class Standings:
         settings: Sequence[SuiteSetting],
         results: Sequence[Result],
         accuracy: str = "accuracy_kept",
+        against: str = "",
     ) -> None:
         self.allocators = list(dict.fromkeys(result.name for result in results))
-        self.baseline = baseline_of(results)
+        self.baseline = baseline_of(results, against)
         self.measure = measure_of(results)
         self._final: dict[str, dict[str, Runs]] = {}
         self._last10: dict[str, dict[str, Runs]] = {}
@@ -90,11 +82,13 @@ class Standings:
         self.settings = [one for one in settings if self._is_complete(one.name)]
 
     @classmethod
-    def of_suite(cls, settings: Sequence[SuiteSetting], results: Sequence[Result]) -> Self | None:
+    def of_suite(
+        cls, settings: Sequence[SuiteSetting], results: Sequence[Result], against: str = ""
+    ) -> Self | None:
         """Return the standings; None without a suite, or where too much failed to say."""
         if not settings or not results:
             return None
-        standings = cls(settings, results)
+        standings = cls(settings, results, against=against)
         return standings if standings.settings else None
 
     def _is_complete(self, setting: str) -> bool:

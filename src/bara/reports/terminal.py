@@ -138,11 +138,20 @@ def lying_text(result: Result) -> str:
     return f"{sign}{gain} (profit {profit}, truthful {truthful})"
 
 
-def comparison_table(results: Sequence[Result], failures: Sequence[Failure]) -> RenderableType:
-    """Return the table of allocators side by side; differences are paired by seed."""
-    head, *rows = comparison_rows(results)
+def comparison_table(
+    results: Sequence[Result], failures: Sequence[Failure], against: str = ""
+) -> RenderableType:
+    """Return the table of allocators side by side; differences are paired by seed.
+
+    Args:
+        results: The runs that ended.
+        failures: The runs that failed.
+        against: What each line is measured against, as for `baselines`.
+    """
+    head, *rows = comparison_rows(results, against)
     table = Fitted(rich_table(head, rows, words(head)))
-    return Group(table, Text(comparison_note(results, head, rows), style="dim"), *_lost(failures))
+    told = comparison_note(results, head, rows, against)
+    return Group(table, Text(told, style="dim"), *_lost(failures))
 
 
 def rich_table(
@@ -181,7 +190,7 @@ def table_of(comparison: Comparison) -> RenderableType:
         return frontier_table(comparison.frontier, comparison.failures)
     if comparison.standings is not None:
         return suite_table(comparison.standings, comparison.failures)
-    return comparison_table(comparison.results, comparison.failures)
+    return comparison_table(comparison.results, comparison.failures, comparison.against)
 
 
 def _numbered(rows: list[list[str]]) -> list[Text]:

@@ -287,6 +287,19 @@ class Config(Section):
             changes[key] = section.handed(part)
         return self.model_copy(update=changes)
 
+    def names_of(self, parts: Mapping[str, Any]) -> list[str]:
+        """Return the names that the configuration has for parts; the mapping is as in `with_parts`.
+
+        >>> Config().names_of({"mechanism": "turns", "training": {"model": "mlp"}})
+        ['turns', 'mlp']
+        """
+        found = []
+        for key, part in parts.items():
+            section = getattr(self, key)
+            keys = list(part) if isinstance(part, Mapping) else [section.MAIN]
+            found += [str(getattr(section, name)) for name in keys]
+        return found
+
     def to_toml(self) -> str:
         """Return the whole configuration as TOML, every default included."""
         return tomli_w.dumps(_without_none(self.model_dump(mode="json")))

@@ -29,8 +29,9 @@ from bara.ledger.store import check_url
 from bara.plugins import OBJECT, Handed, describe, parse_spec
 from bara.records import Goal, Otherwise, money
 from bara.runs.engines import SIMULATOR, SYNTHETIC
-from bara.server.memory import Variant
+from bara.server.memory import MEMORIES
 from bara.server.metrics import check_name
+from bara.text import nearest
 
 
 class Table(BaseModel):
@@ -171,9 +172,12 @@ class Named(Part):
 
     @property
     def label(self) -> str:
+        """What it is called in reports and tables: `spec`, unless it was renamed."""
+        return self._called or self.spec
+
+    @property
+    def spec(self) -> str:
         """The name and options as the command line writes them: `even:carry_over=true`."""
-        if self._called:
-            return self._called
         options = [f"{key}={_toml_value(value)}" for key, value in self.options.items()]
         return ":".join([bare(self.name), *options])
 
@@ -441,11 +445,11 @@ class TrainingSection(Section):
         description="refuse updates this many robust deviations off; 0 for none, unless the "
         "mechanism has its own",
     )
-    memory: Variant | None = Field(
+    memory: str | None = Field(
         None,
         description="updates of clients not recruited: off (forgotten), plain (kept), extrapolated "
-        "(kept, and the step learned); unless set, extrapolated on the simulator with "
-        'data.held_out = "halves", else off',
+        "(kept, and the step learned), or the import path of a memory; unless set, extrapolated on "
+        'the simulator with data.held_out = "halves", else off',
     )
     contributions_every: int | None = Field(
         None,
@@ -479,6 +483,17 @@ class TrainingSection(Section):
                     f"training.{key} must be {neutral:g} with fedsgd, which takes a single plain "
                     f"step, got {value}"
                 )
+
+    @field_validator("memory")
+    @classmethod
+    def _is_a_memory(cls, value: str | None) -> str | None:
+        if value is None or value == "off":
+            return value
+        name = parse_spec(value)["name"]
+        if ":" not in name and name not in MEMORIES.names():
+            known = ["off", *MEMORIES.names()]
+            raise ConfigError(f"no memory is named {name!r}; {nearest(name, known)}")
+        return value
 
     @field_validator("metric")
     @classmethod

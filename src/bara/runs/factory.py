@@ -9,6 +9,7 @@ from bara.allocators import ALLOCATORS
 from bara.clients.bidding import Bidders, Strategy, client_names
 from bara.clients.costs import Distribution, PrivacyCosts, check_costs, valuations
 from bara.errors import ConfigError
+from bara.market import check_offer
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.client_cap import ClientCap
 from bara.options import check_options
@@ -22,7 +23,15 @@ from bara.protocols import (
     requirements_of,
 )
 from bara.randomness import stream
-from bara.records import FloatArray, IntArray, Limits, money
+from bara.records import (
+    Evaluation,
+    FloatArray,
+    IntArray,
+    Limits,
+    Purse,
+    RoundRecord,
+    money,
+)
 from bara.records.limits import TIMES
 from bara.runs.config import Config
 from bara.runs.config_sections import ClientsSection, DataSection, TrainingSection
@@ -77,7 +86,28 @@ def build_allocator(config: Config) -> Allocator:
         factory = ALLOCATORS.factory(own.name)
     check_goal(own.label, factory, goal)
     context = {"clients": config.clients.count, "seed": config.seed, "goal": goal}
-    return ALLOCATORS.build(own.name, own.options, own.part, **context)
+
+    def build() -> Allocator:
+        return ALLOCATORS.build(own.name, own.options, own.part, **context)
+
+    if not getattr(factory, "__module__", "").startswith("bara."):
+        _check_first_offer(build(), config.purse())
+    return build()
+
+
+def _check_first_offer(allocator: Allocator, purse: Purse) -> None:
+    """Refuse an allocator whose first answer is no offer, before data are read and models made.
+
+    Args:
+        allocator: One that is built for this alone, and told of a round 0 that was never played.
+        purse: The purse before the first round.
+    """
+    try:
+        allocator.tell(RoundRecord.initial(purse, Evaluation(0.1)))
+        offer = allocator.ask(purse)
+    except Exception:  # noqa: BLE001 - it may want a real round 0; a run says what it raises
+        return
+    check_offer(allocator, offer)
 
 
 def build_mechanism(config: Config) -> Mechanism:
@@ -119,6 +149,7 @@ def keeping(config: Config, folder: Path | None) -> Keeping:
     training = config.training
     return Keeping(
         memory=training.memory or "off",
+        clients=config.clients.count,
         forget_after=training.forget_after,
         average_last=training.average_last,
         limits=limits_of(config),

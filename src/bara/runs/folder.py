@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import tomllib
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -21,12 +22,16 @@ from bara.ledger.operators import continue_run
 from bara.ledger.store import check_host, run_names, whole_url
 from bara.reports.result import Result, read_result
 from bara.runs.config import Config
+from bara.runs.fingerprints import MadeBy, changed_parts, made_by
 from bara.runs.place import Place, check_books, command_for, terms_of
 from bara.runs.summary import completed, result_of
 
 _CONFIG = "config.toml"
 _LEDGER = "ledger.db"
 _RESULT = "result.json"
+
+_MADE_BY = ".made-by.json"
+"""The file with the fingerprints of the code and the data that a run began with."""
 
 _OPENED = ".opened"
 """The file that says that a run's books were opened, and where."""
@@ -122,6 +127,7 @@ class RunFolder(Place):
         url = self.config.ledger.url
         if url is not None:  # before it could be opened: the run of that database which is ours
             write_whole(self.path / _OPENED, [f"{url}\n\n{self.path.resolve().name}\n"])
+        write_whole(self.path / _MADE_BY, [json.dumps(made_by(self.config), indent=1)])
         write_whole(self.path / _CONFIG, [self.config.to_toml()])
         point("configuration written")
         store = self._locked_store()
@@ -171,6 +177,39 @@ class RunFolder(Place):
         if url is None:
             return self._closing(Store.in_file(self.path / _LEDGER))
         return self._closing(Store.open(url))
+
+    # --- what makes it ---------------------------------------------------------------------------
+
+    def made_by(self) -> MadeBy | None:
+        """Return the fingerprints that the run began with; None before version 0.3."""
+        try:
+            found: MadeBy = json.loads(read_whole(self.path / _MADE_BY, SMALL))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"cannot read {self.path / _MADE_BY}: {error}") from None
+        return found
+
+    def refuse_other_code(self, accepted: Collection[str]) -> None:
+        """Refuse to go on with other code or data than the run began with.
+
+        Args:
+            accepted: The import paths of parts that were handed over anew, which may have changed.
+        """
+        began = self.made_by()
+        if began is None:
+            return
+        changed = changed_parts(began)
+        for name in changed:
+            if name.rpartition(" ")[2] not in accepted:
+                raise ConfigError(
+                    f"{name} has changed since the run in {str(self.path)!r} began; put it back, "
+                    "or, if the run shall go on with a part as it is now, hand that over: "
+                    f"bara.resume({str(self.path)!r}, allocator='package.module:Name')"
+                )
+        if changed:
+            both = {name: f"{began[name]}, then {now}" for name, now in changed.items()}
+            write_whole(self.path / _MADE_BY, [json.dumps(began | both, indent=1)])
 
     # --- the mark that books were opened ---------------------------------------------------------
 
@@ -222,6 +261,7 @@ class RunFolder(Place):
     def finish(self, result: Result, report: str) -> Result:
         """Write the result and the report; return the result, which then knows its folder."""
         write_whole(self.path / "report.html", [report])
+        result = replace(result, made_by=self.made_by())
         tree = result.to_json()
         pieces = json.JSONEncoder(indent=1).iterencode(tree)  # a long run's text is large
         write_whole(self.path / _RESULT, chain(pieces, "\n"))

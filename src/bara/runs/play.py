@@ -110,6 +110,7 @@ def resume(
     with RunFolder.find(Path(folder)) as found:
         found.config = found.config.with_parts(**parts)
         check_engine(found.config)
+        found.refuse_other_code(found.config.names_of(parts))
         # At once: another process may be playing the run, or the record may be damaged.
         found.claim_books()
         return _play_in(found, log, observe, progress)

@@ -31,16 +31,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, final
+from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bara.plugins import Registry
 from bara.server.checkpoints import Arrays, Checkpoint
 
 Vector = NDArray[np.float32]
-Variant = Literal["off", "plain", "extrapolated"]
-"""`plain` memory takes the mean of all updates; `extrapolated` learns how far to go along it."""
 
 RISE = 1.2
 """The factor for c after the loss fell; also the limit to a step's growth and to a worse loss."""
@@ -77,6 +76,61 @@ class Fresh(NamedTuple):
     update: Vector
     weight: float
     note: str = ""
+
+
+class Memory(Protocol):
+    """A memory of updates, and the step that they make together.
+
+    A round is told to a shallow copy, which takes the place of the memory once its step is taken:
+    `tell` must replace what it changes, not change it in place.
+    """
+
+    @property
+    def clients(self) -> Collection[str]:
+        """The clients of which an update is remembered."""
+
+    @property
+    def size(self) -> float:
+        """The size of the last step, in parts of the mean update."""
+
+    def tell(self, round: int, fresh: Mapping[str, Fresh]) -> Vector:
+        """Take in the accepted updates of a round; return the step that the model takes."""
+
+    def step_of(self, clients: Collection[str]) -> Vector:
+        """Return the step that the last `tell` would have made of these clients' updates alone."""
+
+    def judge(self, loss: float) -> bool:
+        """Learn from the loss after a step; return False if the step must be taken back."""
+
+    def remembered(self, round: int) -> Iterator[tuple[str, Fresh]]:
+        """Yield the clients without a fresh update in a round, each with its last update."""
+
+    def ages(self, round: int) -> dict[int, int]:
+        """Return the number of remembered updates by age in rounds."""
+
+    def forget(self, client: str, round: int) -> None:
+        """Drop what a client taught up to and including a round."""
+
+    def forget_outdated(
+        self, round: int, absent: Collection[str] | None, after: int
+    ) -> tuple[str, ...]:
+        """Drop stale updates and those of absent clients; return the clients' names."""
+
+    def pieces(self) -> dict[str, Callable[[], Arrays]]:
+        """Return a checkpoint's pieces: by name, a function that returns arrays."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what else to save in a checkpoint, as values that JSON can hold."""
+
+    def restore(self, extra: Mapping[str, Any], pieces: Mapping[str, Checkpoint]) -> None:
+        """Restore a memory from `state` and the pieces of a checkpoint."""
+
+
+MEMORIES: Registry[Memory] = Registry(
+    "memory",
+    {"plain": "bara.server.memory:plain", "extrapolated": "bara.server.memory:extrapolated"},
+)
+"""Our own memories by name; others by import path, with options (`package.module:Name:rate=2`)."""
 
 
 @final
@@ -182,15 +236,6 @@ class UpdateMemory:
             if total > 0:
                 step += row.update * np.float32(row.weight / total * self.size)
         return step
-
-    def steps_without(self) -> Iterator[tuple[str, Vector]]:
-        """Yield, for each client, the step that the last `tell` would have made without the client.
-
-        A memory of a single client yields nothing.
-        """
-        if len(self._rows) > 1:
-            for left_out in sorted(self._rows):
-                yield left_out, self.step_of(self._rows.keys() - {left_out})
 
     def judge(self, loss: float) -> bool:
         """Learn from the loss after a step; return False if the step must be taken back."""
@@ -328,6 +373,16 @@ class UpdateMemory:
         with tempfile.TemporaryFile(dir=self._folder) as file:
             file.truncate(4 * size)
             return np.memmap(file, np.float32, "r+", shape=(size,))
+
+
+def plain(folder: Path | None = None) -> UpdateMemory:
+    """Return a memory whose step is the mean of all remembered updates."""
+    return UpdateMemory(extrapolated=False, folder=folder)
+
+
+def extrapolated(folder: Path | None = None) -> UpdateMemory:
+    """Return a memory that learns how far to go along the mean of all remembered updates."""
+    return UpdateMemory(extrapolated=True, folder=folder)
 
 
 def _square(vector: Vector) -> float:

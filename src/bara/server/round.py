@@ -16,7 +16,7 @@ import numpy as np
 
 from bara.records import Award, Delivery, Evaluation, Evidence, Shapley
 from bara.server.checkpoints import Arrays
-from bara.server.memory import Fresh, UpdateMemory, Vector
+from bara.server.memory import Fresh, Memory, Vector
 from bara.server.state import ServerState
 
 NOT_TAKEN = "the strategy took no update this round"
@@ -61,7 +61,7 @@ class Remembered(NamedTuple):
         changes: By how much each of the round's updates changes the model.
     """
 
-    memory: UpdateMemory
+    memory: Memory
     step: Vector
     changes: Mapping[str, Fresh]
 
@@ -206,7 +206,7 @@ def _is_finite(model: Arrays) -> bool:
 
 
 def _with_updates(
-    memory: UpdateMemory | None,
+    memory: Memory | None,
     engine: TrainingEngine[ModelT, CollectedT],
     round: int,
     collected: CollectedT,

@@ -12,10 +12,11 @@ import numpy as np
 
 from bara.errors import TrainingError
 from bara.faults import point
+from bara.plugins import parse_spec
 from bara.records import Award, Evaluation, Limits, RoundRecord, taken_home
 from bara.server.checkpoints import Arrays, Checkpoint, CheckpointStore, by_round, round_name, save
 from bara.server.kept_models import KeptModels
-from bara.server.memory import UpdateMemory, Variant
+from bara.server.memory import MEMORIES, Memory
 
 
 @final
@@ -24,15 +25,17 @@ class Keeping:
     """The settings for what lasts from round to round.
 
     Attributes:
-        memory: How the updates of clients that are not recruited in a round are used
-            (`bara.server.memory`).
+        memory: How the updates of clients that are not recruited in a round are used: `off`, or the
+            name or import path of a memory (`bara.server.memory`), with its options.
+        clients: The number of clients there may be; None if it is not known.
         forget_after: The number of rounds without a bid after which a client's update is dropped.
         average_last: The number of last models whose average may be kept.
         limits: The limits to what clients say of themselves, the weights of their updates included.
         folder: The folder for checkpoints and models; None to save neither.
     """
 
-    memory: Variant = "off"
+    memory: str = "off"
+    clients: int | None = None
     forget_after: int = 50
     average_last: int = 10
     limits: Limits = field(default_factory=Limits)
@@ -63,10 +66,12 @@ class ServerState:
         self._restored: Mapping[int, Arrays] = {}
         self._claimed: dict[str, float] = {}  # the weight of each client's last accepted update
         self.selects = False
-        self.memory: UpdateMemory | None = None
+        self.memory: Memory | None = None
         if keeping.memory != "off":
-            self.memory = UpdateMemory(
-                extrapolated=keeping.memory == "extrapolated", folder=keeping.folder
+            options = parse_spec(keeping.memory)
+            name = options.pop("name")
+            self.memory = MEMORIES.build(
+                name, options, folder=keeping.folder, clients=keeping.clients
             )
 
     def tell(self, round: int, model: Arrays, evaluation: Evaluation) -> None:

@@ -255,9 +255,12 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         memory = self._server.memory
         if memory is None or not every or round % every:
             return {}
+        clients = set(memory.clients)
+        if len(clients) < 2:  # there is no model without the only one
+            return {}
         found: dict[str, float] = {}
-        for client, step in memory.steps_without():
-            accuracy = self._accuracy_with(model, step)
+        for client in sorted(clients):
+            accuracy = self._accuracy_with(model, memory.step_of(clients - {client}))
             if accuracy is not None:
                 found[client] = evaluation.reported_accuracy - accuracy
         return found

@@ -1,6 +1,8 @@
 """Allocators, mechanisms and whatever else side by side, over one federation or a suite."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,6 +10,7 @@ from typing import Any, NamedTuple
 from bara.errors import BaraError, ConfigError, InterruptionError
 from bara.files import write_whole
 from bara.records import decimal_money
+from bara.reports.baselines import baselines
 from bara.reports.comparison import Comparison, Failure, label
 from bara.reports.html import comparison_report
 from bara.reports.publication import write_runs
@@ -15,9 +18,11 @@ from bara.reports.result import Result
 from bara.runs.config import Config, Source
 from bara.runs.config_sections import AllocatorSection, MechanismSection, Named
 from bara.runs.progress import Wanted
-from bara.studies.grid import Cell, cells, run_grid
-from bara.studies.stored import Description, in_one_table
+from bara.studies.grid import Cell, cells, run_grid, run_of
+from bara.studies.script import python_script
+from bara.studies.stored import Description, in_one_table, to_come
 from bara.studies.suites import settings
+from bara.studies.tuning import Contestant, Tuning, chosen, with_chosen
 
 USUAL = ("even", "even:carry_over=true", "increasing", "finale", "bara", "planner")
 """The allocators that are compared unless others are asked for."""
@@ -45,7 +50,10 @@ def compare(
     mechanisms: Parts | None = None,
     grid: Mapping[str, Sequence[Any]] | None = None,
     budgets: Sequence[float] = (),
-    seeds: int = 5,
+    tune: Mapping[str, Sequence[Any]] | None = None,
+    pilots: int = 2,
+    seeds: int | Sequence[int] = 5,
+    against: str = "",
     suite: str | None = None,
     only: Sequence[str] = (),
     full: bool = False,
@@ -68,7 +76,13 @@ def compare(
             (`{"training.memory": ["off", "plain"]}`).
         budgets: Shares of the budget to try each with (0.25, 0.5, 1), or amounts where one is above
             10.
-        seeds: How many seeds, from the experiment's own upwards.
+        tune: Keys, each with its values, of which every line of the table takes those that keep
+            the best model on validation data (`{"training.learning_rate": [0.03, 0.1, 0.3]}`).
+        pilots: How many seeds to tune with; they are others than those of the table.
+        seeds: How many seeds, from the experiment's own upwards; or which (`[3, 7]`).
+        against: What the others are measured against, with everything else equal: an allocator, a
+            mechanism, the value of another key (`memory=off`), or a whole line of the table (`even,
+            mechanism=fair`); unless given, the first allocator, or `even` in a suite.
         suite: Every setting of a suite instead of one experiment: `development`, `report`.
         only: The names of the settings of the suite to run; all unless given.
         full: Use all samples of the suite's datasets, for larger machines.
@@ -96,18 +110,49 @@ def compare(
     else:
         wanted = _named(allocators, AllocatorSection)
     shares = _shares(budgets, first, suite)
-    every: list[Cell] = []
-    for one in experiments:
-        every += cells(one.config, wanted, seeds, one.setting, one.varied, shares)
     folder = None if out is None else Path(out)
-    description = _described(folder, every, command, bases)
+    run = partial(run_grid, folder=folder, jobs=jobs, cluster=cluster, progress=progress)
+    pilot_cells: list[Cell] = []
+    tried: list[Result] = []
+    if tune:
+        tuning = Tuning(tune, pilots)
+        choices = []
+        for point in tuning.points:
+            changed = {**keys, **point}
+            _, made_so = _experiments(source, suite, changed, varied, only=only, full=full)
+            choices += [(point, one) for one in made_so]
+        every = _choices(choices, wanted, seeds, shares)
+        tuning.check(every)
+        pilot_cells = _choices(choices, wanted, tuning.seeds, shares)
+        tried, best = _tried(pilot_cells, run)
+        every = with_chosen(every, best)
+    else:
+        every = _choices([({}, one) for one in experiments], wanted, seeds, shares)
+    made = _made(command, bases, against)
+    if not command:
+        options: dict[str, Any] = {
+            "tune": dict(tune or {}),
+            "pilots": pilots if tune else None,
+            "seeds": seeds,
+            "against": against,
+            "suite": suite,
+            "only": list(only),
+            "full": full,
+            "budgets": list(budgets),
+            "out": out and str(out),
+        }
+        made = replace(made, script=python_script(bases, wanted, varied, options, keys))
+    description = _in_folder(folder, made, every, pilot_cells)
     try:
-        results, failures = run_grid(every, folder, jobs, cluster, progress=progress)
+        results, failures = run(every)
     except InterruptionError as stopped:
         results, failures = stopped.so_far
-        stopped.so_far = _comparison(results, failures, description, None)
+        stopped.so_far = description.comparison(results, failures, tried)
         raise
-    found = _comparison(results, failures, description, folder)
+    if folder is not None:
+        results = _with_earlier(results, failures, description, folder, every)
+        tried = description.tried(folder)
+    found = description.comparison(results, failures, tried)
     if not found.results:
         raise BaraError(
             f"all runs ({len(every)}) failed; the first was {label(failures[0])}: "
@@ -117,6 +162,31 @@ def compare(
         write_runs(found, folder)
         write_whole(folder / "report.html", [comparison_report(found)])
     return found
+
+
+def _choices(
+    choices: Sequence[tuple[dict[str, Any], _Experiment]],
+    wanted: Sequence[Named],
+    seeds: int | Sequence[int],
+    shares: Sequence[float],
+) -> list[Cell]:
+    """Make the cells of every experiment, each with the values that are tuned in it."""
+    every: list[Cell] = []
+    for tuned, one in choices:
+        every += cells(one.config, wanted, seeds, one.setting, one.varied, shares, tuned)
+    return every
+
+
+def _tried(
+    pilots: Sequence[Cell], run: Callable[[Sequence[Cell]], tuple[list[Result], list[Failure]]]
+) -> tuple[list[Result], dict[Contestant, dict[str, Any]]]:
+    """Play the pilot runs; return them, and the values that they choose by contestant."""
+    try:
+        results, failures = run(pilots)
+    except InterruptionError as stopped:
+        stopped.so_far = Comparison([], pilots=stopped.so_far[0])
+        raise
+    return results, chosen(results, failures)
 
 
 def _taken(grid: dict[str, Sequence[Any]], part: str, given: Parts | None) -> Parts | None:
@@ -217,37 +287,46 @@ def _shares(budgets: Sequence[float], experiment: Config, suite: str | None) -> 
     return [one / total for one in found]
 
 
-def _described(
-    folder: Path | None, grid: Sequence[Cell], command: str, bases: Mapping[str, Config]
-) -> Description:
-    """Describe how the comparison is made, joined to what its folder holds already."""
+def _made(command: str, bases: Mapping[str, Config], against: str) -> Description:
+    """Describe how the comparison is made, but for the keys of its runs."""
     config = bases[""].to_toml() if "" in bases else ""
     trees = {name: one.model_dump(mode="json") for name, one in bases.items()}
+    return Description(command, config, [], trees, against)
+
+
+def _in_folder(
+    folder: Path | None, made: Description, grid: Sequence[Cell], pilots: Sequence[Cell]
+) -> Description:
+    """Write the description into the folder, joined to what that holds already."""
+    if folder is None or not Description.is_in(folder):
+        baselines(in_one_table([to_come(cell) for cell in grid], made.bases), made.against)
     if folder is None:
-        return Description(command, config, [], trees)
-    description = Description(command, config, [cell.key for cell in grid], trees)
+        return made
+    keys = [cell.key for cell in grid]
+    made = replace(made, cells=keys, pilots=[cell.key for cell in pilots])
     if Description.is_in(folder):
-        description = Description.read(folder).joined(folder, description, grid)
+        made = Description.read(folder).joined(folder, made, grid)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        description.write(folder)
+        made.write(folder)
     except OSError as error:
         raise ConfigError(f"cannot keep results in {str(folder)!r}: {error.strerror}") from None
-    return description
+    return made
 
 
-def _comparison(
-    results: Sequence[Result],
+def _with_earlier(
+    results: list[Result],
     failures: Sequence[Failure],
     description: Description,
-    folder: Path | None,
-) -> Comparison:
-    if folder is not None and len(description.cells) > len(results) + len(failures):
-        results = description.results(folder)  # an earlier call has compared others, too
-    return Comparison(
-        in_one_table(results, description.bases),
-        list(failures),
-        description.command,
-        description.config,
-        description.bases,
-    )
+    folder: Path,
+    grid: Sequence[Cell],
+) -> list[Result]:
+    """Add the runs of earlier calls, which count as reused."""
+    if len(description.cells) <= len(results) + len(failures):
+        return results
+    played = {run_of(one) for one in results if not one.reused}
+    fresh = {cell.key for cell in grid if run_of(cell) in played}
+    found = []
+    for key, result in description.by_key(folder).items():
+        found.append(replace(result, reused=key not in fresh))
+    return found

@@ -14,8 +14,9 @@ from types import MappingProxyType
 from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from joblib.externals.loky import get_reusable_executor
 
-from bara import __version__, datasets
+from bara import datasets
 from bara.errors import ConfigError, DatasetError, InterruptionError
 from bara.files import replacing
 from bara.plugins import explain
@@ -25,11 +26,11 @@ from bara.reports.terminal import per_cent
 from bara.runs.config import Config
 from bara.runs.config_sections import AllocatorSection
 from bara.runs.factory import build_allocator, build_mechanism, check_engine
+from bara.runs.fingerprints import MadeBy, differences, digest_of, made_by, objects_of
 from bara.runs.play import play_run
-from bara.runs.progress import Wanted, counting
+from bara.runs.progress import Wanted, audience, counting
 from bara.studies.cluster import cluster_backend
-from bara.studies.fingerprints import fingerprint
-from bara.text import counted
+from bara.text import counted, note
 
 Play = Callable[[Config], Result]
 """Plays the run of a configuration."""
@@ -47,47 +48,67 @@ class Cell:
         setting: The setting of a suite, if it is one.
         varied: The keys that are varied beside the allocator, with their values here.
         share: The share of the configured budget, where several are tried.
+        tuned: The keys that are tuned, with their values here.
     """
 
     config: Config
     setting: str | None = None
     varied: Mapping[str, Any] = field(default_factory=dict)
     share: float | None = None
+    tuned: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def place(self) -> dict[str, Any]:
         """The fields of a result that say where it belongs in the comparison."""
-        return {"setting": self.setting, "varied": dict(self.varied), "share": self.share}
+        return {
+            "setting": self.setting,
+            "varied": dict(self.varied),
+            "share": self.share,
+            "tuned": dict(self.tuned),
+        }
+
+    @cached_property
+    def made_by(self) -> MadeBy:
+        """The fingerprints of what makes the result."""
+        return self.code | objects_of(self.config)
+
+    @cached_property
+    def code(self) -> MadeBy:
+        """The fingerprints of code and data."""
+        return made_by(self.config)
+
+    @cached_property
+    def experiment(self) -> str:
+        """A digest of the configuration."""
+        return hashlib.sha256(self.config.model_dump_json().encode()).hexdigest()[:16]
 
     @cached_property
     def key(self) -> str:
-        """A digest: the same for the same configuration and the same parts, in any session."""
-        content = f"{__version__} {self.config.model_dump_json()}"
-        for name, part in self.config.parts().items():
-            content += f" {name} {fingerprint(part, name)}"
-        return hashlib.sha256(content.encode()).hexdigest()[:16]
+        """The name of the stored result: that of the experiment, and of what makes the result."""
+        return f"{self.experiment}-{digest_of(self.made_by)[:8]}"
 
 
 def cells(
     config: Config,
     allocators: Sequence[Any],
-    seeds: int,
+    seeds: int | Sequence[int],
     setting: str | None = None,
     varied: Mapping[str, Any] = MappingProxyType({}),
     shares: Sequence[float] = (),
+    tuned: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Cell]:
     """Make a cell for every seed, share of the budget and allocator; refuse what cannot be run.
 
     Args:
-        config: The experiment; its seed is the first one.
+        config: The experiment; its seed is the first one, where only their number is given.
         allocators: Names, classes or objects.
-        seeds: How many seeds.
+        seeds: How many seeds, or which.
         setting: The setting of a suite, if it is one.
         varied: The keys that are varied beside the allocator, with their values here.
         shares: The shares of the configured budget; all of it unless given.
+        tuned: The keys that are tuned, with their values here.
     """
-    if not isinstance(seeds, int) or seeds < 1:
-        raise ConfigError(f"seeds must be a whole number of at least 1, got {seeds}")
+    every_seed = _seeds(config.seed, seeds)
     if not allocators:
         raise ConfigError("there is no allocator to compare; name at least one")
     # The cells share the cores; a federation that trained on all of them would wait for the others.
@@ -98,16 +119,32 @@ def cells(
         budgets = {share: alone.with_budget(share) for share in shares}
     sections = _each_once(allocators)
     grid = []
-    for seed in range(config.seed, config.seed + seeds):
+    for seed in every_seed:
         for share, experiment in budgets.items():
             for section in sections:
                 made = experiment.with_allocator(section, seed)
-                grid.append(Cell(made, setting, dict(varied), share))
-    for cell in grid[: len(grid) // seeds]:  # other seeds differ in nothing that could be refused
+                grid.append(Cell(made, setting, dict(varied), share, dict(tuned)))
+    of_first_seed = grid[: len(grid) // len(every_seed)]
+    for cell in of_first_seed:  # other seeds differ in nothing that could be refused
         build_allocator(cell.config)
         build_mechanism(cell.config)
         check_engine(cell.config)
     return grid
+
+
+def _seeds(first: int, seeds: Any) -> list[int]:
+    """Return the seeds that are wanted: so many from the first one upwards, or those given."""
+    if isinstance(seeds, int):
+        if seeds < 1:
+            raise ConfigError(f"seeds must be a whole number of at least 1, got {seeds}")
+        return list(range(first, first + seeds))
+    if not isinstance(seeds, Sequence) or isinstance(seeds, str):
+        raise ConfigError(f"seeds must be a whole number, or a list of seeds, got {seeds!r}")
+    found = list(seeds)
+    are_seeds = all(type(seed) is int and seed >= 0 for seed in found)
+    if not found or not are_seeds or len(set(found)) < len(found):
+        raise ConfigError(f"seeds must be different whole numbers of at least 0, got {found}")
+    return found
 
 
 def _each_once(allocators: Sequence[Any]) -> list[AllocatorSection]:
@@ -154,8 +191,12 @@ def run_grid(
     warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
     if _CLEARED_UP not in sys.warnoptions:
         sys.warnoptions.append(_CLEARED_UP)
+    todo = grid if folder is None else unfinished(grid, folder)
     if cluster is None:
-        _require_data(grid if folder is None else unfinished(grid, folder))
+        _require_data(todo)
+    _renew_workers(grid)
+    if len(todo) < len(grid) and audience(progress) != "nobody":
+        note(f"{len(grid) - len(todo)} of {counted(len(grid), 'run')} reused from {folder}")
     done: list[Result | Failure] = []
     try:
         with cluster_backend(cluster) as backend, counting(len(grid), progress=progress) as tell:
@@ -163,8 +204,9 @@ def run_grid(
                 done.append(outcome)
                 if isinstance(outcome, Failure):
                     tell(f"{label(outcome)}: {outcome.error}")
-                else:
-                    tell(f"{label(outcome)}: {per_cent(outcome.accuracy_final)}")
+                    continue
+                shown = f"{label(outcome)}: {per_cent(outcome.accuracy_final)}"
+                tell(f"{shown}, reused" if outcome.reused else shown)
     except KeyboardInterrupt:
         stored = "nothing is kept without a folder"
         if folder is not None:
@@ -174,6 +216,20 @@ def run_grid(
         stopped.so_far = in_order(grid, done)
         raise stopped from None
     return in_order(grid, done)
+
+
+_known_to_workers: MadeBy = {}
+"""The code that the processes of earlier grids may have imported; joblib keeps them for a while."""
+
+
+def _renew_workers(grid: Sequence[Cell]) -> None:
+    """End joblib's idle processes where code was reloaded here: they would run the old one."""
+    for cell in grid:
+        for name, digest in cell.code.items():
+            if _known_to_workers.setdefault(name, digest) != digest:
+                _known_to_workers.clear()
+                get_reusable_executor().shutdown()
+                return
 
 
 def _require_data(grid: Sequence[Cell]) -> None:
@@ -221,15 +277,19 @@ def outcomes(
     todo = []
     for cell in grid:
         stored = None if folder is None else stored_result(folder, cell.key)
-        if stored is None:
+        if folder is None or stored is None:
             todo.append(cell)
-        else:
-            yield replace(stored, allocator=cell.config.allocator.label, **cell.place)
+            continue
+        named = replace(stored, **cell.config.identity(), **cell.place)
+        if named != stored:  # it is called otherwise now
+            _store(folder, cell, named)
+        yield replace(named, reused=True)
     with parallel_config(backend=backend) if backend else parallel_config():
         for number, outcome in _played(play, todo, jobs):
             cell = todo[number]
             placed = replace(outcome, **cell.place)
             if folder is not None and isinstance(placed, Result):
+                placed = replace(placed, made_by=cell.made_by)
                 _store(folder, cell, placed)
             yield placed
 
@@ -287,9 +347,43 @@ def _place(one: Cell | Result | Failure) -> tuple[Any, ...]:
     return one.setting, json.dumps(dict(one.varied)), one.share
 
 
+def run_of(one: Cell | Result) -> tuple[Any, ...]:
+    """Return what tells the runs of one comparison apart."""
+    if isinstance(one, Cell):
+        return *_place(one), one.config.allocator.label, one.config.seed
+    return *_place(one), one.allocator, one.seed
+
+
 def unfinished(grid: Sequence[Cell], folder: Path) -> list[Cell]:
     """List the cells that no earlier session has stored."""
     return [cell for cell in grid if stored_result(folder, cell.key) is None]
+
+
+def tell_replaced(grid: Sequence[Cell], folder: Path) -> None:
+    """Say which results of earlier sessions are not reused, and what has changed since."""
+    found: dict[str, list[str]] = {}
+    for cell in unfinished(grid, folder):
+        for path in folder.glob(f"{cell.experiment}-*.json"):
+            old = stored_result(folder, path.stem)
+            if old is not None:
+                changes = differences(old.made_by or {}, cell.made_by)
+                found.setdefault(", ".join(changes), []).append(label(old))
+                break
+    for line in told_again(found):
+        note(f"{folder} holds {line}; played again")
+
+
+def told_again(found: Mapping[str, Sequence[str]]) -> list[str]:
+    """Say which runs are played again, by what has changed since they were stored."""
+    told = []
+    for changes, runs in found.items():
+        shown = "; ".join(runs[:3])
+        if len(runs) > 3:
+            shown += f" and {len(runs) - 3} more"
+        told.append(
+            f"{counted(len(runs), 'result')} made by other code or data ({changes}): {shown}"
+        )
+    return told
 
 
 def stored_result(folder: Path, key: str) -> Result | None:

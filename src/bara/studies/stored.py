@@ -9,13 +9,15 @@ from typing import Any, ClassVar, Self
 
 from bara.errors import ConfigError
 from bara.files import read_whole, write_whole
-from bara.reports.comparison import Comparison
+from bara.reports.baselines import baselines
+from bara.reports.comparison import Comparison, Failure, label
 from bara.reports.result import Result
 from bara.runs.database import find_run
+from bara.runs.fingerprints import differences, outdated
 from bara.runs.folder import RunFolder
 from bara.runs.summary import result_of
-from bara.studies.grid import Cell, stored_result
-from bara.text import flat
+from bara.studies.grid import Cell, stored_result, told_again
+from bara.text import flat, note
 
 Bases = Mapping[str, Mapping[str, Any]]
 """The experiments before anything was varied, by setting."""
@@ -30,12 +32,18 @@ class Description:
         config: As in `Comparison`.
         cells: The keys of the runs, in the order of the table.
         bases: As in `Comparison`; version 0.1 wrote none.
+        against: As in `Comparison`.
+        script: As in `Comparison`.
+        pilots: The keys of the runs that tuning chose by.
     """
 
     command: str
     config: str
     cells: list[str]
     bases: dict[str, dict[str, Any]] = field(default_factory=dict)
+    against: str = ""
+    script: str = ""
+    pilots: list[str] = field(default_factory=list)
 
     _FILE: ClassVar = "comparison.json"
 
@@ -64,19 +72,39 @@ class Description:
 
     def by_key(self, folder: Path) -> dict[str, Result]:
         """Read the results that are there, by the keys of their runs."""
-        found = {}
-        for key in self.cells:
-            result = stored_result(folder, key)
-            if result is not None:
-                found[key] = result
-        return found
+        return _stored(folder, self.cells)
 
     def results(self, folder: Path) -> list[Result]:
         """Read the results that are there, in one table."""
         return in_one_table(list(self.by_key(folder).values()), self.bases)
 
+    def comparison(
+        self,
+        results: Sequence[Result],
+        failures: Sequence[Failure],
+        pilots: Sequence[Result] = (),
+    ) -> Comparison:
+        """Put results and failures into one table, with what this says of how they were made."""
+        return Comparison(
+            in_one_table(results, self.bases),
+            list(failures),
+            self.command,
+            self.config,
+            self.bases,
+            self.against,
+            self.script,
+            list(pilots),
+        )
+
+    def tried(self, folder: Path) -> list[Result]:
+        """Read the results that tuning chose by."""
+        return list(_stored(folder, self.pilots).values())
+
     def joined(self, folder: Path, new: "Description", grid: Sequence[Cell]) -> "Description":
         """Join a folder's comparison with a new one; refuse what one table cannot hold.
+
+        A result of a run that was made by something else gives way to the run of today, and that
+        is said. A result of another run that was made by something else is refused.
 
         Args:
             folder: The folder that this describes.
@@ -87,22 +115,51 @@ class Description:
             return new
         self._refuse_another_experiment(folder, new, grid)
         old = self.by_key(folder)
-        due = {cell.key: _to_come(cell) for cell in grid}
+        due = {cell.key: to_come(cell) for cell in grid}
+        made_by = {cell.key: cell.made_by for cell in grid}
         table = _Table([*old.values(), *due.values()])
-        rows = {}
+        rows = {table.row(table.filled(due[key], new.bases)): key for key in due}
+        gone: set[str] = set()
+        again: dict[str, list[str]] = {}
+        others: dict[str, list[str]] = {}
         for key, result in old.items():
-            rows[table.row(table.filled(result, self.bases))] = key
-        for key, result in due.items():
-            row = table.row(table.filled(result, new.bases))
-            if rows.get(row, key) != key:
-                raise ConfigError(
-                    f"{str(folder)!r} has a result of {result.name}, seed {result.seed}, made by "
-                    "other code: another version of bara or of the part; give another folder or "
-                    "another name"
-                )
+            takes_over = rows.get(table.row(table.filled(result, self.bases)))
+            if key in due or takes_over == key:
+                continue
+            if takes_over is None:
+                changes = outdated(result.made_by)
+                told = others
+            else:
+                changes = differences(result.made_by or {}, made_by[takes_over])
+                told = again
+                gone.add(key)
+                if not changes:
+                    raise ConfigError(
+                        f"{str(folder)!r} has a result of {result.name}, seed {result.seed}, with "
+                        "another configuration; give another folder or another name"
+                    )
+            if changes:
+                told.setdefault(", ".join(changes), []).append(label(result))
+        if others:
+            raise ConfigError(
+                f"{str(folder)!r} holds {', '.join(told_again(others))}; compare these again with "
+                "the others, or give another folder"
+            )
+        for line in told_again(again):
+            note(f"{folder} holds {line}; played again")
         commands = dict.fromkeys([*self.command.split("\n"), *new.command.split("\n")])
-        keys = list(dict.fromkeys([*self.cells, *new.cells]))
-        return Description("\n".join(commands), self.config, keys, {**new.bases, **self.bases})
+        script = self.script
+        if new.script not in script:
+            script = f"{script}\n{new.script}".lstrip("\n")
+        against = new.against or self.against
+        baselines(
+            [*(result for key, result in old.items() if key not in gone), *due.values()], against
+        )
+        keys = [key for key in dict.fromkeys([*self.cells, *new.cells]) if key not in gone]
+        bases = {**new.bases, **self.bases}
+        command = "\n".join(filter(None, commands))
+        pilots = list(dict.fromkeys([*self.pilots, *new.pilots]))
+        return Description(command, self.config, keys, bases, against, script, pilots)
 
     def _refuse_another_experiment(
         self, folder: Path, new: "Description", grid: Sequence[Cell]
@@ -114,9 +171,9 @@ class Description:
             )
         may_differ = {"seed", "federation.workers"}
         for result in self.results(folder):
-            may_differ |= result.varied.keys()
+            may_differ |= result.varied.keys() | result.tuned.keys()
         for cell in grid:
-            may_differ |= cell.varied.keys()
+            may_differ |= cell.varied.keys() | cell.tuned.keys()
         for setting in self.bases.keys() & new.bases.keys():
             old = flat(self.bases[setting])
             now = flat(new.bases[setting])
@@ -130,6 +187,16 @@ class Description:
                         f"one has {now.get(key)!r}: give it a folder of its own, or vary the key "
                         f"(--set {key}={old.get(key)},{now.get(key)})"
                     )
+
+
+def _stored(folder: Path, keys: Sequence[str]) -> dict[str, Result]:
+    """Read the results that are there, by the keys of their runs."""
+    found = {}
+    for key in keys:
+        result = stored_result(folder, key)
+        if result is not None:
+            found[key] = result
+    return found
 
 
 class _Table:
@@ -182,7 +249,7 @@ def _ranks(places: Iterable[tuple[Any, ...]]) -> dict[tuple[Any, ...], int]:
     return rank
 
 
-def _to_come(cell: Cell) -> Result:
+def to_come(cell: Cell) -> Result:
     """Stand in for the result of a run that is still to be played."""
     unknown: dict[str, Any] = {
         "budget": 0,
@@ -197,9 +264,25 @@ def _to_come(cell: Cell) -> Result:
 
 
 def open_comparison(folder: Path) -> Comparison:
-    """Open the comparison in a folder, with the runs that have ended."""
+    """Open the comparison in a folder, with the runs that have ended.
+
+    Results that were made by something else than is here today are told.
+    """
     found = Description.read(folder)
-    return Comparison(found.results(folder), [], found.command, found.config, found.bases)
+    results = found.results(folder)
+    tell_outdated(folder, results)
+    return found.comparison(results, [], found.tried(folder))
+
+
+def tell_outdated(place: Path, results: Sequence[Result]) -> None:
+    """Say which stored results were made by other code or data, or by another version of bara."""
+    found: dict[str, list[str]] = {}
+    for result in results:
+        changes = outdated(result.made_by)
+        if changes:
+            found.setdefault(", ".join(changes), []).append(label(result))
+    for line in told_again(found):
+        note(f"{place} holds {line}")
 
 
 def open(place: str | Path, *, run: str | None = None) -> Result | Comparison:  # noqa: A001 - bara.open
@@ -225,5 +308,8 @@ def open(place: str | Path, *, run: str | None = None) -> Result | Comparison:  
         if not isinstance(found, RunFolder):
             return result_of(found.read_books())
         if found.has_result:
-            return found.result()
+            result = found.result()
+            if result.made_by is not None:
+                tell_outdated(path, [result])
+            return result
         return replace(result_of(found.read_books()), folder=path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bara.errors import ConfigError
 
-TEMPLATES = {"allocator": "slow-start", "mechanism": "posted-price", "flower-app": "bara-digits"}
+TEMPLATES = {"allocator": "slow-start", "mechanism": "reliable-first", "flower-app": "bara-digits"}
 """The templates, and the name in each that a copy replaces by its own."""
 
 _UNUSED = {"__pycache__", ".pytest_cache", "runs"}

@@ -6,11 +6,9 @@ that the part does not have raises unittest.SkipTest, which pytest lists as skip
 tells beforehand which checks apply. What is allowed but probably unintended gives a warning, a
 `ContractHint`.
 
-    from bara.testing import ALLOCATOR_CHECKS
+    from bara.testing import ALLOCATOR_CHECKS, contract_test
 
-    @pytest.mark.parametrize("check", ALLOCATOR_CHECKS, ids=lambda check: check.__name__)
-    def test_my_allocator_keeps_the_contract(check):
-        check(lambda seed: MyAllocator(seed=seed))
+    test_contract = contract_test(ALLOCATOR_CHECKS, lambda seed: MyAllocator(seed=seed))
 """
 
 from bara.testing._allocators import (
@@ -48,7 +46,14 @@ from bara.testing._mechanisms import (
     check_tell_takes_any_round,
     check_unclaimed_has_a_counter_example,
 )
-from bara.testing._selection import Check, ContractHint, Selection, needs, select_checks
+from bara.testing._selection import (
+    Check,
+    ContractHint,
+    Selection,
+    contract_test,
+    needs,
+    select_checks,
+)
 
 __all__ = [
     "ALLOCATOR_CHECKS",
@@ -83,6 +88,7 @@ __all__ = [
     "check_training_again_comes_to_the_same",
     "check_training_is_evaluated",
     "check_unclaimed_has_a_counter_example",
+    "contract_test",
     "needs",
     "select_checks",
 ]

@@ -72,3 +72,23 @@ def select_checks(checks: Iterable[Check], part: object) -> Selection:
         else:
             applying.append(check)
     return Selection(tuple(applying), skipped)
+
+
+def contract_test(checks: Iterable[Check], make: Callable[..., Any]) -> Callable[[Check], None]:
+    """Return a test for pytest: each check is a case of its own.
+
+        from bara.testing import MECHANISM_CHECKS, contract_test
+
+        test_contract = contract_test(MECHANISM_CHECKS, MyMechanism)
+
+    Args:
+        checks: The checks of the kind of part.
+        make: Makes a new part, as the checks want it.
+    """
+    import pytest  # noqa: PLC0415 - only where tests are run
+
+    @pytest.mark.parametrize("check", list(checks), ids=lambda check: check.__name__)
+    def test(check: Check) -> None:
+        check(make)
+
+    return test

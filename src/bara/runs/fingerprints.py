@@ -1,0 +1,253 @@
+"""Fingerprints of what makes a result: bara's version, code, objects by value, and data.
+
+A fingerprint is the same in every process. What has made a result is kept as a mapping from names
+(`bara`, `code of lab:Mine`, `object allocator`, `file /data/mine.npz`) to fingerprints.
+"""
+
+import hashlib
+import io
+import json
+import pickle
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from bara import __version__, datasets
+from bara.errors import BaraError, ConfigError
+from bara.plugins import import_path, leads_to
+from bara.runs.config import Config
+from bara.runs.source_code import digest_of_code
+from bara.text import flat
+
+MadeBy = dict[str, str]
+"""What made a result: the fingerprint of each thing, by its name."""
+
+_CODE = "code of "
+_FILE = "file "
+
+_IMPORT_PATH = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
+
+
+def made_by(config: Config) -> MadeBy:
+    """Return the fingerprints of what the run of a configuration is made by, but for objects.
+
+    Args:
+        config: The configuration, which names plug-ins and data.
+    """
+    found = {"bara": __version__}
+    for path in _code_paths(config):
+        digest = _code(path)
+        if digest is not None:
+            found[_CODE + path] = digest
+    if config.engine.has_data and config.data.part is None:
+        data = config.data
+        for file in datasets.unvouched(data.name, data.path, verify=data.verify):
+            found[f"{_FILE}{file}"] = _digest_of_file(file)
+    return found
+
+
+def objects_of(config: Config) -> MadeBy:
+    """Return the fingerprints of the parts that Python handed over to a configuration.
+
+    Raises:
+        ConfigError: If an object cannot be told from others by its value.
+    """
+    return {f"object {name}": fingerprint(part, name) for name, part in config.parts().items()}
+
+
+def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Say what has changed between two states of what makes a result.
+
+    >>> differences({"bara": "0.2.0", "code of a:B": "1"}, {"bara": "0.3.0", "code of a:B": "2"})
+    ['bara 0.2.0, now 0.3.0', 'code of a:B']
+    """
+    told = []
+    then = then or {**now, "bara": "before 0.3"}  # which kept nothing else
+    for name in dict.fromkeys([*then, *now]):
+        if then.get(name) == now.get(name):
+            continue
+        if name == "bara":
+            told.append(f"bara {then.get(name)}, now {now.get(name)}")
+        else:
+            told.append(name)
+    return told
+
+
+def outdated(then: Mapping[str, str] | None) -> list[str]:
+    """Say what of that which made a result is not the same any more, as far as it is here.
+
+    Args:
+        then: What made the result; None where that was not kept, as before version 0.3.
+    """
+    if then is None:
+        return differences({}, {"bara": __version__})
+    return differences(then, {**then, "bara": __version__, **changed_parts(then)})
+
+
+def changed_parts(then: Mapping[str, str]) -> MadeBy:
+    """Return the code and the files that are here and not the same any more, as they are now.
+
+    Args:
+        then: What made a result. Its objects are not compared: only a program has them.
+    """
+    found = {}
+    for name, digest in then.items():
+        now: str | None = None
+        if name.startswith(_CODE):
+            now = _code(name.removeprefix(_CODE))
+        elif name.startswith(_FILE) and Path(name.removeprefix(_FILE)).is_file():
+            now = _digest_of_file(Path(name.removeprefix(_FILE)))
+        if now not in (None, digest):
+            found[name] = str(now)
+    return found
+
+
+def digest_of(made: Mapping[str, str]) -> str:
+    """Return one digest for all that makes a result."""
+    return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
+
+
+def _code_paths(config: Config) -> Iterator[str]:
+    """Yield the import paths that a configuration holds, and those that entry points stand for."""
+    tree = config.model_dump(mode="json")
+    for key, value in flat(tree).items():
+        if (
+            isinstance(value, str)
+            and not key.startswith("ledger.")
+            and _IMPORT_PATH.fullmatch(value)
+        ):
+            yield value
+    for kind, name in (
+        ("allocator", config.allocator.name),
+        ("mechanism", config.mechanism.name),
+        ("federation", config.federation.engine),
+        ("dataset", config.data.name),
+    ):
+        if name in _entry_points(kind):
+            yield _entry_points(kind)[name]
+
+
+@lru_cache
+def _entry_points(kind: str) -> Mapping[str, str]:
+    return {one.name: f"{one.module}:{one.attr}" for one in entry_points(group=f"bara.{kind}s")}
+
+
+def _code(path: str) -> str | None:
+    """Return the digest of the code that an import path leads to; None if it leads nowhere."""
+    try:
+        import_path(path)
+    except (BaraError, ValueError):
+        return None
+    return digest_of_code(path.partition(":")[0])
+
+
+def _digest_of_file(path: Path) -> str:
+    found = path.stat()
+    return _digest_once(path, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache
+def _digest_once(path: Path, _size: int, _time: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+_NOT_CODE = {
+    "__dict__",
+    "__weakref__",
+    "__module__",
+    "__doc__",
+    "__annotations__",
+    "__annotate__",
+    "__slotnames__",
+    "__firstlineno__",
+    "__static_attributes__",
+    "_abc_impl",
+}
+"""Attributes of a class that say nothing about what its code does."""
+
+_PLAIN: dict[type, tuple[str, ...]] = {
+    property: ("fget", "fset"),
+    classmethod: ("__func__",),
+    staticmethod: ("__func__",),
+    CodeType: ("co_code", "co_consts", "co_names", "co_varnames"),
+}
+"""Types that pickle refuses, each with the attributes that its fingerprint covers."""
+
+
+def fingerprint(part: Any, what: str) -> str:
+    """Return a digest of a class, a function or an object.
+
+    Code that can be imported is covered by its name and its source, all other code by what it does;
+    code of bara, of Python and of installed packages by its name.
+
+    Args:
+        part: The class, function or object.
+        what: The role of `part` in the experiment, for the error.
+    """
+    content = io.BytesIO()
+    try:
+        _Content(content, 5).dump(part)
+    except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
+        raise ConfigError(
+            f"the {what} {part!r} holds what cannot be kept apart from others in a folder "
+            f"({error}); give a class or a function that makes it, or no folder"
+        ) from None
+    return hashlib.sha256(content.getvalue()).hexdigest()
+
+
+class _Content(pickle.Pickler):
+    """A pickler that writes code without an import path as what it does, not where it is."""
+
+    def __init__(self, file: io.BytesIO, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self._seen: set[int] = set()
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Reduce functions, classes and modules to plain values; leave anything else to pickle."""
+        if isinstance(obj, ModuleType):
+            return tuple, ((obj.__name__, digest_of_code(obj.__name__)),)
+        for kind, attributes in _PLAIN.items():
+            if isinstance(obj, kind):
+                values = [getattr(obj, name) for name in attributes]
+                return tuple, ((kind.__name__, *values),)
+        if not isinstance(obj, FunctionType | type):
+            return NotImplemented
+        path = f"{obj.__module__}:{obj.__qualname__}"
+        if leads_to(path, obj):
+            digest = digest_of_code(obj.__module__)
+            return NotImplemented if digest is None else (tuple, ((path, digest),))
+        return self._by_what_it_does(obj)
+
+    def _by_what_it_does(self, obj: FunctionType | type) -> Any:
+        """Reduce a function or a class that no import path leads to."""
+        if id(obj) in self._seen:  # the code refers to itself
+            return str, (obj.__qualname__,)
+        self._seen.add(id(obj))
+        if isinstance(obj, FunctionType):
+            return tuple, (_of_function(obj),)
+        return tuple, (_of_class(obj),)
+
+
+def _of_function(function: FunctionType) -> tuple[Any, ...]:
+    """Return what a function does: its code, defaults, closure, and the globals that it uses."""
+    code = function.__code__
+    known = function.__globals__
+    used = {name: known[name] for name in code.co_names if name in known}
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    return code, function.__defaults__, function.__kwdefaults__, cells, used
+
+
+def _of_class(kind: type) -> tuple[Any, ...]:
+    """Return what a class does: its name, its bases, and its own attributes; slots by name only."""
+    own = {}
+    for name, value in vars(kind).items():
+        if name in _NOT_CODE:
+            continue
+        is_slot = type(value).__name__ in {"member_descriptor", "getset_descriptor"}
+        own[name] = None if is_slot else value
+    return kind.__qualname__, kind.__bases__, own

@@ -1,0 +1,223 @@
+"""A stored result never stands for other code: not in a comparison, in the paper or in a run."""
+
+import importlib
+import sys
+
+import numpy as np
+import pytest
+from refusals import refused
+from typer.testing import CliRunner
+
+import bara
+from bara.cli import app
+from bara.errors import ConfigError
+from bara.runs.config import Config
+from bara.runs.fingerprints import made_by
+
+SMALL = {"federation": "synthetic", "budget": {"total": 40, "max_rounds": 4}, "clients": 6}
+
+LAB = """
+import bara
+from . import how_many
+
+class Recruit:
+    def ask(self, purse):
+        return bara.Offer.recruit(how_many.N)
+    def tell(self, record):
+        pass
+
+class Falling(Recruit):
+    def ask(self, purse):
+        return bara.Offer.recruit(max(how_many.N - purse.round, 1))
+"""
+
+
+class Lab:
+    """A package of one's own: an allocator, and a module that it imports from the same package."""
+
+    def __init__(self, folder):
+        self.folder = folder / "lab"
+        self.folder.mkdir()
+        (self.folder / "__init__.py").write_text("")
+        (self.folder / "parts.py").write_text(LAB)
+        self.edit(3)
+
+    def edit(self, number):
+        (self.folder / "how_many.py").write_text(f"N = {number}  # {'.' * number}\n")
+
+    def start_again(self):
+        for name in [name for name in sys.modules if name.partition(".")[0] == "lab"]:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    made = Lab(tmp_path)
+    made.start_again()
+    yield made
+    made.start_again()
+
+
+def compared(out, *allocators, **options):
+    return bara.compare(SMALL, allocators=allocators, seeds=2, jobs=1, out=out, **options)
+
+
+def test_results_of_a_plug_in_that_was_edited_are_played_again_and_this_is_said(
+    lab, tmp_path, capsys
+):
+    first = compared(tmp_path / "out", "even", "lab.parts:Recruit")
+    lab.edit(5)
+    lab.start_again()
+    second = compared(tmp_path / "out", "even", "lab.parts:Recruit")
+    assert [run.history[1]["n"] for run in first.results[2:]] == [3, 3]
+    assert [run.history[1]["n"] for run in second.results[2:]] == [5, 5]
+    assert [run.reused for run in second.results] == [True, True, False, False]
+    assert "4 runs, 2 of them reused" in repr(second)
+    said = capsys.readouterr().err
+    assert "2 results" in said
+    assert "code of lab.parts:Recruit" in said
+    lab.edit(3)
+    lab.start_again()
+    assert all(
+        run.reused for run in compared(tmp_path / "out", "even", "lab.parts:Recruit").results
+    )
+
+
+def test_the_command_line_counts_what_it_reuses_and_plays_the_rest_again(lab, tmp_path):
+    words = ["compare", "--allocators", "even,lab.parts:Recruit", "--seeds", "1", "--jobs", "1"]
+    words += ["--set", "federation.engine=synthetic", "--set", "budget.max_rounds=4"]
+    words += ["--out", str(tmp_path / "out")]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    lab.edit(5)
+    lab.start_again()
+    again = CliRunner().invoke(app, words)
+    assert "code of lab.parts:Recruit" in again.stderr
+    assert "1 of 2 runs reused" in again.stderr
+
+
+def test_results_of_other_code_do_not_share_a_table_with_new_ones(lab, tmp_path):
+    compared(tmp_path / "out", "even", "lab.parts:Recruit")
+    lab.edit(5)
+    lab.start_again()
+    with refused(ConfigError, "out", "2 results", "code of lab.parts:Recruit", "seed 1"):
+        compared(tmp_path / "out", "random")
+
+
+def test_a_comparison_that_is_opened_says_which_of_its_results_other_code_made(
+    lab, tmp_path, capsys
+):
+    compared(tmp_path / "out", "even", "lab.parts:Recruit")
+    bara.open(tmp_path / "out")
+    assert capsys.readouterr().err == ""
+    lab.edit(5)
+    lab.start_again()
+    assert len(bara.open(tmp_path / "out").results) == 4
+    said = capsys.readouterr().err
+    assert "code of lab.parts:Recruit" in said
+    assert "even" not in said
+
+
+def test_the_same_class_with_another_value_is_played_again(tmp_path, capsys):
+    class Fixed:
+        def __init__(self, n):
+            self.n = n
+
+        def ask(self, _purse):
+            return bara.Offer.recruit(self.n)
+
+        def tell(self, record):
+            pass
+
+    compared(tmp_path, Fixed(2), "even")
+    second = compared(tmp_path, Fixed(3), "even")
+    assert [run.history[1]["n"] for run in second.results[:2]] == [3, 3]
+    assert [run.reused for run in second.results] == [False, False, True, True]
+    assert "object allocator" in capsys.readouterr().err
+
+
+def test_one_name_for_two_configurations_is_refused(tmp_path):
+    bara.compare(SMALL, allocators={"mine": "even"}, seeds=1, jobs=1, out=tmp_path)
+    with refused(ConfigError, "mine", "seed 0", "another name"):
+        bara.compare(SMALL, allocators={"mine": "random"}, seeds=1, jobs=1, out=tmp_path)
+
+
+def test_a_new_version_of_bara_plays_again_what_an_old_one_made(tmp_path, monkeypatch, capsys):
+    compared(tmp_path, "even")
+    monkeypatch.setattr("bara.runs.fingerprints.__version__", "9.9")
+    assert not any(run.reused for run in compared(tmp_path, "even").results)
+    assert "now 9.9" in capsys.readouterr().err
+
+
+def test_code_that_was_edited_under_a_running_program_is_refused_until_it_is_reloaded(
+    lab, tmp_path
+):
+    compared(tmp_path / "out", "lab.parts:Recruit")
+    lab.edit(5)
+    with refused(ConfigError, "lab.how_many", "importlib.reload"):
+        compared(tmp_path / "out", "lab.parts:Recruit")
+    importlib.reload(sys.modules["lab.how_many"])
+    assert compared(tmp_path / "out", "lab.parts:Recruit").results[0].history[1]["n"] == 5
+
+
+def test_what_an_object_inherits_from_a_module_of_ones_own_belongs_to_it(lab):
+    def fingerprinted():
+        from lab.parts import Recruit  # noqa: PLC0415 - of a fixture
+
+        class Mine(Recruit):
+            pass
+
+        cell = bara.studies.grid.Cell(Config.load(SMALL, allocator=Mine()))
+        return cell.key
+
+    before = fingerprinted()
+    lab.start_again()
+    assert fingerprinted() == before
+    lab.edit(5)
+    lab.start_again()
+    assert fingerprinted() != before
+
+
+def test_data_of_ones_own_belong_to_what_made_a_result(tmp_path):
+    def written(value):
+        x = np.full((8, 2, 2), value, np.uint8)
+        y = np.arange(8) % 2
+        np.savez(tmp_path / "mine.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+        config = Config.load(data={"name": "mine", "path": str(tmp_path)}, clients={"count": 2})
+        return made_by(config)
+
+    before = written(1)
+    assert set(before) == {"bara", f"file {tmp_path / 'mine.npz'}"}
+    assert written(1) == before
+    assert written(2) != before
+
+
+def test_the_paper_says_what_it_plays_again(lab, tmp_path, capsys):
+    grid = bara.studies.grid.cells(Config.load(SMALL), ["even", "lab.parts:Recruit"], 1)
+    bara.studies.grid.run_grid(grid, tmp_path / "runs", jobs=1)
+    lab.edit(5)
+    lab.start_again()
+    grid = bara.studies.grid.cells(Config.load(SMALL), ["even", "lab.parts:Recruit"], 1)
+    bara.studies.grid.tell_replaced(grid, tmp_path / "runs")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "1 result " in line
+    assert "code of lab.parts:Recruit" in line
+
+
+def test_a_run_does_not_go_on_with_other_code_unless_that_is_handed_over(lab, tmp_path, capsys):
+    def stop(step):
+        if isinstance(step, bara.RoundRecord) and step.round == 2:
+            raise bara.errors.RunStoppedError("stopped here")
+
+    with pytest.raises(bara.errors.RunStoppedError):
+        bara.run(SMALL, allocator="lab.parts:Recruit", out=tmp_path / "run", observe=stop)
+    lab.edit(5)
+    lab.start_again()
+    with refused(ConfigError, "code of lab.parts:Recruit", str(tmp_path / "run"), "bara.resume"):
+        bara.resume(tmp_path / "run")
+    result = bara.resume(tmp_path / "run", allocator="lab.parts:Recruit")
+    assert [entry["n"] for entry in result.history[1:]] == [3, 3, 5, 5]
+    capsys.readouterr()
+    bara.open(tmp_path / "run")
+    assert "code of lab.parts:Recruit" in capsys.readouterr().err

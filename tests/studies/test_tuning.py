@@ -1,0 +1,98 @@
+"""Tuning as part of comparing: everybody has the same grid and pilots, and other seeds count."""
+
+import pytest
+from refusals import refused
+
+import bara
+from bara.errors import BaraError, ConfigError
+from bara.reports.comparison import Failure
+from bara.reports.result import Result
+from bara.studies.tuning import FIRST_PILOT, chosen
+
+QUICK = {
+    "data": {"name": "digits", "train_samples": 200, "evaluation_samples": 200},
+    "budget": {"total": 20, "max_rounds": 6},
+    "clients": {"count": 4},
+}
+RATES = [0.001, 0.5]
+
+
+def result(allocator, seed, validated, rate, **changes):
+    numbers = dict.fromkeys(("budget", "spent", "rounds", "accuracy_final", "accuracy_last10"), 1)
+    return Result(
+        allocator,
+        "turns",
+        "digits",
+        seed,
+        4,
+        **numbers,
+        accuracy_best=1,
+        ended="",
+        kept="best",
+        models={"best": {"accuracy": validated}, "final": {"accuracy": 1.0}},
+        tuned={"training.learning_rate": rate},
+        **changes,
+    )
+
+
+def test_everybody_takes_what_is_best_on_validation_data_over_all_pilots():
+    runs = [
+        *(result("even", seed, {0: 0.9, 1: 0.2}[seed], 0.1) for seed in (0, 1)),
+        *(result("even", seed, 0.6, 0.3) for seed in (0, 1)),
+        *(result("bara", seed, 0.8, 0.1) for seed in (0, 1)),
+        *(result("bara", seed, 0.7, 0.3) for seed in (0, 1)),
+    ]
+    best = chosen(runs, [])
+    rates = {one[-1]: point["training.learning_rate"] for one, point in best.items()}
+    assert rates == {"even": 0.3, "bara": 0.1}
+
+
+def test_values_with_a_failed_pilot_are_out():
+    runs = [result("even", 0, 0.9, 0.3), *(result("even", seed, 0.5, 0.1) for seed in (0, 1))]
+    failure = Failure("even", 1, "it broke", tuned={"training.learning_rate": 0.3})
+    (point,) = chosen(runs, [failure]).values()
+    assert point == {"training.learning_rate": 0.1}
+    with refused(BaraError, "even", "it broke", "0.3"):
+        chosen([result("even", 0, 0.9, 0.3)], [failure])
+
+
+def test_a_comparison_says_what_was_tuned_and_keeps_the_pilots(tmp_path):
+    found = bara.compare(
+        QUICK,
+        allocators=["even"],
+        seeds=2,
+        tune={"training.learning_rate": RATES},
+        pilots=1,
+        out=tmp_path / "tuned",
+        jobs=1,
+    )
+    assert {run.tuned["training.learning_rate"] for run in found.results} == {0.5}
+    assert [run.seed for run in found.results] == [0, 1]
+    tried = {run.tuned["training.learning_rate"]: run.seed for run in found.pilots}
+    assert tried == dict.fromkeys(RATES, FIRST_PILOT)
+    assert "learning_rate, tuned" in found.to_markdown()
+    assert len(found.to_json()["pilots"]) == 2
+    opened = bara.open(tmp_path / "tuned")
+    assert opened.results == found.results
+    assert opened.pilots == found.pilots
+
+
+@pytest.mark.parametrize(
+    ("changes", "facts"),
+    [
+        ({"tune": {"training.learning_rate": [0.1]}}, ("training.learning_rate", "0.1")),
+        ({"tune": {"training.learning_rate": "0.1"}}, ("training.learning_rate", "'0.1'")),
+        ({"pilots": 0}, ("pilots", "0")),
+        ({"seeds": [FIRST_PILOT]}, ("seed", str(FIRST_PILOT))),
+        ({"data.held_out": "same"}, ("data.held_out", '"same"', '"halves"')),
+    ],
+)
+def test_tuning_that_would_not_be_fair_is_refused(changes, facts):
+    asked = {
+        "tune": {"training.learning_rate": RATES},
+        "allocators": ["even"],
+        "jobs": 1,
+        **changes,
+    }
+    with refused(ConfigError, *facts):
+        bara.compare(QUICK, **asked)
