@@ -5,7 +5,7 @@ import pytest
 from bara.paper.analysis import described
 from bara.paper.exhibits import EXHIBITS, Scale
 from bara.paper.figures import KINDS, exhibit_charts, exhibit_dots, save_charts, save_map
-from bara.paper.pages import exhibit_markdown, table_rows
+from bara.paper.pages import exhibit_latex, exhibit_markdown, table_rows
 from bara.paper.regimes import REGIMES
 from bara.reports.drawings import INK, PAGE, Drawing, drawn
 
@@ -190,6 +190,15 @@ def accuracy_rows(*, margin=0.1, others=("planner",)):
         }
         for method in ("EA", "MIA", *others)
     ]
+
+
+def test_a_table_of_the_paper_is_latex_below_its_claim():
+    made = exhibit_latex(shown("table1", accuracy_rows()), "bara paper table1")
+    above, _, below = made.partition("\\begin{tabular}")
+    assert "% bara paper table1\n" in above
+    assert "% Claimed: " in above
+    assert all(line.startswith("% ") for line in above.splitlines())
+    assert r"digits & EA & 50.0 $\pm$ 10.0 &" in below
 
 
 def test_accuracies_are_dots_with_intervals_beside_differences_from_even_allocation():

@@ -16,7 +16,7 @@ from bara.reports.comparison_table import show_estimate, show_p
 from bara.reports.fitted import Fitted
 from bara.reports.frames import run_rows
 from bara.reports.html import page, table
-from bara.reports.markup import markdown_table
+from bara.reports.markup import latex_table, markdown_table
 from bara.reports.publication import Origin, write_csv
 from bara.reports.result import Result
 from bara.reports.statistics import Estimate
@@ -52,6 +52,7 @@ def publish_paper(
             save_rows(one.rows, stem, origin)
             if one.exhibit.name in TABLES:
                 write_whole(stem.with_suffix(".md"), [exhibit_markdown(one)])
+                write_whole(stem.with_suffix(".tex"), [exhibit_latex(one, command)])
             else:
                 draw_exhibit(one, stem, origin)
                 body += f'<div class="print">{_inline(stem.with_suffix(".svg"))}</div>'
@@ -131,6 +132,13 @@ def exhibit_markdown(shown: ExhibitResult) -> str:
         paragraphs.append(markdown_table(head, rows).rstrip())
     paragraphs += [f"**{name}.** {text}" for name, text in told(shown).items()]
     return "\n\n".join(paragraphs) + "\n"
+
+
+def exhibit_latex(shown: ExhibitResult, command: str) -> str:
+    """Return an exhibit's table of accuracies as LaTeX, below its texts and command as comments."""
+    head, *rows = table_rows(shown)
+    texts = [f"{name}: {text}" for name, text in told(shown).items()]
+    return latex_table(head, rows, "\n".join([command, _heading(shown), *texts]))
 
 
 def _heading(shown: ExhibitResult) -> str:

@@ -1,9 +1,10 @@
 """The charts of reports: lines over an axis, the same on HTML pages and in printed figures."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from bara.records import Prospect, decimal_money
@@ -11,9 +12,9 @@ from bara.reports.comparison import Comparison
 from bara.reports.dots import DotChart, comparison_dots, file_name, standings_dots
 from bara.reports.frames import column
 from bara.reports.frontier import Frontier
-from bara.reports.result import Result, by_setting, measure_of
+from bara.reports.result import Result, by_setting, measure_of, short_key
 from bara.reports.statistics import estimate
-from bara.text import headline
+from bara.text import counted, headline
 
 _STEPS = 100
 """The number of points of a curve over money."""
@@ -47,6 +48,7 @@ class ChartLine:
         faint: True for a line behind the others, such as one repetition of many.
         look: What colour and dashes stand for, where these are two things; None to number both by
             the line's place in the chart.
+        dot: The number of the point to mark with a dot; None for no dot.
     """
 
     name: str
@@ -55,6 +57,7 @@ class ChartLine:
     band: tuple[Sequence[float], Sequence[float]] | None = None
     faint: bool = False
     look: Look | None = None
+    dot: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class Chart:
         zero_line: True for a line that marks zero, where values lie on both sides of it.
         per_cent: True for lines of fractions, which are shown in per cent.
         from_zero: True for a vertical axis that begins at zero; otherwise it fits the lines.
+        has_log_x: True for a logarithmic horizontal axis.
     """
 
     title: str
@@ -82,6 +86,7 @@ class Chart:
     zero_line: bool = False
     per_cent: bool = False
     from_zero: bool = False
+    has_log_x: bool = False
 
     @property
     def name(self) -> str:
@@ -129,7 +134,7 @@ def charts_of(shown: Result | Comparison) -> Sequence[Chart | DotChart]:
         charts.append(frontier_chart(frontier))
         results = [one for one in results if one.share == frontier.full]
     for setting, runs in by_setting(results).items():
-        for chart in comparison_charts(runs, shown.against):
+        for chart in comparison_charts(runs, shown.against, shown.pilots):
             title = f"{setting}: {chart.title}" if setting else chart.title
             charts.append(replace(chart, title=title))
     return charts
@@ -149,7 +154,9 @@ def _looks(results: Sequence[Result]) -> dict[str, Look]:
     return looks
 
 
-def comparison_charts(results: Sequence[Result], against: str = "") -> Sequence[Chart | DotChart]:
+def comparison_charts(
+    results: Sequence[Result], against: str = "", pilots: Sequence[Result] = ()
+) -> Sequence[Chart | DotChart]:
     """Return the charts of several allocators: what is compared, then the way there.
 
     Each line is the mean over an allocator's seeds, and ends where the last of them does. Lines of
@@ -158,6 +165,7 @@ def comparison_charts(results: Sequence[Result], against: str = "") -> Sequence[
     Args:
         results: The runs to draw.
         against: What each line is measured against, as for `baselines`.
+        pilots: The runs that tuning chose by; those of other settings and budgets are not drawn.
     """
     groups: dict[str, list[Result]] = {}
     for result in results:
@@ -183,7 +191,44 @@ def comparison_charts(results: Sequence[Result], against: str = "") -> Sequence[
         chart(f"{title} over money spent", "spent", measure, _mean_accuracy_for_money),
         chart("Clients per round", "round", "clients", _mean_clients),
         chart("Money left", "round", "money", _mean_money_left),
+        *_sensitivity(results, pilots, looks),
     ]
+
+
+def _sensitivity(
+    results: Sequence[Result], pilots: Sequence[Result], looks: Mapping[str, Look]
+) -> list[Chart]:
+    """Return the chart of validation accuracy over what was tuned, if that is a single number.
+
+    Values with a failed pilot run are left out, as they were for the choice.
+    """
+    chosen = {(one.setting, one.share, one.name): one.tuned for one in results}
+    own = [one for one in pilots if (one.setting, one.share, one.name) in chosen]
+    keys = {key for one in own for key in one.tuned}
+    if len(keys) != 1:
+        return []
+    (key,) = keys
+    values = [one.tuned[key] for one in own]
+    if not all(type(value) in (int, float) for value in values):
+        return []
+    scores: dict[Any, dict[float, list[float]]] = {}
+    for one, value in zip(own, values, strict=True):
+        by_value = scores.setdefault((one.setting, one.share, one.name), {})
+        by_value.setdefault(value, []).append(one.validated)
+    lines = []
+    for contestant, by_value in scores.items():
+        seeds = max(map(len, by_value.values()))
+        xs = sorted(value for value, found in by_value.items() if len(found) == seeds)
+        ys = [fmean(by_value[value]) for value in xs]
+        best = chosen[contestant].get(key)
+        dot = xs.index(best) if best in xs else None
+        name = contestant[-1]
+        lines.append(ChartLine(name, xs, ys, look=looks.get(name), dot=dot))
+    seeds = len({one.seed for one in own})
+    x_name = f"{short_key(key)} (dot: chosen by {counted(seeds, 'pilot')})"
+    y_name = f"validation {measure_of(results)}"
+    has_log_x = min(values) > 0
+    return [Chart("Sensitivity", x_name, y_name, tuple(lines), per_cent=True, has_log_x=has_log_x)]
 
 
 def frontier_chart(frontier: Frontier) -> Chart:

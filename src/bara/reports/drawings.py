@@ -351,13 +351,10 @@ def _look_of(number: int, line: ChartLine) -> dict[str, Any]:
 def draw_lines(ax: Axes, chart: Chart) -> None:
     """Draw the lines, bands and marks of a chart; grey print still tells the lines apart."""
     for number, line in enumerate(chart.lines):
-        look = _look_of(number, line)
-        if line.look is not None:
-            look["markevery"] = max(len(line.xs) // 8, 1)
-        ax.plot(line.xs, line.ys, label=line.name, zorder=1 if line.faint else 2, **look)
-        if line.band:
-            ax.fill_between(line.xs, *line.band, color=look["color"], alpha=0.15, linewidth=0)
+        _draw_line(ax, line, _look_of(number, line))
     _draw_marks(ax, chart)
+    if chart.has_log_x:
+        _scale_by_logarithm(ax, chart)
     if chart.zero_line:
         ax.axhline(0, color="#222222", linewidth=0.9, zorder=1.5)
     if chart.between:
@@ -374,6 +371,28 @@ def draw_lines(ax: Axes, chart: Chart) -> None:
         heights += line.ys
     if all(isinstance(height, int) for height in heights):
         ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+
+
+def _draw_line(ax: Axes, line: ChartLine, look: dict[str, Any]) -> None:
+    """Draw a line with its band and its dot."""
+    if line.look is not None:
+        look["markevery"] = max(len(line.xs) // 8, 1)
+    ax.plot(line.xs, line.ys, label=line.name, zorder=1 if line.faint else 2, **look)
+    if line.band:
+        ax.fill_between(line.xs, *line.band, color=look["color"], alpha=0.15, linewidth=0)
+    if line.dot is not None:
+        place = (line.xs[line.dot], line.ys[line.dot])
+        ax.plot(*place, color=look["color"], marker="o", markersize=6)
+
+
+def _scale_by_logarithm(ax: Axes, chart: Chart) -> None:
+    """Make the horizontal axis logarithmic, with ticks at the points, at most eight."""
+    places = sorted({x for line in chart.lines for x in line.xs})
+    apart = -(-len(places) // 8)
+    shown = places[::apart]
+    ax.set_xscale("log")
+    ax.set_xticks(shown, [f"{place:g}" for place in shown])
+    ax.minorticks_off()
 
 
 def _draw_marks(ax: Axes, chart: Chart) -> None:

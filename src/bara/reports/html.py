@@ -182,7 +182,8 @@ def comparison_report(comparison: Comparison) -> str:
         if setting:
             body += f"<h2>{escape(setting)}</h2>"
         head, *rows = comparison_rows(runs, comparison.against)
-        body += table(head, rows) + figures(comparison_charts(runs, comparison.against))
+        charts = comparison_charts(runs, comparison.against, comparison.pilots)
+        body += table(head, rows) + figures(charts)
     body += repeat(
         "\n".join(filter(None, [comparison.command, comparison.script])), comparison.config
     )

@@ -34,8 +34,13 @@ def latex(comparison: Comparison) -> str:
     head, *rows = rows_of(comparison)
     # the configuration names one allocator, but the table compares several
     config = re.sub(r"(?m)^\[allocator\]\n(?:[^\[\n].*\n?)*", "", comparison.config)
-    above = f"{comparison.command}\n{config}\n{note_of(comparison)}".splitlines()
-    lines = [f"% {line}" for line in above if line]
+    above = f"{comparison.command}\n{config}\n{note_of(comparison)}"
+    return latex_table(head, rows, above)
+
+
+def latex_table(head: Sequence[str], rows: Sequence[Sequence[str]], above: str) -> str:
+    """Return a tabular of plain text below a comment, with every `Best` cell bold."""
+    lines = [f"% {line}" for line in above.splitlines() if line]
     texts = words(head)
     columns = "l" * texts + "r" * (len(head) - texts)
     lines += [

@@ -163,6 +163,13 @@ class Result(Plotted):
         return sum(amounts[:count]) / max(sum(amounts), 1e-6)
 
     @property
+    def validated(self) -> float:
+        """The accuracy of the kept model on validation data, by which tuning chooses."""
+        if self.kept in self.models:
+            return self.models[self.kept]["accuracy"]
+        return float(self.history[-1]["accuracy"])
+
+    @property
     def measure(self) -> str:
         """The title of the metric: accuracy, AUC, ..."""
         return metric_title(self.metric)

@@ -28,23 +28,21 @@ def draw(chart: Chart | DotChart) -> str:
 
 def _draw_lines(chart: Chart) -> str:
     left, top, width, height = 52, 8, 420, 180
-    every_x: list[float] = []
-    every_y: list[float] = []
-    for line in chart.lines:
-        every_x += line.xs
-        every_y += line.ys
-        for end_of_interval in line.band or ():
-            every_y += end_of_interval
+    every_x, every_y = _extent(chart)
     step, below, above = _ticks(every_y)
     start = min(every_x)
     end = max(*every_x, start + 1e-9)
 
+    def place_of(x: float, y: float) -> tuple[float, float]:
+        if chart.has_log_x:
+            part = math.log(x / start) / math.log(end / start)
+        else:
+            part = (x - start) / (end - start)
+        return left + part * width, top + (above - y / step) / (above - below) * height
+
     def points(xs: Sequence[float], ys: Sequence[float]) -> str:
-        return " ".join(
-            f"{left + (x - start) / (end - start) * width:.1f},"
-            f"{top + (above - y / step) / (above - below) * height:.1f}"
-            for x, y in zip(xs, ys, strict=True)
-        )
+        places = map(place_of, xs, ys)
+        return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
     drawn = ""
     told = []
@@ -55,6 +53,9 @@ def _draw_lines(chart: Chart) -> str:
             outline = f"{points(line.xs, high)} {points(line.xs[::-1], low[::-1])}"
             drawn += f'<polygon class="{look}" points="{outline}"/>'
         drawn += f'<polyline class="{look}" points="{points(line.xs, line.ys)}"/>'
+        if line.dot is not None:
+            x, y = place_of(line.xs[line.dot], line.ys[line.dot])
+            drawn += f'<circle class="{look}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
         told.append(f"{line.name} from {line.ys[0]:.3g} to {line.ys[-1]:.3g}")
     for place, name in chart.marks:
         x = left + min(max((place - start) / (end - start), 0.0), 1.0) * width
@@ -68,6 +69,8 @@ def _draw_lines(chart: Chart) -> str:
         grid += f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>'
     foot = top + height + 16
     x_name = escape(chart.x_name)
+    if chart.has_log_x:
+        x_name += ", log scale"
     axis = (
         f'<text x="{left}" y="{foot}">{start:,.4g}</text>'
         f'<text x="{left + width}" y="{foot}" text-anchor="end">{end:,.5g}</text>'
@@ -79,6 +82,18 @@ def _draw_lines(chart: Chart) -> str:
         f'aria-label="{escape(label)}">{grid}{drawn}{axis}</svg>'
     )
     return f"<section><h2>{escape(chart.title)}</h2>{svg}{_legend(chart)}</section>"
+
+
+def _extent(chart: Chart) -> tuple[list[float], list[float]]:
+    """Return the positions and the heights of all points of a chart, bands included."""
+    xs: list[float] = []
+    ys: list[float] = []
+    for line in chart.lines:
+        xs += line.xs
+        ys += line.ys
+        for end_of_interval in line.band or ():
+            ys += end_of_interval
+    return xs, ys
 
 
 def _ticks(values: Sequence[float]) -> tuple[float, int, int]:
