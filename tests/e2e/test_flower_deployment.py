@@ -185,6 +185,7 @@ def test_silos_superlink_and_server_are_killed_a_stranger_is_refused_and_the_boo
     deployment.make_key("stranger")  # nobody registers its key
     stranger = deployment.start_supernode(3, 4, "stranger")
     words = f'bara.folder="{run}" bara.budget.total=60.0 bara.clients.count=3 num-server-rounds=3'
+    words += ' bara.training.memory="off"'  # noise is for the clients of one round
     words += " bara.federation.bid-seconds=900.0"  # a busy machine is no silent silo
     command = ["flwr", "run", str(deployment.app), "loopback", "--stream", "--run-config", words]
 

@@ -7,7 +7,7 @@ import tomllib
 
 import numpy as np
 import pytest
-from flwr.app import Array, ArrayRecord, MetricRecord
+from flwr.app import Array, ArrayRecord
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedMedian
 from flwr.supercore.run import Run
 from refusals import refused
@@ -15,11 +15,10 @@ from typer.testing import CliRunner
 
 from bara.cli import app as program
 from bara.errors import ConfigError
-from bara.flower import start
 from bara.runs.folder import RunFolder
 
-from .conftest import LocalGrid, amid, how_far, start_model, walking_app
-from .test_app import account, begin, context
+from .conftest import LocalGrid, amid, how_far, raising, walking_app
+from .test_app import account, begin
 
 
 def grid_of(app="me/digits", fab_hash="abc"):
@@ -52,7 +51,7 @@ def test_the_books_say_whose_run_it_is_and_nothing_of_the_simulator(tmp_path):
     }  # as TOML has it
     assert tomllib.loads((tmp_path / "run" / "config.toml").read_text()) == {
         key: value for key, value in stored.items() if key != "ledger"
-    } | {"ledger": {"retention": "keep"}}
+    } | {"ledger": {"retention": "keep", "receipt_above": 10000.0}}
     assert "data" not in stored
     assert stored["clients"] == {"count": 5}
     assert stored["training"] == {"memory": "off", "forget_after": 50, "average_last": 10}
@@ -100,27 +99,17 @@ def test_a_changed_app_goes_on_and_is_told_what_changed(tmp_path, logged):
     assert len(account(tmp_path / "run")[1]) == 1 + 3
 
 
-def lossy(_round, _arrays):
-    return MetricRecord({"score": 0.5})
-
-
-def begin_lossy(folder, **keys):
-    return start(
-        FedAvg(fraction_evaluate=0.0),
-        context(folder, **keys),
-        grid_of(),
-        start_model(),
-        2,
-        evaluate_fn=lossy,
-    )
+def begin_unanswered(folder, **keys):
+    """A start that fails once the books are open: no client answers the first bids."""
+    grid = grid_of()
+    grid.mishaps = {("query", client): raising for client in range(5)}
+    with refused(ConfigError, "5 nodes", "answer_bids"):
+        begin(folder, grid=grid, **keys)
 
 
 def test_a_corrected_key_takes_effect_after_a_start_that_failed(tmp_path, logged):
-    with refused(ConfigError, "'accuracy'", "'score'"):
-        begin_lossy(tmp_path / "run")
-    result = begin_lossy(
-        tmp_path / "run", **{"bara.federation.accuracy": "score", "bara.budget.total": 30}
-    )
+    begin_unanswered(tmp_path / "run")
+    result = begin(tmp_path / "run", grid=grid_of(), **{"bara.budget.total": 30})
     assert set(result.evaluate_metrics_serverapp) == {0, 1, 2}
     assert account(tmp_path / "run")[0].opened_with == 30_000_000
     assert "had promised nothing: it was moved to" in logged.text
@@ -128,11 +117,9 @@ def test_a_corrected_key_takes_effect_after_a_start_that_failed(tmp_path, logged
 
 
 def test_money_that_was_added_keeps_a_run_where_it_is(tmp_path):
-    with refused(ConfigError, "'accuracy'", "'score'"):
-        begin_lossy(tmp_path / "run")
+    begin_unanswered(tmp_path / "run")
     CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "topup", "5"])
-    with refused(ConfigError, "'accuracy'", "'score'"):
-        begin_lossy(tmp_path / "run", **{"bara.federation.accuracy": "score"})
+    begin_unanswered(tmp_path / "run", **{"bara.budget.max-rounds": 2})
     assert not (tmp_path / "run.1").exists()
 
 

@@ -3,6 +3,7 @@ lines.
 """
 
 import json
+import logging
 
 import pytest
 from flwr.app import ConfigRecord, MetricRecord
@@ -13,7 +14,7 @@ from bara.errors import ConfigError
 from bara.flower import start
 from bara.runs.folder import RunFolder
 
-from .conftest import LocalGrid, how_far, start_model, walking_app
+from .conftest import LocalGrid, counting, how_far, start_model, walking_app
 from .test_app import account, begin, context
 from .test_federation import award
 
@@ -93,8 +94,100 @@ def test_a_metric_that_is_better_when_higher_may_be_of_any_size(federate):
     ],
 )
 def test_a_metric_that_does_not_fit_is_named_with_what_to_do(federate, value, better, facts):
-    with refused(ConfigError, "'rmse'", *facts):
-        federate(evaluate=telling(value), accuracy="rmse", better=better).evaluate()
+    def measured(_round, _arrays):
+        return MetricRecord({"height": value})
+
+    with refused(ConfigError, "'height'", *facts):
+        federate(evaluate=measured, accuracy="height", better=better).evaluate()
+
+
+def grid_telling(**metrics):
+    """Clients that report these metrics."""
+    grid = LocalGrid(walking_app(), 5)
+    reported = counting(**{"num-examples": 1, **metrics})
+    grid.mishaps = {("evaluate", client): reported for client in range(5)}
+    return grid
+
+
+def asked(grid, kind):
+    return [one for one in grid.pushed if one.metadata.message_type == kind]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "accuracy"),
+    [
+        ({"accuracy": 0.25, "f1": 0.5, "loss": 3.0}, 0.25),
+        ({"eval_acc": 0.25, "eval_loss": 3.0}, 0.25),
+        ({"test_loss": 3.0}, 0.25),
+        ({"rmse": 3.0}, 0.25),
+    ],
+)
+def test_a_metric_is_found_by_its_name(federate, metrics, accuracy):
+    by_server = federate(evaluate=lambda _round, _arrays: MetricRecord(metrics))
+    assert by_server.evaluate().accuracy == accuracy
+    by_clients = federate(FedAvg(), evaluate=None, on=grid_telling(**metrics))
+    assert by_clients.evaluate().accuracy == accuracy
+
+
+@pytest.mark.parametrize(
+    ("metrics", "named"),
+    [({"score": 0.5}, None), ({"f1": 0.5, "auc": 0.6}, None), ({"f1": 0.5, "auc": 0.6}, "iou")],
+)
+def test_a_metric_that_is_not_clear_is_asked_for_before_more_than_one_client_works(
+    tmp_path, metrics, named
+):
+    grid = grid_telling(**metrics)
+    keys = {"bara.allocator.name": "planner"}
+    keys |= {} if named is None else {"bara.federation.accuracy": named}
+    where = context(tmp_path / "run", **keys)
+    where.run_config.pop("bara.allocator.n")
+    facts = ("bara.federation.accuracy", "bara.federation.better", *metrics)
+    with refused(ConfigError, *facts) as caught:
+        start(FedAvg(), where, grid, start_model(), 3)
+    assert "\n" not in str(caught.value)
+    assert len(grid.pushed) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_allocator_that_looks_at_no_metric_needs_none(tmp_path, logged):
+    grid = grid_telling(score=5.0, other=1.0)
+    start(FedAvg(), context(tmp_path / "run"), grid, start_model(), 2)
+    assert len(asked(grid, "evaluate")) == 2 * 5  # none for the initial model, as in Flower
+    assert [len(paid) for paid in account(tmp_path / "run")[1]] == [0, 3, 3]
+    told = "which metric to decide on; the app reports other, score: set"
+    assert logged.text.count(told) == 1
+
+
+def test_a_memory_that_learns_its_step_needs_one_under_any_allocator(tmp_path):
+    grid = grid_telling(score=5.0, other=1.0)
+    where = context(tmp_path / "run", **{"bara.training.memory": "extrapolated"})
+    with refused(ConfigError, "bara.federation.accuracy", "other", "score", "memory"):
+        start(FedAvg(), where, grid, start_model(), 2)
+    assert len(grid.pushed) == 1
+
+
+def test_the_books_name_the_metric_that_was_found(tmp_path):
+    def measured(_round, _arrays):
+        return MetricRecord({"eval_loss": 3.0})
+
+    grid = LocalGrid(walking_app(), 5)
+    strategy = FedAvg(fraction_evaluate=0.0)
+    start(strategy, context(tmp_path / "run"), grid, start_model(), 1, evaluate_fn=measured)
+    with RunFolder.find(tmp_path / "run") as found:
+        assert found.config.metric == "1 / (1 + eval_loss)"
+        assert [one.evaluation.metric for one in found.open_books().history()] == [3.0, 3.0]
+
+
+def test_flower_logs_a_refusal_in_one_line_and_another_error_in_full(tmp_path, logged):
+    log = logging.getLogger("flwr")
+    with refused(ConfigError, "budget.totl") as caught:
+        begin(tmp_path / "run", **{"bara.budget.totl": 3})
+    log.error("ServerApp raised an exception", exc_info=caught.value)  # as Flower does
+    log.error("ServerApp raised an exception", exc_info=RuntimeError("the app's own"))
+    refusal, own = (record for record in logged.records if "raised an exc" in record.message)
+    assert "unknown key 'budget.totl'" in refusal.message
+    assert refusal.exc_info is None
+    assert own.exc_info is not None
 
 
 def test_a_run_on_a_loss_spends_its_budget_and_the_books_hold_the_loss_itself(tmp_path, logged):

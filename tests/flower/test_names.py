@@ -91,6 +91,16 @@ def test_a_file_of_names_that_cannot_be_read_is_refused_before_anybody_is_asked(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_simulated_client_is_logged_by_its_name_once_it_has_bid(federate, grid, logged):
+    federation = federate()
+    grid.mishaps["query", 1] = silent
+    federation.bids(1)
+    grid.mishaps["query", 2] = silent
+    federation.bids(2)
+    assert "round 1: node 101 is not in the menu" in logged.text  # nobody knows its name yet
+    assert "round 2: client-2 is not in the menu" in logged.text
+
+
 def test_names_are_read_from_the_comments_of_public_keys(tmp_path):
     _, lines, prints = keyed(2)
     (tmp_path / "silos.pub").write_text(f"{lines[0]} ann@north\n{lines[1]} south\n")

@@ -62,7 +62,16 @@ def test_every_winner_is_let_in_behind_a_wrapper_too():
     inner = FedAvg(fraction_train=0.5, min_available_nodes=20, min_evaluate_nodes=7)
     strategies.let_winners_in(private(inner))
     assert (inner.fraction_train, inner.min_train_nodes, inner.min_available_nodes) == (1.0, 1, 1)
-    assert inner.min_evaluate_nodes == 1
+    assert inner.min_evaluate_nodes == 7
+
+
+def test_an_evaluation_waits_for_no_more_clients_than_are_connected():
+    inner = FedAvg(min_evaluate_nodes=7)
+    with strategies.evaluating(private(inner), 3):
+        assert inner.min_evaluate_nodes == 3
+    with strategies.evaluating(private(inner), 9):
+        assert inner.min_evaluate_nodes == 7
+    assert inner.min_evaluate_nodes == 7
 
 
 def test_a_strategy_that_was_told_what_another_had_learned_goes_on_as_that_one():

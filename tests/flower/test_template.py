@@ -14,10 +14,10 @@ from flwr.app import Context, RecordDict
 from flwr.cli.build import build_fab_from_disk
 from flwr.common.config import flatten_dict, fuse_dicts, parse_config_args
 from flwr.serverapp.strategy import FedAvg
-from refusals import refused
 
-from bara.errors import ConfigError
 from bara.flower import start
+from bara.flower._options import AppOptions
+from bara.runs.config import Config
 from bara.runs.folder import RunFolder
 from bara.templates import create
 
@@ -73,9 +73,28 @@ def documented():
                 yield key
 
 
+SECTIONS = {
+    "federation": AppOptions.__dataclass_fields__,
+    "allocator": {"name"},
+    "mechanism": {"name", "reserve"},
+    "limits": {"samples", "epsilon", "num_examples"},
+}
+
+
 @pytest.mark.parametrize("key", list(documented()))
-def test_every_documented_key_may_be_given_to_flwr_run(app, key):
-    assert key in config_of(app)
+def test_every_documented_key_is_one_of_baras(key):
+    section, _, name = key.removeprefix("bara.").replace("-", "_").rpartition(".")
+    known = {"folder", "names", *Config.model_fields}
+    if section:
+        known = SECTIONS.get(section) or Config.model_fields[section].annotation.model_fields
+    assert name in known
+
+
+def test_the_template_declares_documented_keys_with_values_of_their_types(app):
+    declared = {key: one for key, one in config_of(app).items() if key.startswith("bara.")}
+    assert declared.keys() <= set(documented())
+    empty = {key for key, one in declared.items() if one == ""}
+    assert empty == {"bara.folder", "bara.names", "bara.budget.currency"}  # texts, "" for none
 
 
 @pytest.mark.parametrize("program", ["flower-superlink", "flower-supernode", "ssh-keygen"])
@@ -103,22 +122,21 @@ def opened_with(declared, words):
         return found.config
 
 
-def test_keys_that_are_empty_are_not_set_and_others_are_set_by_one(app):
+def test_keys_that_are_empty_are_not_set_and_more_can_be_declared(app):
     declared = config_of(app)
     plain = opened_with(declared, "")
+    assert plain.mechanism.name == "turns"
     assert plain.mechanism.options == {"reserve": 3.0}
-    assert plain.allocator.options == {}
-    words = 'bara.allocator.name="bara" bara.mechanism.name="quality"'
-    words += ' bara.set="allocator.exploration_rounds=5; mechanism.quality=samples"'
-    changed = opened_with(declared, words)
+    assert plain.training.memory == "extrapolated"
+    assert plain.budget.currency is None
+    more = {"bara.allocator.exploration-rounds": 5, "bara.ledger.approve-above": 20.0}
+    words = 'bara.allocator.name="bara" bara.allocator.exploration-rounds=4'
+    changed = opened_with({**declared, **more}, words)
     assert (changed.allocator.name, changed.allocator.options) == (
         "bara",
-        {"exploration_rounds": 5},
+        {"exploration_rounds": 4},
     )
-    assert changed.mechanism.name == "quality"
-    assert changed.mechanism.options == {"reserve": 3.0, "quality": "samples"}
-    with refused(ConfigError, "'allocator.window'", "KEY=VALUE"):
-        opened_with(declared, 'bara.set="allocator.window"')
+    assert changed.ledger.approve_above == 20.0
 
 
 def test_silos_may_hold_their_data_in_files_of_their_own(app, tmp_path):

@@ -1,5 +1,6 @@
 """Who comes, who bids and who goes first: a run that cannot work ends at once, and says why."""
 
+import threading
 from collections import Counter
 
 import pytest
@@ -7,12 +8,15 @@ from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.clientapp.mod import LocalDpMod, adaptiveclipping_mod, fixedclipping_mod
 from refusals import refused
+from typer.testing import CliRunner
 
-from bara.errors import ConfigError, RunStoppedError
+from bara.cli import app as program
+from bara.errors import ConfigError, PausedError
+from bara.flower import _bid_messages as bid_messages
 from bara.flower import answer_bids, fixed
 from bara.runs.folder import RunFolder
 
-from .conftest import LocalGrid, identified, opened_bid, silent, walking_app
+from .conftest import LocalGrid, amid, identified, opened_bid, raising, silent, walking_app
 from .test_app import account, begin
 
 
@@ -38,11 +42,87 @@ def test_clients_that_sit_the_first_round_out_have_answered(federate, grid):
     assert len(federate().bids(1)) == 0
 
 
-def test_a_later_round_without_bids_may_pass(federate, grid):
-    federation = federate()
+def nobody(grid, mishap):
+    """Every node answers requests for bids with this mishap."""
+    grid.mishaps = {("query", client): mishap for client in range(5)}
+
+
+def test_a_round_that_nobody_bids_in_is_tried_again_and_not_used_up(federate, grid, clock, logged):
+    class Returning(LocalGrid):
+        def pull_messages(self, message_ids):
+            if clock.monotonic() > 100:
+                self.mishaps = {}
+            return super().pull_messages(message_ids)
+
+        def push_messages(self, messages):
+            if clock.monotonic() > 100:
+                self.mishaps = {}
+            return super().push_messages(messages)
+
+    grid = Returning(walking_app(), 5)
+    federation = federate(on=grid, bid_seconds=10.0)
     federation.bids(1)
-    grid.mishaps = {("query", client): silent for client in range(5)}
-    assert len(federation.bids(2)) == 0
+    grid.pushed.clear()
+    nobody(grid, silent)
+    assert len(federation.bids(2)) == 5
+    tries = logged.text.count("round 2: nobody bid (no answer within 10 seconds)")
+    assert tries == 3  # after 10, 20 and 40 seconds
+    asked = {bid_messages.asked_round(message) for message in grid.pushed}
+    assert (asked, len(grid.pushed)) == ({2}, 5 * (tries + 1))
+    assert {message.metadata.ttl for message in grid.pushed} == {20}  # dead before the next try
+
+
+def test_a_run_that_nobody_bids_in_pauses_and_goes_on_with_the_same_round(tmp_path, logged):
+    grid = LocalGrid(walking_app(), 5)
+    with amid(1, "trained", lambda: nobody(grid, silent)):
+        result = begin(tmp_path / "run", grid=grid)
+    assert set(result.evaluate_metrics_serverapp) == {0, 1}
+    assert "round 2: none of 5 nodes bid within" in logged.text
+    assert "resume with the same `flwr run`" in logged.text
+    told = CliRunner().invoke(program, ["ledger", str(tmp_path / "run")]).output
+    assert "needs you: the run is paused" in told
+    assert len(account(tmp_path / "run")[1]) == 1 + 1
+    grid.mishaps = {}
+    begin(tmp_path / "run", grid=grid)
+    assert [len(paid) for paid in account(tmp_path / "run")[1]] == [0, 3, 3, 3]
+
+
+def sitting_out(reply):
+    """A client that answers and does not bid."""
+    del reply.content.config_records["bara-bid"]["price"]
+    return reply
+
+
+def test_rounds_that_everybody_sits_out_pass_but_not_for_ever(federate, grid):
+    federation = federate()
+    nobody(grid, sitting_out)
+    assert [len(federation.bids(number)) for number in (1, 2)] == [0, 0]
+    grid.mishaps = {}
+    federation.bids(3)
+    nobody(grid, sitting_out)
+    assert [len(federation.bids(number)) for number in (4, 5)] == [0, 0]
+    with refused(PausedError, "round 6", "sit out"):
+        federation.bids(6)
+
+
+def test_a_run_whose_clients_all_crash_pauses_early_and_says_so(tmp_path, logged):
+    grid = LocalGrid(walking_app(), 5)
+    grid.mishaps = {("train", client): raising for client in range(5)}
+    begin(tmp_path / "run", grid=grid, **{"bara.budget.max-rounds": 100})
+    told = "nobody delivered in 3 rounds in a row: all 4 clients that won failed (its app raised"
+    assert told in logged.text
+    whole, payments = account(tmp_path / "run")
+    assert whole.spent == 0
+    assert len(payments) < 6
+
+
+def test_a_simulation_that_crashed_is_noticed_at_once(federate, grid, monkeypatch, clock):
+    nobody(grid, silent)
+    ended = threading.Thread()
+    monkeypatch.setattr(threading, "main_thread", lambda: ended)
+    with refused(PausedError, "simulation has crashed"):
+        federate(bid_seconds=600.0).bids(1)
+    assert clock.monotonic() < 1
 
 
 @pytest.mark.parametrize(
@@ -80,7 +160,7 @@ def test_a_window_that_few_miss_is_not(federate, grid, logged):
 
 
 def test_while_a_server_waits_it_says_who_is_there(federate, logged):
-    with refused(RunStoppedError, "3 nodes", "0.1", "2"):
+    with refused(PausedError, "3 nodes", "0.1", "2"):
         federate(on=LocalGrid(walking_app(), 2), fewest=3, patience=0.1).bids(1)
     assert logged.text.count("waiting for 3 nodes; connected: node 100, node 101") == 1
 

@@ -1,4 +1,4 @@
-"""bara in a Flower app: `start` for the server, `answer_bids` and ready bidders for the clients."""
+"""bara in a Flower app: `start` or `Silos` for the server, `answer_bids` for the clients."""
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
         per_sample,
     )
     from bara.flower._server import start
+    from bara.flower._silos import Silos
 
 __all__ = [
     "Bid",
+    "Silos",
     "answer_bids",
     "drawn",
     "fixed",
@@ -30,7 +32,13 @@ __all__ = [
 ]
 
 __getattr__, __dir__ = lazily(
-    __name__, {**dict.fromkeys(__all__, "_bidders"), "Bid": "_bid_messages", "start": "_server"}
+    __name__,
+    {
+        **dict.fromkeys(__all__, "_bidders"),
+        "Bid": "_bid_messages",
+        "Silos": "_silos",
+        "start": "_server",
+    },
 )
 
 SUPPORTED = ("1.38.0", "1.39.0", "1.40.0", "1.41.0", "1.42.0")

@@ -10,7 +10,6 @@ from typing import Any
 from flwr.app import ArrayRecord, Context
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
-from flwr.supercore.run import Run
 
 from bara.errors import ConfigError
 from bara.flower._strategies import SET_ASIDE, layers
@@ -88,7 +87,8 @@ def _refuse_other(folder: Path, opened: Mapping[str, Any], now: Mapping[str, Any
             )
 
 
-def _run_of(grid: Grid) -> Run | None:
+def _run_of(grid: Grid) -> Any:
+    """Return what Flower says of the run: the app's name and hash; None if it says nothing."""
     try:
         return grid.run
     except (AttributeError, TypeError):  # nobody told this grid about its run

@@ -8,19 +8,21 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import final
 
-from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 
-from bara.errors import ConfigError, InvalidBidError, RunStoppedError
+from bara.errors import ConfigError, InvalidBidError, PausedError
 from bara.flower import _bid_messages as bid_messages
-from bara.flower._exchange import TOO_LATE, ask
+from bara.flower._exchange import CLOCKS, TOO_LATE, ask, check_engine
 from bara.flower._options import ServerOptions
-from bara.flower.identity import Directory
+from bara.flower.identity import Directory, Node
 from bara.randomness import stream
 from bara.records import TIE, Bids
 from bara.text import counted
 
 log = logging.getLogger("flwr")
+
+_IDLE_ROUNDS = 3
+"""The rounds in a row that everybody may sit out before the run pauses."""
 
 
 @final
@@ -37,7 +39,7 @@ class Attendance:
         self._directory = directory
         self._shown: list[str] | None = None
 
-    def show(self, nodes: Iterable[NodeInfo]) -> None:
+    def show(self, nodes: Iterable[Node]) -> None:
         """Log the connected nodes, if they have changed and some are still missing."""
         names = sorted(map(self._directory.shown, nodes))
         if names != self._shown and len(names) < self._wanted:
@@ -51,7 +53,7 @@ class Attendance:
 
 def connected(
     grid: Grid, options: ServerOptions, directory: Directory | None = None
-) -> dict[int, NodeInfo]:
+) -> dict[int, Node]:
     """Wait for the fewest nodes that a round needs; return all connected nodes by their ids.
 
     Args:
@@ -60,7 +62,7 @@ def connected(
         directory: The names of the nodes, for the log; made from the options if None.
 
     Raises:
-        RunStoppedError: when too few nodes connect in time.
+        PausedError: when too few nodes connect in time.
     """
     directory = directory or Directory(options.known_by, options.names, options.partitions)
     attendance = Attendance(options.fewest, directory)
@@ -70,10 +72,11 @@ def connected(
         if len(nodes) >= options.fewest:
             return {node.node_id: node for node in nodes}
         if time.monotonic() - begun >= options.patience:
-            raise RunStoppedError(
+            raise PausedError(
                 f"at least {counted(options.fewest, 'node')} must connect within "
                 f"{options.patience:g} seconds, got {len(nodes)}"
             )
+        check_engine()
         attendance.show(nodes)
         time.sleep(min(1.0, options.patience))
 
@@ -94,6 +97,7 @@ class BidCollection:
         self._directory = Directory(options.known_by, options.names, options.partitions)
         self._directory.know(known)
         self._opened: tuple[int, Bids] | None = None
+        self._idle = 0  # rounds in a row in which everybody sat out
 
     def bids(self, round: int) -> Bids:
         """Return a round's sealed bids from all nodes that answered in time; each is asked once."""
@@ -113,10 +117,58 @@ class BidCollection:
         return {client: self._directory.node_of(client) for client in clients}
 
     def _collect(self, round: int) -> Bids:
-        nodes = connected(self._grid, self._options, self._directory)
+        """Ask for bids until somebody answers; a round that nobody bid in is not used up.
+
+        Raises:
+            PausedError: when nobody answers for as long as the server is patient, or when everybody
+                has sat out several rounds one after the other.
+        """
+        begun = time.monotonic()
+        pause = self._options.bid_seconds  # requests that were not answered have expired by then
+        while True:
+            nodes = connected(self._grid, self._options, self._directory)
+            opened, problems = self._asked(round, nodes)
+            if opened:
+                break
+            if round == 1:
+                raise _no_valid_bid(problems)
+            waited = time.monotonic() - begun
+            if waited + pause > self._options.patience:
+                raise PausedError(
+                    f"round {round}: none of {counted(len(nodes), 'node')} bid within "
+                    f"{waited:.0f} seconds ({_usual(problems)}); the round is not used up"
+                )
+            log.warning(
+                "bara: round %d: nobody bid (%s); asking again in %g seconds",
+                round,
+                _usual(problems),
+                pause,
+            )
+            time.sleep(pause)
+            pause *= 2
+        clients = self._directory.read(nodes.values(), opened)
+        known = {client: opened[node] for client, node in clients.items() if node in opened}
+        bids = self._joined(round, known)
+        problems |= {clients[client]: reason for client, reason in bids.left_out.items()}
+        if round == 1 and len(problems) == len(nodes):
+            raise _no_valid_bid(problems)
+        self._warn_of_late(round, len(nodes), problems)
+        self._idle = 0 if len(bids) else self._idle + 1
+        if self._idle == _IDLE_ROUNDS:
+            raise PausedError(
+                f"round {round}: all clients that answered sit out, as in the "
+                f"{_IDLE_ROUNDS - 1} rounds before"
+            )
+        return bids
+
+    def _asked(
+        self, round: int, nodes: Mapping[int, Node]
+    ) -> tuple[dict[int, bid_messages.Opened], dict[int, str]]:
+        """Ask the nodes once; return the bids, and the problems of those without a valid one."""
         seconds = self._options.bid_seconds
         requests = [bid_messages.request(node, round, seconds) for node in nodes]
-        answers = ask(self._grid, requests, seconds)
+        # Beyond the window, a request is valid for no longer than another window.
+        answers = ask(self._grid, requests, seconds, clocks=min(seconds, CLOCKS))
         opened: dict[int, bid_messages.Opened] = {}
         problems = dict(answers.silent)
         for node, reply in answers.told.items():
@@ -127,22 +179,10 @@ class BidCollection:
         for node, problem in problems.items():
             name = self._directory.shown(nodes[node])
             log.warning("round %d: %s is not in the menu: %s", round, name, problem)
-        clients = self._directory.read(nodes.values(), opened)
-        bids = self._joined(
-            round, {client: opened[node] for client, node in clients.items() if node in opened}
-        )
-        problems |= {clients[client]: reason for client, reason in bids.left_out.items()}
-        self._check_turnout(round, len(nodes), problems)
-        return bids
+        return opened, problems
 
-    def _check_turnout(self, round: int, nodes: int, problems: Mapping[int, str]) -> None:
-        """Stop a run whose first round gets no valid bid; warn when most bids come too late."""
-        if round == 1 and nodes and len(problems) == nodes:
-            usual = Counter(problems.values()).most_common(1)[0][0]
-            raise ConfigError(
-                f"none of {counted(nodes, 'node')} sent a valid bid ({usual}); client_app.py must "
-                "call `answer_bids(app, ...)`, and bara.federation.bid-seconds must be long enough"
-            )
+    def _warn_of_late(self, round: int, nodes: int, problems: Mapping[int, str]) -> None:
+        """Warn when most bids come too late."""
         late = sum(reason.startswith(TOO_LATE) for reason in problems.values())
         if 2 * late > nodes:
             log.warning(
@@ -178,3 +218,17 @@ class BidCollection:
         bids = Bids.opened(prices, **columns)
         unread = {client: bid.fault for client, bid in opened.items() if bid.fault}
         return replace(bids, left_out={**bids.left_out, **unread})
+
+
+def _no_valid_bid(problems: Mapping[int, str]) -> ConfigError:
+    """Return the refusal of a run whose first round gets no valid bid."""
+    return ConfigError(
+        f"none of {counted(len(problems), 'node')} sent a valid bid ({_usual(problems)}); "
+        "client_app.py must call `answer_bids(app, ...)`, and bara.federation.bid-seconds must be "
+        "long enough"
+    )
+
+
+def _usual(problems: Mapping[int, str]) -> str:
+    """Return the problem that most nodes have."""
+    return Counter(problems.values()).most_common(1)[0][0]

@@ -2,8 +2,10 @@
 
 import logging
 import math
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -14,8 +16,8 @@ from flwr.serverapp.strategy import Result, Strategy
 from bara.errors import ConfigError, TrainingError
 from bara.flower._bid_collection import connected
 from bara.flower._exchange import ask
-from bara.flower._options import ServerOptions
-from bara.flower._strategies import metric_key
+from bara.flower._options import AppOptions, Better, ServerOptions
+from bara.flower._strategies import evaluating, metric_key
 from bara.records import Evaluation
 from bara.text import counted
 
@@ -24,7 +26,68 @@ EvaluateFunction = Callable[[int, ArrayRecord], MetricRecord | None]
 
 Metrics = MetricRecord | None
 
+RISING = {"accuracy", "acc", "auc", "auroc", "dice", "f1", "iou", "precision", "r2", "recall"}
+"""Words in a metric's name by which it is a fraction that rises."""
+
+FALLING = {"error", "logloss", "loss", "mae", "mape", "mse", "nll", "perplexity", "rmse"}
+"""Words in a metric's name by which it is better when lower."""
+
 log = logging.getLogger("flwr")
+
+
+@final
+@dataclass(frozen=True)
+class Measure:
+    """The metric that decisions are based on.
+
+    Attributes:
+        name: The metric's name.
+        better: Whether it is better when `lower` or `higher`; None for a fraction that rises.
+    """
+
+    name: str
+    better: Better | None
+
+
+def find_measure(reported: Collection[str], options: AppOptions) -> Measure | None:
+    """Return the metric to base decisions on; None if the name or the direction is not clear.
+
+    It is the one that the options name; else `accuracy`; else the only one that is reported, losses
+    left out if there is anything else.
+
+    Args:
+        reported: The names of the metrics that the app reports.
+        options: What the app's configuration says of the metric.
+
+    >>> find_measure(["num-examples", "eval_loss", "eval_acc"], AppOptions())
+    Measure(name='eval_acc', better=None)
+    >>> find_measure(["test_loss"], AppOptions())
+    Measure(name='test_loss', better='lower')
+    >>> find_measure(["score"], AppOptions()) is None
+    True
+    """
+    name = options.accuracy
+    if name is None and "accuracy" in reported:
+        name = "accuracy"
+    if name is None:
+        metrics = [one for one in reported if one != "num-examples"]
+        others = [one for one in metrics if not _words(one) & FALLING]
+        candidates = others or metrics
+        if len(candidates) != 1:
+            return None
+        [name] = candidates
+    elif name not in reported:
+        return None
+    better = options.better
+    if better is None and _words(name) & FALLING:
+        better = "lower"
+    if better is None and options.accuracy is None and not _words(name) & RISING:
+        return None
+    return Measure(name, better)
+
+
+def _words(name: str) -> set[str]:
+    return set(re.split(r"[^a-z0-9]+", name.lower()))
 
 
 @final
@@ -32,6 +95,8 @@ class Evaluator:
     """An evaluator of models that works as Flower's loop does and fills Flower's result.
 
     If both the server and the clients report the metric that decides, the server's value counts.
+    A metric that cannot be read ends the run before anybody works; once clients have worked, the
+    last accuracy stands instead.
 
     Args:
         grid: The grid of the clients that evaluate, if the strategy asks any.
@@ -60,27 +125,60 @@ class Evaluator:
         self._options = options
         self._result = result
         self._last = last or Evaluation(0.0)
+        self._measure: Measure | None = None
+        self._warned = False
+        self._begun = False
+
+    def begin(self, model: ArrayRecord) -> Measure | None:
+        """Evaluate the initial model and find the metric; None if it is not clear yet.
+
+        The server is asked first, as by Flower. Clients are asked only if the server does not
+        report the metric and the allocator looks at it: first one of them, because the run may have
+        to be refused, then the others.
+
+        Raises:
+            ConfigError: when the allocator needs the metric and it is not clear which one it is.
+        """
+        by_server: Metrics = None
+        by_clients: Metrics = None
+        if self._function is not None:
+            by_server = self._function(0, model)
+        note_metrics(self._result.evaluate_metrics_serverapp, 0, by_server, "MetricRecord")
+        self._measure = find_measure(by_server or (), self._options)
+        if self._measure is None and not self._options.blind:
+            by_clients = self._by_clients(0, model, by_server)
+            reported = [*(by_server or ()), *(by_clients or ())]
+            self._measure = find_measure(reported, self._options)
+            if self._measure is None and reported:
+                raise _unclear(reported, self._options.accuracy)
+        named = self._options.accuracy
+        if self._measure is None and named is not None:
+            self._measure = find_measure([named], self._options)
+        self._decided(0, by_server, by_clients)
+        self._begun = True
+        return self._measure
 
     def __call__(self, round: int, model: ArrayRecord) -> Evaluation:
-        """Evaluate and record the model after a round; round 0 is the initial model.
-
-        For the initial model, Flower asks the server alone; the clients are asked only if the
-        server does not report the metric that decides.
-        """
-        by_clients: Metrics = None
+        """Evaluate and record the model after a round; round 0 is the initial model."""
+        if round == 0:
+            if not self._begun:
+                self.begin(model)
+            return self._last
         by_server: Metrics = None
-        if round > 0:
-            by_clients = self._by_clients(round, model)
+        by_clients = self._by_clients(round, model)
         if self._function is not None:
             by_server = self._function(round, model)
         note_metrics(self._result.evaluate_metrics_serverapp, round, by_server, "MetricRecord")
-        server_decides = by_server is not None and self._options.accuracy in by_server
-        if round == 0 and not server_decides:
-            by_clients = self._by_clients(round, model)
+        return self._decided(round, by_server, by_clients)
+
+    def _decided(self, round: int, by_server: Metrics, by_clients: Metrics) -> Evaluation:
+        """Return the evaluation that the metrics come to, the last one if there are none."""
+        self._find_late([*(by_server or ()), *(by_clients or ())])
+        server_decides = by_server is not None and self._name in by_server
         deciding = by_server if server_decides else by_clients or by_server
         if deciding:  # an empty record says no more than None
             self._last = self._read(round, deciding)
-        else:
+        elif not self._options.blind:
             log.warning(
                 "bara: nobody evaluated the model of round %d; the last accuracy, %g, stands",
                 round,
@@ -94,36 +192,63 @@ class Evaluator:
             metrics = self._function(round, model)
         else:
             metrics = self._on_clients(round, model)
-        return self._read(round, metrics) if metrics else self._last
+        if not metrics:
+            return self._last
+        self._find_late(list(metrics))
+        return self._read(round, metrics)
+
+    @property
+    def _name(self) -> str | None:
+        """The metric that decides; None while it is not clear."""
+        return None if self._measure is None else self._measure.name
+
+    def _find_late(self, reported: list[str]) -> None:
+        """Find the metric in a later round; how one is mapped must stand in the configuration."""
+        if self._measure is None:
+            found = find_measure(reported, self._options)
+            if found is not None and found.better == self._options.better:
+                self._measure = found
 
     def _read(self, round: int, metrics: Mapping[str, Any]) -> Evaluation:
-        deciding = self._options.accuracy
+        name = self._name
         broken = {}
-        for key in (deciding, "loss", "test-accuracy", "test-loss"):
-            value = metrics.get(key)
+        for key in (name, "loss", "test-accuracy", "test-loss"):
+            value = None if key is None else metrics.get(key)
             if isinstance(value, float) and not math.isfinite(value):
                 broken[key] = value
         if broken:
             raise TrainingError(
                 f"round {round}: the model's metrics must be finite, got {broken}; nobody is paid"
             )
-        if deciding not in metrics:
-            raise ConfigError(
-                f"the evaluation must report {deciding!r}, from evaluate_fn or from the clients, "
-                f"got {sorted(metrics)}"
-            )
-        accuracy = self._fraction(deciding, metrics[deciding])
-        test_accuracy = metrics.get("test-accuracy")
-        if test_accuracy is not None:
-            test_accuracy = self._fraction("test-accuracy", test_accuracy)
+        accuracy = self._last.accuracy
+        metric = None
+        test_accuracy = None
+        try:
+            if name is None or name not in metrics:
+                raise _unclear(metrics, self._options.accuracy)
+            accuracy = self._fraction(name, metrics[name])
+            if "test-accuracy" in metrics:
+                test_accuracy = self._fraction("test-accuracy", metrics["test-accuracy"])
+            if self._measure is not None and self._measure.better is not None:
+                metric = float(metrics[name])
+        except ConfigError as error:
+            if round == 0 and not self._options.blind:
+                raise
+            self._warn(f"{error}; until then the last accuracy, {accuracy:g}, stands")
         return Evaluation(
             accuracy,
             metrics.get("loss"),
             test_accuracy=test_accuracy,
             test_loss=metrics.get("test-loss"),
-            metric=None if self._options.better is None else float(metrics[deciding]),
+            metric=metric,
             samples=_count(metrics.get("num-examples")),
         )
+
+    def _warn(self, text: str) -> None:
+        """Log a warning; where the allocator looks at no metric, only the first."""
+        if not (self._options.blind and self._warned):
+            log.warning("bara: %s", text)
+        self._warned = True
 
     def _fraction(self, name: str, value: float) -> float:
         """Return the metric as an accuracy in [0, 1].
@@ -131,7 +256,7 @@ class Evaluator:
         A metric of any size is mapped so that the accuracy's log-odds are the logarithm of the
         metric if `higher` is better, and minus that logarithm if `lower` is better.
         """
-        better = self._options.better
+        better = None if self._measure is None else self._measure.better
         if better is None and 0 <= value <= 1:
             return value
         if better == "higher":
@@ -142,38 +267,48 @@ class Evaluator:
         if better:
             raise ConfigError(
                 f"the metric {name!r} must be at least 0, got {value:g}; shift it, or use an "
-                "allocator that does not look at it (even, fixed)"
+                "allocator that does not look at it (even, fixed), without an extrapolated memory"
             )
         raise ConfigError(
             f"the metric {name!r} must be in [0, 1], got {value:g}; or set "
             "bara.federation.better to lower or higher"
         )
 
-    def _by_clients(self, round: int, model: ArrayRecord) -> Metrics:
-        metrics = self._on_clients(round, model)
+    def _by_clients(self, round: int, model: ArrayRecord, by_server: Metrics = None) -> Metrics:
+        metrics = self._on_clients(round, model, by_server)
         note_metrics(
             self._result.evaluate_metrics_clientapp, round, metrics, "Aggregated MetricRecord"
         )
         return metrics
 
-    def _on_clients(self, round: int, model: ArrayRecord) -> Metrics:
-        if self._function is None:
-            connected(self._grid, self._options)  # otherwise a strategy could wait forever
-        elif not list(self._grid.get_node_ids()):
+    def _on_clients(self, round: int, model: ArrayRecord, by_server: Metrics = None) -> Metrics:
+        nodes = list(self._grid.get_node_ids())
+        if self._function is None and not self._options.blind:
+            nodes = list(connected(self._grid, self._options))
+        if not nodes:
             return None
         size = sum(math.prod(array.shape) for array in model.values())
         if round == 0 and size == 0:
             return None  # a model of trees, none of which has grown yet
-        messages = list(self._strategy.configure_evaluate(round, model, self._config, self._grid))
-        if self._function is None and not messages:
-            raise ConfigError(
-                "nothing evaluates the model: give `start` an evaluate_fn, or the strategy a "
-                "fraction_evaluate above 0"
+        with evaluating(self._strategy, len(nodes)):
+            messages = list(
+                self._strategy.configure_evaluate(round, model, self._config, self._grid)
             )
+        if self._function is None and not messages and not self._options.blind:
+            raise ConfigError(
+                "nothing evaluates the model: give `start` an evaluate_fn, the strategy a "
+                "fraction_evaluate above 0, or use an allocator that looks at no metric (even, "
+                "fixed), without an extrapolated memory"
+            )
+        told: list[Message] = []
+        if round == 0:
+            told = self._tried(messages[:1], by_server)
+            messages = messages[1:]
         answers = ask(self._grid, messages, self._options.evaluate_seconds)
-        if not messages:
+        told += answers.told.values()
+        if not told:
             return None
-        replies = self._believable(round, list(answers.told.values()))
+        replies = self._believable(round, told)
         return self._strategy.aggregate_evaluate(round, replies)
 
     def _believable(self, round: int, replies: list[Message]) -> list[Message]:
@@ -207,9 +342,22 @@ class Evaluator:
         metrics = _metrics(reply)
         if not all(np.isfinite(value).all() for value in metrics.values()):
             return False
-        deciding = metrics.get(self._options.accuracy, 0.0)
-        is_fraction = self._options.better is not None or 0 <= np.min(deciding) <= 1
-        return is_fraction and (key is None or np.min(metrics.get(key, 0)) > 0)
+        measure = self._measure or find_measure(list(metrics), self._options)
+        if measure is not None and measure.better is None:
+            deciding = metrics.get(measure.name, 0.0)
+            if not 0 <= np.min(deciding) <= 1:
+                return False
+        return key is None or bool(np.min(metrics.get(key, 0)) > 0)
+
+    def _tried(self, messages: list[Message], by_server: Metrics) -> list[Message]:
+        """Let one client evaluate; refuse the run if what it reports is not clear."""
+        told = list(ask(self._grid, messages, self._options.evaluate_seconds).told.values())
+        if told:
+            reported = self._strategy.aggregate_evaluate(0, told) or ()
+            every = [*(by_server or ()), *reported]
+            if find_measure(every, self._options) is None:
+                raise _unclear(every, self._options.accuracy)
+        return told
 
 
 def _metrics(reply: Message) -> Mapping[str, Any]:
@@ -221,6 +369,24 @@ def _metrics(reply: Message) -> Mapping[str, Any]:
 def _form(reply: Message) -> tuple[Any, ...]:
     """Return the names of records and metrics; strategies want them to be the same in all."""
     return (*reply.content.metric_records, frozenset(_metrics(reply)))
+
+
+def _unclear(reported: Collection[str], named: str | None) -> ConfigError:
+    """Return the refusal of metrics among which none can be decided on.
+
+    Args:
+        reported: The names of the metrics that the app reports.
+        named: The metric that the configuration names, if any.
+    """
+    problem = "it is not clear which metric to decide on"
+    if named is not None:
+        problem = f"bara.federation.accuracy is {named!r}, which the app does not report"
+    names = ", ".join(sorted(set(reported) - {"num-examples"})) or "nothing"
+    return ConfigError(
+        f"{problem}; the app reports {names}: set bara.federation.accuracy to one of these and, "
+        "unless it is a fraction that rises, bara.federation.better to lower or higher; or use an "
+        "allocator that looks at no metric (even, fixed), without an extrapolated memory"
+    )
 
 
 def _count(samples: Any) -> int | None:

@@ -1,15 +1,15 @@
 """Messages to nodes and their answers, which are awaited until a deadline."""
 
+import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, final
 
-from flwr.app import Message
-from flwr.app.error import Error
-from flwr.proto.node_pb2 import NodeInfo
+from flwr.app import Error, Message
 from flwr.serverapp import Grid
-from flwr.supercore.run import Run
+
+from bara.errors import PausedError
 
 CLOCKS = 600.0
 """Seconds by which the clocks of silos may differ before a message looks expired on arrival."""
@@ -45,7 +45,7 @@ class Answers:
     seconds: dict[int, float] = field(default_factory=dict)
 
 
-def ask(grid: Grid, messages: Iterable[Message], seconds: float) -> Answers:
+def ask(grid: Grid, messages: Iterable[Message], seconds: float, clocks: float = CLOCKS) -> Answers:
     """Send at most one message to each node and wait for the answers; late ones are ignored.
 
     A reply is attributed by the message it answers, not by its sender: when a node dies, the
@@ -55,11 +55,13 @@ def ask(grid: Grid, messages: Iterable[Message], seconds: float) -> Answers:
         grid: The grid of the nodes.
         messages: The messages, at most one per node.
         seconds: How long to wait for the answers.
+        clocks: Seconds for which a message stays valid beyond that, because clocks differ.
     """
     answers = Answers()
-    waiting = _send(grid, list(messages), seconds, answers)
+    waiting = _send(grid, list(messages), seconds + clocks, answers)
     begun = time.monotonic()
     while waiting:
+        check_engine()
         for reply in grid.pull_messages(list(waiting)):
             node = waiting.pop(reply.metadata.reply_to_message_id, None)
             if node is None:
@@ -78,11 +80,20 @@ def ask(grid: Grid, messages: Iterable[Message], seconds: float) -> Answers:
     return answers
 
 
-def _send(grid: Grid, messages: list[Message], seconds: float, answers: Answers) -> dict[str, int]:
+def check_engine() -> None:
+    """Stop at once if Flower's simulation has crashed: nobody will answer any more.
+
+    A simulation runs the server app in a thread, which outlives the program's main thread then.
+    """
+    if not threading.main_thread().is_alive():
+        raise PausedError("Flower's simulation has crashed: no client can answer any more")
+
+
+def _send(grid: Grid, messages: list[Message], valid: float, answers: Answers) -> dict[str, int]:
     """Push the messages; return, by the id of each sent message, the node that must answer."""
     for message in messages:
         # A node that returns after the deadline must not find work that nobody waits for.
-        message.metadata.ttl = seconds + CLOCKS
+        message.metadata.ttl = valid
     sent = set(grid.push_messages(messages))
     waiting = {}
     for message in messages:
@@ -121,16 +132,16 @@ class RestrictedGrid(Grid):
         """Return the ids of the visible nodes."""
         return self._nodes
 
-    def get_nodes(self) -> Iterable[NodeInfo]:
+    def get_nodes(self) -> Iterable[Any]:
         """Return those of the visible nodes that are connected."""
         return [node for node in self._grid.get_nodes() if node.node_id in self._nodes]
 
-    def set_run(self, run: Run) -> None:
+    def set_run(self, run: Any) -> None:
         """Tell the underlying grid which run it serves."""
         self._grid.set_run(run)
 
     @property
-    def run(self) -> Run:
+    def run(self) -> Any:
         """The run that the underlying grid serves."""
         return self._grid.run
 

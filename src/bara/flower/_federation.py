@@ -6,6 +6,7 @@ usable replies. Any strategy works, because it is wrapped, not subclassed.
 
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,10 +18,10 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 from numpy.typing import NDArray
 
-from bara.errors import ConfigError, TrainingError
+from bara.errors import ConfigError, PausedError, TrainingError
 from bara.flower import _strategies as strategies
 from bara.flower._bid_collection import BidCollection
-from bara.flower._evaluation import EvaluateFunction, Evaluator, note_metrics
+from bara.flower._evaluation import EvaluateFunction, Evaluator, Measure, note_metrics
 from bara.flower._exchange import Answers, RestrictedGrid, ask
 from bara.flower._options import ServerOptions
 from bara.flower._remembered_replies import RememberedReplies
@@ -31,6 +32,7 @@ from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecor
 from bara.server.memory import Fresh
 from bara.server.round import Collected, Remembered, train_round
 from bara.server.state import ServerState, prefixed, with_prefix
+from bara.text import counted
 
 if TYPE_CHECKING:
     from bara.clients.bidding import Bidders
@@ -40,6 +42,9 @@ Orders = Callable[[int, Award], ConfigRecord]
 
 _MODEL = "model/"
 """The prefix of the model's arrays in a checkpoint."""
+
+_FRUITLESS = 3
+"""The rounds without any delivery after which a run pauses if half of the clients have failed."""
 
 _STRATEGY = "strategy/"
 """The prefix of the arrays of the strategy's state in a checkpoint."""
@@ -127,6 +132,8 @@ class FlowerFederation(contextlib.ExitStack):
         self._known_clients: set[str] = set()  # the clients of earlier sessions
         self._known: Evaluation | None = None  # the last evaluation in an earlier session
         self._bidders_of: tuple[int, frozenset[str]] = (0, frozenset())  # a round, and its bidders
+        self._failed: dict[str, str] = {}  # since the last delivery: clients, and why they failed
+        self._fruitless = 0  # rounds in a row in which winners trained and nobody delivered
         self.result.arrays = model
         # Durable, because the training of silos cannot be repeated.
         self._server = ServerState(self._options.keeping, durable=True, prefix=_MODEL)
@@ -172,6 +179,13 @@ class FlowerFederation(contextlib.ExitStack):
 
     # --- the session's questions -----------------------------------------------------------------
 
+    def begin(self) -> Measure | None:
+        """Evaluate the initial model before the books are opened; return the metric that decides.
+
+        None if it is not clear yet.
+        """
+        return self._evaluation.begin(self.model)
+
     def evaluate(self) -> Evaluation:
         """Evaluate and save the initial model: a restarted server may draw a different one."""
         evaluation = self._evaluation(0, self.model)
@@ -182,6 +196,12 @@ class FlowerFederation(contextlib.ExitStack):
         """Return the bids of all nodes that answered in time."""
         bids = self._bids.bids(round)
         self._bidders_of = (round, frozenset(bids.clients))
+        if self._fruitless >= _FRUITLESS and 2 * len(self._failed) >= len(bids):
+            [(reason, _)] = Counter(self._failed.values()).most_common(1)
+            raise PausedError(
+                f"nobody delivered in {self._fruitless} rounds in a row: all "
+                f"{counted(len(self._failed), 'client')} that won failed ({reason})"
+            )
         return bids
 
     def train(self, round: int, award: Award) -> Delivery:
@@ -189,6 +209,12 @@ class FlowerFederation(contextlib.ExitStack):
         delivery = train_round(self._server, self, round, award)
         for client, reason in delivery.void.items():
             log.warning("round %d: %s is not paid: %s", round, client, reason)
+        if delivery.delivered:
+            self._failed = {}
+            self._fruitless = 0
+        elif delivery.failed:
+            self._failed |= {client: delivery.void[client] for client in delivery.failed}
+            self._fruitless += 1
         return delivery
 
     def forget(self, client: str, round: int) -> None:

@@ -11,6 +11,8 @@ from bara.options import check_options
 from bara.runs.config import Config
 from bara.server.state import Keeping
 
+Better = Literal["lower", "higher"]
+
 
 @dataclass(frozen=True)
 class AppOptions:
@@ -23,21 +25,21 @@ class AppOptions:
         evaluate_seconds: How long clients may evaluate, if the strategy asks them to.
         fewest: The number of connected nodes that a round needs to begin.
         patience: How many seconds to wait for these nodes before the run stops between rounds.
-        accuracy: The metric that decisions are based on; `loss`, `test-accuracy` and `test-loss`
-            are read, too.
+        accuracy: The metric that decisions are based on; None to find it among those that the app
+            reports. `loss`, `test-accuracy` and `test-loss` are read, too.
         better: Whether that metric, which may then have any size, is better when `lower` (a loss)
-            or `higher`; None if the metric is a fraction.
+            or `higher`; None if the metric is a fraction, or its name says that it is a loss.
         same_shapes: Refuse updates whose arrays are not shaped as the model's; false for trees,
             which grow.
     """
 
     bid_seconds: float = 60.0
     train_seconds: float = 3600.0
-    evaluate_seconds: float = 600.0
+    evaluate_seconds: float = 3600.0
     fewest: int = 2
     patience: float = 600.0
-    accuracy: str = "accuracy"
-    better: Literal["lower", "higher"] | None = None
+    accuracy: str | None = None
+    better: Better | None = None
     same_shapes: bool = True
 
 
@@ -59,7 +61,8 @@ class ServerOptions(AppOptions):
             that they give themselves.
         partitions: The names of clients that are known by their partition; empty to number them.
         measured: Record how long each winner took and how many bytes were sent and received.
-        blind: The allocator does not look at accuracy, so a metric need not be mapped to one.
+        blind: Neither the allocator nor a memory that learns its step looks at accuracy, so no
+            metric need be mapped to one.
         seed: The seed of the order, new in each round, of clients with equal bids; None to order
             them by name.
         keeping: The settings for what lasts from round to round.

@@ -16,9 +16,6 @@ from bara.protocols import Allocator
 from bara.runs.config import Config
 from bara.text import counted
 
-FEW = 3
-"""Up to this many clients, excluding the dearest one costs a noticeable share of the data."""
-
 BLIND = (Even, Increasing, Decreasing, RandomN, Fixed)
 """Allocators that do not look at accuracy."""
 
@@ -32,7 +29,8 @@ def check_strategy(strategy: Any) -> None:
         message = f"strategy must be one of flwr.serverapp.strategy, got {kind.__name__}"
         if kind.__module__.startswith("flwr.server."):
             message += f" of {kind.__module__}, which Flower keeps for apps of its old API"
-        if "SecAgg" in kind.__name__:
+        inside = [type(part).__name__ for part in getattr(strategy, "__dict__", {}).values()]
+        if any("SecAgg" in name for name in (kind.__name__, *inside)):
             message += (
                 "; secure aggregation hides each client's update, which payment on delivery must "
                 "see"
@@ -49,7 +47,7 @@ def check_strategy(strategy: Any) -> None:
 def check_run(
     strategy: Strategy, config: Config, options: ServerOptions, allocator: Allocator
 ) -> None:
-    """Refuse a run whose rounds could never train; warn if one of few clients could never win.
+    """Refuse a run whose rounds could never train; warn if some bidder always loses.
 
     Args:
         strategy: The app's strategy.
@@ -77,12 +75,12 @@ def check_run(
             f"{counted(count, 'client')} can win: use more clients, a larger bara.allocator.n or a "
             "reserve price (bara.mechanism.reserve)"
         )
-    if no_reserve and count <= FEW:
+    if no_reserve:
         log.warning(
-            "bara: %d clients and no reserve price: the dearest bidder sets the price and can "
-            "never train; with bara.mechanism.reserve, the most that is paid to a client, all of "
-            "them can win",
-            count,
+            "bara: %s and no reserve price: a bidder that loses sets the price, so that in each "
+            "round at least one cannot train; with bara.mechanism.reserve, the most that a client "
+            "is paid per round, all can win, and each is then paid the reserve",
+            counted(count, "client"),
         )
 
 

@@ -11,11 +11,12 @@ from flwr.app import ArrayRecord, ConfigRecord, Context
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
-from bara.errors import ConfigError, PausedError, WaitingError
+from bara.errors import BaraError, ConfigError, PausedError, WaitingError
 from bara.flower import _app as app_identity
 from bara.flower._app import PREFIX
 from bara.flower._bid_collection import Attendance
-from bara.flower._evaluation import EvaluateFunction
+from bara.flower._evaluation import EvaluateFunction, Measure
+from bara.flower._exchange import check_engine
 from bara.flower._federation import FlowerFederation
 from bara.flower._options import ServerOptions, app_options
 from bara.flower._preflight import BLIND, check_run, check_strategy
@@ -25,7 +26,7 @@ from bara.market import BACKS_OFF
 from bara.options import check_options
 from bara.protocols import Requirements, requirements_of
 from bara.records import AwardedRound, RoundRecord, decimal_money, tell_money
-from bara.runs.config import Config, set_key
+from bara.runs.config import Config
 from bara.runs.config_sections import KEPT, AppSection, ClientsSection, DataSection, TrainingSection
 from bara.runs.engines import FLOWER_APP
 from bara.runs.factory import build_allocator, build_mechanism, keeping, limits_of
@@ -61,11 +62,11 @@ def start(
         grid: Flower's grid.
         initial_arrays: The initial model.
         num_rounds: The deadline, unless `bara.budget.max-rounds` is set.
-        timeout: How many seconds winners may train, unless `bara.federation.train-seconds` is set.
+        timeout: How many seconds clients may train, and evaluate, unless
+            `bara.federation.train-seconds` and `evaluate-seconds` are set.
         train_config: The configuration sent with every training message.
         evaluate_config: The configuration sent with every evaluation message.
-        evaluate_fn: The server's own evaluation; its metrics must include `accuracy` and should
-            include `loss`.
+        evaluate_fn: The server's own evaluation; its metrics should include `accuracy` and `loss`.
         protects: Whether the app's clients train with local differential privacy if the mechanism
             asks for it.
 
@@ -73,6 +74,7 @@ def start(
         What `strategy.start` returns: the final arrays, and the metrics by round; for a paused
         run, those so far.
     """
+    log.addFilter(_in_one_line)
     check_strategy(strategy)
     tree = app_settings(context.run_config, num_rounds, timeout)
     names: dict[str, str] = {}
@@ -87,9 +89,10 @@ def start(
         options = replace(
             _options(config, requirements_of(mechanism), grid, folder.path),
             names=names,
-            blind=type(allocator) in BLIND,
+            blind=type(allocator) in BLIND and config.training.memory != "extrapolated",
         )
         check_run(strategy, config, options, allocator)
+        strategy.summary()
         federation = FlowerFederation(
             lambda: grid,
             strategy,
@@ -104,6 +107,9 @@ def start(
         )
         log.info("bara: run folder %s", folder.path.resolve())
         session = Session(allocator, mechanism, federation, limits_of(config))
+        if not folder.is_made:
+            config = _with_measure(config, federation.begin())
+            folder.config = config
         ended = folder.claim_books().ended()
         if ended is not None:
             log.info(
@@ -125,18 +131,31 @@ def start(
     return federation.result
 
 
+def _in_one_line(record: logging.LogRecord) -> bool:
+    """Let Flower log a refusal of bara's as one line; its traceback says nothing to the user.
+
+    A traceback stays where bara passes on another error, such as a strategy's.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, BaraError) and error.__cause__ is None:
+        record.msg = f"{record.getMessage()}: {error}"
+        record.args = ()
+        record.exc_info = None
+    return True
+
+
 def app_settings(
     app: Mapping[str, Any], num_rounds: int | None = None, timeout: float | None = None
 ) -> dict[str, Any]:
     """Return bara's keys in an app's configuration, which is flat and hyphenated, as a tree.
 
     Flower's command line accepts only keys that the app declares. So a key that is declared as ""
-    counts as not set, and `bara.set` sets any key.
+    counts as not set.
 
     Args:
         app: The app's configuration.
         num_rounds: The deadline, unless the configuration sets one.
-        timeout: How many seconds winners may train, unless the configuration says so.
+        timeout: How many seconds clients may train, and evaluate, unless the configuration says.
 
     >>> tree = app_settings({"lr": 0.1, "bara.budget.total": 30, "bara.budget.max-rounds": 5})
     >>> tree["budget"]
@@ -153,9 +172,6 @@ def app_settings(
         for section in sections:
             branch = _section(branch, section)
         branch[last] = value
-    for change in str(tree.pop("set", "")).split(";"):
-        if change.strip():
-            set_key(tree, change.strip())
     if num_rounds is not None:
         _section(tree, "budget").setdefault("max_rounds", num_rounds)
     # Without a memory, a round's model is what the app's strategy makes of its winners alone.
@@ -166,8 +182,19 @@ def app_settings(
             "bara.federation.engine must not be set in a Flower app, which is the engine itself"
         )
     if timeout is not None:
-        federation.setdefault("train_seconds", float(timeout))
+        for key in ("train_seconds", "evaluate_seconds"):
+            federation.setdefault(key, float(timeout))
     return tree
+
+
+def _with_measure(config: Config, measure: Measure | None) -> Config:
+    """Return the configuration with the metric that was found, so that the books name it."""
+    if measure is None:
+        return config
+    found = {"accuracy": measure.name}
+    if measure.better is not None:
+        found["better"] = measure.better
+    return config.model_copy(update={"federation": config.federation.model_copy(update=found)})
 
 
 def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
@@ -223,9 +250,14 @@ def _found(path: Path, tree: dict[str, Any], app: AppSection) -> RunFolder | Non
     folder = RunFolder.find(path)
     opened = folder.config.app or AppSection()  # an earlier version recorded none
     app_identity.check_app(path, opened, app)
-    count = {"clients": {**tree.get("clients", {}), "count": folder.config.clients.count}}
+    stored = folder.config.federation.options
+    as_found = {key: stored[key] for key in ("accuracy", "better") if key in stored}
+    filled = {
+        "clients": {**tree.get("clients", {}), "count": folder.config.clients.count},
+        "federation": {**as_found, **tree["federation"]},
+    }
     others = app_identity.differing(
-        Config.parse({**tree, **count}).model_dump(),
+        Config.parse({**tree, **filled}).model_dump(),
         folder.config.model_copy(update={"app": None}).model_dump(),
     )
     changed = app_identity.differing(
@@ -276,6 +308,7 @@ def _gathered(grid: Grid, count: int, patience: float, directory: Directory) -> 
             complete = now >= 2 and now == before
         if complete:
             break
+        check_engine()
         time.sleep(0.5)
         nodes = list(grid.get_nodes())
         attendance.show(nodes)

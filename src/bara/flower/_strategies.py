@@ -1,5 +1,6 @@
 """Adapters for any user's Flower strategy, which is neither subclassed nor copied."""
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ _EVERYBODY = {"fraction_train": 1.0, "min_train_nodes": 1, "min_available_nodes"
 """Settings under which every winner trains, however few: the auction decides who takes part."""
 
 SET_ASIDE = {*_EVERYBODY, "min_evaluate_nodes", "num_sampled_clients"}
-"""The arguments of strategies that bara overrides."""
+"""The arguments of strategies that bara overrides, or did in an earlier version."""
 
 _NO_MEMORY = {
     "DifferentialPrivacy": "whose noise is for the clients of one round",
@@ -55,8 +56,27 @@ def let_winners_in(strategy: Strategy) -> None:
         for name, value in _EVERYBODY.items():
             if hasattr(layer, name):
                 setattr(layer, name, value)
-        if getattr(layer, "fraction_evaluate", 0):
-            layer.min_evaluate_nodes = 1  # whoever is connected evaluates
+
+
+@contextlib.contextmanager
+def evaluating(strategy: Strategy, nodes: int) -> Iterator[None]:
+    """Let a strategy ask no more clients to evaluate than are connected, or it would wait forever.
+
+    Args:
+        strategy: The strategy that configures an evaluation.
+        nodes: The number of connected nodes.
+    """
+    lowered = []
+    for layer in layers(strategy):
+        least = getattr(layer, "min_evaluate_nodes", 0)
+        if least > nodes:
+            lowered.append((layer, least))
+            layer.min_evaluate_nodes = nodes
+    try:
+        yield
+    finally:
+        for layer, least in lowered:
+            layer.min_evaluate_nodes = least
 
 
 def expect(strategy: Strategy, winners: int) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, final
+from typing import Literal, Protocol, final
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import (
@@ -17,9 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
     load_ssh_public_key,
 )
-from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
-from flwr.superlink.grid import InMemoryGrid
 
 from bara.clients.bidding import client_names
 from bara.errors import ConfigError
@@ -33,12 +31,25 @@ _DIGITS = 20
 """The length of a fingerprint in hexadecimal digits: 80 bits."""
 
 
+class Node(Protocol):
+    """A connected node as `Grid.get_nodes` describes it; Flower has no public name for the type."""
+
+    @property
+    def node_id(self) -> int:
+        """The id under which Flower reaches the node."""
+
+    @property
+    def public_key(self) -> bytes:
+        """The key with which the node authenticates; random in a simulation."""
+
+
 def known_by(grid: Grid) -> By:
     """Return what identifies a grid's nodes: their key, or their partition in a simulation.
 
-    Simulated nodes are new in every run, so that only their partitions stay the same.
+    Simulated nodes are new in every run, so that only their partitions stay the same. The class of
+    the grid is the only thing by which a server app can tell a simulation, and it is not public.
     """
-    return "partition" if isinstance(grid, InMemoryGrid) else "key"
+    return "partition" if type(grid).__name__ == "InMemoryGrid" else "key"
 
 
 def key_fingerprint(public_key: bytes) -> str:
@@ -122,12 +133,13 @@ class Directory:
         self._partitions = partitions
         self._called: dict[str, str] = {}  # by fingerprint
         self._nodes: dict[str, int] = {}
+        self._once: dict[int, str] = {}  # what each node that bid was called
 
     def know(self, clients: Iterable[str]) -> None:
         """Remember the names of clients that already stand in the books."""
         self._called |= {client[-_DIGITS:]: client for client in clients}
 
-    def read(self, nodes: Iterable[NodeInfo], opened: Mapping[int, Opened]) -> dict[str, int]:
+    def read(self, nodes: Iterable[Node], opened: Mapping[int, Opened]) -> dict[str, int]:
         """Replace the directory's entries by the connected nodes; return the node of each client.
 
         A client that two nodes claim to be is left out: it cannot be told which of them it is.
@@ -155,6 +167,7 @@ class Directory:
         for name in twice:
             del found[name]
         self._nodes = found
+        self._once |= {node: client for client, node in found.items()}
         if self._by == "key":
             self.know(client for client, node in found.items() if node in opened)
         return found
@@ -163,11 +176,11 @@ class Directory:
         """Return the id of a client's node, None if the client is not connected."""
         return self._nodes.get(client)
 
-    def shown(self, node: NodeInfo) -> str:
+    def shown(self, node: Node) -> str:
         """Return a node's name for log lines, before or after its bid."""
-        return self._name(node, None) or f"node {node.node_id}"
+        return self._name(node, None) or self._once.get(node.node_id) or f"node {node.node_id}"
 
-    def _name(self, node: NodeInfo, opened: Opened | None) -> str | None:
+    def _name(self, node: Node, opened: Opened | None) -> str | None:
         """Return a node's name; None for a simulated node whose partition is not known yet."""
         if self._by == "key":
             mine = key_fingerprint(node.public_key)

@@ -35,7 +35,7 @@ from bara.faults import point
 from bara.ledger import Books
 from bara.ledger.attention import Attention, Watch, attentions
 from bara.ledger.notifications import Notifier
-from bara.ledger.operators import check_place
+from bara.ledger.operators import check_place, pause
 from bara.ledger.retention import Redacted
 from bara.market import Market
 from bara.protocols import (
@@ -152,7 +152,7 @@ class Session:
             yield self._begin(_evaluation(federation.evaluate()))
         while self.ask() is not None:
             if self.promised is None:
-                self.award(federation.bids(self.round))
+                self.award(self._bids_of(federation))
             else:
                 self.award()
             awarded = self.promised
@@ -363,6 +363,16 @@ class Session:
         if self._started_market is None:
             raise InvalidRecordError("the session has not started; say start(purse or books) first")
         return self._started_market
+
+    def _bids_of(self, federation: Federation) -> Bids:
+        """Return the round's bids; a federation that needs a person first pauses the run."""
+        with self._notified_of_pauses():
+            try:
+                return federation.bids(self.round)
+            except PausedError:
+                if self._books is not None:
+                    pause(self._books)
+                raise
 
     def _awarded(
         self, bids: Bids | Mapping[str, float | str | Decimal] | None
