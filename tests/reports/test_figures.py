@@ -201,6 +201,11 @@ def test_a_table_of_the_paper_is_latex_below_its_claim():
     assert r"digits & EA & 50.0 $\pm$ 10.0 &" in below
 
 
+def test_neither_our_methods_nor_the_bound_count_as_the_papers():
+    (chart,) = exhibit_dots(shown("border", accuracy_rows(others=("planner", "bound"))))
+    assert [KINDS[dot.kind] for dot in chart.dots] == [KINDS[0], KINDS[0], KINDS[1], KINDS[1]]
+
+
 def test_accuracies_are_dots_with_intervals_beside_differences_from_even_allocation():
     (chart,) = exhibit_dots(shown("fig1", accuracy_rows()))
     levels, differences = drawn([chart], columns=2).axes

@@ -56,7 +56,8 @@ def save_charts(
 def exhibit_dots(shown: ExhibitResult) -> list[DotChart]:
     """Return an exhibit's final accuracies and differences from EA, a chart for each dataset."""
     charts = []
-    has_others = any(row["method"] in shown.exhibit.ours for row in shown.rows)
+    others = shown.exhibit.ours | {BOUND}
+    has_others = any(row["method"] in others for row in shown.rows)
     for (dataset,), rows in grouped(shown.rows, "dataset"):
         dots = []
         for row in rows:
@@ -64,7 +65,7 @@ def exhibit_dots(shown: ExhibitResult) -> list[DotChart]:
             less = row[LESS]
             if less is not None:
                 less = Estimate(less, row[f"{LESS}_margin"], row["seeds"])
-            kind = 1 if row["method"] in shown.exhibit.ours else 0
+            kind = 1 if row["method"] in others else 0
             dots.append(Dot(row["method"], level, less, kind))
         charts.append(
             DotChart(
