@@ -32,6 +32,7 @@ from bara.records.rounds import (
     Plan,
     Prospect,
     RoundRecord,
+    Shapley,
     taken_home,
 )
 
@@ -60,6 +61,7 @@ __all__ = [
     "Prospect",
     "Purse",
     "RoundRecord",
+    "Shapley",
     "Shortfall",
     "decimal_money",
     "json_money",
