@@ -22,6 +22,11 @@ from bara.runs.reference import REGISTRIES, options_of
 INSIDE = re.compile(r"_|cli|(faults|files)$")
 """Rooms without a page: the command line has its own; faults and files are for the inside."""
 
+COMMANDS = {"bara --help": "cli", "bara run --show-config": "configuration"}
+"""Commands that stand for a reference page, with its name."""
+
+NAMED = re.compile(r"(?<!\[)`(bara\.\w+[\w.]*|" + "|".join(COMMANDS) + r")`(?!\])")
+FENCED = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 DOCTEST = re.compile(r"^>>> .*?(?=^\s*$|\Z)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 
@@ -33,16 +38,38 @@ def on_files(files, config):
         "configuration": configuration(),
         "bara": _room("bara", deep=False),
     }
-    rooms = [name for _, name, _ in pkgutil.iter_modules(bara.__path__) if not INSIDE.match(name)]
-    pages |= {room: _room(f"bara.{room}") for room in rooms}
+    pages |= {room: _room(f"bara.{room}") for room in _rooms()}
     for name, text in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     return files
 
 
+def on_page_markdown(markdown, *, page, **_):
+    """Link modules and commands to the pages that only the site has, outside of code blocks."""
+    if page.file.src_uri.startswith("reference/"):
+        return markdown
+    parts = FENCED.split(markdown)
+    parts[::2] = [NAMED.sub(_reference, part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _reference(found):
+    """A name with a link to its page, or as it is where it has none."""
+    name = found[1]
+    module = re.match(r"bara\.(\w+)", name)
+    if module is None:
+        return f"[{found[0]}](reference/{COMMANDS[name]}.md)"
+    return f"[{found[0]}](reference/{module[1]}.md)" if module[1] in _rooms() else found[0]
+
+
 def on_page_content(html, **_):
     """Set formulas as MathML, which browsers draw without a script."""
     return FORMULA.sub(_mathml, html)
+
+
+def _rooms():
+    """The rooms that have a page."""
+    return [name for _, name, _ in pkgutil.iter_modules(bara.__path__) if not INSIDE.match(name)]
 
 
 def command_line():

@@ -11,6 +11,7 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import programs
 import pytest
@@ -98,8 +99,26 @@ def test_a_page_speaks_of_every_verb(path):
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\((?!http|\\)([^)#]+)", page.read_text()):
-            made = target.startswith("reference/")  # with the site, which is built strictly
-            assert made or (page.parent / target).exists(), f"{page.name} links to {target}"
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_site_links_names_to_the_pages_that_only_it_has():
+    hooks = runpy.run_path(str(ROOT / "scripts" / "site_hooks.py"))
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="python.md"))
+    text = "See `bara.errors`, `bara.files` and `bara --help`.\n\n```python\n`bara.errors`\n```\n"
+    linked = hooks["on_page_markdown"](text, page=page)
+    assert linked == text.replace(
+        "`bara.errors`,", "[`bara.errors`](reference/errors.md),"
+    ).replace("`bara --help`", "[`bara --help`](reference/cli.md)")
+
+
+def test_the_glossary_has_the_words_of_the_house_and_tells_bara_from_bara():
+    glossary = (ROOT / "docs" / "glossary.md").read_text()
+    rules = re.sub(r"\s+", " ", (ROOT / "CONTRIBUTING.md").read_text())
+    words = re.search(r"Use one word per concept\*\*: ([^.]+)\.", rules)[1].split(", ")
+    assert len(words) > 10
+    for word in [*words, "bara", "BARA", "allocator `bara`"]:
+        assert f"**{word}**" in glossary, word
 
 
 @pytest.mark.full

@@ -55,6 +55,15 @@ def listing(names: Sequence[str], most: int = 5) -> str:
     return told
 
 
+def headline(words: str) -> str:
+    """Return the words with a capital first letter, as a title begins.
+
+    >>> headline("accuracy"), headline("AUC")
+    ('Accuracy', 'AUC')
+    """
+    return words[:1].upper() + words[1:]
+
+
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 """Characters that neither a database nor a file name can hold: NUL and lone surrogates."""
 

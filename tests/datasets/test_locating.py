@@ -4,8 +4,9 @@ import sys
 import pytest
 from refusals import refused
 
-from bara.datasets import fetch, load, places, require, verify
+from bara.datasets import Columns, fetch, load, places, require, verify
 from bara.errors import DatasetError, MissingExtraError, UnfitDatasetError, UnknownNameError
+from bara.runs.config import Config
 
 
 def test_the_path_comes_before_the_variable_before_the_cache(monkeypatch, tmp_path, cache):
@@ -96,3 +97,39 @@ def test_the_cache_is_the_users_own(monkeypatch):
     monkeypatch.undo()
     (place,) = places()
     assert "bara" in place.folder.parts
+
+
+OWN_PLACES = ["path", "here", "variable", "cache"]
+
+
+@pytest.mark.parametrize("where", OWN_PLACES)
+@pytest.mark.parametrize("name", ["mine", "mine.npz", "mine.csv"])
+def test_ones_own_files_are_found_in_the_same_places_whatever_their_form(
+    fabricate, monkeypatch, tmp_path, cache, where, name
+):
+    folders = {one: tmp_path / one for one in OWN_PLACES} | {"cache": cache}
+    for folder in folders.values():
+        folder.mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(folders["here"])
+    monkeypatch.setenv("BARA_DATA", str(folders["variable"]))
+    if name == "mine.csv":
+        rows = "".join(f"{k},{k % 2}\n" for k in range(20))
+        (folders[where] / name).write_text(f"age,ill\n{rows}")
+        assert load(name, folders["path"], columns=Columns(target="ill")).classes == 2
+    else:
+        fabricate.npz(folders[where], "mine", fabricate.arrays((5, 5), classes=4))
+        assert load(name, folders["path"]).classes == 4
+
+
+def test_a_run_remembers_where_it_found_an_archive(fabricate, monkeypatch, tmp_path):
+    fabricate.npz(tmp_path / "here", "mine", fabricate.arrays((5, 5), classes=4))
+    monkeypatch.chdir(tmp_path / "here")
+    keys = ["data.name=mine", "federation.engine=simulator", "clients.count=2"]
+    assert Config.load(None, keys).data.path == str(tmp_path / "here")
+
+
+def test_a_table_that_is_nowhere_says_where_it_was_looked_for(monkeypatch, tmp_path, cache):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BARA_DATA", "/nowhere/at/all")
+    with refused(DatasetError, "mine.csv", "here", "$BARA_DATA", "/nowhere/at/all", cache):
+        load("mine.csv", columns=Columns(target="ill"))

@@ -38,7 +38,7 @@ def whole(tmp_path_factory):
 def test_every_figure_and_table_is_left(whole):
     folder, done = whole
     for name in EXHIBITS:
-        kinds = ("md",) if name in TABLES else FORMATS
+        kinds = ("md", "tex") if name in TABLES else FORMATS
         for kind in (*kinds, "csv", "parquet"):
             assert (folder / f"{name}.{kind}").stat().st_size > 100, (name, kind)
         assert f"{name}: {EXHIBITS[name].title}" in " ".join(done.stdout.split())

@@ -64,6 +64,7 @@ def test_the_planner_thinks_longer_than_an_even_share():
     assert rehearse(planner).seconds > 2 * rehearse(even).seconds > 0
 
 
+@pytest.mark.path
 def test_what_is_rehearsed_is_what_the_paper_plays_within_thirty_per_cent():
     """Turns and rounds on digits, where BARA runs out
     of money at other rounds, against rehearsed ones.

@@ -296,9 +296,9 @@ def test_mechanisms_and_any_key_are_varied_and_tables_and_figures_tell_them_apar
     assert set(frame["clients.bids"]) == {"uniform(1, 2)", "constant(1)"}
     head = found.to_markdown().splitlines()[0]
     assert head.startswith("| allocator | mechanism | bids | final |")
-    lines = bara.reports.charts.charts_of(found)[0].lines
+    lines = bara.reports.charts.charts_of(found)[1].lines
     assert len({line.look for line in lines}) == 8
-    assert {line.look[0] for line in lines} == {0, 1}  # a colour for each allocator
+    assert {line.look.colour for line in lines} == {0, 1}  # a colour for each allocator
 
 
 def test_the_command_line_varies_with_set_what_python_varies_with_grid():

@@ -13,7 +13,8 @@ from starlette.testclient import TestClient
 from bara.dashboard._pages import make_app
 from bara.dashboard._run_index import RunIndex
 from bara.dashboard.server import Address
-from bara.reports.contributions import Contributions, caution
+from bara.records import Shapley
+from bara.reports.contributions import Contributions, ShapleyScores, caution
 from bara.reports.html import run_report
 from bara.reports.terminal import run_summary
 from bara.runs.config import Config
@@ -101,3 +102,41 @@ def test_the_caution_says_how_many_may_be_chance():
     assert caution(found).startswith("1 of 2 intervals include 0")
     assert caution({"a": found["unsure"]}).startswith("Every interval includes 0")
     assert caution({"a": found["sure"]}).startswith("None of the intervals includes 0")
+
+
+def test_shapley_values_are_in_the_books_and_the_report_with_their_error_and_cost(config, tmp_path):
+    training = config.training.model_copy(update={"shapley_every": 3})
+    with RunFolder.new(
+        tmp_path / "run", config.model_copy(update={"training": training})
+    ) as folder:
+        result = play_run(folder.config, folder=folder)
+        folder.finish(result, "")
+        stored = [record.delivery.shapley for record in folder.claim_books().history()]
+        rounds = [record.round for record in folder.claim_books().history()]
+    told = {number for number, one in zip(rounds, stored, strict=True) if one is not None}
+    assert told == {3, 6, 9, 12}
+    found = result.shapley
+    assert found["evaluations"] == sum(one.evaluations for one in stored if one)
+    assert set(found["clients"]) == {"east", "north", "random", "west"}
+    page = run_report(result, "", "bara run")
+    assert f"They took {found['evaluations']} evaluations and no training" in page
+    assert all(one["margin"] >= 0 for one in found["clients"].values())
+    without = play_run(config)
+    assert without.shapley is None
+    assert (without.payments, without.history) == (result.payments, result.history)
+
+
+def test_the_margin_of_shapley_values_is_that_of_their_mean_over_rounds():
+    scores = ShapleyScores()
+    scores.tell(None)
+    assert scores.summary() is None
+    scores.tell(Shapley({"a": 0.1, "b": 0.3}, {"a": 0.03, "b": 0.0}, 5))
+    scores.tell(Shapley({"a": 0.3}, {"a": 0.04}, 2))
+    found = scores.summary()
+    assert list(found["clients"]) == ["b", "a"]
+    assert found["clients"]["a"] == {
+        "mean": pytest.approx(0.2),
+        "margin": pytest.approx(1.96 * 0.05 / 2),
+        "rounds": 2,
+    }
+    assert found["evaluations"] == 7

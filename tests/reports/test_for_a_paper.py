@@ -5,20 +5,19 @@ numbers that cannot be read wrongly.
 import csv
 import json
 import re
+import shutil
+import subprocess
 from dataclasses import replace
+from html import unescape
 
 import matplotlib.pyplot as plt
 import pyarrow.parquet
 import pytest
-from matplotlib.figure import Figure
 from PIL import Image
 from refusals import refused
-from tests.reports.test_figures import shown
 
 import bara
 from bara.errors import ConfigError
-from bara.paper.exhibits import EXHIBITS
-from bara.paper.figures import save_bars
 from bara.reports.comparison import Comparison, Failure
 from bara.reports.comparison_table import comparison_rows, show_estimate
 from bara.reports.drawings import COLUMN, FORMATS, PAGE, drawn
@@ -80,6 +79,69 @@ def test_figures_are_one_or_two_columns_wide_in_per_cent_with_the_legend_outside
     assert all(label.get_text().endswith("%") for label in ax.get_yticklabels())
     with refused(ConfigError, "columns", "1", "2", "3"):
         drawn([], columns=3)
+
+
+def test_what_is_compared_is_drawn_beside_the_levels_as_the_table_has_it(found):
+    even = [run for run in found.results if run.varied["clients.bids"] == "constant(1)"]
+    shown = replace(found, results=even)
+    (_, differences) = shown.plot("accuracy-and-differences").axes
+    (dot,) = [line for line in differences.lines if line.get_marker() != "None"]
+    head, _, row = comparison_rows(even)
+    assert row[head.index("vs first")].startswith(f"{dot.get_xdata()[0]:+.1f}")
+    assert differences.get_xlabel().startswith("less even")
+    assert any(set(line.get_xdata()) == {0} for line in differences.lines)
+
+
+def test_differences_are_drawn_from_what_the_table_measures_against(found):
+    shown = replace(found, against="random")
+    (_, differences) = shown.plot("accuracy-and-differences").axes
+    label = " ".join(differences.get_xlabel().split())
+    assert label == "less random, all else equal, points"
+    assert "less random, all else equal, points" in comparison_report(shown)
+    one = replace(found, against="random, bids=constant(1)")
+    (_, differences) = one.plot("accuracy-and-differences", columns=2).axes
+    label = " ".join(differences.get_xlabel().split())
+    assert label == "less random, bids=constant(1), points"
+
+
+def test_a_curve_ends_where_the_money_ended(found):
+    ended = {}
+    for run in found.results:
+        ended[run.name] = max(run.spent, ended.get(run.name, 0.0))
+    (ax,) = found.plot("accuracy-over-money-spent").axes
+    assert {line.get_label(): line.get_xdata()[-1] for line in ax.lines} == pytest.approx(ended)
+
+
+def test_axes_fit_the_data_and_begin_at_zero_on_request(found):
+    shown = replace(
+        found,
+        results=[
+            replace(run, history=[entry | {"accuracy": 0.9} for entry in run.history])
+            for run in found.results
+        ],
+    )
+    (ax,) = shown.plot("accuracy-over-rounds").axes
+    assert ax.get_ylim()[0] > 0.5
+    (ax,) = shown.plot("accuracy-over-rounds", zero=True).axes
+    assert ax.get_ylim()[0] == 0
+
+
+def test_neighbours_that_show_the_same_share_one_axis_and_nothing_is_empty(found):
+    figure = found.plot()
+    titles = {ax.get_title(): ax for ax in figure.axes}
+    rounds, money = titles["Accuracy over rounds"], titles["Accuracy over money spent"]
+    assert rounds.get_ylim() == money.get_ylim()
+    assert (rounds.get_ylabel(), money.get_ylabel()) == ("accuracy", "")
+    assert all(ax.lines for ax in figure.axes)
+
+
+def test_the_legend_names_each_allocator_and_each_variant_once(found):
+    (legend,) = found.plot("accuracy-over-rounds").legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names == ["even", "random", "bids=uniform(1, 2)", "bids=constant(1)"]
+    styles = [line.get_linestyle() for line in legend.get_lines()]
+    assert styles[:2] == ["None", "None"]
+    assert len(set(styles[2:])) == 2
 
 
 def test_a_long_legend_takes_no_room_from_the_axes(found):
@@ -170,6 +232,18 @@ def test_a_difference_is_against_the_first_allocator_with_the_same_of_all_else(f
     assert [row[head.index("vs first")] for row in rows] == ["", "+20.0 ± 0.0"]
 
 
+def test_the_allocator_bara_is_told_from_the_program_and_from_the_paper(found):
+    said = "BARA, the paper's algorithm, as this program reads it"
+    named = [
+        replace(run, allocator=run.allocator.replace("random", "bara:preset=paper"))
+        for run in found.results
+    ]
+    shown = replace(found, results=named)
+    for text in (shown.to_markdown(), shown.to_latex(), unescape(comparison_report(shown))):
+        assert said in text
+    assert said not in found.to_markdown()
+
+
 def test_latex_is_escaped_bold_where_best_and_says_what_made_it(found):
     text = replace(
         found, results=[replace(r, allocator="a_b & 5%") for r in found.results]
@@ -186,33 +260,47 @@ def test_latex_is_escaped_bold_where_best_and_says_what_made_it(found):
     assert r"even\_b \& 5\%" in several
 
 
+AWKWARD = ["<b> & 5%", "[1, 2]", "*", "a_b^c~d\\e{f}", "x|y > #1 $2", "-3 −4 ≤ “q”\r\\end"]
+"""Names that mean something to LaTeX, or do at the start of a row, or end a comment."""
+
+
+def awkward(found):
+    runs = []
+    for name in AWKWARD:
+        runs += [replace(run, allocator=name, varied={}) for run in found.results[:2]]
+    return replace(found, results=runs, command="bara compare --allocators '\r\\end{document}'")
+
+
+def test_no_name_means_anything_to_latex(found):
+    text = awkward(found).to_latex()
+    assert "\r" not in text
+    lines = [line for line in text.splitlines() if not line.startswith("%")]
+    rows = [line for line in lines if line.endswith(r" \\")]
+    assert len(rows) == 1 + len(AWKWARD)
+    for row in rows:
+        plain = re.sub(r"\\text\w+\{\}|\\textbf|\$(?:\\\w+|[-<>|])\$|\\[&%#_{}$]", "", row[:-3])
+        assert not re.search(r"[\\#%$^~_<>|]", plain), row
+        assert plain.count("&") == rows[0].count("&")
+    assert not any(row.startswith(("[", "*")) for row in rows)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no LaTeX here")
+def test_latex_compiles(found, tmp_path):
+    text = awkward(found).to_latex()
+    head = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n"
+    end = "\\typeout{it came to its end}\\end{document}\n"
+    (tmp_path / "table.tex").write_text(f"{head}{text}{end}")
+    command = ["pdflatex", "-draftmode", "-halt-on-error", "-interaction=nonstopmode", "table.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "it came to its end" in done.stdout
+
+
 def test_a_table_says_in_every_cell_which_column_it_is_of_for_narrow_screens(found):
     page = comparison_report(found)
     head, *_ = comparison_rows(found.results)
     assert all(f'<td data-column="{name}">' in page for name in head)
     assert re.search(r"@media \(max-width: 40rem\)", page)
-
-
-def test_figure_one_has_a_legend_for_the_colours_its_bars_have(tmp_path, monkeypatch):
-    drawn_figures = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn_figures.append(figure))
-    common = {
-        "dataset": "digits",
-        "final": 0.5,
-        "final_margin": 0.1,
-        "last10": 0.5,
-        "last10_margin": 0.1,
-        "seeds": 3,
-    }
-    common |= {"p": None, "less_EA": None, "less_EA_margin": None, "rounds": 9, "paper": None}
-    rows = [{"method": name, **common} for name in ("EA", next(iter(EXHIBITS["fig1"].ours)))]
-    save_bars(shown("fig1", rows), tmp_path / "fig1")
-    figure = drawn_figures[0]
-    bars = {(bar.get_facecolor(), bar.get_hatch() or "") for bar in figure.axes[0].patches}
-    keys = {(key.get_facecolor(), key.get_hatch() or "") for key in figure.legends[0].get_patches()}
-    assert bars == keys
-    assert len({hatch for _, hatch in bars}) == 2  # told apart in grey, too
-    assert not any("light" in text.get_text() for text in figure.texts)
 
 
 def test_reprs_are_short_and_html_is_escaped(found):

@@ -9,7 +9,8 @@ from rich.table import Table
 from bara.cli.tables import Fitted
 from bara.reports.charts import Chart, ChartLine, comparison_charts, run_charts
 from bara.reports.comparison import Comparison
-from bara.reports.html import comparison_report, draw, run_report
+from bara.reports.html import comparison_report, run_report
+from bara.reports.svg import draw
 from bara.reports.terminal import comparison_table, run_summary, spark_line
 from bara.runs.config import Config
 from bara.runs.play import play_run
@@ -76,7 +77,7 @@ def test_several_lines_have_a_legend_bands_and_room_below_zero():
 def test_a_comparison_is_one_page_with_curves_differences_and_the_command():
     runs = [result(allocator=name, seed=seed) for name in ("even", HOSTILE) for seed in (0, 1)]
     page = comparison_report(Comparison(runs, [], "bara compare --seeds 2", "[budget]"))
-    assert page.count("<svg") == 4
+    assert page.count('role="img"') == 5
     assert "vs first" in page
     assert "bara compare --seeds 2" in page
     assert "<script>" not in page
@@ -86,9 +87,38 @@ def test_a_comparison_is_one_page_with_curves_differences_and_the_command():
 def test_a_run_that_ended_early_keeps_its_last_value_in_the_mean():
     long, short = result(), result(seed=1)
     short = replace(short, rounds=3, history=short.history[:4])
-    accuracy = comparison_charts([long, short])[0].lines[0]
+    charts = {chart.name: chart for chart in comparison_charts([long, short])}
+    (accuracy,) = charts["accuracy-over-rounds"].lines
     assert accuracy.ys[-1] == (long.history[-1]["accuracy"] + short.history[3]["accuracy"]) / 2
     assert accuracy.xs[-1] == long.rounds
+    (clients,) = charts["clients-per-round"].lines
+    assert clients.ys[-1] == long.history[-1]["n"]  # but it recruits nobody any more
+
+
+def test_the_axis_of_a_chart_on_a_page_fits_its_values_and_the_legend_shows_dashes():
+    lines = tuple(ChartLine(f"line {k}", [0, 1], [0.81, 0.84 + k / 100]) for k in range(3))
+    drawn = draw(Chart("Accuracy", "round", "accuracy", lines, per_cent=True))
+    assert ">80 %</text>" in drawn
+    assert ">0 %</text>" not in drawn
+    for look in ("c0 d0", "c1 d1", "c2 d2"):
+        assert drawn.count(f'<polyline class="{look}"') == 2  # the line, and its key
+
+
+def test_a_value_that_never_changes_has_an_axis():
+    level = ChartLine("level", [0, 1], [0.5, 0.5])
+    assert ">50 %</text>" in draw(Chart("Accuracy", "round", "", (level,), per_cent=True))
+
+
+def test_what_is_compared_is_on_the_page_as_dots_around_zero():
+    runs = [
+        replace(result(allocator=name, seed=seed), accuracy_kept=reached)
+        for name, reached in (("even", 0.5), ("planner", 0.6))
+        for seed in (0, 1)
+    ]
+    page = comparison_report(Comparison(runs))
+    assert "planner 60.0 %, difference +10.0 points" in page
+    assert page.count('class="zero"') == 1
+    assert page.count("<circle") == 3  # two accuracies, one difference
 
 
 def test_what_the_allocator_believed_is_part_of_the_report():
@@ -115,7 +145,7 @@ def test_a_run_that_could_not_pay_its_first_round_is_part_of_a_comparison():
     empty = result(allocator="poor")
     empty = replace(empty, history=empty.history[:1])
     page = comparison_report(Comparison([result(), empty]))
-    assert page.count("<svg") == 4
+    assert page.count('role="img"') == 5
     assert "poor" in page
 
 

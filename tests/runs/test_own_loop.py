@@ -242,9 +242,8 @@ def test_a_password_is_refused_before_anything_is_written(tmp_path):
 def test_a_report_is_made_of_books_alone(config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     play(config, 2)
-    assert "open spring-report/report.html" in cli(
-        "report", config["ledger"]["url"], "--run", "spring"
-    )
+    said = cli("report", config["ledger"]["url"], "--run", "spring")
+    assert "open spring-report/report.html" in said
     assert "it has not ended" in (tmp_path / "spring-report" / "report.html").read_text()
 
 

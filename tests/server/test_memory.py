@@ -206,17 +206,14 @@ def test_a_checkpoint_writes_only_what_changed(tmp_path):
 
 
 @pytest.mark.parametrize("extrapolated", [False, True])
-def test_the_steps_without_a_client_are_those_of_a_memory_that_never_knew_it(extrapolated):
+def test_the_step_without_a_client_is_that_of_a_memory_that_never_knew_it(extrapolated):
     memory = UpdateMemory(extrapolated=extrapolated)
     known = {}
     for number, fresh in rounds(3, 6):
         memory.tell(number, fresh)
         known |= fresh
-    for client, step in memory.steps_without():
-        others = UpdateMemory(extrapolated=False)
-        mean = others.tell(1, {name: one for name, one in known.items() if name != client})
-        assert np.allclose(step, memory.size * mean, atol=1e-5)
-    assert len(list(memory.steps_without())) == len(known)
-    alone = UpdateMemory(extrapolated=False)
-    alone.tell(1, {"only": update(1.0)})
-    assert list(alone.steps_without()) == []
+    assert set(memory.clients) == known.keys()
+    for client in known:
+        rest = {name: one for name, one in known.items() if name != client}
+        mean = UpdateMemory(extrapolated=False).tell(1, rest)
+        assert np.allclose(memory.step_of(rest), memory.size * mean, atol=1e-5)

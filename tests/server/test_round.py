@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bara import Award, Evaluation, Evidence
-from bara.records import Limits
+from bara.records import Limits, Shapley
 from bara.server.memory import Fresh
 from bara.server.round import NOT_FINITE, NOT_TAKEN, Collected, train_round
 from bara.server.state import Keeping, ServerState
@@ -83,6 +83,10 @@ class Plain:
         self.said.append(("contributions", round, model.tolist(), evaluation.accuracy))
         return {"ann": 0.25}
 
+    def shapley(self, round, model):
+        self.said.append(("shapley", round, model.tolist()))
+        return Shapley({"ann": 0.5}, {"ann": 0.0}, 2)
+
     def arrays(self, model):
         return {"model": model}
 
@@ -109,6 +113,7 @@ def test_a_round_goes_step_by_step_and_tells_what_came_of_each_winner():
         ("weigh", {"ann": 0.1, "bob": 0.2, "cat": 0.3, "dan": 0.4}),
         ("aggregate", 3),
         ("contributions", 3, [1.0, 2.0], pytest.approx(0.3)),
+        ("shapley", 3, [1.0, 2.0]),
         ("save", 3, [1.0, 2.0]),
     ]
     assert engine.evaluated == [(3, [1.0, 2.0])]
@@ -117,6 +122,7 @@ def test_a_round_goes_step_by_step_and_tells_what_came_of_each_winner():
     assert delivery.void == {"dan": "no answer", "cat": "too far"}
     assert (delivery.blameless, delivery.forgotten, delivery.ages) == (("dan",), (), {})
     assert delivery.contributions == {"ann": 0.25}
+    assert delivery.shapley.values == {"ann": 0.5}
     assert delivery.evaluation.accuracy == pytest.approx(0.3)
     assert final(state) == engine.model.tolist() == [1.0, 2.0]
 

@@ -94,7 +94,7 @@ def test_the_same_seed_imagines_the_same_curves():
         (["--budgets", "much"], "numbers separated by commas"),
         (["--budgets=-5"], "must be positive"),
         (["--reach", "85"], "fraction between 0 and 1"),
-        (["--reach", "0.8", "--budgets", "5"], "either a goal or budgets, not both"),
+        (["--reach", "0.8", "--budgets", "5"], "reach or budgets, not both"),
         (["--reach", "0.8", "--allocators", ","], "must name at least one"),
     ],
 )

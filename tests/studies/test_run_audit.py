@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
 from bara import Menu
@@ -53,6 +54,7 @@ def test_where_a_price_is_posted_nothing_gains_but_a_second_name():
             assert one.most <= 1e-9, name
 
 
+@pytest.mark.path
 def test_price_first_is_worth_asking_ones_cost_and_waiting_pays_under_turns():
     first = found(lambda: MECHANISMS.build("bid-price-first"), carry_over=True)
     turns = found(lambda: MECHANISMS.build("turns"), carry_over=True)
@@ -60,6 +62,7 @@ def test_price_first_is_worth_asking_ones_cost_and_waiting_pays_under_turns():
     assert first[twice].mean < 0 < turns[twice].mean
 
 
+@pytest.mark.path
 def test_with_standing_prices_no_trick_gains_a_hundredth_but_a_second_name():
     findings = found(lambda: MECHANISMS.build("standing", {"reserve": 1.6}), carry_over=True)
     for name, one in findings.items():
@@ -68,11 +71,13 @@ def test_with_standing_prices_no_trick_gains_a_hundredth_but_a_second_name():
             assert one.mean <= 0, name
 
 
+@pytest.mark.path
 def test_it_is_the_same_again():
     make = lambda: MECHANISMS.build("turns")  # noqa: E731
     assert found(make) == found(make)
 
 
+@pytest.mark.path
 def test_the_command_prints_a_table_or_json():
     words = ["audit", "bid-price-first", "--trials", "5", "--runs", "1", "--allocator", "fixed:n=2"]
     shown = CliRunner().invoke(app, words).output

@@ -1,11 +1,15 @@
 """Tuning as part of comparing: everybody has the same grid and pilots, and other seeds count."""
 
+from dataclasses import replace
+
 import pytest
 from refusals import refused
 
 import bara
 from bara.errors import BaraError, ConfigError
-from bara.reports.comparison import Failure
+from bara.reports.charts import charts_of
+from bara.reports.comparison import Comparison, Failure
+from bara.reports.html import comparison_report
 from bara.reports.result import Result
 from bara.studies.tuning import FIRST_PILOT, chosen
 
@@ -75,6 +79,54 @@ def test_a_comparison_says_what_was_tuned_and_keeps_the_pilots(tmp_path):
     opened = bara.open(tmp_path / "tuned")
     assert opened.results == found.results
     assert opened.pilots == found.pilots
+
+
+def tuned_comparison():
+    history = [{"round": t, "accuracy": 0.1, "cost": t, "n": t} for t in range(3)]
+    pilots = [
+        *(result("even", seed, seed / 10, 0.01, history=history) for seed in (8, 9)),
+        *(result("even", seed, 0.3, 0.1, history=history) for seed in (8, 9)),
+        result("even", 8, 1.0, 1.0, history=history),  # its other run failed
+        *(result("bara", seed, 0.7, 0.1, history=history) for seed in (8, 9)),
+        *(result("bara", seed, 0.2, 0.01, history=history) for seed in (8, 9)),
+    ]
+    kept = [
+        result("even", 0, 0.9, 0.01, history=history),
+        result("bara", 0, 0.9, 0.1, history=history),
+    ]
+    return Comparison(kept, pilots=pilots)
+
+
+def sensitivity(found):
+    return [chart for chart in charts_of(found) if chart.name == "sensitivity"]
+
+
+def test_the_figure_of_sensitivity_is_what_the_choice_was_made_by_and_marks_it():
+    found = tuned_comparison()
+    (chart,) = sensitivity(found)
+    assert chart.has_log_x
+    even, bara_line = chart.lines
+    assert (even.name, even.xs, even.dot) == ("even", [0.01, 0.1], 0)
+    assert even.ys == pytest.approx([0.85, 0.3])
+    assert (bara_line.xs, bara_line.ys, bara_line.dot) == ([0.01, 0.1], [0.2, 0.7], 1)
+    assert comparison_report(found).count("log scale") == 1
+    (ax,) = found.plot("sensitivity").axes
+    assert ax.get_xscale() == "log"
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0.01", "0.1"]
+
+
+def test_only_a_single_number_has_a_figure_of_sensitivity_and_zero_no_logarithm():
+    found = tuned_comparison()
+
+    def with_tuned(change):
+        changed = [replace(one, tuned=change(one.tuned)) for one in found.pilots]
+        return sensitivity(replace(found, pilots=changed))
+
+    assert sensitivity(replace(found, pilots=[])) == []
+    assert with_tuned(lambda tuned: {**tuned, "training.epochs": 1}) == []
+    assert with_tuned(lambda tuned: {key: str(value) for key, value in tuned.items()}) == []
+    (chart,) = with_tuned(lambda tuned: {key: value - 0.01 for key, value in tuned.items()})
+    assert not chart.has_log_x
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from bara.datasets._catalogue import classes, names, silos
 from bara.datasets._division import Division, divide
 from bara.datasets._fetching import Fetched, fetch
 from bara.datasets._inspection import Availability, Report, available, verify
-from bara.datasets._loading import is_own, load, places, require, unvouched
+from bara.datasets._loading import is_own, load, locate, require, unvouched
 from bara.datasets._partitions import (
     Scheme,
     dirichlet,
@@ -25,9 +25,10 @@ from bara.datasets._partitions import (
     shards,
 )
 from bara.datasets._pictures import counts, picture
+from bara.datasets._places import places, whole_path
 from bara.datasets._record import Dataset, Task
 from bara.datasets._splits import HeldOut, held_out, subset
-from bara.datasets._table_files import digest, is_table, whole_path
+from bara.datasets._table_files import digest, is_table
 from bara.datasets._tables import Columns
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "is_own",
     "is_table",
     "load",
+    "locate",
     "names",
     "parse",
     "partition",

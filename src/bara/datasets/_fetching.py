@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bara.datasets._catalogue import Remote, entry
-from bara.datasets._loading import home
+from bara.datasets._places import home
 from bara.errors import DatasetError, MissingExtraError
 
 CONNECT_AND_READ_SECONDS = (10, 60)

@@ -10,7 +10,8 @@ import numpy as np
 
 from bara.datasets._catalogue import CATALOGUE, Check, Entry, altered, compare_arrays, problems
 from bara.datasets._formats import find
-from bara.datasets._loading import is_own, load_own, locate, locate_table, places
+from bara.datasets._loading import is_own, load_own, locate, locate_table
+from bara.datasets._places import places
 from bara.datasets._record import Arrays, Dataset, Source, infer_classes
 from bara.datasets._table_files import SiloTable, compare_table, find_tables, is_table
 from bara.datasets._tables import Columns, load_table

@@ -1,13 +1,13 @@
-"""Datasets by their names, found in a given path, in ``$BARA_DATA`` or in the user's cache."""
+"""Datasets by their names, found in the folders that are searched."""
 
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from bara.datasets._catalogue import CATALOGUE, certify, names
 from bara.datasets._formats import STEMS, embedded_digits, find, npz_file, present
+from bara.datasets._places import SearchedFolder, own_places, places
 from bara.datasets._record import Dataset, Source, infer_classes
 from bara.datasets._table_files import SiloTable, embedded_rand, find_tables, is_table
 from bara.datasets._tables import Columns, load_table
@@ -15,58 +15,21 @@ from bara.errors import (
     BaraError,
     ConfigError,
     DatasetError,
-    MissingExtraError,
     UnfitDatasetError,
     UnknownNameError,
 )
 from bara.plugins import Registry
 from bara.text import nearest
 
-VARIABLE = "BARA_DATA"
-"""The environment variable that names a folder of datasets."""
-
-
-@dataclass(frozen=True)
-class SearchedFolder:
-    """A folder that is searched for datasets, and the setting that names it."""
-
-    folder: Path
-    origin: str
-
-    def __str__(self) -> str:
-        """Return the setting and the folder, for messages."""
-        return f"{self.origin} ({self.folder})"
-
-
-def places(path: str | os.PathLike[str] | None = None) -> tuple[SearchedFolder, ...]:
-    """Return every folder that is searched, in order; a given path comes first."""
-    found = []
-    if path:
-        found.append(SearchedFolder(Path(path).expanduser(), "data.path"))
-    variable = os.environ.get(VARIABLE)
-    if variable:
-        found.append(SearchedFolder(Path(variable).expanduser(), f"${VARIABLE}"))
-    return (*found, *_cache())
-
-
-def home(path: str | os.PathLike[str] | None = None) -> Path:
-    """Return the folder that downloads go to: the first of the places."""
-    found = places(path)
-    if not found:
-        raise MissingExtraError(
-            f"there is no folder for datasets: set data.path or ${VARIABLE}, "
-            "or pip install 'bara-fl[sim]' to use your cache"
-        )
-    return found[0].folder
-
 
 def locate(name: str, path: str | os.PathLike[str] | None = None) -> Source:
     """Find a dataset in the first place and format that has it.
 
     Args:
-        name: A name of the catalogue, or the name of any ``<name>.npz``.
+        name: A name of the catalogue, or the name of any ``<name>.npz``; its ending is optional.
         path: A folder to look in first, or the ``.npz`` file itself.
     """
+    name = name.removesuffix(".npz")
     if name in CATALOGUE and CATALOGUE[name].embedded:
         return embedded_digits()
     if path:
@@ -77,7 +40,7 @@ def locate(name: str, path: str | os.PathLike[str] | None = None) -> Source:
         raise UnknownNameError(
             f"{name!r} cannot be a dataset's name; {nearest(name.lower(), [*names()])}"
         )
-    searched = places(path)
+    searched = places(path) if name in CATALOGUE else own_places(path)
     for place in searched:
         for source in find(place.folder, name):
             return source
@@ -93,15 +56,6 @@ def locate_table(name: str, path: str | os.PathLike[str] | None = None) -> SiloT
         for table in find_tables(place.folder, name):
             return table
     raise _missing(name, searched)
-
-
-def _cache() -> list[SearchedFolder]:
-    """Return the user's cache; without the extra that fills the cache, nothing."""
-    try:
-        from platformdirs import user_cache_path  # noqa: PLC0415  (an extra)
-    except ImportError:
-        return []
-    return [SearchedFolder(user_cache_path("bara"), "the cache")]
 
 
 def _single(path: Path) -> Source | None:
@@ -160,8 +114,8 @@ def load(
             of any ``<name>.npz`` with ``x_train``, ``y_train``, ``x_test``, ``y_test``; the file of
             a table (CSV, Parquet); or the import path ``pkg.module:function`` or the entry point of
             a function that returns a ``Dataset``.
-        path: A folder to look in before ``$BARA_DATA`` and the user's cache, or an ``.npz`` file
-            itself.
+        path: A folder to look in before ``$BARA_DATA`` and the user's cache, and for your own files
+            before the current folder; or an ``.npz`` file itself.
         verify: True if a dataset of the catalogue must be, byte for byte, the published one.
         columns: The roles of a table's columns.
 
@@ -175,6 +129,7 @@ def load(
     >>> digits.x_train.shape, digits.x_test.shape, digits.classes
     ((1400, 8, 8), (397, 8, 8), 10)
     """
+    name = name.removesuffix(".npz")
     if is_table(name) or (name in CATALOGUE and CATALOGUE[name].table):
         found = None if is_table(name) else locate_table(name, path)
         return load_table(name, path, found, columns or Columns(), verify=verify)
@@ -225,6 +180,7 @@ def unvouched(
         path: A folder to look in first, or an ``.npz`` file itself.
         verify: True if a dataset of the catalogue must be the published one.
     """
+    name = name.removesuffix(".npz")
     if is_table(name) or (name in CATALOGUE and (verify or CATALOGUE[name].table)):
         return []
     if name not in CATALOGUE and is_own(name):

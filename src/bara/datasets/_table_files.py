@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bara.datasets._catalogue import CATALOGUE, Check, nearest_version
+from bara.datasets._places import whole_path
 from bara.errors import DatasetError, MissingExtraError
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".parquet")
@@ -120,20 +121,12 @@ def _delimiter(path: Path) -> str:
     return max(",;\t", key=lambda sign: first.count(sign.encode()))
 
 
-def whole_path(name: str, path: str | os.PathLike[str] | None = None) -> Path:
-    """Return the absolute path of a table's file, seen from a folder or from the current one."""
-    folder = Path(path).expanduser() if path else Path()
-    return (folder / Path(name).expanduser()).absolute()
-
-
 def digest(name: str, path: str | os.PathLike[str] | None = None) -> str:
     """Return the SHA-256 of a table's file, seen from a folder or from the current one."""
     place = whole_path(name, path)
     try:
         with place.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise DatasetError(f"there is no table {str(place)!r}") from None
     except OSError as error:
         raise DatasetError(f"{place} cannot be read: {error.strerror}") from error
 

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from bara.datasets._catalogue import CATALOGUE, altered
 from bara.datasets._columns import Feature, check_named_once, feature_of, known, silos_of, target_of
+from bara.datasets._places import whole_path
 from bara.datasets._record import Dataset, Labels, Task
 from bara.datasets._splits import stratified_order
-from bara.datasets._table_files import SiloTable, arrow, compare_table, read_table, whole_path
+from bara.datasets._table_files import SiloTable, arrow, compare_table, read_table
 from bara.errors import DatasetError, MissingExtraError, UnfitDatasetError
 from bara.randomness import stream
 

@@ -360,6 +360,9 @@ class FlowerFederation(contextlib.ExitStack):
         """Return an empty mapping: contributions are not measured on Flower."""
         return {}
 
+    def shapley(self, _round: int, _model: ArrayRecord) -> None:
+        """Return None: Shapley values are not estimated on Flower."""
+
     def arrays(self, model: ArrayRecord) -> dict[str, NDArray[Any]]:
         """Return a model as arrays by name."""
         return {name: array.numpy() for name, array in model.items()}

@@ -30,6 +30,7 @@ from bara.records import (
     Prospect,
     Purse,
     RoundRecord,
+    Shapley,
 )
 
 Json = dict[str, Any]
@@ -104,6 +105,7 @@ def settlement_json(record: RoundRecord) -> Json:
         "forgotten": delivery.forgotten,
         "blameless": delivery.blameless,
         "contributions": dict(delivery.contributions),
+        "shapley": None if delivery.shapley is None else asdict(delivery.shapley),
     }
     tree = {
         "evaluation": _sparse(vars(record.evaluation)),
@@ -150,6 +152,7 @@ def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRe
     reasons = {client: reason or "" for client, _, reason in stored.settlements}
     delivered = {client: Evidence(**body["evidence"][client]) for client in body["delivered"]}
     void = {client: reasons[client] for client in body["void"]}
+    shapley = body.get("shapley")
     delivery = Delivery(
         evaluation,
         delivered,
@@ -158,6 +161,7 @@ def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRe
         forgotten=tuple(body.get("forgotten", ())),
         blameless=tuple(body.get("blameless", ())),
         contributions=body.get("contributions", {}),
+        shapley=None if shapley is None else Shapley(**shapley),
     )
     return read_award(round_number, stored, purse.currency).settle(delivery)
 

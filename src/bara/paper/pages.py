@@ -16,7 +16,7 @@ from bara.reports.comparison_table import show_estimate, show_p
 from bara.reports.fitted import Fitted
 from bara.reports.frames import run_rows
 from bara.reports.html import page, table
-from bara.reports.markup import markdown_table
+from bara.reports.markup import latex_table, markdown_table
 from bara.reports.publication import Origin, write_csv
 from bara.reports.result import Result
 from bara.reports.statistics import Estimate
@@ -42,7 +42,8 @@ def publish_paper(
     origin = Origin(command)
     body = (
         f"<p>Made by <code>{escape(command)}</code>. "
-        "Accuracy in per cent; intervals are 95 % over paired seeds.</p>"
+        "Accuracy in per cent; intervals are 95 % over paired seeds. BARA is the paper's "
+        "algorithm in three readings, <code>bara</code> this program.</p>"
     )
     for one in shown:
         stem = folder / one.exhibit.name
@@ -51,6 +52,7 @@ def publish_paper(
             save_rows(one.rows, stem, origin)
             if one.exhibit.name in TABLES:
                 write_whole(stem.with_suffix(".md"), [exhibit_markdown(one)])
+                write_whole(stem.with_suffix(".tex"), [exhibit_latex(one, command)])
             else:
                 draw_exhibit(one, stem, origin)
                 body += f'<div class="print">{_inline(stem.with_suffix(".svg"))}</div>'
@@ -71,7 +73,8 @@ def draw_exhibit(shown: ExhibitResult, stem: Path, origin: Origin) -> None:
     from bara.paper import figures  # noqa: PLC0415 - an extra, and slow to import
 
     if tabled(shown):
-        figures.save_bars(shown, stem, origin)
+        dots = figures.exhibit_dots(shown)
+        figures.save_charts(dots, stem, shown.exhibit.title, shown.size, origin)
     elif shown.exhibit.name == "regimes":
         figures.save_map(shown, stem, origin)
     else:
@@ -129,6 +132,13 @@ def exhibit_markdown(shown: ExhibitResult) -> str:
         paragraphs.append(markdown_table(head, rows).rstrip())
     paragraphs += [f"**{name}.** {text}" for name, text in told(shown).items()]
     return "\n\n".join(paragraphs) + "\n"
+
+
+def exhibit_latex(shown: ExhibitResult, command: str) -> str:
+    """Return an exhibit's table of accuracies as LaTeX, below its texts and command as comments."""
+    head, *rows = table_rows(shown)
+    texts = [f"{name}: {text}" for name, text in told(shown).items()]
+    return latex_table(head, rows, "\n".join([command, _heading(shown), *texts]))
 
 
 def _heading(shown: ExhibitResult) -> str:

@@ -33,6 +33,7 @@ from bara.records.rounds import (
     Plan,
     Prospect,
     RoundRecord,
+    Shapley,
     taken_home,
 )
 
@@ -63,6 +64,7 @@ __all__ = [
     "Purse",
     "Register",
     "RoundRecord",
+    "Shapley",
     "Shortfall",
     "decimal_money",
     "json_money",

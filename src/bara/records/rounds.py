@@ -84,6 +84,21 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Shapley:
+    """The Shapley values of the clients whose updates made a round's model, as estimated.
+
+    Attributes:
+        values: Each client's share of what the model gained in the round, on reported data.
+        errors: The standard error of each value, from the orders of clients that were drawn.
+        evaluations: How many models the server evaluated for it.
+    """
+
+    values: Mapping[str, float]
+    errors: Mapping[str, float]
+    evaluations: int
+
+
+@dataclass(frozen=True)
 class Delivery:
     """The outcome of an award: which winners delivered, and the model that resulted.
 
@@ -99,6 +114,8 @@ class Delivery:
             once.
         contributions: For each client, how much better the model is on reported data because of the
             client's remembered update. For reports only: no payment depends on it.
+        shapley: Each client's share of what the model gained; None where it was not estimated.
+            For reports only, too.
     """
 
     evaluation: Evaluation
@@ -108,6 +125,7 @@ class Delivery:
     forgotten: tuple[str, ...] = ()
     blameless: tuple[str, ...] = ()
     contributions: Mapping[str, float] = field(default_factory=dict)
+    shapley: Shapley | None = None
 
     def __post_init__(self) -> None:
         """Freeze the mappings, and make reasons, which clients may have written, storable."""

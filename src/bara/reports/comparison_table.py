@@ -1,17 +1,19 @@
 """The tables of a comparison as rows of text, for the terminal, for pages and for files."""
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
+from typing import NamedTuple
 
 from bara.records import tell_money
 from bara.reports.baselines import baselines
-from bara.reports.charts import headline
 from bara.reports.comparison import Comparison
 from bara.reports.frontier import Frontier
 from bara.reports.result import Result, measure_of, short_key
 from bara.reports.standings import Standings
 from bara.reports.statistics import FEWEST, Estimate, estimate, holm, paired, significance
+from bara.text import headline
 
 _INTERVALS = "mean ± half of the 95 % interval ([low, high] where that leaves the scale)"
 """The description of the accuracies in tables."""
@@ -97,19 +99,17 @@ def comparison_rows(results: Sequence[Result], against: str = "") -> list[list[s
         results: The runs in the table.
         against: What each line is measured against, as for `baselines`.
     """
-    groups: dict[str, dict[int, Result]] = {}
+    groups = _by_name(results)
     varied: dict[str, None] = {}
     tuned: dict[str, None] = {}
     for result in results:
-        groups.setdefault(result.name, {})[result.seed] = result
         varied |= dict.fromkeys(result.varied)
         tuned |= dict.fromkeys(result.tuned)
     one_allocator = bool(varied) and len({result.allocator for result in results}) == 1
     shown = {"final": "accuracy_final", "last 10": "accuracy_last10"}
     if any(result.kept != "final" for result in results):
         shown = {"kept": "accuracy_kept", "final": "accuracy_final"}
-    measured = baselines(results, against)
-    firsts = {name: groups[measured[name]] for name in groups if name in measured}
+    firsts = _firsts(groups, baselines(results, against))
     p_values = _p_values(groups, firsts)
     tested = any(value is not None for value in p_values.values())
     lying = any(result.lying for result in results)
@@ -147,6 +147,50 @@ def comparison_rows(results: Sequence[Result], against: str = "") -> list[list[s
             row.append(_mean_lying(runs))
         rows.append(row)
     return rows
+
+
+class Compared(NamedTuple):
+    """A line of a table of allocators: its accuracy, and its difference from another line.
+
+    Attributes:
+        name: The allocator, with what else was varied.
+        accuracy: The accuracy of the kept model.
+        first: The line that it is compared with; None if others are compared with it.
+        difference: Its accuracy less that of the other line, paired by seed.
+    """
+
+    name: str
+    accuracy: Estimate
+    first: str | None
+    difference: Estimate | None
+
+
+def compared(results: Sequence[Result], against: str = "") -> list[Compared]:
+    """Return what the table of `comparison_rows` compares, as numbers."""
+    groups = _by_name(results)
+    measured = baselines(results, against)
+    firsts = _firsts(groups, measured)
+    lines = []
+    for name, by_seed in groups.items():
+        accuracy = estimate(list(_taken_home(by_seed).values()))
+        difference = _difference(by_seed, firsts.get(name, {}))
+        lines.append(Compared(name, accuracy, measured.get(name), difference))
+    return lines
+
+
+def _by_name(results: Sequence[Result]) -> dict[str, dict[int, Result]]:
+    """Group runs by what is compared, each by seed."""
+    groups: dict[str, dict[int, Result]] = {}
+    for result in results:
+        groups.setdefault(result.name, {})[result.seed] = result
+    return groups
+
+
+def _firsts(
+    groups: Mapping[str, dict[int, Result]], measured: Mapping[str, str]
+) -> dict[str, dict[int, Result]]:
+    """Return the runs that each line is measured against, by its name; none for a baseline."""
+    return {name: groups[measured[name]] for name in groups if name in measured}
 
 
 def _p_values(
@@ -220,6 +264,17 @@ def explain_against(results: Sequence[Result], against: str) -> str:
     return f' "vs first" is against {allocators[0]} with everything else equal.'
 
 
+def explain_names(names: Iterable[str]) -> str:
+    """Tell the allocator `bara` from this program and from the paper, where a table names it.
+
+    >>> explain_names(["even", "planner"]), explain_names(["bara:preset=paper"])[:25]
+    ('', ' "bara" is the allocator:')
+    """
+    if any(re.match(r"bara\b", name) for name in names):
+        return ' "bara" is the allocator: BARA, the paper\'s algorithm, as this program reads it.'
+    return ""
+
+
 def comparison_note(
     results: Sequence[Result],
     head: Sequence[str],
@@ -246,7 +301,7 @@ def comparison_note(
         note += f" With fewer than {FEWEST} seeds nothing is tested."
     if "lying" in head:
         note += " Lying: what the strategic clients earned beyond asking their cost."
-    return note
+    return note + explain_names(result.allocator for result in results)
 
 
 def frontier_note(frontier: Frontier) -> str:
@@ -257,7 +312,7 @@ def frontier_note(frontier: Frontier) -> str:
     return (
         f"{headline(frontier.measure)} of the kept model in per cent for each part of {budget}, "
         f"{_INTERVALS}. Needed: which part reaches what {frontier.baseline} reaches with "
-        f"{100 * frontier.full:.3g} % of it."
+        f"{100 * frontier.full:.3g} % of it.{explain_names(frontier.names)}"
     )
 
 
@@ -267,6 +322,7 @@ def suite_note(standings: Standings) -> str:
         f"{headline(standings.measure)} of the kept model in per cent, {_INTERVALS} over paired "
         "seeds. The part of the error is over settings that are not IID; the best rival is another "
         "allocator, chosen in each setting in hindsight."
+        f"{explain_names(standings.allocators)}"
     )
 
 

@@ -1,16 +1,13 @@
 """The HTML reports of runs and comparisons: one file, no network, no script, charts as SVG."""
 
-import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
 from bara.records import tell_money
 from bara.reports.charts import (
     Chart,
-    ChartLine,
     comparison_charts,
     frontier_chart,
-    headline,
     run_charts,
 )
 from bara.reports.comparison import Comparison
@@ -18,14 +15,17 @@ from bara.reports.comparison_table import (
     Best,
     comparison_rows,
     explain_against,
+    explain_names,
     frontier_rows,
     rows_of,
     suite_rows,
 )
-from bara.reports.contributions import caution
+from bara.reports.contributions import caution, explain_shapley
+from bara.reports.dots import DotChart, standings_dots
 from bara.reports.result import FEW, UNENDED, Result, by_setting, measure_of
 from bara.reports.statistics import FEWEST
-from bara.text import counted
+from bara.reports.svg import draw
+from bara.text import counted, headline
 
 # A backslash at the end of a line continues a CSS line that is too long for the code.
 _STYLE = """
@@ -46,12 +46,13 @@ grid-template-columns: repeat(auto-fill, minmax(min(26rem, 100%), 1fr)); gap: 0 
 font-size: 11px; }
 .print { max-width: 46rem; background: #fff; }
 polyline { fill: none; stroke: var(--c); stroke-width: 1.8; } .grid { stroke: var(--rule); }
-.mark { stroke: var(--soft); stroke-dasharray: 2 3; }
+.mark { stroke: var(--soft); stroke-dasharray: 2 3; } .zero { stroke: var(--ink); }
 polygon { fill: var(--c); opacity: .18; } .legend { margin: 0; font-size: .85rem; \
 color: var(--soft); }
 .legend span { margin-right: 1rem; white-space: nowrap; }
-.legend i { display: inline-block; width: 1em; height: .25em; margin: 0 .4em .2em 0; \
-background: var(--c); }
+.legend svg { width: 2.2em; height: .5em; margin-right: .4em; }
+.figures .wide { grid-column: 1 / -1; max-width: 46rem; } circle { fill: var(--c); }
+.soft { --c: var(--soft); }
 .c0 { --c: var(--line); } .c1 { --c: #d55e00; } .c2 { --c: #009e73; } .c3 { --c: #cc79a7; } \
 .c4 { --c: #e69f00; }
 .c5 { --c: #999; } .c6 { --c: #a3a500; } .c7 { --c: #7f6bd1; }
@@ -70,91 +71,6 @@ text-align: right;
   td::before { content: attr(data-column); color: var(--soft); } td:empty { display: none; }
 }
 """
-
-
-def nice_step(span: float) -> float:
-    """Return the smallest round step that covers the span in four steps.
-
-    Round steps are 1, 2, 2.5 and 5 times a power of ten.
-
-    >>> nice_step(0.87), nice_step(19), nice_step(1500)
-    (0.25, 5.0, 500.0)
-    """
-    power = 10.0 ** math.floor(math.log10(span / 4))
-    return next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor * 4 >= span)
-
-
-def draw(chart: Chart) -> str:
-    """Return a section with the chart as SVG, its legend, and a description for screen readers."""
-    left, top, width, height = 52, 8, 420, 180
-    every_x: list[float] = []
-    every_y: list[float] = []
-    for line in chart.lines:
-        every_x += line.xs
-        every_y += line.ys
-        for end_of_interval in line.band or ():
-            every_y += end_of_interval
-    lowest = min(*every_y, 0.0)
-    highest = max(*every_y, 1e-9)
-    step = nice_step(highest - lowest)
-    below = math.floor(lowest / step)
-    above = max(math.ceil(highest / step), below + 1)
-    start = min(every_x)
-    end = max(*every_x, start + 1e-9)
-
-    def points(xs: Sequence[float], ys: Sequence[float]) -> str:
-        return " ".join(
-            f"{left + (x - start) / (end - start) * width:.1f},"
-            f"{top + (above - y / step) / (above - below) * height:.1f}"
-            for x, y in zip(xs, ys, strict=True)
-        )
-
-    drawn = ""
-    legend = ""
-    told = []
-    for number, line in enumerate(chart.lines):
-        look = _look(number, line)
-        if line.band:
-            low, high = line.band
-            outline = f"{points(line.xs, high)} {points(line.xs[::-1], low[::-1])}"
-            drawn += f'<polygon class="{look}" points="{outline}"/>'
-        drawn += f'<polyline class="{look}" points="{points(line.xs, line.ys)}"/>'
-        legend += f'<span><i class="{look}"></i>{escape(line.name)}</span>'
-        told.append(f"{line.name} from {line.ys[0]:.3g} to {line.ys[-1]:.3g}")
-    for place, name in chart.marks:
-        x = left + min(max((place - start) / (end - start), 0.0), 1.0) * width
-        drawn += f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{top + height}"/>'
-        drawn += f'<text x="{x + 4:.1f}" y="{top + 12}">{escape(name)}</text>'
-    grid = ""
-    for tick in range(below, above + 1):
-        y = top + (above - tick) / (above - below) * height
-        text = _tick(tick * step, chart)
-        grid += f'<line class="grid" x1="{left}" x2="{left + width}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        grid += f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>'
-    foot = top + height + 16
-    x_name = escape(chart.x_name)
-    axis = (
-        f'<text x="{left}" y="{foot}">{start:,.4g}</text>'
-        f'<text x="{left + width}" y="{foot}" text-anchor="end">{end:,.5g}</text>'
-        f'<text x="{left + width / 2}" y="{foot}" text-anchor="middle">{x_name}</text>'
-    )
-    label = f"{chart.title}, over {chart.x_name}: {'; '.join(told)}"
-    svg = (
-        f'<svg viewBox="0 0 {left + width + 8} {top + height + 24}" role="img" '
-        f'aria-label="{escape(label)}">{grid}{drawn}{axis}</svg>'
-    )
-    if len(chart.lines) > 1:
-        svg += f'<p class="legend">{legend}</p>'
-    return f"<section><h2>{escape(chart.title)}</h2>{svg}</section>"
-
-
-def _look(number: int, line: ChartLine) -> str:
-    colour, dashes = line.look or (number, number // 8)
-    return f"c{colour % 8} d{dashes % 4}"
-
-
-def _tick(value: float, chart: Chart) -> str:
-    return f"{100 * value:,.4g} %" if chart.per_cent else f"{value:,.4g}"
 
 
 def page(title: str, body: str) -> str:
@@ -191,7 +107,7 @@ def _text(text: str) -> str:
     return f"<b>{escape(text)}</b>" if isinstance(text, Best) else escape(text)
 
 
-def figures(charts: Sequence[Chart]) -> str:
+def figures(charts: Sequence[Chart | DotChart]) -> str:
     """Return the charts side by side, as many in a line as the width allows."""
     return f'<div class="figures">{"".join(map(draw, charts))}</div>'
 
@@ -236,6 +152,7 @@ def run_report(result: Result, config_toml: str, command: str) -> str:
         + figures(run_charts(result))
         + f"<h2>Payments</h2>{_payments(result)}"
         + _contributions(result)
+        + _shapley(result)
         + repeat(command, config_toml)
     )
     return page(f"{result.dataset}: {result.allocator} on {result.mechanism}", body)
@@ -248,6 +165,7 @@ def comparison_report(comparison: Comparison) -> str:
         f"{headline(measure_of(every))} in per cent: mean ± half of the 95 % interval, "
         "or [low, high] where that leaves the scale; differences are paired by seed, "
         f"p after Holm, from {FEWEST} seeds on.{explain_against(every, comparison.against)}"
+        f"{explain_names(result.allocator for result in every)}"
     )
     body = f"<p>{escape(note)}</p>"
     results = every
@@ -259,12 +177,13 @@ def comparison_report(comparison: Comparison) -> str:
         body += f"<h2>With {100 * frontier.full:g} %</h2>"
     if comparison.standings is not None:
         head, *rows = suite_rows(comparison.standings)
-        body += table(head, rows)
+        body += table(head, rows) + figures(standings_dots(comparison.standings))
     for setting, runs in by_setting(results).items():
         if setting:
             body += f"<h2>{escape(setting)}</h2>"
         head, *rows = comparison_rows(runs, comparison.against)
-        body += table(head, rows) + figures(comparison_charts(runs))
+        charts = comparison_charts(runs, comparison.against, comparison.pilots)
+        body += table(head, rows) + figures(charts)
     body += repeat(
         "\n".join(filter(None, [comparison.command, comparison.script])), comparison.config
     )
@@ -374,6 +293,19 @@ def _contributions(result: Result) -> str:
         points = [f"{100 * one[key]:+.2f}" for key in ("mean", "low", "high")]
         rows.append([client, *points, str(one["rounds"]), _paid(result, client)])
     return f"<h2>Contributions</h2><p>{escape(caution(found))}</p>{table(head, rows)}"
+
+
+def _shapley(result: Result) -> str:
+    """Return the section on what share of the gains was each client's."""
+    found = result.shapley
+    if not found:
+        return ""
+    head = ["client", f"{result.measure}, points", "rounds", "paid"]
+    rows = []
+    for client, one in found["clients"].items():
+        points = f"{100 * one['mean']:+.2f} ± {100 * one['margin']:.2f}"
+        rows.append([client, points, str(one["rounds"]), _paid(result, client)])
+    return f"<h2>Shares</h2><p>{escape(explain_shapley(found))}</p>{table(head, rows)}"
 
 
 def _paid(result: Result, client: str) -> str:

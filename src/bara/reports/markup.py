@@ -34,8 +34,13 @@ def latex(comparison: Comparison) -> str:
     head, *rows = rows_of(comparison)
     # the configuration names one allocator, but the table compares several
     config = re.sub(r"(?m)^\[allocator\]\n(?:[^\[\n].*\n?)*", "", comparison.config)
-    above = f"{comparison.command}\n{config}\n{note_of(comparison)}".split("\n")
-    lines = [f"% {line}" for line in above if line]
+    above = f"{comparison.command}\n{config}\n{note_of(comparison)}"
+    return latex_table(head, rows, above)
+
+
+def latex_table(head: Sequence[str], rows: Sequence[Sequence[str]], above: str) -> str:
+    """Return a tabular of plain text below a comment, with every `Best` cell bold."""
+    lines = [f"% {line}" for line in above.splitlines() if line]
     texts = words(head)
     columns = "l" * texts + "r" * (len(head) - texts)
     lines += [
@@ -52,7 +57,10 @@ def latex(comparison: Comparison) -> str:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(map(_latex, cells)) + r" \\"
+    row = " & ".join(map(_latex, cells))
+    if row.startswith(("[", "*")):  # which would belong to the command that ends the row before
+        row = f"{{{row[0]}}}{row[1:]}"
+    return rf"{row} \\"
 
 
 _SPECIAL = {
@@ -61,12 +69,19 @@ _SPECIAL = {
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
     "ε": r"$\epsilon$",
+    "−": "$-$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "<": "$<$",
+    ">": "$>$",
+    "|": r"\textbar{}",
 }
 
 
 def _latex(cell: str) -> str:
+    words = " ".join(cell.split())  # a line's end would end the row
     text = re.sub(
-        r"[\\~^±ε]|[&%$#_{}]", lambda found: _SPECIAL.get(found[0], f"\\{found[0]}"), cell
+        r"[\\~^±ε−≤≥<>|]|[&%$#_{}]", lambda found: _SPECIAL.get(found[0], f"\\{found[0]}"), words
     )
     text = re.sub(r"(?<![\w.-])-(?=\d)", "$-$", text)
     return rf"\textbf{{{text}}}" if isinstance(cell, Best) else text

@@ -28,17 +28,20 @@ class Plotted:
 
         return [chart.name for chart in charts_of(self)]  # type: ignore[arg-type] # one of the two
 
-    def plot(self, name: str | None = None, *, columns: int = 1, ax: Any = None) -> Any:
+    def plot(
+        self, name: str | None = None, *, columns: int = 1, ax: Any = None, zero: bool = False
+    ) -> Any:
         """Draw a figure of the report (see `figures`), or all of them side by side.
 
         Args:
             name: The figure; None for all.
             columns: How many columns of a two-column page the figure is wide.
             ax: Matplotlib's axes to draw the one figure into, instead of a new figure.
+            zero: True for axes of values that begin at zero; otherwise they fit the data.
         """
         from bara.reports.drawings import plot  # noqa: PLC0415 - it needs matplotlib, an extra
 
-        return plot(self, name, columns=columns, ax=ax)  # type: ignore[arg-type] # as above
+        return plot(self, name, columns=columns, ax=ax, zero=zero)  # type: ignore[arg-type] # as above
 
 
 FEW = 5
@@ -78,6 +81,9 @@ class Result(Plotted):
             another fraction that rises.
         contributions: By how much each client's updates made the model better, over rounds: mean,
             low, high, rounds (`bara.reports.contributions`); None where it was not measured.
+        shapley: Each client's mean share of what a round's model gained, with its margin
+            (`bara.reports.contributions`), and how many evaluations that took; None where it was
+            not estimated.
         privacy: The privacy that each client has spent (`bara.runs.privacy_account`); None where
             no privacy is traded.
         lying: What strategic bidding earned (see `bara.runs.play`); None where all bids are honest.
@@ -122,6 +128,7 @@ class Result(Plotted):
     models: dict[str, dict[str, float]] = field(default_factory=dict)
     lying: dict[str, Any] | None = None
     contributions: dict[str, dict[str, Any]] | None = None
+    shapley: dict[str, Any] | None = None
     metric: str = "accuracy"
     privacy: dict[str, dict[str, float]] | None = None
     setting: str | None = None
@@ -154,6 +161,13 @@ class Result(Plotted):
         """Return the share of all payments that went to the `count` clients that were paid most."""
         amounts = sorted(self.payments.values(), reverse=True)
         return sum(amounts[:count]) / max(sum(amounts), 1e-6)
+
+    @property
+    def validated(self) -> float:
+        """The accuracy of the kept model on validation data, by which tuning chooses."""
+        if self.kept in self.models:
+            return self.models[self.kept]["accuracy"]
+        return float(self.history[-1]["accuracy"])
 
     @property
     def measure(self) -> str:

@@ -457,6 +457,12 @@ class TrainingSection(Section):
         description="rounds between measurements of what each client contributes, for reports "
         "only; 0 for never; unless set, every round where clients are silos; needs a memory",
     )
+    shapley_every: int | None = Field(
+        None,
+        ge=1,
+        description="rounds between estimates of each client's Shapley value, for reports only; "
+        "never unless set; needs a memory",
+    )
     forget_after: int = Field(
         50, ge=1, description="rounds without a bid after which a client's update is forgotten"
     )

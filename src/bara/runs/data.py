@@ -13,6 +13,7 @@ from bara.datasets import (
     is_own,
     is_table,
     load,
+    locate,
     names,
     parse,
     places,
@@ -38,6 +39,10 @@ def with_what_data_say(config: "AnyConfig") -> "AnyConfig":
         return config
     if is_table(config.data.name) and config.data.sha256 is None:
         config = config.model_copy(update={"data": _pinned(config.data)})
+    if config.data.path is None and _is_archive(config.data):
+        folder = locate(config.data.name).path.parent.absolute()
+        data = config.data.model_copy(update={"path": str(folder)})
+        config = config.model_copy(update={"data": data})
     if not _must_look(config):
         return config
     clients = _counted(config)
@@ -73,6 +78,12 @@ def _pinned(data: "DataSection") -> "DataSection":
         "sha256": digest(data.name, data.path),
     }
     return data.model_copy(update=found)
+
+
+def _is_archive(data: "DataSection") -> bool:
+    """True for a user's own `<name>.npz`."""
+    is_known = data.name.removesuffix(".npz") in names() or data.part is not None
+    return not (is_known or is_table(data.name) or is_own(data.name))
 
 
 def _counted(config: "Config") -> "ClientsSection":

@@ -211,6 +211,7 @@ def _options(config: Config, requirements: Requirements, folder: Path | None) ->
         keeping=keeping(config, folder),
         checkpoint_every=config.training.checkpoint_every,
         contributions_every=_contributions_every(config),
+        shapley_every=config.training.shapley_every or 0,
     )
 
 

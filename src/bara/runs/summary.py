@@ -14,7 +14,7 @@ from bara.errors import ConfigError, InvalidRecordError
 from bara.ledger import Books
 from bara.ledger.retention import is_dropped
 from bara.records import Belief, Bids, Evaluation, Purse, RoundRecord, json_money, taken_home
-from bara.reports.contributions import Contributions
+from bara.reports.contributions import Contributions, ShapleyScores
 from bara.reports.result import UNENDED, Result
 from bara.runs.config import Config
 
@@ -37,6 +37,7 @@ class Summary:
         self.profit = 0
         self._payments: Counter[str] = Counter()
         self._contributions = Contributions()
+        self._shapley = ShapleyScores()
         self._purse: Purse | None = None
         self._samples: int | None = None
         self._columns = _Columns()
@@ -50,6 +51,7 @@ class Summary:
         """Add a settled round."""
         self._payments.update(record.payments)
         self._contributions.tell(record.delivery.contributions)
+        self._shapley.tell(record.delivery.shapley)
         self._columns.tell(record)
         self._purse = record.purse_after
         if is_dropped(record.awarded.bids):
@@ -103,6 +105,7 @@ class Summary:
             accuracy_best=max(accuracies),
             history=self._columns.history(),
             contributions=self._contributions.summary(),
+            shapley=self._shapley.summary(),
             belief=None if belief is None else asdict(belief),
             kept=kept,
             samples=self._samples,
@@ -234,6 +237,8 @@ _NOT_IN_BOOKS = (
     "setting",
     "varied",
     "share",
+    "tuned",
+    "made_by",
 )
 """The fields of a result that books do not hold."""
 

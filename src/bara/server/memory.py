@@ -96,8 +96,8 @@ class Memory(Protocol):
     def tell(self, round: int, fresh: Mapping[str, Fresh]) -> Vector:
         """Take in the accepted updates of a round; return the step that the model takes."""
 
-    def steps_without(self) -> Iterator[tuple[str, Vector]]:
-        """Yield, for each client, the step that the last `tell` would have made without it."""
+    def step_of(self, clients: Collection[str]) -> Vector:
+        """Return the step that the last `tell` would have made of these clients' updates alone."""
 
     def judge(self, loss: float) -> bool:
         """Learn from the loss after a step; return False if the step must be taken back."""
@@ -223,22 +223,19 @@ class UpdateMemory:
             step *= np.float32(self.size)
         return step
 
-    def steps_without(self) -> Iterator[tuple[str, Vector]]:
-        """Yield, for each client, the step that the last `tell` would have made without the client.
+    def step_of(self, clients: Collection[str]) -> Vector:
+        """Return the step that the last `tell` would have made of these clients' updates alone.
 
-        A memory of a single client yields nothing.
+        Args:
+            clients: Some of the clients of which an update is remembered.
         """
-        if len(self._rows) < 2:
-            return
-        total = math.fsum(row.weight for row in self._rows.values())
-        for left_out in sorted(self._rows):
-            rest = total - self._rows[left_out].weight
-            step = np.zeros_like(self._rows[left_out].update)
-            for client in sorted(self._rows):
-                if client != left_out and rest > 0:
-                    row = self._rows[client]
-                    step += row.update * np.float32(row.weight / rest * self.size)
-            yield left_out, step
+        total = math.fsum(self._rows[client].weight for client in clients)
+        step = np.zeros_like(next(iter(self._rows.values())).update)
+        for client in sorted(clients):
+            row = self._rows[client]
+            if total > 0:
+                step += row.update * np.float32(row.weight / total * self.size)
+        return step
 
     def judge(self, loss: float) -> bool:
         """Learn from the loss after a step; return False if the step must be taken back."""

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from bara.records import Award, Delivery, Evaluation, Evidence
+from bara.records import Award, Delivery, Evaluation, Evidence, Shapley
 from bara.server.checkpoints import Arrays
 from bara.server.memory import Fresh, Memory, Vector
 from bara.server.state import ServerState
@@ -125,6 +125,10 @@ class TrainingEngine(Protocol[ModelT, CollectedT]):
         """Return how much better the model is for each client's update, if that is measured."""
         ...
 
+    def shapley(self, round: int, model: ModelT) -> Shapley | None:
+        """Return each client's share of what the model gained, if that is estimated."""
+        ...
+
     def arrays(self, model: ModelT) -> Arrays:
         """Return a model as arrays by name."""
         ...
@@ -169,11 +173,13 @@ def train_round(
     if model is not None:
         evaluation = server.judged(partial(engine.evaluate_after, round, model))
     contributions: Mapping[str, float] = {}
+    shapley = None
     if model is None or evaluation is None:
         # There is no new model, or it is too bad: the global model stays as it was.
         evaluation = engine.evaluate_after(round, engine.model)
     else:
         contributions = engine.contributions(round, model, evaluation)
+        shapley = engine.shapley(round, model)
         engine.model = model
 
     server.tell(round, engine.arrays(engine.model), evaluation)
@@ -189,6 +195,7 @@ def train_round(
         forgotten,
         collected.blameless,
         contributions,
+        shapley,
     )
 
 

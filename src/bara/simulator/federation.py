@@ -11,11 +11,13 @@ from bara.clients.bidding import Bidders
 from bara.clients.conduct import Conduct, State, Updates
 from bara.errors import TrainingError
 from bara.protocols import Capabilities
-from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
+from bara.randomness import stream
+from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord, Shapley
 from bara.server.checkpoints import Arrays
-from bara.server.memory import Fresh
+from bara.server.memory import Fresh, Vector
 from bara.server.round import Collected, Remembered, train_round
 from bara.server.screening import refusals
+from bara.server.shapley import estimate_shapley
 from bara.server.state import Keeping, ServerState
 from bara.simulator.aggregation import aggregate
 from bara.simulator.engine import Engine
@@ -38,6 +40,7 @@ class SimulationOptions:
             run trains the rounds after the last checkpoint again.
         contributions_every: The number of rounds between measurements of what each client
             contributes; 0 for no measurements.
+        shapley_every: The number of rounds between estimates of Shapley values; 0 for none.
     """
 
     weigh_by_samples: bool
@@ -48,6 +51,7 @@ class SimulationOptions:
     checkpoint_every: int
     contributions_every: int = 0
     add_up: bool = False
+    shapley_every: int = 0
 
 
 @dataclass
@@ -251,17 +255,33 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         memory = self._server.memory
         if memory is None or not every or round % every:
             return {}
+        clients = set(memory.clients)
+        if len(clients) < 2:  # there is no model without the only one
+            return {}
         found: dict[str, float] = {}
-        learned = self._engine.layout.learned
-        for client, step in memory.steps_without():
-            without = model.copy()
-            without[:learned] = self.model[:learned] + step
-            try:
-                accuracy = self._engine.evaluate(without, "test").accuracy
-            except TrainingError:  # without this client the model is not finite
-                continue
-            found[client] = evaluation.reported_accuracy - accuracy
+        for client in sorted(clients):
+            accuracy = self._accuracy_with(model, memory.step_of(clients - {client}))
+            if accuracy is not None:
+                found[client] = evaluation.reported_accuracy - accuracy
         return found
+
+    def shapley(self, round: int, model: State) -> Shapley | None:
+        """Return each client's share of what the model gained, if that is estimated.
+
+        Clients whose updates alone break the model are worth what the model was before.
+        """
+        every = self._options.shapley_every
+        memory = self._server.memory
+        if memory is None or not memory.clients or not every or round % every:
+            return None
+        before = self._engine.evaluate(self.model, "test").accuracy
+
+        def worth(some: frozenset[str]) -> float:
+            accuracy = self._accuracy_with(model, memory.step_of(some)) if some else None
+            return before if accuracy is None else accuracy
+
+        rng = stream(self._conduct.seed, "shapley", round)
+        return estimate_shapley(memory.clients, worth, rng)
 
     def arrays(self, model: State) -> Arrays:
         """Return a model as arrays by name."""
@@ -274,6 +294,16 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
             self._server.save(round, self.arrays(self.model))
 
     # --- inside ----------------------------------------------------------------------------------
+
+    def _accuracy_with(self, model: State, step: Vector) -> float | None:
+        """Return a new model's reported accuracy with another step; None if it is not finite."""
+        other = model.copy()
+        learned = self._engine.layout.learned
+        other[:learned] = self.model[:learned] + step
+        try:
+            return self._engine.evaluate(other, "test").accuracy
+        except TrainingError:
+            return None
 
     def _refused(self, updates: Updates) -> dict[int, str]:
         """Return the reasons for refusing updates, by the position of the update."""

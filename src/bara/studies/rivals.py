@@ -73,9 +73,9 @@ class RuleMemory:
         """Accept every step."""
         return True
 
-    def steps_without(self) -> Iterator[tuple[str, Vector]]:
-        """Yield nothing: contributions are not measured."""
-        yield from ()
+    def step_of(self, clients: Collection[str]) -> Vector:
+        """Refuse: there are no clients to ask about."""
+        raise NotImplementedError
 
     def remembered(self, round: int) -> Iterator[tuple[str, Fresh]]:
         """Yield nothing."""

@@ -88,7 +88,7 @@ def chosen(
         point = in_short(result.tuned) or ""
         if (contestant(result), point) not in failed:
             own = scores.setdefault(contestant(result), {})
-            own.setdefault(point, (result.tuned, []))[1].append(validated(result))
+            own.setdefault(point, (result.tuned, []))[1].append(result.validated)
     for failure in failures:
         if contestant(failure) not in scores:
             raise BaraError(
@@ -112,10 +112,3 @@ def contestant(run: Cell | Result | Failure) -> Contestant:
     """Return what tells the contestant of a run from the others."""
     allocator = run.config.allocator.label if isinstance(run, Cell) else run.allocator
     return run.setting, in_short(run.varied), run.share, allocator
-
-
-def validated(result: Result) -> float:
-    """Return the accuracy of the kept model on validation data."""
-    if result.kept in result.models:
-        return result.models[result.kept]["accuracy"]
-    return float(result.history[-1]["accuracy"])
