@@ -48,6 +48,7 @@ def at(tmp_path, monkeypatch):
             "CLINIC_BOOKS", f"sqlite:///{tmp_path}/clinic.db"
         )  # on PostgreSQL in tests/e2e
         monkeypatch.setenv("CLINIC_KEY", "correct-horse-battery-staple")
+        monkeypatch.setenv("CLINIC_RECEIPT", str(tmp_path / "receipt.json"))
         monkeypatch.setenv(
             "PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
         )

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bara.errors import InvalidOfferError, InvalidRecordError, OverspentError
+from bara.mechanisms.client_cap import ClientCap
 from bara.protocols import Allocator, Believer, Mechanism, name_of
 from bara.records import (
     TIE,
@@ -49,6 +50,11 @@ class Backoff:
     def away(self, round_number: int) -> set[str]:
         """Return the clients that may not take part in that round."""
         return {client for client, last in self._until.items() if round_number <= last}
+
+
+def strangers(mechanism: Mechanism, bids: Bids) -> dict[str, str]:
+    """Return the clients that the run's register does not hold, each with the reason."""
+    return mechanism.strangers(bids) if isinstance(mechanism, ClientCap) else {}
 
 
 def beyond_limits(bids: Bids, purse: Purse, limits: Limits) -> dict[str, str]:
@@ -192,13 +198,15 @@ class Market:
         away = self._backoff.away(self.purse.round)
         opened = bids.in_units_of(self.purse.unit)
         present = opened.without(away)
-        beyond = beyond_limits(present, self.purse, self._limits)
-        bids = present.without(beyond)
+        unknown = strangers(self._mechanism, present)
+        known = present.without(unknown)  # what a stranger says sets no limit for the others
+        beyond = beyond_limits(known, self.purse, self._limits)
+        bids = known.without(beyond)
         belief = None
         if isinstance(self._allocator, Believer):
             belief = self._allocator.belief()
         menu = self._mechanism.menu(bids)
-        reasons = {**dict.fromkeys(away, BACKS_OFF), **beyond, **menu.left_out}
+        reasons = {**dict.fromkeys(away, BACKS_OFF), **unknown, **beyond, **menu.left_out}
         left_out = LeftOut.of(opened, reasons)
         awarded = AwardedRound.of(self.purse, offer, menu, belief, left_out)
         if awarded.award.fell_short and offer.shortfall == "stop":

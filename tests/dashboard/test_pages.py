@@ -9,6 +9,7 @@ import bara
 from bara import RoundRecord
 from bara.dashboard.server import RunIndex
 from bara.errors import LedgerError, RunStoppedError
+from bara.ledger.corrections import correct
 from bara.ledger.run_state import state
 from bara.ledger.statements import statement
 from bara.runs.config import Config
@@ -29,6 +30,35 @@ def test_every_page_has_a_twin_in_json(make_run, visit):
     for page, twin in pages.items():
         assert visitor.get(page).headers["content-type"].startswith("text/html"), page
         assert visitor.get(twin).headers["content-type"] == "application/json", twin
+    for address, twin in (
+        ("/json", "/index.json"),
+        ("/runs/one/json", "/runs/one.json"),
+        ("/runs/one/rounds/3/json", "/runs/one/rounds/3.json"),
+    ):
+        assert visitor.get(address).json() == visitor.get(twin).json()
+
+
+def test_who_decided_what_and_why_stands_on_the_page_and_its_round(make_run, visit):
+    with RunFolder.find(make_run("one", "clients.failure_rate=0")) as folder:
+        books = folder.hold_books()
+        winner = next(iter(list(books.history())[2].payments))
+        correct(books, 2, winner, -100_000, by="anna", reason="a smaller test set")
+    visitor = visit()
+    page = visitor.get("/runs/one.json").json()
+    (told,) = page["decisions"]
+    assert told["who"].startswith("anna")
+    assert (told["why"], told["what"], told["amount_exact"]) == (
+        "a smaller test set",
+        f"corrected {winner}, round 2",
+        "-0.10",
+    )
+    assert any("anna" in one for one in visitor.get("/runs/one/rounds/2.json").json()["words"])
+    assert "a smaller test set" in visitor.get("/runs/one/decisions.csv").text
+    with RunFolder.find(folder.path) as again:
+        account = statement(again.open_books())
+    assert page["glance"]["spent"] == pytest.approx(account.spent / 1e6)
+    paid = {one["client"]: one["paid"] for one in page["clients"]["top"]}
+    assert paid == {one.client: pytest.approx(one.paid / 1e6) for one in account.clients}
 
 
 def test_the_numbers_are_those_of_the_ledger(make_run, visit):

@@ -95,7 +95,7 @@ def test_an_operator_may_top_up_and_pause_while_the_run_goes_on(tmp_path):
     with started("run", "--out", folder, changes=ENDLESS) as process:
         wait_for_round(folder, 2, process)
         for amount in (1, 2, "0.5"):
-            bara("ledger", folder, "topup", amount)
+            bara("ledger", folder, "topup", amount, "--reason", "agreed")
         bara("ledger", folder, "pause")
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 1, errors
@@ -188,8 +188,10 @@ def test_a_read_only_folder_is_a_clear_error(stopped):
         path.chmod(0o555 if path.is_dir() else 0o444)
     done = bara("resume", folder, code=1, preexec_fn=_obey_permissions)
     assert f"cannot write to {folder}: Permission denied" in done.stderr
-    done = bara("ledger", folder, "topup", "1", code=1, preexec_fn=_obey_permissions)
-    assert "readonly database; this step is stored as a whole or not at all" in done.stderr
+    done = bara(
+        "ledger", folder, "topup", "1", "--reason", "agreed", code=1, preexec_fn=_obey_permissions
+    )
+    assert "readonly database; nothing was changed" in done.stderr
     assert "Traceback" not in done.stderr
     for path in (folder, *folder.iterdir()):
         path.chmod(0o755 if path.is_dir() else 0o644)
@@ -228,9 +230,15 @@ def test_an_operator_answers_what_waits_and_the_run_says_how(tmp_path):
     done = bara("run", "--out", folder, changes=changes, code=1)
     assert f"bara ledger {folder} approve 1` or `decline 1`" in done.stderr
     assert "round 1 waits for approval" in bara("ledger", folder).stdout
-    assert f"go on with: bara resume {folder}" in bara("ledger", folder, "decline", 1).stdout
+    assert (
+        f"go on with: bara resume {folder}"
+        in bara("ledger", folder, "decline", 1, "--reason", "agreed").stdout
+    )
     assert "approve 2`" in bara("resume", folder, code=1).stderr
-    assert f"train it with: bara resume {folder}" in bara("ledger", folder, "approve", 2).stdout
+    assert (
+        f"train it with: bara resume {folder}"
+        in bara("ledger", folder, "approve", 2, "--reason", "agreed").stdout
+    )
     bara("resume", folder)
     assert [entry["n"] > 0 for entry in result(folder)["history"]] == [False, False, True]
 
@@ -422,7 +430,7 @@ def test_a_copied_folder_that_is_adopted_goes_on_elsewhere_with_other_processes(
     assert config.count("\nworkers = ") == 1
     (second / "config.toml").write_text(re.sub("\nworkers = .*\n", "\nworkers = 2\n", config))
     assert f"bara ledger {second} adopt" in bara("resume", second, code=1).stderr
-    bara("ledger", second, "adopt")
+    bara("ledger", second, "adopt", "--reason", "agreed")
     bara("resume", second)
     assert result(second) == result(undisturbed)
     assert (second / "model-final.npz").read_bytes() == (

@@ -6,8 +6,10 @@ Nothing here is ever skipped.
 import contextlib
 import json
 import os
+import re
 import runpy
 import subprocess
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -20,7 +22,7 @@ import sqlalchemy as sa
 from programs import bara, result, started, until
 
 from bara import Purse, open_session
-from bara.errors import LedgerError
+from bara.errors import LedgerError, WaitingError
 from bara.ledger import Books, Store, _events, verify
 from bara.ledger.locks import is_played, only_player
 from bara.ledger.operators import top_up
@@ -117,6 +119,7 @@ def test_the_operators_tutorial_is_what_happens_on_postgresql(tmp_path, url, mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLINIC_BOOKS", f"{url.rpartition('/')[0]}/{database}")
     monkeypatch.setenv("CLINIC_KEY", "correct-horse-battery-staple")
+    monkeypatch.setenv("CLINIC_RECEIPT", str(tmp_path / "receipt.json"))
     root = Path(__file__).parent.parent.parent
     page = (root / "docs" / "your-own-training.md").read_text()
     assert runpy.run_path(str(root / "scripts" / "transcripts.py"))["replay"](page) == page
@@ -124,6 +127,93 @@ def test_the_operators_tutorial_is_what_happens_on_postgresql(tmp_path, url, mon
         "the key fits"
         in bara("ledger", os.environ["CLINIC_BOOKS"], "--run", "spring", "verify").stdout
     )
+
+
+@pytest.fixture
+def own_database(url):
+    """The URL of a database that is empty, for the user NAME: `own_database("anna")`."""
+    name = f"own_{os.getpid()}_{time.monotonic_ns()}"
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return lambda user: url.replace("bara@", f"{user}@").replace("/postgres", f"/{name}")
+
+
+def let_in(address, **people):
+    """Make the roles of the documentation, and people in them: `let_in(url, anna="operator")`."""
+    page = (Path(__file__).parent.parent.parent / "docs" / "ledger.md").read_text()
+    (roles,) = re.findall(r"<!-- file: roles.sql -->\n```sql\n(.*?)```", page, re.DOTALL)
+    engine = sa.create_engine(address, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(roles)
+        for person, role in people.items():
+            connection.exec_driver_sql(f"CREATE ROLE {person} LOGIN IN ROLE bara_{role}")
+    engine.dispose()
+
+
+def test_the_server_lets_readers_operators_and_cashiers_do_what_is_theirs_in_their_own_names(
+    own_database,
+):
+    config = {
+        "budget": {"total": 8000, "max_rounds": 1, "currency": "EUR"},
+        "clients": {"count": 3},
+        "allocator": {"name": "fixed", "n": 2},
+        "ledger": {
+            "url": own_database("bara"),
+            "clients": ["north", "south", "east"],
+            "approve_above": 1000,
+            "approvals": 2,
+        },
+    }
+    with open_session("spring", config) as session:
+        session.begin(0.1)
+        with pytest.raises(WaitingError):
+            session.award({"north": "300.00", "south": "310.00", "east": "600.00"})
+    let_in(own_database("bara"), anna="operator", berta="operator", carl="cashier", rita="reader")
+    why = ["--reason", "as agreed"]
+
+    def says(person, *words, code=0):
+        done = bara("ledger", own_database(person), *words, code=code)
+        return done.stdout + done.stderr
+
+    assert "the record is whole" in says("rita", "verify")
+    for person, words in (
+        ("rita", ["approve", "1", *why]),
+        ("carl", ["approve", "1", *why]),
+        ("carl", ["topup", "5", *why]),
+        ("anna", ["approve", "1", "--as", "berta", *why]),
+    ):
+        said = says(person, *words, code=1)
+        assert "permission denied" in said or "row-level security" in said, (person, words, said)
+    assert "anna has approved" in says("anna", "approve", "1", *why)
+    assert "another person" in says("anna", "approve", "1", *why, code=1)
+    assert "permission denied" in says("rita", "register", "west", *why, code=1)
+    assert "west is in the register from round 2" in says("anna", "register", "west", *why)
+    assert "round 1 is approved" in says("berta", "approve", "1", *why)
+    with open_session("spring", config) as session:
+        session.award()
+        session.settle(0.2)
+    assert "row-level security" in says("anna", "payouts", "--new", code=1)
+    assert "permission denied" in says("rita", "payouts", "--new", code=1)
+    assert "north,600.00,EUR" in says("carl", "payouts", "--new")
+    for person in ("carl", "rita"):
+        said = says(person, "correct", "1", "north", "-1", *why, code=1)
+        assert "permission denied" in said or "row-level security" in said, said
+    assert "599.00 EUR" in says("anna", "correct", "1", "north", "-1", *why)
+    assert "north" in says("carl", "returned", "1", "--client", "north", *why)
+    assert "north,599.00,EUR" in says("carl", "payouts", "--new")
+    assert "the record is whole" in says("rita", "verify")
+    told = json.loads(bara("ledger", own_database("rita"), "decisions", "--json").stdout)
+    assert [(one["what"], one["by"]) for one in told] == [
+        ("endorsed", "anna"),
+        ("registered", "anna"),
+        ("approved", "berta"),
+        ("paid out", "carl"),
+        ("corrected", "anna"),
+        ("returned", "carl"),
+        ("paid out", "carl"),
+    ]
 
 
 def test_whether_a_run_without_a_folder_is_played_can_be_seen(url):
@@ -148,7 +238,7 @@ def test_a_server_that_is_restarted_in_the_middle_of_a_run_loses_nothing(tmp_pat
         restart(["-m", "immediate", "restart"])
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 1, errors
-    assert "this step is stored as a whole or not at all" in errors
+    assert "once the cause is gone" in errors
     assert "Traceback" not in errors
     assert 20 <= len(closings(url, folder)) < 1501
     bara("resume", folder)
@@ -182,7 +272,7 @@ def test_an_operator_may_top_up_while_the_run_goes_on(tmp_path, url):
     with started("run", "--out", folder, changes=[*ENDLESS, f"ledger.url={url}"]) as process:
         wait_for_rounds(url, folder, 5, process)
         for _ in range(3):
-            bara("ledger", folder, "topup", "1.5")
+            bara("ledger", folder, "topup", "1.5", "--reason", "agreed")
         bara("ledger", folder, "pause")
         _, errors = process.communicate(timeout=60)
     assert "paused by the operator" in errors
@@ -318,7 +408,7 @@ def test_a_server_that_is_killed_at_a_fault_point_is_found_again_and_nothing_cha
     disturbed, errors = play_own_loop(name, url)
     assert disturbed == undisturbed
     assert errors, "nobody noticed that the server was gone"
-    assert all("resume the run" in error for error in errors)
+    assert all("once the cause is gone" in error for error in errors)
 
 
 @pytest.fixture

@@ -47,11 +47,11 @@ READING = [
     ["payouts"],
 ]
 WRITING = [
-    ["topup", "1"],
+    ["topup", "1", "--reason", "agreed"],
     ["pause"],
-    ["adopt"],
-    ["approve", "1"],
-    ["decline", "1"],
+    ["adopt", "--reason", "agreed"],
+    ["approve", "1", "--reason", "agreed"],
+    ["decline", "1", "--reason", "agreed"],
     ["void", "1", "--reason", "why"],
 ]
 FIRST_SCHEMA = Path(__file__).parents[1] / "ledger" / "first_schema"

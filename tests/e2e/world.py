@@ -468,7 +468,7 @@ class World:
         words = {"topup": ["topup", "3"]}.get(verb, [verb])
         if verb in {"approve", "decline", "void"}:
             words.append(str(1 + max(place.seen, default=0)))
-        if verb == "void":
+        if verb in {"topup", "adopt", "approve", "decline", "void"}:
             words += ["--reason", "it is stuck"]
         outcome = call("ledger", place.path, *words)
         self.figures[f"{verb}: {'done' if outcome.code == 0 else 'refused'}"] += 1
@@ -596,7 +596,10 @@ class World:
             if outcome.code == 0:
                 break
             if found := re.search(r"approve (\d+)`", outcome.words):
-                assert call("ledger", place.path, "approve", found[1]).code == 0
+                assert (
+                    call("ledger", place.path, "approve", found[1], "--reason", "it waits").code
+                    == 0
+                )
             elif BUSY in outcome.words:
                 time.sleep(0.1)
         else:

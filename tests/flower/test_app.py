@@ -189,7 +189,9 @@ def test_an_award_that_needs_approval_ends_the_app_and_once_approved_is_trained(
     begin(tmp_path / "run", grid=before, **keys)
     assert "round 1 promises 12.00, above ledger.approve_above = 5.00" in logged.text
     assert account(tmp_path / "run")[0].spent == 0
-    approved = CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "approve", "1"])
+    approved = CliRunner().invoke(
+        program, ["ledger", str(tmp_path / "run"), "approve", "1", "--reason", "agreed"]
+    )
     assert approved.output == "round 1 is approved; train it with: flwr run\n"
     begin(tmp_path / "run", grid=after, **keys)
     assert [

@@ -118,7 +118,9 @@ def test_a_corrected_key_takes_effect_after_a_start_that_failed(tmp_path, logged
 
 def test_money_that_was_added_keeps_a_run_where_it_is(tmp_path):
     begin_unanswered(tmp_path / "run")
-    CliRunner().invoke(program, ["ledger", str(tmp_path / "run"), "topup", "5"])
+    CliRunner().invoke(
+        program, ["ledger", str(tmp_path / "run"), "topup", "5", "--reason", "agreed"]
+    )
     begin_unanswered(tmp_path / "run", **{"bara.budget.max-rounds": 2})
     assert not (tmp_path / "run.1").exists()
 

@@ -90,14 +90,14 @@ def test_an_award_that_waits_is_said_everywhere_and_the_hook_is_told_once(config
     for _ in range(2):  # started again, it still waits, and nobody is told twice
         with pytest.raises(WaitingError):
             play(given, 9)
-    answer = f"bara ledger {url} --run spring approve 1, or decline 1"
+    answer = f"bara ledger {url} --run spring approve 1 --reason TEXT, or decline 1"
     assert [one["what"] for one in mailbox()] == ["approval of round 1"]
     assert mailbox()[0]["answer"] == answer
     assert f"needs you: round 1 promises 8.00 EUR and waits for your answer; {answer}" in cli(
         "ledger", url
     )
     assert json.loads(cli("ledger", url, "statement", "--json"))["needs"][0]["answer"] == answer
-    cli("ledger", url, "approve", 1)
+    cli("ledger", url, "approve", 1, "--reason", "agreed")
     assert "needs you" not in cli("ledger", url)
 
 
@@ -115,7 +115,7 @@ def test_a_pause_a_low_purse_and_a_client_that_keeps_failing_are_noticed(config,
     assert "failing: north since round 1" in told
     assert any(key.startswith("low purse") for key in told)
     assert "topup AMOUNT" in cli("ledger", url)
-    cli("ledger", url, "topup", 200)
+    cli("ledger", url, "topup", 200, "--reason", "agreed")
     assert "low purse" not in cli("ledger", url)
     assert "the record is whole" in cli("ledger", url, "verify")
 
@@ -217,7 +217,7 @@ def test_the_dashboard_shows_what_waits_with_the_command_that_answers(make_run_w
     state = visit_json(make_run_waiting)["state"]
     assert state["word"] == "waiting"
     assert "waits for your answer" in state["needs"][0]["text"]
-    assert "approve 1, or decline 1" in state["needs"][0]["answer"]
+    assert "approve 1 --reason TEXT, or decline 1" in state["needs"][0]["answer"]
 
 
 @pytest.fixture

@@ -426,5 +426,5 @@ def test_a_folder_without_a_generation_is_told_by_its_inode_alone(
 
 def test_a_server_with_an_older_schema_is_not_read_but_said_to_be_older(monkeypatch):
     monkeypatch.setattr(Store, "version", lambda _: VERSIONS[0])  # as a server would answer
-    with refused(LedgerError, "books.example", VERSIONS[0], HEAD, "resuming"):
+    with refused(LedgerError, "books.example", VERSIONS[0], HEAD, "operator acts"):
         read_books(SERVER)

@@ -72,7 +72,10 @@ def test_a_copy_does_not_go_on_and_the_original_does(tmp_path):
 def test_a_copy_that_is_adopted_goes_on_to_the_same_end(tmp_path):
     begin(tmp_path / "run")
     shutil.copytree(tmp_path / "run", tmp_path / "copy")
-    assert "belongs here now" in bara("ledger", tmp_path / "copy", "adopt").output
+    assert (
+        "belongs here now"
+        in bara("ledger", tmp_path / "copy", "adopt", "--reason", "agreed").output
+    )
     assert resume(tmp_path / "copy").payments == resume(tmp_path / "run").payments
     with RunFolder.find(tmp_path / "copy") as folder:
         assert verify(folder.open_books()).ok
@@ -119,9 +122,9 @@ def test_two_copies_with_one_receipt_stop_each_other(tmp_path):
 @pytest.mark.parametrize(
     ("words", "facts"),
     [
-        (["topup", "5"], ("event 12", "the receipt counts")),
+        (["topup", "5", "--reason", "agreed"], ("event 12", "the receipt counts")),
         (["pause"], ("receipt.json", "a copy")),
-        (["adopt"], ("receipt.json", "a copy")),
+        (["adopt", "--reason", "agreed"], ("receipt.json", "a copy")),
     ],
 )
 def test_what_an_operator_says_to_a_copy_that_was_left_behind_is_refused_before_it_is_stored(
@@ -160,12 +163,12 @@ def test_nothing_is_added_to_a_record_that_is_not_whole(tmp_path):
         connection.execute("DROP TRIGGER promises_no_update")
         connection.execute("UPDATE promises SET amount = amount + 1")
         connection.commit()
-        said = bara("ledger", tmp_path / "run", "topup", "5")
+        said = bara("ledger", tmp_path / "run", "topup", "5", "--reason", "agreed")
         assert (said.exit_code, "is not whole" in said.output) == (1, True)
         assert connection.execute("SELECT count(*) FROM top_ups").fetchone() == (0,)
 
 
-@pytest.mark.parametrize("words", [["topup", "5"], ["pause"]])
+@pytest.mark.parametrize("words", [["topup", "5", "--reason", "agreed"], ["pause"]])
 def test_what_an_operator_says_to_a_copy_says_so_and_does_not_stop_the_original(tmp_path, words):
     begin(tmp_path / "run", f"ledger.receipt={tmp_path}/receipt.json")
     shutil.copytree(tmp_path / "run", tmp_path / "copy")
@@ -176,7 +179,7 @@ def test_what_an_operator_says_to_a_copy_says_so_and_does_not_stop_the_original(
 
 def test_what_an_operator_says_to_the_run_itself_says_nothing_of_copies(tmp_path):
     begin(tmp_path / "run")
-    said = bara("ledger", tmp_path / "run", "topup", "5")
+    said = bara("ledger", tmp_path / "run", "topup", "5", "--reason", "agreed")
     assert (said.exit_code, said.stderr) == (0, "")
 
 
@@ -202,7 +205,7 @@ def put_back(tmp_path):
     older = ledger.read_bytes()
     with pytest.raises(WaitingError):
         resume(tmp_path / "run")
-    assert bara("ledger", tmp_path / "run", "approve", "1").exit_code == 0
+    assert bara("ledger", tmp_path / "run", "approve", "1", "--reason", "agreed").exit_code == 0
     with pytest.raises(WaitingError):
         resume(tmp_path / "run")
     ledger.write_bytes(older)
@@ -215,12 +218,12 @@ def put_back(tmp_path):
     [
         ["pause"],
         ["continue"],
-        ["approve", "1"],
-        ["decline", "1"],
+        ["approve", "1", "--reason", "agreed"],
+        ["decline", "1", "--reason", "agreed"],
         ["void", "1", "--reason", "why"],
-        ["topup", "5"],
+        ["topup", "5", "--reason", "agreed"],
         ["forget", "client-00"],
-        ["adopt"],
+        ["adopt", "--reason", "agreed"],
         ["payouts", "--new"],
         ["verify"],
         ["statement"],
@@ -240,9 +243,9 @@ def test_no_command_makes_a_receipt_that_is_missing(put_back, words):
 
 def test_a_lost_receipt_is_begun_anew_by_an_operator_who_says_so(put_back):
     path, receipt = put_back
-    assert bara("ledger", path, "adopt", "--new-receipt").exit_code == 0
+    assert bara("ledger", path, "adopt", "--new-receipt", "--reason", "agreed").exit_code == 0
     assert bara("ledger", path, "verify", "--receipt", receipt).exit_code == 0
-    again = bara("ledger", path, "adopt", "--new-receipt")
+    again = bara("ledger", path, "adopt", "--new-receipt", "--reason", "agreed")
     assert (again.exit_code, str(receipt) in again.stderr) == (1, True)
     with pytest.raises(WaitingError):
         resume(path)
@@ -250,13 +253,19 @@ def test_a_lost_receipt_is_begun_anew_by_an_operator_who_says_so(put_back):
 
 def test_a_run_without_a_receipt_can_be_given_one(tmp_path):
     begin(tmp_path / "run")
-    assert bara("ledger", tmp_path / "run", "adopt", "--new-receipt").exit_code == 1
+    assert (
+        bara("ledger", tmp_path / "run", "adopt", "--new-receipt", "--reason", "agreed").exit_code
+        == 1
+    )
     config = tmp_path / "run" / "config.toml"
     named = f'[ledger]\nreceipt = "{tmp_path}/receipt.json"'
     config.write_text(config.read_text().replace("[ledger]", named))
     with refused(LedgerError, tmp_path / "receipt.json", "missing"):
         resume(tmp_path / "run")
-    assert bara("ledger", tmp_path / "run", "adopt", "--new-receipt").exit_code == 0
+    assert (
+        bara("ledger", tmp_path / "run", "adopt", "--new-receipt", "--reason", "agreed").exit_code
+        == 0
+    )
     assert resume(tmp_path / "run").rounds == 8
     said = bara("ledger", tmp_path / "run", "verify")
     assert "the receipt fits" in said.output
@@ -289,7 +298,7 @@ def test_books_that_vanish_stop_the_run_before_money_moves(tmp_path, how):
                 shutil.copy(tmp_path / "kept", path)
 
     with (
-        refused(LedgerError, path, "removed or replaced", "resume"),
+        refused(LedgerError, path, "removed or replaced", "start again"),
         RunFolder.new(tmp_path / "run", Config.load(None, SMALL)) as folder,
     ):
         play_run(folder.config, vanish, folder=folder)

@@ -6,6 +6,7 @@ that no release has written yet, and look at what changes.
 """
 
 import contextlib
+import getpass
 import hashlib
 import hmac
 import json
@@ -20,12 +21,15 @@ import pytest
 import bara
 from bara.allocators import Even
 from bara.ledger import Books, Receipt, Store, Terms, _events, operators, verify
-from bara.ledger.payouts import new_batch
+from bara.ledger.bank import reconcile
+from bara.ledger.corrections import correct
+from bara.ledger.decisions import COMMANDS
+from bara.ledger.payouts import new_batch, reference_of, returned
 from bara.ledger.signatures import check_client_receipt, client_receipt
 from bara.ledger.statements import Period
 from bara.market import Market
 from bara.mechanisms import bid_price_first
-from bara.records import Delivery, Evaluation, Evidence, Purse
+from bara.records import Delivery, Entry, Evaluation, Evidence, Purse
 
 VECTORS = Path(__file__).with_name("vectors.json")
 KEY = b"correct-horse-battery-staple"
@@ -54,6 +58,8 @@ def fixed_surroundings(linked):
         patch.setattr(_events, "link", noted)
         patch.setattr(secrets, "token_hex", lambda n: f"{next(salts):0{2 * n}x}")
         patch.setattr(Store, "identity", lambda _store: "the place of the vectors")
+        patch.setenv("BARA_OPERATOR", "zoë operator")
+        patch.setattr(getpass, "getuser", lambda: "login")
         yield
 
 
@@ -108,13 +114,49 @@ def play(books):
     return first
 
 
-def vectors(folder, key, retention):
+def decide(books):
+    """Write what several people may decide and what the bank says: one round, and after it."""
+    market = Market(Even(carry_over=True), bid_price_first(), books.purse, books.before_round)
+    books.record(record := market.begin(Evaluation(0.1)))
+    market.tell(record)
+    awarded = market.award(market.ask(), bara.Bids.of(ASKED))
+    with contextlib.suppress(bara.errors.PausedError):
+        books.record(awarded)
+    operators.approve(books, 1, by="ann", reason="as agreed")
+    operators.approve(books, 1, by="bob", reason="seen, too")
+    books.record(market.settle(awarded, Delivery.complete(awarded.award, Evaluation(0.3))))
+    operators.register(books, "dan", Entry(limit=9_000_000), by="ann", reason="joined in May")
+    operators.strike_off(books, "zoë", by="ann", reason="left")
+    first, second, *_ = awarded.award.clients
+    correct(books, 1, first, -500_000, by="ann", reason="half a euro too much")
+    batch = new_batch(books, by="bob")
+    amounts = {client: amount for client, amount, _ in batch.payments}
+    place = list(amounts).index(first) + 1
+    statement = books.terms.receipt.with_name("bank.csv")
+    reference = reference_of(books, 1, place)
+    statement.write_text(f"reference,amount,date\n{reference},{amounts[first] / 1e6},2026-02-03\n")
+    reconcile(books, statement, by="bob")
+    returned(books, 1, [second], by="bob", reason="account closed")
+    new_batch(books, by="bob")
+    return first
+
+
+PLAYS = {
+    "keep": (play, {"retention": "keep"}),
+    "drop": (play, {"retention": "drop", "key": KEY}),
+    "decide": (decide, {"approvals": 2, "register": {"ann": Entry(fee=9_000_000), "zoë": Entry()}}),
+}
+"""What is written into each ledger, and on what terms."""
+
+
+def vectors(folder, name):
     """The small ledger with its receipt and what a client is given of it."""
+    write, terms = PLAYS[name]
     linked = {}
     with fixed_surroundings(linked), contextlib.closing(Store.in_file(folder / "v.db")) as store:
-        terms = Terms(retention, 1_000_000, folder / "receipt.json", key)
+        terms = Terms(approve_above=1_000_000, receipt=folder / "receipt.json", **terms)
         books = Books.open(store, "vectors", {"seed": 7}, Purse.of(30, 4, "EUR"), terms)
-        client = play(books)
+        client = write(books)
         assert verify(books, books.stored_receipt()).ok
         with store.read() as connection:
             events = list(books.chain.events(connection))
@@ -122,7 +164,7 @@ def vectors(folder, key, retention):
             "chain": [[linked[event.hash], event.hash] for event in events],
             "receipt": (folder / "receipt.json").read_text(),
         }
-        if key is not None:
+        if terms.key is not None:
             found["signed"] = [
                 client_receipt(books, client),
                 client_receipt(books, client, Period("2026-01-01", "2026-02-28"), "ab" * 32),
@@ -132,9 +174,9 @@ def vectors(folder, key, retention):
 
 def all_vectors(folder):
     made = {}
-    for retention, key in (("keep", None), ("drop", KEY)):
-        (folder / retention).mkdir()
-        made[retention] = vectors(folder / retention, key, retention)
+    for name in PLAYS:
+        (folder / name).mkdir()
+        made[name] = vectors(folder / name, name)
     return made
 
 
@@ -152,15 +194,21 @@ def test_the_same_events_are_written_with_the_same_bytes_and_hashes(tmp_path, st
 
 
 def test_the_vectors_hold_every_kind_of_event(stored):
-    for known in stored.values():
-        kinds = {json.loads(text)[2] for text, _ in known["chain"]}
-        assert kinds == {
-            "opened", "settled", "bids", "awarded", "approved", "declined", "voided", "paused",
-            "continued", "topped up", "forgotten", "paid out", "adopted", "notified", "closed",
-        }  # fmt: skip
+    kinds = {}
+    for name, known in stored.items():
+        kinds[name] = {json.loads(text)[2] for text, _ in known["chain"]}
+    assert kinds["keep"] == kinds["drop"] == {
+        "opened", "settled", "bids", "awarded", "approved", "declined", "voided", "paused",
+        "continued", "topped up", "forgotten", "paid out", "adopted", "notified", "closed",
+    }  # fmt: skip
+    assert kinds["decide"] == {
+        "opened", "settled", "bids", "awarded", "endorsed", "approved", "registered", "struck off",
+        "corrected", "paid out", "transferred", "returned",
+    }  # fmt: skip
+    assert set(COMMANDS) <= kinds["keep"] | kinds["decide"]
 
 
-@pytest.mark.parametrize(("name", "key"), [("keep", None), ("drop", KEY)])
+@pytest.mark.parametrize(("name", "key"), [("keep", None), ("drop", KEY), ("decide", None)])
 def test_the_stored_chain_is_what_any_program_can_check_with_sha256_alone(stored, name, key):
     previous = "0" * 64
     for text, value in stored[name]["chain"]:

@@ -7,9 +7,11 @@ from contextlib import closing
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from refusals import refused
+from typer.testing import CliRunner
 
 from bara import Award, AwardedRound, Bids, Delivery, Evaluation, Offer, Purse, RoundRecord
 from bara.allocators import Fixed
+from bara.cli import app
 from bara.errors import ConfigError, LedgerError, RunStoppedError
 from bara.ledger import Books, Receipt, Terms, operators, verify
 from bara.ledger._events import canonical
@@ -308,9 +310,9 @@ def test_only_an_open_promise_can_be_void_and_only_once(tmp_path, monkeypatch):
     for number, state in ((2, "already settled"), (4, "not promised"), (0, "already settled")):
         with refused(LedgerError, f"round {number}", state, "void"):
             void(path, number)
-    with refused(LedgerError, "--reason", "round 3", "'  '"):
+    with refused(LedgerError, "--reason", "'  '"):
         void(path, 3, "  ")
-    with refused(LedgerError, "--reason", "round 3", r"\udcff"):
+    with refused(LedgerError, "--reason", r"\udcff"):
         void(path, 3, "what a terminal in another encoding says: \udcff")
     events = look(path, Books.receipt).events
     void(path, 3)
@@ -438,6 +440,51 @@ def test_a_budget_cannot_be_topped_up_beyond_what_money_can_count(open_books, pl
     with refused(LedgerError, "at most 0.00,", "0.000001"):
         operators.top_up(books, 1)
     assert books.before_round(books.purse).total == MAX_MONEY
+
+
+def test_a_top_up_that_is_made_again_after_an_error_is_added_once(
+    open_books, play_into, monkeypatch
+):
+    def add(amount=5_000_000, once="invoice 7"):
+        return operators.top_up(books, amount, once=once)
+
+    def fail(_books):
+        raise LedgerError("the disk of the receipt is full")
+
+    books = open_books()
+    play_into(books, steps=3)
+    with monkeypatch.context() as patch:
+        patch.setattr(Books, "write_receipt", fail)
+        with refused(LedgerError, "full"):
+            add()
+    assert not add()
+    with refused(LedgerError, "'invoice 7'", "5.00", "6.00", "--once"):
+        add(6_000_000)
+    assert add(once="invoice 8")
+    books.close("the deadline is reached")
+    assert not add()  # also once the run has ended
+    assert books.before_round(books.purse).total == books.purse.total + 10_000_000
+    assert verify(books).ok
+
+
+def test_the_command_says_that_a_top_up_was_added_before(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(RunStoppedError):
+        sitting(path, config(), at(2, lambda: look(path, operators.pause)))
+    words = ["ledger", str(path), "topup", "5", "--reason", "agreed", "--once", "invoice 7"]
+    said = [CliRunner().invoke(app, words).stdout for _ in range(2)]
+    assert said == [
+        "the budget is 25.00 now\n",
+        "invoice 7 was added before; the budget is 25.00\n",
+    ]
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\ud800"])
+def test_a_top_up_needs_a_name_that_can_be_stored(open_books, play_into, name):
+    books = open_books()
+    play_into(books, steps=3)
+    with refused(LedgerError, "--once", repr(name)):
+        operators.top_up(books, 5_000_000, once=name)
 
 
 def test_a_statement_says_that_a_run_is_paused_or_waits_for_an_answer(tmp_path):

@@ -100,10 +100,11 @@ def test_an_explanation_of_one_client_ends_with_what_it_was_paid_and_in_which_ba
     def last_words(client):
         return cli("ledger", hospitals, "explain", 1, "--client", client).strip().split("\n")[-1]
 
-    assert last_words("north") == "north was paid 4.00 EUR, which is in no batch yet."
+    assert last_words("north") == "north earned 4.00 EUR: in no batch yet."
     cli("ledger", hospitals, "payouts", "--new")
-    assert last_words("north") == "north was paid 4.00 EUR, in batch 1."
-    assert "was paid" not in last_words("south")  # it did not deliver
+    batched = "north earned 4.00 EUR: in batch 1, which no bank's statement has shown yet."
+    assert last_words("north") == batched
+    assert "earned" not in last_words("south")  # it did not deliver
 
 
 @pytest.mark.parametrize(

@@ -124,8 +124,10 @@ def test_a_pause_and_an_approval_reach_it(config):
     with bara.open_session("spring", config) as session:
         with pytest.raises(WaitingError):
             session.award()
-        cli("ledger", url, "decline", 1)
-        assert "\nNobody was paid: declined by the operator.\n" in cli("ledger", url, "explain", 1)
+        cli("ledger", url, "decline", 1, "--reason", "agreed")
+        assert "\nNobody was paid: declined by the operator: agreed.\n" in cli(
+            "ledger", url, "explain", 1
+        )
         assert session.award().n == 0  # asked again, it knows the answer
         session.settle()
         cli("ledger", "--run", "spring", url, "pause")

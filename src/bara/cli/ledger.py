@@ -10,7 +10,7 @@ import click
 import typer
 from typer.core import TyperGroup
 
-from bara.cli.options import AsJson, Debug, PlaceArgument, RunName, examples
+from bara.cli.options import AsJson, By, Debug, PlaceArgument, Reason, RunName, examples
 from bara.cli.output import errors, print_json, say, show
 from bara.errors import ConfigError
 from bara.text import counted, note
@@ -73,7 +73,7 @@ def _books(context: typer.Context, debug: bool) -> Iterator["Books"]:
         if is_locked(books):
             note(
                 f"NOT VERIFIED: run {books.name!r} has a key, which is not set here, so changed "
-                "amounts would not be noticed; set the environment variable that ledger.key names"
+                f"amounts would not be noticed; set {books.key_name}"
             )
         yield books
 
@@ -295,6 +295,20 @@ def payouts_command(
             help="CSV with a column `client` and others (name, account) to stand beside it."
         ),
     ] = None,
+    sepa: Annotated[
+        bool,
+        typer.Option(
+            "--sepa",
+            help="Print SEPA credit transfers (pain.001) instead; needs --payees with columns "
+            "`name` and `iban`, --from-name and --from-iban.",
+        ),
+    ] = False,
+    from_name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --sepa: whose account pays.")
+    ] = None,
+    from_iban: Annotated[
+        str | None, typer.Option(metavar="IBAN", help="With --sepa: the account that pays.")
+    ] = None,
     without_receipt: Annotated[
         bool,
         typer.Option(
@@ -303,6 +317,7 @@ def payouts_command(
             "that no copy of this disk pays it, too.",
         ),
     ] = False,
+    by: By = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -315,8 +330,20 @@ def payouts_command(
         if new and batch is not None:
             raise ConfigError("give either --new or --batch, not both")
         books = folder.open_books() if new else folder.read_books()
+        message = None
+        if sepa:
+            if known is None or not from_name or not from_iban or not (new or batch):
+                raise ConfigError(
+                    "--sepa needs --payees, --from-name, --from-iban, and --new or --batch"
+                )
+            from bara.ledger.bank import credit_transfers
+
+            message = partial(credit_transfers, books, payees=known, name=from_name, iban=from_iban)
         if new:
-            wanted = payouts.new_batch(books, known, without_receipt=without_receipt)
+            check = message or (lambda _batch: None)
+            wanted = payouts.new_batch(
+                books, known, by=by, check=check, without_receipt=without_receipt
+            )
         elif batch is not None:
             wanted = payouts.find_batch(books, batch)
         else:
@@ -331,18 +358,62 @@ def payouts_command(
             else:
                 show(batches_table(made, due, books.purse.currency, folder.address))
             return
-        if as_json:
+        if message is not None:
+            say(message(wanted), nl=False)
+        elif as_json:
             print_json(payouts.batch_json(books, wanted, known))
         else:
             say(payouts.batch_csv(books, wanted, known), nl=False)
 
 
 @ledger_app.command(
+    "reconcile",
+    help="Compare a bank's statement with the batches, and store which payments it shows as "
+    "transferred.",
+    epilog=examples("bara ledger DIR reconcile statement.xml"),
+)
+def reconcile_command(
+    context: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(help="camt.053, or a CSV with the columns `reference` and `amount`.")
+    ],
+    by: By = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Read a bank's statement: what was transferred, what is missing, what is unknown."""
+    with _folder(context, debug) as folder:
+        from bara.cli.tables import reconciliation_table
+        from bara.ledger.bank import reconcile, report_json
+
+        books = folder.open_books()
+        report = reconcile(books, file, by=by)
+        if as_json:
+            print_json(report_json(report))
+        else:
+            show(reconciliation_table(report, books.purse.currency))
+
+
+@ledger_app.command(
     "topup",
-    epilog=examples("bara ledger DIR topup 250"),
+    epilog=examples('bara ledger DIR topup 250 --reason "two more hospitals"'),
     context_settings={"ignore_unknown_options": True},  # -5 is a wrong amount, not an option
 )
-def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> None:
+def topup_command(
+    context: typer.Context,
+    amount: str,
+    reason: Reason,
+    once: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A name for this top-up, like an invoice's number: given again after an error, "
+            "it adds nothing if it is stored.",
+        ),
+    ] = None,
+    by: By = None,
+    debug: Debug = False,
+) -> None:
     """Add to the budget; the next round's offer is made with it."""
     with _folder(context, debug) as folder:
         from bara.ledger import operators
@@ -352,8 +423,10 @@ def topup_command(context: typer.Context, amount: str, debug: Debug = False) -> 
         books = folder.open_books()
         added = money(amount, what="the top-up")
         before = statement(books).budget  # refuses a record that is not whole
-        operators.top_up(books, added)
-        say(f"the budget is {books.purse.show(before + added)} now")
+        if operators.top_up(books, added, by=by, reason=reason, once=once):
+            say(f"the budget is {books.purse.show(before + added)} now")
+        else:
+            say(f"{once} was added before; the budget is {books.purse.show(before)}")
 
 
 def _act(
@@ -384,20 +457,21 @@ def _act(
 
 
 @ledger_app.command("pause", epilog=examples("bara ledger DIR pause"))
-def pause_command(context: typer.Context, debug: Debug = False) -> None:
+def pause_command(context: typer.Context, by: By = None, debug: Debug = False) -> None:
     """Stop the run before its next round, until `continue`; `bara resume` ends the pause, too."""
-    _act(context, debug, "pause", "paused before its next round; continue with")
+    _act(context, debug, "pause", "paused before its next round; continue with", by=by)
 
 
 @ledger_app.command("continue", epilog=examples("bara ledger DIR continue"))
-def continue_command(context: typer.Context, debug: Debug = False) -> None:
+def continue_command(context: typer.Context, by: By = None, debug: Debug = False) -> None:
     """End a pause: the run goes on when it is started again."""
-    _act(context, debug, "let_go_on", "the pause is over; go on with")
+    _act(context, debug, "let_go_on", "the pause is over; go on with", by=by)
 
 
-@ledger_app.command("adopt", epilog=examples("bara ledger DIR adopt"))
+@ledger_app.command("adopt", epilog=examples('bara ledger DIR adopt --reason "a new server"'))
 def adopt_command(
     context: typer.Context,
+    reason: Reason,
     new_receipt: Annotated[
         bool,
         typer.Option(
@@ -406,30 +480,54 @@ def adopt_command(
             "the newest.",
         ),
     ] = False,
+    by: By = None,
     debug: Debug = False,
 ) -> None:
     """Let a moved or copied run go on here, where no other copy of it will ever go on."""
     done = "the run belongs here now; go on with"
-    _act(context, debug, "adopt", done, new_receipt=new_receipt)
+    _act(context, debug, "adopt", done, new_receipt=new_receipt, by=by, reason=reason)
 
 
-@ledger_app.command("approve", epilog=examples("bara ledger DIR approve 12"))
-def approve_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
+@ledger_app.command(
+    "approve", epilog=examples('bara ledger DIR approve 12 --reason "as agreed with finance"')
+)
+def approve_command(
+    context: typer.Context,
+    round_number: Round,
+    reason: Reason,
+    by: By = None,
+    debug: Debug = False,
+) -> None:
     """Allow an award above ledger.approve_above; the resumed run trains it."""
-    _act(
-        context, debug, "approve", f"round {round_number} is approved; train it with", round_number
-    )
+    with _folder(context, debug) as folder:
+        from bara.ledger import operators
+        from bara.ledger.attention import attentions
+
+        books = folder.open_books()
+        operators.approve(books, round_number, by=by, reason=reason)
+        waiting = [one for one in attentions(books) if one.key.startswith("approval")]
+        if waiting:
+            say(f"{waiting[0].text}; {waiting[0].answer}")
+        else:
+            say(f"round {round_number} is approved; train it with: {folder.resume_command}")
 
 
 @ledger_app.command(
     "decline",
     help="Refuse an award above ledger.approve_above: nobody trains, nobody is paid, "
     "the resumed run goes on.",
-    epilog=examples("bara ledger DIR decline 12"),
+    epilog=examples('bara ledger DIR decline 12 --reason "too dear"'),
 )
-def decline_command(context: typer.Context, round_number: Round, debug: Debug = False) -> None:
+def decline_command(
+    context: typer.Context,
+    round_number: Round,
+    reason: Reason,
+    by: By = None,
+    debug: Debug = False,
+) -> None:
     """Refuse an award that needs approval."""
-    _act(context, debug, "decline", f"round {round_number} is declined; go on with", round_number)
+    done = f"round {round_number} is declined; go on with"
+    _act(context, debug, "decline", done, round_number, by=by, reason=reason)
 
 
 @ledger_app.command(
@@ -442,22 +540,160 @@ def void_command(
     context: typer.Context,
     round_number: Round,
     reason: Annotated[
-        str, typer.Option(help="Why, for the record and for the statements of its winners.")
+        str,
+        typer.Option(
+            metavar="TEXT", help="Why, for the record and for the statements of its winners."
+        ),
     ],
+    by: By = None,
     debug: Debug = False,
 ) -> None:
     """Take back the promise of a round that is never settled."""
-    _act(context, debug, "void", f"round {round_number} is void; go on with", round_number, reason)
+    done = f"round {round_number} is void; go on with"
+    _act(context, debug, "void", done, round_number, reason, by=by)
+
+
+@ledger_app.command(
+    "correct",
+    help="Correct what a winner was paid for a settled round, by an entry of its own; nobody may "
+    "play the run meanwhile.",
+    epilog=examples('bara ledger DIR correct 12 client-03 -61.31 --reason "it was paid twice"'),
+    context_settings={"ignore_unknown_options": True},  # -61.31 is an amount, not an option
+)
+def correct_command(
+    context: typer.Context,
+    round_number: Round,
+    client: Annotated[str, typer.Argument(help="The winner whose payment is corrected.")],
+    amount: Annotated[str, typer.Argument(help="What to add; negative to take it back.")],
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why, for the record and the client's statement.")
+    ],
+    by: By = None,
+    debug: Debug = False,
+) -> None:
+    """Add to a settled payment, or take from it."""
+    with _folder(context, debug) as folder:
+        from bara.ledger.corrections import correct
+        from bara.records import money
+
+        books = folder.hold_books()
+        change = money(amount, what="the correction")
+        now = correct(books, round_number, client, change, by=by, reason=reason)
+        say(f"{client} is paid {books.purse.show(now)} for round {round_number} now")
+
+
+@ledger_app.command(
+    "returned",
+    help="Say that transfers of a batch came back: the next batch pays them again.",
+    epilog=examples('bara ledger DIR returned 3 --client client-03 --reason "account closed"'),
+)
+def returned_command(
+    context: typer.Context,
+    batch: Annotated[int, typer.Argument(metavar="BATCH", min=1, help="The number of the batch.")],
+    reason: Reason,
+    client: Annotated[
+        list[str], typer.Option(help="Whose transfer; may be repeated. Default: the whole batch.")
+    ] = [],
+    by: By = None,
+    debug: Debug = False,
+) -> None:
+    """Put transfers that came back among what is due."""
+    with _folder(context, debug) as folder:
+        from bara.ledger.payouts import returned
+
+        owed = returned(folder.open_books(), batch, client, by=by, reason=reason)
+        say(f"the next batch pays {', '.join(owed)} what came back of batch {batch}")
 
 
 @ledger_app.command("forget", epilog=examples("bara ledger DIR forget client-03"))
 def forget_command(
     context: typer.Context,
     client: Annotated[str, typer.Argument(help="Whose update.")],
+    by: By = None,
     debug: Debug = False,
 ) -> None:
     """Forget a client's remembered update from the next round on; the resumed run goes on."""
-    _act(context, debug, "forget", f"{client} is forgotten; go on with", client)
+    _act(context, debug, "forget", f"{client} is forgotten; go on with", client, by=by)
+
+
+@ledger_app.command(
+    "register",
+    help="List the known clients, or enter one, change its entry, or take it off; bids of others "
+    "are left out.",
+    epilog=examples(
+        "bara ledger DIR register",
+        'bara ledger DIR register hospital-9 --limit 5000 --reason "joined in May"',
+        'bara ledger DIR register hospital-9 --remove --reason "left the consortium"',
+    ),
+)
+def register_command(
+    context: typer.Context,
+    client: Annotated[str | None, typer.Argument(help="The client to enter or remove.")] = None,
+    limit: Annotated[
+        str | None, typer.Option(metavar="AMOUNT", help="The most it is paid over the run.")
+    ] = None,
+    fee: Annotated[
+        str | None, typer.Option(metavar="AMOUNT", help="The most it is paid for one round.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the client off.")] = False,
+    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the record.")] = None,
+    by: By = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """List or change the known clients."""
+    with _folder(context, debug) as folder:
+        from bara.cli.tables import register_table
+        from bara.ledger import operators
+        from bara.records import Entry, json_money, money
+
+        if client is not None:
+            if not reason:
+                raise ConfigError("--reason must say why the register changes, for the record")
+            books = folder.open_books()
+            if remove:
+                begins = operators.strike_off(books, client, by=by, reason=reason)
+                say(f"{client} is off the register from round {begins} on")
+                return
+            most = None if limit is None else money(limit, what="--limit")
+            each = None if fee is None else money(fee, what="--fee")
+            begins = operators.register(books, client, Entry(most, each), by=by, reason=reason)
+            say(f"{client} is in the register from round {begins} on")
+            return
+        if limit or fee or remove:
+            raise ConfigError("--limit, --fee and --remove need the name of a client")
+        books = folder.read_books()
+        known = books.registered(books.last_round() + 2)
+        if as_json:
+            tree = {name: json_money(**vars(one)) for name, one in (known or {}).items()}
+            print_json(None if known is None else tree)
+        elif known is None:
+            say(f"run {books.name!r} was opened without a register: everybody may bid")
+        else:
+            show(register_table(known, books.purse.currency))
+
+
+@ledger_app.command("decisions", epilog=examples("bara ledger DIR decisions --csv"))
+def decisions_command(
+    context: typer.Context, as_csv: AsCsv = False, as_json: AsJson = False, debug: Debug = False
+) -> None:
+    """Which commands operators gave: when, who and why."""
+    with _books(context, debug) as books:
+        from bara.cli.tables import decisions_table
+        from bara.ledger import require_whole
+        from bara.ledger.decisions import decision_json, decisions, decisions_csv
+
+        with books.store.read():
+            require_whole(books)
+            found = decisions(books)
+        if as_json:
+            print_json([decision_json(one) for one in found])
+        elif as_csv:
+            say(decisions_csv(found, books.purse.currency), nl=False)
+        elif found:
+            show(decisions_table(found, books.purse.currency))
+        else:
+            say(f"no operator has given run {books.name!r} a command")
 
 
 @ledger_app.command(

@@ -29,6 +29,15 @@ RunName = Annotated[
     str | None, typer.Option("--run", metavar="NAME", help="Which run of the database.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        metavar="PERSON",
+        help="Who gives this command, for the record. Default: BARA_OPERATOR, or your login.",
+    ),
+]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the record.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Jobs = Annotated[int, typer.Option(help="How many processes; -1 for one per core.")]
 

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bara.datasets import Availability, Report
+    from bara.ledger.bank import Reconciliation
+    from bara.ledger.decisions import Decision
     from bara.ledger.payouts import Batch
     from bara.ledger.statements import ClientTotal, Line, Statement
     from bara.mechanisms.audit import AuditFinding, Regret
+    from bara.records import Register
     from bara.studies.run_audit import RunFinding
 
 
@@ -55,7 +58,7 @@ def own_table(
             _amount(line.asked, currency),
             _amount(line.promised, currency),
             _amount(line.paid, currency) or "not settled",
-            plain(line.reason or ""),
+            plain(line.remark),
         )
     won = f"{counted(total.won, 'round')} won, {total.void} void"
     words = f"{spelled(total.client)}: {won}, paid {show_money(total.paid, currency)}"
@@ -149,11 +152,74 @@ def batches_table(
         table.add_row(
             str(one.number),
             one.at[:16].replace("T", " "),
-            f"{one.first} to {one.last}",
+            f"{one.first} to {one.last}" if one.pays_rounds else "",
             str(len(one.payments)),
             _amount(one.total, currency),
         )
     return Group(Fitted(table), Text(words))
+
+
+def decisions_table(found: "Sequence[Decision]", currency: str | None) -> RenderableType:
+    """Return the table of operators' commands: when, what, who and why.
+
+    Args:
+        found: The commands.
+        currency: The currency of the run, if it has one.
+    """
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    for head in ("when", "what", "about", "amount", "who", "why"):
+        table.add_column(head, justify="right" if head == "amount" else "left")
+    for one in found:
+        who = one.by
+        if one.login:
+            who += f" (login {one.login})"
+        when = one.at[:16].replace("T", " ")
+        amount = _amount(one.amount, currency)
+        table.add_row(
+            when, one.what, plain(one.about), amount, plain(who or "not stored"), plain(one.reason)
+        )
+    return Fitted(table)
+
+
+def register_table(known: "Register", currency: str | None) -> RenderableType:
+    """Return the table of known clients, with their limits and fees.
+
+    Args:
+        known: The register.
+        currency: The currency of the run, if it has one.
+    """
+    table = _table("client", *_money("limit over the run", "fee a round", currency=currency))
+    for client, entry in sorted(known.items()):
+        table.add_row(plain(client), _amount(entry.limit, currency), _amount(entry.fee, currency))
+    return Fitted(table)
+
+
+def reconciliation_table(report: "Reconciliation", currency: str | None) -> RenderableType:
+    """Return the table of a reconciliation: what was found, is missing and is unknown.
+
+    Args:
+        report: The reconciliation.
+        currency: The currency of the run, if it has one.
+    """
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    for head in ("", "reference", "client", "amount", "booked", "why"):
+        table.add_column(head, justify="right" if head == "amount" else "left")
+    for name, rows in vars(report).items():
+        for row in rows:
+            table.add_row(
+                name,
+                plain(row["reference"]),
+                plain(row.get("client", "")),
+                _amount(row["amount"], currency),
+                plain(row.get("transferred") or row.get("day", "")),
+                plain(row.get("why", "")),
+            )
+    found = counted(len(report.found), "payment")
+    words = (
+        f"{found} found and stored as transferred, {len(report.missing)} in a batch and not found, "
+        f"{len(report.unknown)} in the statement and unknown"
+    )
+    return Group(Fitted(table), Text(words)) if table.rows else Text(words)
 
 
 def _standing(account: "Statement") -> str:

@@ -16,6 +16,7 @@ from bara.dashboard._round_view import Json, round_json
 from bara.dashboard._run_index import RunIndex
 from bara.dashboard._run_view import PATIENCE, RunView
 from bara.errors import LedgerError
+from bara.ledger.decisions import Decision
 from bara.ledger.run_state import ClosedRound, FailedDelivery, RunState
 from bara.ledger.statements import ClientTotal, line_json
 from bara.records import json_money
@@ -41,6 +42,9 @@ CLIENTS = 24
 
 FAILURES = 20
 """The most failures that are listed, newest first."""
+
+DECISIONS = 50
+"""The most commands of operators that are listed, newest first."""
 
 TOLD = 500
 """The most characters of an error or a request to the operator."""
@@ -105,6 +109,7 @@ def run_json(view: RunView, after: int = -1) -> Json:
         "clients": _clients(view),
         "contributions": _contributions(view),
         "failures": _failures(view),
+        "decisions": [_decision(one) for one in view.decisions[: -DECISIONS - 1 : -1]],
         "sheet": newest,
     }
 
@@ -179,7 +184,7 @@ def _glance(view: RunView) -> Json:
     ended = state is not None and state.ended is not None
     rounds = view.rounds
     last = rounds[-1] if rounds else None
-    spent = 0 if last is None else last.spent
+    spent = 0 if state is None else state.spent
     played = 0 if last is None else last.round
     active = set[str]()
     for one in rounds[-RECENT:]:
@@ -308,6 +313,20 @@ def _failure(one: FailedDelivery) -> Json:
         "client": shown(one.client),
         "reason": shown(one.reason),
         **json_money(returned=one.returned),
+    }
+
+
+def _decision(one: Decision) -> Json:
+    """Return an operator's command as one line: when, what, who and why."""
+    who = one.by or "not stored"
+    if one.login:
+        who += f" (login {one.login})"
+    return {
+        "at": one.at[:16].replace("T", " "),
+        "what": f"{one.what} {one.about}".strip(),
+        **json_money(amount=one.amount),
+        "who": shown(who),
+        "why": shown(one.reason, TOLD),
     }
 
 

@@ -59,6 +59,7 @@ class Pages:
         return [
             Route("/", self.home),
             Route("/index.json", self.index),
+            Route("/json", self.index),
             Route("/compare.json", self.compare),
             Route("/compare", self.compare_page),
             Route("/runs/{name:path}/events", self.events),
@@ -66,6 +67,8 @@ class Pages:
             Route("/runs/{name:path}/rounds/{number:int}.json", self.round),
             Route("/runs/{name:path}/rounds/{number:int}", self.run_page),
             Route("/runs/{name:path}.json", self.run),
+            Route("/runs/{name:path}/rounds/{number:int}/json", self.round),
+            Route("/runs/{name:path}/json", self.run),
             Route("/runs/{name:path}", self.run_page),
             Mount("/assets", StaticFiles(directory=ASSETS)),
         ]

@@ -11,11 +11,13 @@ from bara.dashboard._forecast import AccuracyForecast, Extrapolation, planned, t
 from bara.errors import BaraError, LedgerError
 from bara.ledger import Books
 from bara.ledger.attention import Attention, attentions
+from bara.ledger.decisions import Decision, decisions
 from bara.ledger.run_state import (
     ClosedRound,
     FailedDelivery,
     RoundDetails,
     RunState,
+    add_corrections,
     add_totals,
     closed_rounds,
     failures,
@@ -56,6 +58,7 @@ class RunView:
         newest: The newest round that was awarded, settled or not; None before the first.
         newest_words: The sentences that explain the newest round.
         needs: What needs a person.
+        decisions: The commands that operators gave.
         forecast: The forecast of the final accuracy; None if the run has ended, or too little is
             known.
         outlook: What the allocator last told about more money and its goal; None if it told
@@ -171,6 +174,7 @@ class RunView:
         self.newest: RoundDetails | None = None
         self.newest_words: tuple[str, ...] = ()
         self.needs: list[Attention] = []
+        self.decisions: list[Decision] = []
         self.forecast: AccuracyForecast | None = None
         self.outlook: dict[str, Any] | None = None
         self._kept = None
@@ -185,10 +189,12 @@ class RunView:
         newest = round_details(self.books, closed + 1) or round_details(self.books, closed)
         # Changes the view only once nothing can fail any more, so that no round counts twice.
         add_totals(self.books, self.totals, new)
+        add_corrections(self.books, self.totals, 0 if self.state is None else self.state.head)
         self.failures += failed
         self.rounds += new
         self.newest = newest
         self.needs = attentions(self.books)
+        self.decisions = decisions(self.books)
         self.newest_words = ()
         belief = None
         if newest is not None:

@@ -1,6 +1,7 @@
 """The tables of a run as CSV, with every round in them."""
 
 from bara.dashboard._run_view import RunView
+from bara.ledger.decisions import decisions_csv
 from bara.ledger.run_state import ClosedRound
 from bara.ledger.statements import exact_values
 from bara.records import plain_money
@@ -43,5 +44,15 @@ def failures_csv(view: RunView) -> str:
     )
 
 
-TABLES = {"rounds": rounds_csv, "clients": clients_csv, "failures": failures_csv}
+def decided_csv(view: RunView) -> str:
+    """Return a line for each command of an operator."""
+    return decisions_csv(view.decisions, view.books.purse.currency)
+
+
+TABLES = {
+    "rounds": rounds_csv,
+    "clients": clients_csv,
+    "failures": failures_csv,
+    "decisions": decided_csv,
+}
 """The tables that can be downloaded, by name."""

@@ -356,6 +356,18 @@ def topped_up(connection: sa.Connection, run: int) -> int:
     return int(connection.scalar(_ADDED, {"run": run}) or 0)
 
 
+def spent_before(connection: sa.Connection, run: int, round_number: int) -> int:
+    """Return what was spent before a round: by the last balance, and by corrections since."""
+    closings, corrections = schema.closings, schema.corrections
+    balance = sa.select(closings.c.spent_after).where(
+        closings.c.run == run, closings.c.round == round_number - 1
+    )
+    since = sa.select(sa.func.sum(corrections.c.amount)).where(
+        corrections.c.run == run, corrections.c.counts_from == round_number
+    )
+    return int(connection.scalar(balance) or 0) + int(connection.scalar(since) or 0)
+
+
 def is_paused(connection: sa.Connection, run: int) -> bool:
     """Return whether an operator has paused the run."""
     return last_of(connection, run, "paused", "continued", column="kind") == "paused"
@@ -382,3 +394,11 @@ def waiting_round(connection: sa.Connection, run: int, approve_above: int | None
     if above or asks:
         return number
     return None
+
+
+def endorsement(connection: sa.Connection, run: int, round_number: int) -> str | None:
+    """Return who gave the first of two approvals of a round; None if nobody did."""
+    body = last_of(connection, run, "endorsed", round_number=round_number)
+    if body is None:
+        return None
+    return str(json.loads(body)["by"])

@@ -6,6 +6,7 @@ promises     the amount that an award promises to each winner
 settlements  the outcome for each winner: the promised amount, or 0 and the reason
 closings     the balance of each round
 top_ups      money added to the budget
+corrections  what was added to a settled payment, or taken from it
 sealed       content that may be dropped (bids, menus); events commit to salted digests of it
 memories     what allocator and mechanism learned from bids that are dropped
 """
@@ -46,5 +47,8 @@ closings = _table(
     spent_after=BigInteger,
 )
 top_ups = _table("top_ups", "run number", amount=BigInteger)
+corrections = _table(
+    "corrections", "run number", round=Integer, client=Text, counts_from=Integer, amount=BigInteger
+)
 redactable = _table("sealed", "run round part", salt=Text, content=Text)
 memories = _table("memories", "run part", round=Integer, salt=Text, content=Text)

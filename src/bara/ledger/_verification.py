@@ -82,8 +82,8 @@ def verify(books: Books, receipt: Receipt | None = None, *, needs_key: bool = Tr
     """
     if needs_key and is_locked(books):
         raise LedgerError(
-            f"the chain of run {books.name!r} has a key; "
-            "verifying it needs the same key (ledger.key)"
+            f"the chain of run {books.name!r} has a key; verifying it needs the same key: set "
+            f"{books.key_name}"
         )
     with books.store.read() as connection:
         return _Walk(books, connection, receipt).finding()
@@ -129,12 +129,10 @@ class _Walk:
             raise _Wrong("it does not carry the hash of the event before it")
         rows = self._rows(event)
         if not (self._locked or self._books.chain.fits(event, self._previous, rows)):
-            doubt = ""
+            problem = f"its hash does not fit its content ({event.kind}{_of_round(event)})"
             if event.number == 1 and self._books.chain.key is not None:
-                doubt = "; or ledger.key holds another key than the run's"
-            raise _Wrong(
-                f"its hash does not fit its content ({event.kind}{_of_round(event)}){doubt}"
-            )
+                problem = f"{self._books.key_name} holds another key than the run's, or {problem}"
+            raise _Wrong(problem)
         self._check_redactable(event)
         self._sums.add(event, rows)
         if event.kind == "settled":
@@ -172,9 +170,9 @@ class _Walk:
             return [sorted(paid), *balance]
         if event.kind == "paid out" and event.round is not None:
             return paid_in(self._connection, run, json.loads(event.body)["first"], event.round)
-        if event.kind == "topped up":
-            found = self._fetch(schema.top_ups, ["amount"], run=run, number=event.number)
-            return [row[0] for row in found]
+        if event.kind in _ONE_ROW:
+            found = self._fetch(*_ONE_ROW[event.kind], run=run, number=event.number)
+            return found[0]
         return []
 
     def _fetch(self, table: sa.Table, columns: list[str], **where: Any) -> list[list[Any]]:
@@ -265,7 +263,27 @@ class _Walk:
             )
             if self._connection.scalar(count) != seen:
                 raise _Wrong(f"there are rows among the {name} that belong to no event")
+        self._check_corrections()
         self._check_memories()
+
+    def _check_corrections(self) -> None:
+        """Refuse corrections that take back more than was paid."""
+        table, paid = schema.corrections, schema.settlements
+        query = (
+            sa.select(table.c.round, table.c.client)
+            .join(
+                paid,
+                (paid.c.run == table.c.run)
+                & (paid.c.round == table.c.round)
+                & (paid.c.client == table.c.client),
+            )
+            .where(table.c.run == self._books.chain.run)
+            .group_by(table.c.round, table.c.client, paid.c.paid)
+            .having(paid.c.paid + sa.func.sum(table.c.amount) < 0)
+        )
+        found = self._connection.execute(query).first()
+        if found is not None:
+            raise _Wrong(f"more is taken back from {found.client!r} than it was ever paid")
 
     def _check_memories(self) -> None:
         """Refuse memories that do not match the digests in the last settlement."""
@@ -304,21 +322,47 @@ class _Sums:
         self._promised: dict[str, int] = {}  # the amounts of the open round, by client
         self._open: int | None = None  # the round that is promised but not settled
         self._refused: int | None = None  # the last round whose award an operator took back
+        self._limit: int | None = None  # an award that costs more must be approved
+        self._approved: int | None = None  # the last round that was approved
+        self._approvals = 1  # how many people must approve an award that waits
+        self._endorsed: tuple[int | None, str] = (None, "")  # the round that one of two approved
+        self._later: dict[int, int] = {}  # corrections, by the round whose balance counts them
+        self._returned: set[tuple[int, str]] = set()  # the transfers (batch, client) that came back
+        self._transferred: set[tuple[int, str]] = set()  # ... and those that the bank has shown
         self._batches = 0  # the number of payout batches
         self._paid_out = 0  # the last round in a batch
 
     def add(self, event: Event, rows: Rows) -> None:
         """Refuse an event whose amounts do not follow from those before it."""
-        if event.kind == "opened":
-            self._budget = rows[0]
-        elif event.kind == "topped up":
-            self._budget += sum(rows)
-        elif event.kind == "awarded":
-            self._promise(event, json.loads(event.body), dict(rows))
-        elif event.kind == "settled":
-            self._settle(event, *rows)
-        elif event.kind == "paid out":
-            self._pay_out(event, json.loads(event.body))
+        match event.kind:
+            case "opened":
+                self._budget = rows[0]
+                body = json.loads(event.body)
+                self._limit = body.get("approve_above")
+                self._approvals = body.get("approvals", 1)
+            case "topped up":
+                self._budget += sum(rows)
+            case "awarded":
+                self._promise(event, json.loads(event.body), dict(rows))
+            case "settled":
+                self._settle(event, *rows)
+            case "corrected":
+                self._correct(*rows)
+            case "paid out":
+                self._pay_out(event, json.loads(event.body))
+            case "returned":
+                self._return(json.loads(event.body))
+            case "transferred":
+                self._transfer(json.loads(event.body))
+            case _:
+                self._answer(event)
+
+    def _answer(self, event: Event) -> None:
+        """Follow what an operator answered to an award that waits."""
+        if event.kind == "endorsed":
+            self._endorsed = (event.round, json.loads(event.body)["by"])
+        elif event.kind == "approved":
+            self._approve(event, json.loads(event.body))
         elif event.kind in REFUSALS:
             if event.round != self._open:
                 raise _Wrong(
@@ -327,21 +371,68 @@ class _Sums:
                 )
             self._refused = event.round
 
+    def _approve(self, event: Event, body: dict[str, Any]) -> None:
+        """Refuse an approval that is not the second person's where two must approve."""
+        number, first = self._endorsed
+        if self._approvals == 2 and (number != event.round or first == body.get("by")):
+            raise _Wrong(f"round {event.round} is approved by one person; two must approve it")
+        self._approved = event.round
+
     def _pay_out(self, event: Event, body: dict[str, Any]) -> None:
+        last = body["last"] if event.round is None else event.round
         follows = body["batch"] == self._batches + 1 and body["first"] == self._paid_out + 1
-        if event.round is None or not follows or not body["first"] <= event.round <= self._round:
+        pays_rounds = body["first"] <= last <= self._round
+        pays_others = event.round is None and last == self._paid_out  # corrections and returns
+        if not follows or not (pays_rounds or pays_others):
             raise _Wrong(
                 f"batch {body['batch']} does not begin where the one before it ended, "
                 "or pays what is not settled"
             )
         self._batches = body["batch"]
-        self._paid_out = event.round
+        self._paid_out = last
+
+    def _correct(self, number: int, client: str, counts_from: int, amount: int) -> None:
+        """Refuse a correction that the balance cannot follow, or the budget cannot pay."""
+        begins = self._round + 1
+        if self._open is not None:
+            begins += 1
+        if counts_from != begins or not 0 < number <= self._round:
+            raise _Wrong(
+                f"it corrects what {client!r} was paid for round {number}, which is not settled, "
+                f"or counts it from round {counts_from} and not {begins}"
+            )
+        self._later[begins] = self._later.get(begins, 0) + amount
+        promised = sum(self._promised.values())
+        if amount > 0 and self._spent + sum(self._later.values()) + promised > self._budget:
+            raise _Wrong(f"its {amount} for {client!r} are more than what is left of the budget")
+
+    def _transfer(self, body: dict[str, Any]) -> None:
+        """Refuse a transfer that is said twice, or of a batch that was never made."""
+        for batch, client, _ in body["transfers"]:
+            if not 0 < batch <= self._batches or (batch, client) in self._transferred:
+                raise _Wrong(
+                    f"batch {batch} is said to be transferred to {client!r}, but was never made, "
+                    "or was said to be before"
+                )
+            self._transferred.add((batch, client))
+
+    def _return(self, body: dict[str, Any]) -> None:
+        """Refuse a transfer that came back twice, or of a batch that was never made."""
+        for client in body["clients"]:
+            transfer = (body["batch"], client)
+            if not 0 < body["batch"] <= self._batches or transfer in self._returned:
+                raise _Wrong(
+                    f"the transfer of batch {body['batch']} to {client!r} is said to have come "
+                    "back, but was never made, or came back before"
+                )
+            self._returned.add(transfer)
 
     def _promise(self, event: Event, body: dict[str, Any], promises: dict[str, int]) -> None:
         if event.round != self._round + 1 or self._open is not None:
             raise _Wrong(
                 f"round {event.round} is promised, but the last settled round is {self._round}"
             )
+        self._spent += self._later.pop(event.round, 0)
         total, _, spent = body["purse"]
         if spent != self._spent or total > self._budget:
             raise _Wrong(
@@ -370,6 +461,9 @@ class _Sums:
         for client, amount in paid.items():
             if amount not in (0, self._promised[client]):
                 raise _Wrong(f"round {event.round} pays somebody another amount than it promised")
+        above = self._limit is not None and sum(self._promised.values()) > self._limit
+        if above and any(paid.values()) and event.round != self._approved:
+            raise _Wrong(f"round {event.round} pays more than ledger.approve_above, unapproved")
         if event.round == self._refused and any(paid.values()):
             raise _Wrong(
                 f"round {event.round} pays somebody, though the operator took its award back"
@@ -397,8 +491,15 @@ def _query(table: sa.Table, columns: tuple[str, ...], where: tuple[str, ...]) ->
     return sa.select(*selected).where(*conditions)
 
 
-_COUNTED = ("promises", "settlements", "closings", "top_ups", "sealed")
+_COUNTED = ("promises", "settlements", "closings", "top_ups", "corrections", "sealed")
 """The tables in which every row belongs to an event."""
+
+
+_ONE_ROW = {
+    "topped up": (schema.top_ups, ["amount"]),
+    "corrected": (schema.corrections, ["round", "client", "counts_from", "amount"]),
+}
+"""The table and the columns whose one row an event's hash covers, by the kind of the event."""
 
 
 def _opening(books: Books) -> dict[str, Any]:

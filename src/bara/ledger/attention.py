@@ -5,16 +5,18 @@ never recruited, or a target out of reach.
 """
 
 import json
+import shlex
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, final
 
-from bara.ledger._reading import is_paused, recruited_before
+from bara.ledger._reading import endorsement, is_paused, recruited_before
 from bara.ledger.books import Books
 from bara.ledger.retention import is_dropped
 from bara.ledger.statements import unanswered
+from bara.mechanisms.client_cap import UNKNOWN
 from bara.records import Purse, RoundRecord
 from bara.text import counted, listing
 
@@ -66,6 +68,7 @@ class Watch:
         self._failing: dict[str, tuple[int, int]] = {}  # (first round, times in a row)
         self._bidding: set[str] = set()
         self._recruited = Counter(recruited)
+        self._unknown: dict[str, int] = {}  # the last round in which it bid, by its name
         self._costs: deque[int] = deque(maxlen=RECENT)
         self._purse: Purse | None = None
         self._belief: Any = None
@@ -77,6 +80,10 @@ class Watch:
         for client in record.delivery.failed:
             since, times = self._failing.get(client, (record.round, 0))
             self._failing[client] = (since, times + 1)
+        if record.awarded.left_out is not None:
+            for client, reason in record.awarded.left_out.reasons.items():
+                if reason == UNKNOWN:
+                    self._unknown[client] = record.round
         self._recruited.update(record.awarded.award.clients)
         if not is_dropped(record.awarded.bids):
             self._bidding.update(record.awarded.bids.clients)
@@ -95,7 +102,24 @@ class Watch:
                     "it backs off for longer each time"
                 )
                 failing.append(Attention(f"failing: {client} since round {since}", text))
-        return [*self._low_purse(), *failing, *self._passed_over(), *self._out_of_reach()]
+        return [
+            *self._low_purse(),
+            *self._unregistered(),
+            *failing,
+            *self._passed_over(),
+            *self._out_of_reach(),
+        ]
+
+    def _unregistered(self) -> list[Attention]:
+        """Name those who bid in the last round and are not in the register."""
+        found = []
+        for client, last in sorted(self._unknown.items()):
+            if self._purse is None or last != self._purse.round - 1:
+                continue
+            text = f"{client} bid and was left out: {UNKNOWN}"
+            answer = f"bara ledger {self._address} register {shlex.quote(client)} --reason TEXT"
+            found.append(Attention(f"not in the register: {client}", text, answer))
+        return found
 
     def _passed_over(self) -> list[Attention]:
         """Name the clients that bid and are never recruited, once all could have had turns."""
@@ -121,7 +145,7 @@ class Watch:
             f"enough for about {counted(lasts, 'round')} as they were of late; "
             f"{counted(purse.rounds_left, 'round')} could still be played"
         )
-        answer = f"bara ledger {self._address} topup AMOUNT"
+        answer = f"bara ledger {self._address} topup AMOUNT --reason TEXT"
         return [Attention(f"low purse of {purse.total}", text, answer)]
 
     def _out_of_reach(self) -> list[Attention]:
@@ -130,7 +154,7 @@ class Watch:
             return []
         left = self._purse.show(self._purse.left)
         text = f"the target looks out of reach with the {left} that is left"
-        answer = f"bara ledger {self._address} topup AMOUNT"
+        answer = f"bara ledger {self._address} topup AMOUNT --reason TEXT"
         if getattr(outlook, "enough", None) is None:
             text += ", and no budget would reach it by the deadline"
             answer = ""
@@ -147,10 +171,13 @@ def attentions(books: Books) -> list[Attention]:
         for record in books.history(first):
             watch.tell(record)
         number = unanswered(connection, books)
+        approver = None
+        if number is not None:
+            approver = endorsement(connection, books.chain.run, number)
         paused = is_paused(connection, books.chain.run)
     found = []
     if number is not None:
-        found.append(_waiting(books, number))
+        found.append(_waiting(books, number, approver))
     if paused:
         times = len(books.bodies("paused"))
         answer = f"bara ledger {books.address} continue"
@@ -158,14 +185,19 @@ def attentions(books: Books) -> list[Attention]:
     return [*found, *watch.needs()]
 
 
-def _waiting(books: Books, number: int) -> Attention:
+def _waiting(books: Books, number: int, first: str | None) -> Attention:
+    """Say that a round waits for an answer, of a second person if the first has approved it."""
     awarded = next(one for one, _ in books.promises(number, number) if one is not None)
     cost = books.purse.show(awarded.award.cost)
     text = f"round {number} promises {cost} and waits for your answer"
     if awarded.offer.asks:
         text += f": {awarded.offer.asks}"
-    approve = f"bara ledger {books.address} approve {number}"
-    return Attention(f"approval of round {number}", text, f"{approve}, or decline {number}")
+    key = f"approval of round {number}"
+    if first is not None:
+        key = f"approval of round {number} by a second person"
+        text += f"; {first} has approved, and another person must, too"
+    answer = f"bara ledger {books.address} approve {number} --reason TEXT, or decline {number}"
+    return Attention(key, text, answer)
 
 
 def notified(books: Books) -> set[str]:

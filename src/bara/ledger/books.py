@@ -32,20 +32,24 @@ from bara.ledger._events import (
 )
 from bara.ledger._reading import (
     award_json,
+    endorsement,
     is_paused,
     last_of,
     opened_json,
     read_award,
     read_record,
     settlement_json,
+    spent_before,
     stored_page,
     topped_up,
 )
 from bara.ledger.store import Store, insert
-from bara.records import MAX_MONEY, AwardedRound, Delivery, Purse, RoundRecord
+from bara.mechanisms.client_cap import ClientCap
+from bara.protocols import Mechanism
+from bara.records import MAX_MONEY, AwardedRound, Delivery, Entry, Purse, Register, RoundRecord
 
 _OPENED = ("retention", "approve_above")
-"""The terms that are fixed when a run is opened."""
+"""Terms that are fixed when a run is opened; so are `approvals`, stored where they are two."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ class Terms:
         retention: Whether bids and menus stay (`keep`) or go when their round is settled (`drop`).
         approve_above: An award that costs more than this, in micro-units, waits for approval; None
             if none has to.
+        approvals: How many different people, 1 or 2, must approve an award that waits.
+        register: The known clients, with whom the run is opened; None to let everybody bid.
         receipt: The file to which a receipt is written after each round; None for no receipt.
         receipt_above: A batch of payouts above this, in micro-units, needs a receipt.
         key: The key that makes the chain's hashes HMACs, which is never stored; None for no key.
@@ -64,6 +70,8 @@ class Terms:
 
     retention: Literal["keep", "drop"] = "keep"
     approve_above: int | None = None
+    approvals: Literal[1, 2] = 1
+    register: Register | None = None
     receipt: Path | None = None
     key: bytes | None = None
     notify: str | None = None
@@ -118,6 +126,10 @@ class Books:
             }
             for term in _OPENED:
                 body[term] = getattr(terms, term)
+            if terms.approvals == 2:
+                body["approvals"] = 2
+            if terms.register is not None:
+                body["register"] = {client: vars(one) for client, one in terms.register.items()}
             if purse.currency:
                 body["currency"] = purse.currency
             rows = [purse.total, purse.max_rounds]
@@ -146,6 +158,7 @@ class Books:
         books = cls(store, chosen[0].id, chosen[0].name, terms or Terms())
         with contextlib.suppress(LedgerError):  # `verify` reports an unreadable opening
             opened = {term: books.opening[term] for term in _OPENED if term in books.opening}
+            opened["approvals"] = books.opening.get("approvals", 1)
             books.terms = replace(books.terms, **opened)
         if books.terms.retention == "drop":
             store.empty_log()  # a process that was killed may have left dropped bids in it
@@ -290,10 +303,37 @@ class Books:
         bodies = [json.loads(text) for text in self.bodies("forgotten")]
         return [(body["client"], body["round"]) for body in bodies]
 
-    def bodies(self, kind: str) -> list[str]:
-        """Return the bodies of all events of a kind, in order, as stored JSON."""
+    def registered(self, round_number: int) -> Register | None:
+        """Return the clients that are known in a round; None for a run that knows everybody."""
+        opened = self.opening.get("register")
+        if opened is None:
+            return None
+        known = {client: Entry(**entry) for client, entry in opened.items()}
+        for text in self.bodies("registered", "struck off"):
+            body = json.loads(text)
+            if body["round"] > round_number:
+                continue
+            if "entry" in body:
+                known[body["client"]] = Entry(**body["entry"])
+            else:
+                known.pop(body["client"], None)
+        return known
+
+    def guide(self, mechanism: Mechanism) -> None:
+        """Let a mechanism follow what operators change during the run, if it depends on that."""
+
+        def known(round_number: int) -> tuple[Register | None, Mapping[str, int]]:
+            return self.registered(round_number), self.corrected(round_number)
+
+        if isinstance(mechanism, ClientCap):
+            mechanism.follow(known)  # a function: a copy of the mechanism must not copy the books
+
+    def bodies(self, *kinds: str) -> list[str]:
+        """Return the bodies of all events of these kinds, in order, as stored JSON."""
         table = schema.events
-        query = sa.select(table.c.body).where(table.c.run == self.chain.run, table.c.kind == kind)
+        query = sa.select(table.c.body).where(
+            table.c.run == self.chain.run, table.c.kind.in_(kinds)
+        )
         with self.store.read() as connection:
             return list(connection.scalars(query.order_by(table.c.number)))
 
@@ -366,13 +406,34 @@ class Books:
             self.chain.append(connection, Draft("notified", None, {"what": key}))
 
     def before_round(self, purse: Purse) -> Purse:
-        """Return the purse with all top-ups; stop the run if an operator has paused it."""
+        """Return the purse with top-ups and corrections; stop if an operator has paused the run."""
         with self.store.read() as connection:
             total = self.purse.total + topped_up(connection, self.chain.run)
             paused = is_paused(connection, self.chain.run)
+            spent = spent_before(connection, self.chain.run, purse.round)
         if paused:
             raise PausedError(f"paused by the operator before round {purse.round}")
-        return replace(purse, total=total)
+        return replace(purse, total=total, spent=spent)
+
+    def corrected(self, round_number: int) -> Mapping[str, int]:
+        """Return by how much each client's payments were corrected, as known in a round."""
+        table = schema.corrections
+        query = sa.select(table.c.client, sa.func.sum(table.c.amount)).where(
+            table.c.run == self.chain.run, table.c.counts_from <= round_number
+        )
+        with self.store.read() as connection:
+            rows = connection.execute(query.group_by(table.c.client)).all()
+        return {client: int(amount) for client, amount in rows}
+
+    @property
+    def key_name(self) -> str:
+        """How messages name the place of the run's key: an environment variable, if it is known."""
+        name = None
+        with contextlib.suppress(LedgerError, AttributeError):  # an unreadable or foreign opening
+            name = self.opening.get("config", {}).get("ledger", {}).get("key")
+        if not name:
+            return "the environment variable that ledger.key names"
+        return f"the environment variable {name} (ledger.key)"
 
     def check_key(self) -> None:
         """Refuse a key that is not the run's: an event hashed with it would break the chain."""
@@ -382,12 +443,12 @@ class Books:
         if self.chain.key is None and first is not None and self.opening.get("keyed"):
             raise LedgerError(
                 f"run {self.name!r} was opened with a key, and none is set; "
-                "set the environment variable that ledger.key names. Nothing was done"
+                f"set {self.key_name}. Nothing was done"
             )
         if first is None or not self.chain.fits(first, START, rows):
             raise LedgerError(
-                f"the first event of run {self.name!r} does not fit the key in ledger.key; "
-                "use the key that the run was opened with. Nothing was done"
+                f"the key in {self.key_name} is not the one that run {self.name!r} was opened "
+                "with: its first event does not fit. Use that key. Nothing was done"
             )
 
     def write_receipt(self) -> None:
@@ -516,6 +577,7 @@ class Books:
             return
         with self.store.read() as connection:
             approved = last_of(connection, self.chain.run, "approved", round_number=number)
+            first = endorsement(connection, self.chain.run, number)
         if approved is not None:
             return
         why = f"round {number} promises {self.purse.show(cost)}"
@@ -523,5 +585,7 @@ class Books:
             why += f", above ledger.approve_above = {self.purse.show(limit or 0)}"
         if asks:
             why = f"{asks}; {why}"
+        if first is not None:
+            why = f"{first} has approved, and a second person must, too: {why}"
         command = f"bara ledger {self.address} approve {number}"
         raise WaitingError(f"{why}: it waits for `{command}` or `decline {number}`")

@@ -1,42 +1,103 @@
-"""An operator's commands to a run, during or between sessions; each appends an event."""
+"""An operator's commands to a run, during or between sessions; each appends an event.
+
+Each takes `by`, the person who gives it, and each that decides takes `reason`. A person that is not
+named is the one in the environment variable `BARA_OPERATOR`, or else whoever is logged in.
+"""
 
 import contextlib
 import json
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
 from bara.errors import LedgerError
 from bara.ledger import _schema as schema
 from bara.ledger._events import Draft
-from bara.ledger._reading import ANSWERS, REFUSALS, is_paused, last_of, topped_up, waiting_round
+from bara.ledger._reading import (
+    ANSWERS,
+    REFUSALS,
+    endorsement,
+    is_paused,
+    last_of,
+    topped_up,
+    waiting_round,
+)
 from bara.ledger.books import Books
+from bara.ledger.decisions import signed
 from bara.ledger.store import insert
-from bara.records import MAX_MONEY
-from bara.text import UNSTORABLE, note
+from bara.records import MAX_MONEY, Entry
+from bara.text import UNSTORABLE, nearest, note
 
 
-def top_up(books: Books, amount: int) -> None:
-    """Add micro-units to the budget, which the next round's offer can use."""
+def top_up(
+    books: Books,
+    amount: int,
+    *,
+    by: str | None = None,
+    reason: str | None = None,
+    once: str | None = None,
+) -> bool:
+    """Add to the budget, which the next round's offer can use; return whether it was added now.
+
+    After an error nobody knows whether the money was added. Called again with the same `once`, a
+    top-up that is stored adds nothing.
+
+    Args:
+        books: The run's books.
+        amount: What to add, in micro-units.
+        by: The person who decides it.
+        reason: Why.
+        once: A name for this top-up, like the number of an invoice; None to add at each call.
+    """
     if amount <= 0 or amount % books.purse.unit:
         raise LedgerError(
             "a top-up must be positive and a whole multiple of "
             f"{books.purse.show(books.purse.unit)}, got {books.purse.show(amount)}"
         )
+    body = signed(books, by, reason)
+    if once is not None:
+        if not once.strip() or UNSTORABLE.search(once):
+            raise LedgerError(f"--once must be a name for this top-up, got {once!r}")
+        body["once"] = once.strip()
     with writing(books) as connection:
+        if once is not None:
+            stored = _topped_up_once(connection, books.chain.run, body["once"])
+            if stored == amount:
+                return False
+            if stored is not None:
+                raise LedgerError(
+                    f"the top-up {body['once']!r} added {books.purse.show(stored)}, got "
+                    f"{books.purse.show(amount)}; another top-up needs another --once"
+                )
         _refuse_ended(books, connection, "topped up")
         most = MAX_MONEY - books.purse.total - topped_up(connection, books.chain.run)
         if amount > most:
             raise LedgerError(
                 f"a top-up must be at most {books.purse.show(most)}, got {books.purse.show(amount)}"
             )
-        number = books.chain.append(connection, Draft("topped up", rows=[amount]))
+        number = books.chain.append(connection, Draft("topped up", None, body, rows=[amount]))
         insert(connection, schema.top_ups, [(books.chain.run, number, amount)])
+    return True
 
 
-def pause(books: Books) -> None:
+def _topped_up_once(connection: sa.Connection, run: int, once: str) -> int | None:
+    """Return what the top-up with this name added; None if there is none."""
+    events, added = schema.events, schema.top_ups
+    query = (
+        sa.select(events.c.body, added.c.amount)
+        .join(added, (added.c.run == events.c.run) & (added.c.number == events.c.number))
+        .where(events.c.run == run)
+    )
+    for body, amount in connection.execute(query):
+        if json.loads(body).get("once") == once:
+            return int(amount)
+    return None
+
+
+def pause(books: Books, *, by: str | None = None) -> None:
     """Stop the run before its next round; refused if it is paused already."""
+    body = signed(books, by)
     with writing(books) as connection:
         _refuse_ended(books, connection, "paused")
         if is_paused(connection, books.chain.run):
@@ -44,7 +105,7 @@ def pause(books: Books) -> None:
                 f"run {books.name!r} is already paused; "
                 f"`bara ledger {books.address} continue` lets it go on"
             )
-        books.chain.append(connection, Draft("paused"))
+        books.chain.append(connection, Draft("paused", None, body))
 
 
 def continue_run(books: Books) -> None:
@@ -55,13 +116,14 @@ def continue_run(books: Books) -> None:
         let_go_on(books)
 
 
-def let_go_on(books: Books) -> None:
+def let_go_on(books: Books, *, by: str | None = None) -> None:
     """Let a paused run go on; refused if it is not paused."""
+    body = signed(books, by)
     with writing(books) as connection:
         _refuse_ended(books, connection, "continued")
         if not is_paused(connection, books.chain.run):
             raise LedgerError(f"run {books.name!r} is not paused")
-        books.chain.append(connection, Draft("continued"))
+        books.chain.append(connection, Draft("continued", None, body))
 
 
 def check_place(books: Books) -> None:
@@ -96,32 +158,64 @@ def _place(books: Books) -> str | None:
     return json.loads(adopted)["place"] if adopted else books.opening.get("place")
 
 
-def adopt(books: Books, *, new_receipt: bool = False) -> None:
+def adopt(
+    books: Books,
+    *,
+    new_receipt: bool = False,
+    by: str | None = None,
+    reason: str | None = None,
+) -> None:
     """Let the run go on here and nowhere else: after a move, or if the original is abandoned.
 
     Args:
         books: The run's books.
         new_receipt: Whether to begin a receipt: the first of the run, or in place of a lost one.
             The operator vouches that this record is the newest.
+        by: The person who decides it.
+        reason: Why the run goes on here.
     """
+    body = {"place": books.store.identity(), **signed(books, by, reason)}
     if new_receipt:
         books.check_key()
         books.begin_receipt()
     with writing(books) as connection:
-        books.chain.append(connection, Draft("adopted", None, {"place": books.store.identity()}))
+        books.chain.append(connection, Draft("adopted", None, body))
 
 
-def approve(books: Books, round_number: int) -> None:
-    """Approve an award that waits for an answer; its winners train and are paid as promised."""
-    _answer(books, round_number, "approved")
+def approve(
+    books: Books, round_number: int, *, by: str | None = None, reason: str | None = None
+) -> None:
+    """Approve an award that waits for an answer; its winners train and are paid as promised.
+
+    Where the terms ask for two approvals, the first is stored as `endorsed`, and the award goes on
+    waiting for that of another person.
+    """
+    body = signed(books, by, reason)
+    with writing(books) as connection:
+        _refuse_answered(books, connection, round_number)
+        first = endorsement(connection, books.chain.run, round_number)
+        answer = "approved"
+        if books.terms.approvals == 2 and first is None:
+            answer = "endorsed"
+        elif first == body["by"]:
+            raise LedgerError(
+                f"{first} has approved round {round_number} already; "
+                "ledger.approvals = 2 wants another person to approve it, too"
+            )
+        books.chain.append(connection, Draft(answer, round_number, body))
 
 
-def decline(books: Books, round_number: int) -> None:
+def decline(
+    books: Books, round_number: int, *, by: str | None = None, reason: str | None = None
+) -> None:
     """Decline an award that waits for an answer: nobody trains, is paid or counts as failed."""
-    _answer(books, round_number, "declined")
+    body = signed(books, by, reason)
+    with writing(books) as connection:
+        _refuse_answered(books, connection, round_number)
+        books.chain.append(connection, Draft("declined", round_number, body))
 
 
-def void(books: Books, round_number: int, reason: str) -> None:
+def void(books: Books, round_number: int, reason: str, *, by: str | None = None) -> None:
     """Take back an unsettled promise, for example because training fails at each resume.
 
     As with `decline`, nobody trains, is paid or counts as failed in that round. The caller must see
@@ -131,11 +225,9 @@ def void(books: Books, round_number: int, reason: str) -> None:
         books: The run's books.
         round_number: The round.
         reason: Why the round is void, for the record.
+        by: The person who decides it.
     """
-    if not reason.strip() or UNSTORABLE.search(reason):
-        raise LedgerError(
-            f"--reason must say for the record why round {round_number} is void, got {reason!r}"
-        )
+    body = signed(books, by, reason)
     with writing(books) as connection:
         run = books.chain.run
         known = last_of(
@@ -153,14 +245,79 @@ def void(books: Books, round_number: int, reason: str) -> None:
                 f"round {round_number} is {state}; "
                 "only an award that is stored and not settled can be void"
             )
-        books.chain.append(connection, Draft("voided", round_number, {"reason": reason.strip()}))
+        books.chain.append(connection, Draft("voided", round_number, body))
 
 
-def forget(books: Books, client: str) -> None:
+def register(
+    books: Books,
+    client: str,
+    entry: Entry | None = None,
+    *,
+    by: str | None = None,
+    reason: str | None = None,
+) -> int:
+    """Enter a client in the register, or change its entry; return the first round that follows it.
+
+    That is the round after the open one, whose bids may be in already.
+
+    Args:
+        books: The run's books.
+        client: The client's name.
+        entry: Its limit and its fee; None for neither.
+        by: The person who decides it.
+        reason: Why.
+    """
+    chosen = entry or Entry()
+    for name, amount in vars(chosen).items():
+        if amount is not None and amount % books.purse.unit:
+            raise LedgerError(
+                f"a client's {name} must be a whole multiple of "
+                f"{books.purse.show(books.purse.unit)}, got {books.purse.show(amount)}"
+            )
+    if not client.strip() or UNSTORABLE.search(client):
+        raise LedgerError(f"a client must have a name, got {client!r}")
+    return _change_register(books, "registered", client, {"entry": vars(chosen)}, by, reason)
+
+
+def strike_off(
+    books: Books, client: str, *, by: str | None = None, reason: str | None = None
+) -> int:
+    """Take a client off the register; return the first round in which its bid is left out."""
+    return _change_register(books, "struck off", client, {}, by, reason)
+
+
+def _change_register(
+    books: Books,
+    kind: str,
+    client: str,
+    change: Mapping[str, Any],
+    by: str | None,
+    reason: str | None,
+) -> int:
+    person = signed(books, by, reason)
+    with writing(books) as connection:
+        _refuse_ended(books, connection, "given another register")
+        begins = books.last_round() + 2
+        known = books.registered(begins)
+        if known is None:
+            raise LedgerError(
+                f"run {books.name!r} was opened without a register (ledger.clients), so everybody "
+                "may bid"
+            )
+        if kind == "struck off" and client not in known:
+            hint = nearest(client, list(known))
+            raise LedgerError(f"client {client!r} is not in the register; {hint}")
+        body = {"client": client, "round": begins, **change, **person}
+        books.chain.append(connection, Draft(kind, None, body))
+    return begins
+
+
+def forget(books: Books, client: str, *, by: str | None = None) -> None:
     """Leave a client's remembered update out of the model, from the next round on.
 
     The caller must see to it that nobody plays the run meanwhile (`Place.hold_books`).
     """
+    person = signed(books, by)
     with writing(books) as connection:
         _refuse_ended(books, connection, "made to forget anybody")
         table = schema.settlements
@@ -172,23 +329,21 @@ def forget(books: Books, client: str) -> None:
                 f"client {client!r} was never paid in run {books.name!r}, "
                 "so nothing is remembered of it"
             )
-        body = {"client": client, "round": books.last_round() + 1}
+        body = {"client": client, "round": books.last_round() + 1, **person}
         books.chain.append(connection, Draft("forgotten", None, body))
 
 
-def _answer(books: Books, round_number: int, answer: Literal["approved", "declined"]) -> None:
-    with writing(books) as connection:
-        if waiting_round(connection, books.chain.run, books.terms.approve_above) != round_number:
-            raise LedgerError(
-                f"round {round_number} does not wait for approval; only an unsettled award does, "
-                "if it is above ledger.approve_above or the allocator asks about it"
-            )
-        given = last_of(
-            connection, books.chain.run, *ANSWERS, column="kind", round_number=round_number
+def _refuse_answered(books: Books, connection: sa.Connection, round_number: int) -> None:
+    """Refuse to answer an award that does not wait for an answer, or has one."""
+    run = books.chain.run
+    if waiting_round(connection, run, books.terms.approve_above) != round_number:
+        raise LedgerError(
+            f"round {round_number} does not wait for approval; only an unsettled award does, "
+            "if it is above ledger.approve_above or the allocator asks about it"
         )
-        if given is not None:
-            raise LedgerError(f"round {round_number} is already {given}")
-        books.chain.append(connection, Draft(answer, round_number))
+    given = last_of(connection, run, *ANSWERS, column="kind", round_number=round_number)
+    if given is not None:
+        raise LedgerError(f"round {round_number} is already {given}")
 
 
 @contextlib.contextmanager

@@ -6,10 +6,12 @@ with the same content.
 """
 
 import csv
+import hashlib
 import io
 import json
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -23,7 +25,9 @@ from bara.ledger import _schema as schema
 from bara.ledger._events import Draft
 from bara.ledger._verification import paid_in, require_whole
 from bara.ledger.books import Books
+from bara.ledger.decisions import signed
 from bara.ledger.operators import require_place, writing
+from bara.ledger.statements import Correction, corrections_by_round
 from bara.records import json_money, plain_money
 from bara.text import counted, csv_text
 
@@ -38,7 +42,7 @@ class Batch:
     Attributes:
         number: The batch's number, from 1 on.
         first: The first round that is paid.
-        last: The last round that is paid.
+        last: The last round that is paid; less than `first` if no new round is.
         at: When the batch was made, in ISO 8601; "" for payments that are still due.
         payments: (client, amount in micro-units, number of rounds), sorted by client.
     """
@@ -55,6 +59,11 @@ class Batch:
         return bool(self.at)
 
     @property
+    def pays_rounds(self) -> bool:
+        """False for a batch of corrections or returned transfers alone, without a new round."""
+        return self.first <= self.last
+
+    @property
     def total(self) -> int:
         """The sum of all payments, in micro-units."""
         return sum(amount for _, amount, _ in self.payments)
@@ -64,7 +73,7 @@ def batches(books: Books) -> list[Batch]:
     """Return every batch that was made, from a verified record."""
     with books.store.read() as connection:
         require_whole(books, needs_key=True)
-        return [_read(connection, books, row) for row in _events(connection, books)]
+        return _Account(connection, books).batches
 
 
 def find_batch(books: Books, number: int) -> Batch:
@@ -82,6 +91,8 @@ def batch_of(books: Books, round_number: int) -> int | None:
     with books.store.read() as connection:
         for row in _events(connection, books):
             body = json.loads(row.body)
+            if row.kind != "paid out" or row.round is None:
+                continue
             if body["first"] <= round_number <= row.round:
                 number: int = body["batch"]
                 return number
@@ -92,11 +103,16 @@ def due(books: Books) -> Batch | None:
     """Return what the next batch would transfer; None if every payment is in a batch."""
     with books.store.read() as connection:
         require_whole(books, needs_key=True)
-        return _due(connection, books)
+        return _Account(connection, books).due()
 
 
 def new_batch(
-    books: Books, payees: Payees | None = None, *, without_receipt: bool = False
+    books: Books,
+    payees: Payees | None = None,
+    *,
+    by: str | None = None,
+    check: Callable[[Batch], object] = lambda _batch: None,
+    without_receipt: bool = False,
 ) -> Batch:
     """Put every payment that is due into a new batch.
 
@@ -106,13 +122,16 @@ def new_batch(
     Args:
         books: The run's books.
         payees: The payees, which must include every client in the batch; None to accept all.
+        by: The person who makes it; None as in `bara.ledger.operators`.
+        check: Called with the batch before it is stored; raises to refuse it.
         without_receipt: True if the operator vouches that no twin of this disk pays.
     """
+    person = signed(books, by)
     require_place(books)
     require_whole(books, needs_key=True)
     books.write_receipt()  # of a batch, too, that was stored by a program that died before this
     with writing(books) as connection:
-        batch = _due(connection, books)
+        batch = _Account(connection, books).due()
         if batch is None:
             raise LedgerError(
                 f"run {books.name!r} owes nothing: every payment is in a batch already"
@@ -127,14 +146,85 @@ def new_batch(
                 "is no twin, say --without-receipt. No batch was made"
             )
         _rows(books, batch, payees)  # refuses an unknown payee before anything is stored
-        body = {"batch": batch.number, "first": batch.first}
+        check(batch)
+        body: dict[str, Any] = {"batch": batch.number, "first": batch.first, **person}
         rows = paid_in(connection, books.chain.run, batch.first, batch.last)
-        books.chain.append(connection, Draft("paid out", batch.last, body, rows))
+        draft = Draft("paid out", batch.last, body, rows)
+        if not batch.pays_rounds:  # corrections, or transfers that came back
+            draft = Draft("paid out", None, {**body, "last": batch.last})
+        books.chain.append(connection, draft)
     return find_batch(books, batch.number)
+
+
+def returned(
+    books: Books,
+    number: int,
+    clients: Sequence[str] = (),
+    *,
+    by: str | None = None,
+    reason: str | None = None,
+) -> list[str]:
+    """Note that transfers of a batch came back, so that the next batch pays them again.
+
+    Args:
+        books: The run's books.
+        number: The batch.
+        clients: Whose transfers came back; none for all of the batch.
+        by: The person who says so.
+        reason: Why they came back, as the bank says.
+
+    Returns:
+        The clients that are owed again.
+    """
+    person = signed(books, by, reason)
+    require_place(books)
+    batch = find_batch(books, number)
+    paid = [client for client, _, _ in batch.payments]
+    chosen = list(clients or paid)
+    before = set[str]()
+    with writing(books) as connection:
+        for text in books.bodies("returned"):
+            body = json.loads(text)
+            if body["batch"] == number:
+                before.update(body["clients"])
+        if not clients:
+            chosen = [client for client in paid if client not in before]
+        for client in chosen:
+            if client not in paid:
+                raise LedgerError(f"batch {number} of {books.name!r} pays nothing to {client!r}")
+            if client in before:
+                raise LedgerError(
+                    f"the transfer of batch {number} to {client!r} came back before; "
+                    "a later batch pays it"
+                )
+        if not chosen:
+            raise LedgerError(f"every transfer of batch {number} came back before")
+        body = {"batch": number, "clients": chosen, **person}
+        books.chain.append(connection, Draft("returned", None, body))
+    return chosen
 
 
 def read_payees(path: Path) -> Payees:
     """Read an operator's CSV file: a line for each client, a column `client`, and any others."""
+    found: dict[str, Mapping[str, str]] = {}
+    for number, row in enumerate(csv_rows(path, "payee", "client"), 1):
+        client = row["client"]
+        if client in found:
+            raise ConfigError(
+                f"{str(path)!r} has a second line for {client!r} (payee {number}); correct it"
+            )
+        found[client] = row
+    return found
+
+
+def csv_rows(path: Path, what: str, column: str) -> list[dict[str, str]]:
+    """Read a CSV file of an operator's, whose cells are separated by commas or semicolons.
+
+    Args:
+        path: The file.
+        what: What a line of it is, for error messages.
+        column: A column that it must have.
+    """
     try:
         text = read_whole(path, plain=False).removeprefix("\ufeff")  # spreadsheets add it
         head = text.partition("\n")[0]
@@ -142,21 +232,61 @@ def read_payees(path: Path) -> Payees:
         rows = list(csv.DictReader(io.StringIO(text), delimiter=delimiter))
     except (OSError, ValueError, csv.Error) as error:
         why = getattr(error, "strerror", None) or error
-        raise ConfigError(f"cannot read the payees in {str(path)!r}: {why}") from None
-    found: dict[str, Mapping[str, str]] = {}
+        raise ConfigError(f"cannot read the {what}s in {str(path)!r}: {why}") from None
     for number, row in enumerate(rows, 1):
-        client = row.get("client")
-        if client is None:
+        if row.get(column) is None:
             raise ConfigError(
-                f"the payees in {str(path)!r} must have a column `client` "
-                "and a line for each client"
+                f"the {what}s in {str(path)!r} must have a column `{column}` and a line for each; "
+                f"read with {delimiter!r} between cells, its columns are "
+                f"{', '.join(map(repr, row))}"
             )
-        if client in found or None in row or None in row.values():
-            what = "a second line" if client in found else "too few or too many cells"
+        if None in row or None in row.values():
             raise ConfigError(
-                f"{str(path)!r} has {what} for {client!r} (payee {number}); correct it"
+                f"{str(path)!r} has too few or too many cells for {row[column]!r} "
+                f"({what} {number}), with {delimiter!r} between cells; correct it"
             )
-        found[client] = row
+    return rows
+
+
+def reference_of(books: Books, batch: int, place: int | None = None) -> str:
+    """Return the end-to-end reference of a batch, or of the payment at a place in it, from 1 on.
+
+    It is unique in the database, and fits what banks accept: 35 letters, digits and dashes.
+    """
+    name = re.sub("[^A-Za-z0-9]+", "-", books.name).strip("-")
+    if name != books.name or len(name) > 20:
+        digest = hashlib.sha256(books.name.encode()).hexdigest()[:6]
+        name = f"{name[:13]}-{digest}"
+    words = f"{name}-{batch}"
+    return words if place is None else f"{words}-{place}"
+
+
+def transfers(books: Books) -> list[dict[str, Any]]:
+    """Return every payment of every batch: its reference, its amount, and what became of it.
+
+    `transferred` is the day on which the bank's statement shows it, "" where no statement does;
+    `returned` is whether it came back.
+    """
+    shown: dict[tuple[int, str], str] = {}
+    for text in books.bodies("transferred"):
+        for number, client, day in json.loads(text)["transfers"]:
+            shown[number, client] = day
+    back = set()
+    for text in books.bodies("returned"):
+        body = json.loads(text)
+        back |= {(body["batch"], client) for client in body["clients"]}
+    found = []
+    for batch in batches(books):
+        for place, (client, amount, _) in enumerate(batch.payments, 1):
+            one = {
+                "batch": batch.number,
+                "client": client,
+                "reference": reference_of(books, batch.number, place),
+                "amount": amount,
+                "transferred": shown.get((batch.number, client), ""),
+                "returned": (batch.number, client) in back,
+            }
+            found.append(one)
     return found
 
 
@@ -188,17 +318,11 @@ def batch_json(books: Books, batch: Batch, payees: Payees | None = None) -> dict
 def _rows(books: Books, batch: Batch, payees: Payees | None) -> list[dict[str, Any]]:
     """Return a row for each transfer; refuse a client that is not among the payees."""
     if payees is not None:
-        missing = [client for client, _, _ in batch.payments if client not in payees]
-        if missing:
-            named = ", ".join(map(repr, missing))
-            raise LedgerError(
-                f"the file of --payees has no line for {named}; add one. "
-                "No batch was made or printed"
-            )
+        check_payees(batch, payees)
     columns = _columns(payees)
-    reference = f"{books.name}-{batch.number}" if batch.made else ""
     rows = []
-    for client, amount, rounds in batch.payments:
+    for place, (client, amount, rounds) in enumerate(batch.payments, 1):
+        reference = reference_of(books, batch.number, place) if batch.made else ""
         row: dict[str, Any] = {"client": client}
         if payees is not None:
             row |= {name: payees[client][name] for name in columns}
@@ -208,6 +332,16 @@ def _rows(books: Books, batch: Batch, payees: Payees | None) -> list[dict[str, A
         row["reference"] = reference
         rows.append(row)
     return rows
+
+
+def check_payees(batch: Batch, payees: Payees) -> None:
+    """Refuse payees that lack a client of the batch."""
+    missing = [client for client, _, _ in batch.payments if client not in payees]
+    if missing:
+        named = ", ".join(map(repr, missing))
+        raise LedgerError(
+            f"the file of --payees has no line for {named}; add one. No batch was made or printed"
+        )
 
 
 def _columns(payees: Payees | None) -> list[str]:
@@ -221,38 +355,53 @@ def _columns(payees: Payees | None) -> list[str]:
 
 def _events(connection: sa.Connection, books: Books) -> Sequence[Any]:
     table = schema.events
-    query = sa.select(table).where(table.c.run == books.chain.run, table.c.kind == "paid out")
+    query = sa.select(table).where(
+        table.c.run == books.chain.run, table.c.kind.in_(("paid out", "corrected", "returned"))
+    )
     return connection.execute(query.order_by(table.c.number)).all()
 
 
-def _read(connection: sa.Connection, books: Books, row: Any) -> Batch:
-    body = json.loads(row.body)
-    return Batch(
-        body["batch"],
-        body["first"],
-        row.round,
-        row.at,
-        _payments(connection, books, body["first"], row.round),
-    )
+class _Account:
+    """What each client is owed, event by event: what was settled and is in no batch yet."""
 
+    def __init__(self, connection: sa.Connection, books: Books) -> None:
+        self.batches: list[Batch] = []
+        self._connection = connection
+        self._books = books
+        self._owed = Counter[str]()
+        self._rounds = Counter[str]()
+        self._last = 0  # the last round in a batch
+        corrected: dict[int, Correction] = {}
+        for here in corrections_by_round(connection, books.chain.run).values():
+            corrected |= {one.number: one for one in here}
+        for row in _events(connection, books):
+            body = json.loads(row.body)
+            if row.kind == "corrected":
+                one = corrected[row.number]
+                self._owed[one.client] += one.amount
+            elif row.kind == "returned":
+                for client, amount, _ in self.batches[body["batch"] - 1].payments:
+                    if client in body["clients"]:
+                        self._owed[client] += amount
+            else:
+                last = body["last"] if row.round is None else row.round
+                self.batches.append(self._pay(last, row.at))
 
-def _due(connection: sa.Connection, books: Books) -> Batch | None:
-    made = _events(connection, books)
-    first = made[-1].round + 1 if made else 1
-    last = books.last_round()
-    payments = _payments(connection, books, first, last)
-    if not payments:
-        return None
-    return Batch(len(made) + 1, first, last, "", payments)
+    def due(self) -> Batch | None:
+        """Return what the next batch would transfer; None if it would transfer nothing."""
+        batch = self._pay(self._books.last_round(), "")
+        return batch if batch.payments else None
 
-
-def _payments(
-    connection: sa.Connection, books: Books, first: int, last: int
-) -> tuple[tuple[str, int, int], ...]:
-    """Return (client, amount, number of rounds) of everybody paid in rounds first .. last."""
-    amounts = Counter[str]()
-    rounds = Counter[str]()
-    for _, client, paid in paid_in(connection, books.chain.run, first, last):
-        amounts[client] += paid
-        rounds[client] += 1
-    return tuple((client, amounts[client], rounds[client]) for client in sorted(amounts))
+    def _pay(self, last: int, at: str) -> Batch:
+        """Add the rounds up to `last` and take out what is transferred to those who are owed."""
+        first = self._last + 1
+        run = self._books.chain.run
+        for _, client, paid in paid_in(self._connection, run, first, last):
+            self._owed[client] += paid
+            self._rounds[client] += 1
+        payments = []
+        for client in sorted(self._owed):
+            if self._owed[client] > 0:  # else the client owes, and later payments are kept back
+                payments.append((client, self._owed.pop(client), self._rounds.pop(client, 0)))
+        self._last = max(self._last, last)
+        return Batch(len(self.batches) + 1, first, self._last, at, tuple(payments))

@@ -18,11 +18,19 @@ from bara.ledger._reading import (
     is_paused,
     last_of,
     refused_rounds,
+    spent_before,
     stored_page,
     topped_up,
 )
 from bara.ledger.books import Books, Terms
-from bara.ledger.statements import ClientTotal, Line, note_asked, oldest_in, round_lines
+from bara.ledger.statements import (
+    ClientTotal,
+    Line,
+    corrections_by_round,
+    note_asked,
+    oldest_in,
+    round_lines,
+)
 from bara.ledger.store import HEAD, Store
 
 
@@ -35,6 +43,7 @@ class RunState:
         at: The time of the last event, in ISO 8601.
         closed: The last settled round; -1 before the initial evaluation.
         total: The budget in micro-units, with all top-ups.
+        spent: What was spent of it, in micro-units, with all corrections.
         paused: Whether an operator has paused the run.
         ended: Why the run ended; None for a run that has not.
     """
@@ -43,6 +52,7 @@ class RunState:
     at: str
     closed: int
     total: int
+    spent: int
     paused: bool
     ended: str | None
 
@@ -135,12 +145,15 @@ def state(books: Books) -> RunState:
         head = connection.execute(last_event).one()
         closed = books.last_round()
         added = topped_up(connection, run)
+        spent = spent_before(connection, run, closed + 1)
+        for corrected in corrections_by_round(connection, run).values():
+            spent += sum(one.amount for one in corrected if one.counts_from > closed + 1)
         paused = is_paused(connection, run)
         closing = last_of(connection, run, "closed")
     ended = None
     if closing is not None:
         ended = str(json.loads(closing)["ended"])
-    return RunState(head.number, head.at, closed, books.purse.total + added, paused, ended)
+    return RunState(head.number, head.at, closed, books.purse.total + added, spent, paused, ended)
 
 
 def closed_rounds(books: Books, after: int, until: int) -> list[ClosedRound]:
@@ -219,6 +232,15 @@ def add_totals(books: Books, totals: dict[str, ClientTotal], closed: Sequence[Cl
         else:
             total.asked += asked[client]
     note_asked(totals, last)
+
+
+def add_corrections(books: Books, totals: dict[str, ClientTotal], after: int) -> None:
+    """Add the corrections whose events have a number greater than `after` to clients' totals."""
+    with books.store.read() as connection:
+        found = corrections_by_round(connection, books.chain.run, after)
+    for corrected in found.values():
+        for one in corrected:
+            totals.setdefault(one.client, ClientTotal(one.client)).paid += one.amount
 
 
 def round_details(books: Books, number: int) -> RoundDetails | None:
@@ -310,7 +332,7 @@ def read_books(place: Path | str, run: str | None = None, terms: Terms | None = 
         if version not in (None, HEAD) and store.engine.dialect.name != "sqlite":
             raise LedgerError(
                 f"the ledger {store.place} has schema {version}, expected {HEAD}; "
-                "resuming the run upgrades it"
+                "it is upgraded when the run goes on or an operator acts"
             )
         books = None
         if version is not None:

@@ -42,7 +42,12 @@ def client_receipt(
         total, own = own_statement(books, client, period)
         head = books.receipt()
     rounds = [
-        {"round": line.round, "promised": line.promised, "paid": line.paid, "reason": line.reason}
+        {
+            "round": line.round,
+            "promised": line.promised,
+            "paid": line.paid,
+            "reason": line.remark or None,
+        }
         for line in own
     ]
     words = {**asdict(head), "client": client, "paid": total.paid, "rounds": rounds}

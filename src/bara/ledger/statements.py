@@ -29,6 +29,7 @@ from bara.text import counted, csv_text, probably_meant
 
 _MONEY = frozenset(
     {
+        "amount",
         "asked",
         "asked_last",
         "promised",
@@ -56,6 +57,8 @@ class Line:
         reason: Why it was not or will not be paid; None for other winners.
         privacy: The privacy budget that its delivery spends; None if bids carry none.
         at: When the round was settled, in ISO 8601; None while it is unsettled.
+        correction: Why the payment of the round was corrected, for a line that does so: then `paid`
+            is what was added or taken back, and nothing is promised.
     """
 
     round: int
@@ -66,6 +69,52 @@ class Line:
     reason: str | None
     privacy: float | None
     at: str | None = None
+    correction: str | None = None
+
+    @property
+    def remark(self) -> str:
+        """Why less, more or nothing was paid; "" for a line that needs no explanation."""
+        if self.correction is not None:
+            return f"corrected: {self.correction}"
+        return self.reason or ""
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A correction of one payment; amounts in micro-units.
+
+    Attributes:
+        number: The number of its event.
+        round: The round whose payment it corrects.
+        client: Whose payment.
+        counts_from: The first round whose balance counts it.
+        amount: What it adds; negative for what it takes back.
+    """
+
+    number: int
+    round: int
+    client: str
+    counts_from: int
+    amount: int
+
+
+def corrections_by_round(
+    connection: sa.Connection, run: int, after: int = 0
+) -> dict[int, list[Correction]]:
+    """Return the corrections by the round that they correct, each round's in order.
+
+    Args:
+        connection: The database.
+        run: The run's number in it.
+        after: Only corrections whose events have a greater number.
+    """
+    table = schema.corrections
+    query = sa.select(table).where(table.c.run == run, table.c.number > after)
+    found: dict[int, list[Correction]] = {}
+    for row in connection.execute(query.order_by(table.c.number)):
+        one = Correction(*row[1:])
+        found.setdefault(one.round, []).append(one)
+    return found
 
 
 @dataclass
@@ -95,7 +144,10 @@ class ClientTotal:
     privacy: float | None = None
 
     def add(self, line: Line) -> None:
-        """Add one round that the client won."""
+        """Add one round that the client won, or a correction of one."""
+        if line.correction is not None:
+            self.paid += line.paid or 0
+            return
         self.won += 1
         self.asked_last = line.asked
         self.promised += line.promised
@@ -188,8 +240,9 @@ def lines(books: Books, client: str | None = None) -> Iterator[Line]:
     """
     with books.store.read() as connection:
         require_whole(books)
+        corrected = _correction_lines(connection, books)
         for number, stored in stored_rounds(connection, books.chain.run):
-            for line in round_lines(number, stored):
+            for line in chain(round_lines(number, stored), corrected.get(number, ())):
                 if client in (None, line.client):
                     yield line
 
@@ -203,8 +256,9 @@ def statement(books: Books) -> Statement:
     asked: dict[str, int] = {}
     with books.store.read() as connection:
         require_whole(books)
+        corrected = _correction_lines(connection, books)
         for number, stored in stored_rounds(connection, books.chain.run):
-            here = list(round_lines(number, stored))
+            here = [*round_lines(number, stored), *corrected.get(number, ())]
             asked.update(asked_prices(stored.redactable.get("bids")) or {})
             if stored.settled is not None:
                 oldest = oldest_in(stored.settled)
@@ -360,10 +414,33 @@ def round_lines(number: int, stored: StoredRound) -> Iterator[Line]:
         )
 
 
+def _correction_lines(connection: sa.Connection, books: Books) -> dict[int, list[Line]]:
+    """Return a line for each correction, by the round that it corrects."""
+    run = books.chain.run
+    events = schema.events
+    query = sa.select(events.c.number, events.c.at, events.c.body).where(
+        events.c.run == run, events.c.kind == "corrected"
+    )
+    told = {row.number: (row.at, json.loads(row.body)) for row in connection.execute(query)}
+    found = {}
+    for number, corrected in corrections_by_round(connection, run).items():
+        here = []
+        for one in corrected:
+            at, body = told[one.number]
+            why = body.get("reason", "")
+            here.append(
+                Line(number, one.client, None, 0, one.amount, None, None, at, correction=why)
+            )
+        found[number] = here
+    return found
+
+
 def _round_total(number: int, stored: StoredRound, here: list[Line]) -> RoundTotal:
     delivered = void = promised = 0
     for line in here:
         promised += line.promised
+        if line.correction is not None:
+            continue
         if line.reason is not None:
             void += 1
         elif line.paid is not None:
@@ -397,6 +474,8 @@ def export_json(books: Books) -> dict[str, Any]:
         table = schema.top_ups
         query = sa.select(table.c.number, table.c.amount).where(table.c.run == books.chain.run)
         added = {row.number: row.amount for row in connection.execute(query)}
+        for corrected in corrections_by_round(connection, books.chain.run).values():
+            added |= {one.number: one.amount for one in corrected}
         events = []
         for event in books.chain.events(connection):
             tree = {**vars(event), "body": json.loads(event.body)}

@@ -21,7 +21,7 @@ from bara.errors import ConfigError, LedgerError, MissingExtraError, NoBooksErro
 from bara.files import LARGEST
 from bara.ledger import _schema as schema
 
-VERSIONS = ("0001", "0002")
+VERSIONS = ("0001", "0002", "0003")
 """The versions of the schema, oldest first."""
 
 HEAD = VERSIONS[-1]
@@ -119,7 +119,8 @@ class Store:
     @contextlib.contextmanager
     def write(self) -> Iterator[sa.Connection]:
         """Write in one durable transaction: all of it is stored, or nothing."""
-        with self._clear_errors(), self._writer.begin():
+        outcome = "this step is stored as a whole or not at all; it can be done again"
+        with self._clear_errors(outcome), self._writer.begin():
             if self.engine.dialect.name == "postgresql":  # SQLite admits one writer anyway
                 self._writer.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS})")
             yield self._writer
@@ -132,7 +133,7 @@ class Store:
         """
         if self.engine.dialect.name != "sqlite" or self._unlocked is not None:
             return
-        with self._clear_errors():
+        with self._clear_errors("what was written stays written; try again"):
             cursor = self._writer.connection.cursor()
             (patience,) = cursor.execute("PRAGMA busy_timeout").fetchone()
             cursor.execute("PRAGMA busy_timeout = 0")
@@ -164,6 +165,13 @@ class Store:
             ).one()
         return "server {}, database {}, at {}:{}".format(*found)
 
+    def server_user(self) -> str | None:
+        """Return the user that is logged in to the database server; None for a file."""
+        if self.engine.dialect.name == "sqlite":
+            return None
+        with self.read() as connection:
+            return str(connection.scalar(sa.text("SELECT session_user")))
+
     def _check_file(self) -> None:
         """Refuse a file that was replaced or hard-linked: payments would be lost and made again.
 
@@ -175,7 +183,7 @@ class Store:
         if found is None or found[:2] != self._file:
             raise LedgerError(
                 f"the ledger {self.place} was removed or replaced while it was in use; "
-                "nothing of this step is stored: restore it, then resume"
+                "nothing of this step is stored: restore it, then start again"
             )
         if found[2] > 1:
             raise LedgerError(
@@ -202,7 +210,8 @@ class Store:
         if outer is not None and not outer.closed:
             yield outer
             return
-        with self._at_rest(), self._clear_errors(), self.engine.begin() as connection:
+        outcome = "nothing was changed; try again"
+        with self._at_rest(), self._clear_errors(outcome), self.engine.begin() as connection:
             if self.engine.dialect.name == "postgresql":
                 # Otherwise each statement would see a snapshot of its own.
                 connection.exec_driver_sql(
@@ -227,8 +236,12 @@ class Store:
                 )
 
     @contextlib.contextmanager
-    def _clear_errors(self) -> Iterator[None]:
-        """Turn the errors of the database into a LedgerError that says what to do."""
+    def _clear_errors(self, outcome: str) -> Iterator[None]:
+        """Turn the errors of the database into a LedgerError that says what to do.
+
+        Args:
+            outcome: What became of the step, and that it can be repeated once the cause is gone.
+        """
         try:
             yield
         except (IntegrityError, self._driver.IntegrityError) as error:
@@ -238,8 +251,8 @@ class Store:
         # UnicodeDecodeError: SQLite's messages may quote damaged bytes.
         except (DatabaseError, self._driver.Error, UnicodeDecodeError) as error:
             raise LedgerError(
-                f"cannot use the ledger {self.place}: {_words(error)}; this step is stored "
-                "as a whole or not at all; once the cause is gone, resume the run"
+                f"cannot use the ledger {self.place}: {_words(error)}; {outcome} once the cause "
+                "is gone"
             ) from error
 
     def _migrate(self) -> None:
@@ -532,7 +545,11 @@ def _has_log(path: Path) -> bool:
 _LOG_HEAD, _FRAME_HEAD = 32, 24
 """The sizes in bytes of the heads of a write-ahead log and of each of its frames."""
 
-_SINCE_THE_FIRST = {"top_ups": "run, number, amount", "memories": "run, part, round, salt, content"}
+_SINCE_THE_FIRST = {
+    "top_ups": "run, number, amount",
+    "memories": "run, part, round, salt, content",
+    "corrections": "run, number, round, client, counts_from, amount",
+}
 """Tables and columns added since the first schema; a reader of that schema sees them empty."""
 
 

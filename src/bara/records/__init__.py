@@ -21,6 +21,7 @@ from bara.records.money import (
     tell_money,
 )
 from bara.records.offers import Award, Offer, Purse, Shortfall
+from bara.records.register import Entry, Register
 from bara.records.rounds import (
     AwardedRound,
     Belief,
@@ -46,6 +47,7 @@ __all__ = [
     "Belief",
     "Bids",
     "Delivery",
+    "Entry",
     "Evaluation",
     "Evidence",
     "FloatArray",
@@ -60,6 +62,7 @@ __all__ = [
     "Plan",
     "Prospect",
     "Purse",
+    "Register",
     "RoundRecord",
     "Shapley",
     "Shortfall",

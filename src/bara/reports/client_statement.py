@@ -51,7 +51,7 @@ def client_statement(
         else:
             paid = show_money(line.paid, currency)
         promised = show_money(line.promised, currency)
-        rows.append((str(line.round), settled, promised, paid, spelled(line.reason or "")))
+        rows.append((str(line.round), settled, promised, paid, spelled(line.remark)))
     delivered = total.won - total.void - unsettled
     rounds = f"{delivered} delivered, {total.void} void"
     if unsettled:

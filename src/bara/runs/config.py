@@ -196,12 +196,15 @@ class Config(Section):
     def check_budget(self) -> None:
         """Refuse an invalid budget, and a client cap that is not whole in its smallest unit."""
         unit = self.purse().unit
-        cap = self.ledger.client_cap
-        if cap is not None and money(cap) % unit:
-            raise ConfigError(
-                "ledger.client_cap must be whole in the smallest unit of budget.currency, got "
-                f"{cap}"
-            )
+        amounts = {"ledger.client_cap": self.ledger.client_cap}
+        for client, one in (self.ledger.clients or {}).items():
+            amounts[f"ledger.clients.{client}.limit"] = one.limit
+            amounts[f"ledger.clients.{client}.fee"] = one.fee
+        for key, amount in amounts.items():
+            if amount is not None and money(amount) % unit:
+                raise ConfigError(
+                    f"{key} must be whole in the smallest unit of budget.currency, got {amount}"
+                )
 
     def identity(self) -> dict[str, Any]:
         """Return the fields of a result that identify the experiment."""

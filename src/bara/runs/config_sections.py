@@ -27,7 +27,7 @@ from bara.datasets import parse as parse_partition
 from bara.errors import ConfigError, InvalidMoneyError
 from bara.ledger.store import check_url
 from bara.plugins import OBJECT, Handed, describe, parse_spec
-from bara.records import Goal, Otherwise, money
+from bara.records import Entry, Goal, Otherwise, Register, money
 from bara.runs.engines import SIMULATOR, SYNTHETIC
 from bara.server.memory import MEMORIES
 from bara.server.metrics import check_name
@@ -573,6 +573,24 @@ class FederationSection(Part):
     )
 
 
+class EntrySection(Section):
+    """What the register says of one client."""
+
+    limit: float | str | None = Field(None, description="the most it is paid over the whole run")
+    fee: float | str | None = Field(None, description="the most it is paid for one round")
+
+    @field_validator("limit", "fee")
+    @classmethod
+    def _an_amount(cls, value: float | str | None) -> float | str | None:
+        return positive(value)
+
+    def entry(self) -> Entry:
+        """Return the entry, in micro-units."""
+        limit = None if self.limit is None else money(self.limit)
+        fee = None if self.fee is None else money(self.fee)
+        return Entry(limit, fee)
+
+
 class LedgerSection(Section):
     """The ledger: the books of a run that has a folder."""
 
@@ -591,17 +609,33 @@ class LedgerSection(Section):
     retention: Literal["keep", "drop"] = Field(
         "keep", description="what becomes of bids and menus after settlement"
     )
+    clients: dict[str, EntrySection] | None = Field(
+        None,
+        description="the known clients: names, or a table for each with its limit and fee; a bid "
+        "from anybody else is left out",
+    )
     client_cap: float | str | None = Field(
         None, description="the most one client is paid over the whole run"
     )
     approve_above: float | str | None = Field(
         None, description="an award that costs more waits for approval"
     )
+    approvals: Literal[1, 2] = Field(
+        1, description="how many different people must approve an award that waits"
+    )
     notify: str | None = Field(
         None,
         description="a command or URL that is told what needs a person; $NAME for one in the "
         "environment",
     )
+
+    @model_validator(mode="after")
+    def _two_of_what(self) -> Self:
+        if self.approvals == 2 and self.approve_above is None:
+            raise ConfigError(
+                "ledger.approvals is 2, but no award waits for approval; set ledger.approve_above"
+            )
+        return self
 
     @field_validator("url")
     @classmethod
@@ -613,9 +647,27 @@ class LedgerSection(Section):
     @field_validator("client_cap", "approve_above", "receipt_above")
     @classmethod
     def _an_amount(cls, value: float | str | None) -> float | str | None:
-        if value is not None and money(value, what="it") <= 0:
-            raise InvalidMoneyError(f"it must be positive, got {value}")
+        return positive(value)
+
+    @field_validator("clients", mode="before")
+    @classmethod
+    def _names(cls, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return {name: {} for name in value}
         return value
+
+    def known(self) -> Register | None:
+        """Return the known clients; None if everybody may bid."""
+        if self.clients is None:
+            return None
+        return {client: one.entry() for client, one in self.clients.items()}
+
+
+def positive(value: float | str | None) -> float | str | None:
+    """Refuse an amount that is not positive; None is let through."""
+    if value is not None and money(value, what="it") <= 0:
+        raise InvalidMoneyError(f"it must be positive, got {value}")
+    return value
 
 
 def _toml_value(value: Any) -> str:

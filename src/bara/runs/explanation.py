@@ -4,12 +4,14 @@ An explanation tells the offer, the bids, the winners and what set the price, an
 clients would have been promised had they asked other prices.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from bara.errors import BaraError, LedgerError
 from bara.ledger import Books
+from bara.ledger.decisions import decisions
 from bara.ledger.payouts import batch_of
 from bara.ledger.retention import is_dropped
 from bara.ledger.run_state import RoundDetails, round_details, state
@@ -193,6 +195,7 @@ class _Case:
         except BaraError as error:
             self._why_not = str(error)
             return
+        self._books.guide(mechanism)
         if past:
             self._backoff = past_of(self._books, mechanism, self._awarded.purse.round)
         elif learns(mechanism):
@@ -214,6 +217,7 @@ class _Case:
         told += self._plan()
         told += self._asked()
         told += self._won(menu)
+        told += self._decided()
         told += self._price(menu)
         for explained in clients:
             told += self._otherwise(explained)
@@ -296,6 +300,15 @@ class _Case:
                     f"{self._payable(most)}."
                 )
 
+    def _decided(self) -> Iterator[str]:
+        """Tell who approved the award or took it back, and why."""
+        about = f"round {self._details.round}"
+        for one in decisions(self._books):
+            if one.about != about or one.what == "paid out":
+                continue
+            why = f": {one.reason}" if one.reason else ""
+            yield f"{one.what.capitalize()} by {one.by or 'the operator'}{why}."
+
     def _price(self, menu: Menu | None) -> Iterator[str]:
         n = len(self._details.winners)
         if not n:
@@ -357,8 +370,24 @@ class _Case:
         line = self._winners.get(self._client or "")
         if line is not None and line.paid:
             batch = batch_of(self._books, self._details.round)
-            where = "which is in no batch yet" if batch is None else f"in batch {batch}"
-            yield f"{line.client} was paid {self._show(line.paid)}, {where}."
+            where = "in no batch yet" if batch is None else f"in batch {batch}"
+            if batch is not None:
+                where += f", {self._transferred(batch, line.client)}"
+            yield f"{line.client} earned {self._show(line.paid)}: {where}."
+        for one in decisions(self._books):
+            client, _, number = one.about.rpartition(", round ")
+            is_here = one.what == "corrected" and number == str(self._details.round)
+            if is_here and self._client in (None, client):
+                way = "Added to" if (one.amount or 0) > 0 else "Taken back from"
+                amount = self._show(abs(one.amount or 0))
+                yield f"{way} what {client} was paid: {amount}, by {one.by}: {one.reason}."
+
+    def _transferred(self, batch: int, client: str) -> str:
+        for text in self._books.bodies("transferred"):
+            for number, name, day in json.loads(text)["transfers"]:
+                if (number, name) == (batch, client):
+                    return f"transferred on {day} by the bank's statement"
+        return "which no bank's statement has shown yet"
 
     # --- client by client ------------------------------------------------------------------------
 

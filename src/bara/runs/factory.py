@@ -111,14 +111,15 @@ def _check_first_offer(allocator: Allocator, purse: Purse) -> None:
 
 
 def build_mechanism(config: Config) -> Mechanism:
-    """Build the mechanism of a configuration, within the cap on a client's payments if any."""
+    """Build the mechanism of a configuration, for known clients and within their caps if any."""
     mechanism = MECHANISMS.build(
         config.mechanism.name, config.mechanism.options, config.mechanism.part
     )
     cap = config.ledger.client_cap
-    if cap is None:
+    register = config.ledger.known()
+    if cap is None and register is None:
         return mechanism
-    return ClientCap(mechanism, money(cap))
+    return ClientCap(mechanism, None if cap is None else money(cap), register)
 
 
 def build_federation(

@@ -138,8 +138,16 @@ def terms_of(config: Config, *, needs_key: bool = True) -> Terms:
     notify = None
     if ledger.notify is not None and needs_key:
         notify = _hook(ledger.notify)
-    receipt_above = money(ledger.receipt_above)
-    return Terms(ledger.retention, approve_above, receipt, key, notify, receipt_above)
+    return Terms(
+        ledger.retention,
+        approve_above,
+        approvals=ledger.approvals,
+        register=ledger.known(),
+        receipt=receipt,
+        receipt_above=money(ledger.receipt_above),
+        key=key,
+        notify=notify,
+    )
 
 
 def _hook(notify: str) -> str:
@@ -184,6 +192,11 @@ def check_books(books: Books, config: Config, whose: str) -> None:
 
 def _refuse_changes(now: Config, opened: Config) -> None:
     """Refuse to go on with a configuration other than the one that a run was opened with."""
+    if now.ledger.clients != opened.ledger.clients:
+        raise ConfigError(
+            "ledger.clients must be the register that the run was opened with; put it back, and "
+            "change it with `bara ledger DIR register`"
+        )
     changed = flat(now.model_dump(mode="json"))
     known = flat(opened.model_dump(mode="json"))
     for key in sorted(changed.keys() | known.keys()):

@@ -8,7 +8,7 @@ from bara.allocators import ALLOCATORS
 from bara.errors import ConfigError, LedgerError
 from bara.ledger import Books
 from bara.ledger.retention import is_dropped
-from bara.market import Backoff, beyond_limits
+from bara.market import Backoff, beyond_limits, strangers
 from bara.mechanisms import MECHANISMS
 from bara.protocols import Allocator, Mechanism, Remembers
 from bara.records import Award, AwardedRound, Limits, Purse
@@ -87,6 +87,7 @@ def replay(books: Books, *, plugins: bool = False) -> Replay:
     config = opened_config(books, plugins=plugins)
     allocator = build_allocator(config)
     mechanism = build_mechanism(config)
+    books.guide(mechanism)
     limits = limits_of(config)
     dropped = not books.keeps_bids
     can_offer = not (dropped and isinstance(allocator, Remembers))
@@ -148,9 +149,12 @@ def _other_award(
     if present:
         return f"{min(present)!r} had failed and was to sit this round out"
     bids = awarded.bids
+    unknown: dict[str, str] = {}
     beyond: set[str] = set()
     if awarded.left_out is not None:
-        bids = awarded.opened.without(away)
+        taking_part = awarded.opened.without(away)
+        unknown = strangers(mechanism, taking_part)
+        bids = taking_part.without(unknown)
         # Until 0.3 nobody was left out for absurd claims: who took part then, does so again.
         beyond = set(awarded.left_out.bids.clients) & set(
             beyond_limits(bids, awarded.purse, limits)
@@ -159,7 +163,7 @@ def _other_award(
     if awarded.left_out is not None:
         # Bids that could not be read are not in the books, only the reasons.
         seen = set(awarded.left_out.bids.clients)
-        wrongly = seen - away - beyond - menu.left_out.keys()
+        wrongly = seen - away - unknown.keys() - beyond - menu.left_out.keys()
         if wrongly:
             return (
                 f"{min(wrongly)!r} was left out ({awarded.left_out.reasons[min(wrongly)]}), wrongly"

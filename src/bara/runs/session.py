@@ -201,6 +201,7 @@ class Session:
         books.check_key()
         check_place(books)
         books.write_receipt()  # an earlier process may have died before its last receipt
+        books.guide(self.mechanism)
         allocator, mechanism = self._redacted(books)
         self._books = books
         if books.terms.notify is not None:
@@ -371,7 +372,7 @@ class Session:
                 return federation.bids(self.round)
             except PausedError:
                 if self._books is not None:
-                    pause(self._books)
+                    pause(self._books, by="bara")  # nobody gave a command
                 raise
 
     def _awarded(

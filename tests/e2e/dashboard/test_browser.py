@@ -15,7 +15,9 @@ from playwright.sync_api import expect
 
 import bara
 from bara.errors import WaitingError
+from bara.ledger import operators
 from bara.reports.html import comparison_report
+from bara.runs.database import DatabaseRun
 
 pytestmark = [
     pytest.mark.debian("Chromium"),
@@ -95,12 +97,37 @@ def test_the_award_that_waits_stands_on_the_page_with_the_command_that_answers_i
         with pytest.raises(WaitingError):
             session.award({"north": "300.00", "south": "310.00", "east": "600.00"})
     page = browse()
-    ready(page, f"{dashboard(books['url'])}/runs/autumn")
+    address = dashboard(books["url"])
+    ready(page, f"{address}/runs/autumn")
     expect(page.locator("body")).to_contain_text(
         "round 1 promises 1,200.00 EUR and waits for your answer"
     )
-    expect(page.locator("body")).to_contain_text("--run autumn approve 1, or decline 1")
+    expect(page.locator("body")).to_contain_text(
+        "--run autumn approve 1 --reason TEXT, or decline 1"
+    )
+    expect(page.locator("#state")).to_contain_text("1 thing needs you")
+    command = page.locator("#needs code").inner_text()
+    assert command.endswith("approve 1 --reason TEXT")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.click("#needs .copy")
+    expect(page.locator("#needs .copy")).to_have_text("copied")
+    assert page.evaluate("navigator.clipboard.readText()") == command
+    expect(page.locator("#belief")).to_be_hidden()
+    for empty in ("#failed", "#n", "#payments", "#loss", "#decisions"):
+        expect(page.locator(empty)).to_be_hidden()
     shoot(page, "waiting-1440-light")
+    with DatabaseRun.find(books["url"]) as place:
+        operators.decline(place.open_books(), 1, by="anna", reason="a long reason " * 20)
+    for width in (1440, 390):
+        page = browse(width=width)
+        ready(page, f"{address}/runs/autumn")
+        expect(page.locator("#decisions")).to_contain_text("anna")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+        beyond = (
+            "all => all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.outerHTML)"
+        )
+        assert page.eval_on_selector_all(".tile, .card, figure, .needs, header", beyond) == []
+        shoot(page, f"decided-{width}-light")
 
 
 def test_one_failed_delivery_is_counted_in_the_singular(tmp_path, dashboard, browse):

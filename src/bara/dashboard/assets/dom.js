@@ -72,6 +72,21 @@ export function download(name, type, text) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
+/** How many things need a person, in words; nothing where none does. */
+export const needing = (count_) => (count_ ? `${count(count_)} ${count_ === 1 ? "thing needs" : "things need"} you` : "");
+
+/** A command with a button that copies it, also where a page without TLS may not use the clipboard's own interface.
+    Where there is a choice ("COMMAND, or VERB"), the first is copied. */
+export function command(text) {
+  const [first, ...others] = text.split(", or ");
+  const code = h("code", {}, first);
+  const button = h("button", { type: "button", class: "copy", "aria-label": `Copy: ${first}`, onclick: () => {
+    getSelection().selectAllChildren(code);
+    button.textContent = document.execCommand("copy") ? "copied" : "selected";
+  } }, "copy");
+  return h("span", { class: "command" }, code, others.map((other) => `, or ${other}`), " ", button);
+}
+
 /** The state of a run, in its place at the top of a page. */
 export function showState(host, state, lost = false) {
   const ago = duration((Date.now() - Date.parse(state.at)) / 1000);
@@ -83,6 +98,8 @@ export function showState(host, state, lost = false) {
     stopped: `stopped ${ago} ago; resume with: ${state.resume}`,
   };
   host.dataset.word = lost ? "lost" : state.word;
-  const text = lost ? "connection lost, trying again" : words[state.word] ?? "nothing known yet";
+  const needs = state.word === "finished" ? "" : needing(state.needs?.length);
+  const said = [words[state.word] ?? "nothing known yet", needs].filter(Boolean).join(" · ");
+  const text = lost ? "connection lost, trying again" : said;
   if (host.textContent !== text) host.textContent = text;
 }

@@ -1,6 +1,6 @@
 // The list of runs.
 
-import { count, get, h, moneyIn, named, percent, s } from "./dom.js";
+import { count, get, h, needing, moneyIn, named, percent, s } from "./dom.js";
 import { extent, scale } from "./scales.js";
 
 const MOST = 8;
@@ -24,7 +24,7 @@ function row(run) {
   const { glance: g } = run;
   const money = moneyIn(run.currency);
   const [need] = run.state.needs;
-  const state = h("span", { class: "state", "data-word": run.state.word, title: run.state.ended ?? need?.text ?? run.state.resume }, need && run.state.word !== "finished" ? `${run.state.word}, needs you` : run.state.word);
+  const state = h("span", { class: "state", "data-word": run.state.word, title: run.state.ended ?? need?.text ?? run.state.resume }, need && run.state.word !== "finished" ? `${run.state.word}, ${needing(run.state.needs.length)}` : run.state.word);
   return h("li", { class: "run" }, box, what, spark(run.spark),
     h("div", {}, h("b", {}, percent(g.accuracy)), h("span", { class: "small" }, g.forecast ? `forecast ${percent(g.forecast.accuracy)}` : `best ${percent(g.accuracy_best)}`)),
     h("div", {}, h("b", {}, money(g.spent)), h("span", { class: "small" }, `of ${money(g.budget)} in ${count(g.rounds)} rounds`), h("progress", { max: 1, value: g.spent / g.budget, "aria-label": "Part of the budget that is spent" })),
@@ -47,7 +47,9 @@ async function load() {
   get("runs").replaceChildren(...tree.runs.map(row));
   if (focused) [...document.querySelectorAll("#runs input")].find((box) => box.getAttribute("aria-label") === focused)?.focus();
   const going = tree.runs.filter((run) => run.state?.word === "running").length;
-  get("state").textContent = tree.runs.length ? `${count(tree.count)} ${tree.count === 1 ? "run" : "runs"}, ${count(going)} running` : "no run is here yet";
+  const needs = tree.runs.filter((run) => run.state && run.state.word !== "finished").reduce((sum, run) => sum + run.state.needs.length, 0);
+  const runs = `${count(tree.count)} ${tree.count === 1 ? "run" : "runs"}, ${count(going)} running`;
+  get("state").textContent = tree.runs.length ? [runs, needing(needs)].filter(Boolean).join(" · ") : "no run is here yet";
   get("state").dataset.word = going ? "running" : "finished";
   setTimeout(load, going ? 3000 : 10_000);
 }

@@ -1,7 +1,7 @@
 // The page of one run: drawn from its twin in JSON, then kept up to date by the news.
 
 import { Figure } from "./charts.js";
-import { count, duration, get, h, money, named, number, percent, setCurrency, showState, table } from "./dom.js";
+import { command, count, duration, get, h, money, named, number, percent, setCurrency, showState, table } from "./dom.js";
 import { belief, choice, menu } from "./round.js";
 import { payments } from "./rows.js";
 
@@ -42,7 +42,7 @@ function drawTiles() {
 function drawNeeds() {
   const { needs } = run.state;
   get("needs").hidden = !needs.length;
-  get("needs").replaceChildren(...needs.map(({ text, answer }) => h("li", {}, named(text), answer ? ". " : "", answer && h("code", {}, answer))));
+  get("needs").replaceChildren(...needs.map(({ text, answer }) => h("li", {}, named(text), answer ? ". " : "", answer && command(answer))));
 }
 
 function drawProspects() {
@@ -116,6 +116,8 @@ function drawCurves() {
     table: { columns: [...columns, { key: "accuracy", label: run.metric, format: percent }], rows: rows(r) },
   });
   const known = r.loss.some((value) => value !== null);
+  get("loss").hidden = !known;
+  get("loss").parentElement.classList.toggle("one", !known);
   figures.loss.draw({
     x, y: { zero: true }, series: [{ name: "loss", kind: "line", colour: 3, xs, ys: r.loss }], empty: !known && "this federation reports no loss",
     words: known ? `From ${number(r.loss.find((v) => v !== null))} to ${number(r.loss[last])} over ${x.label}.` : "",
@@ -135,6 +137,8 @@ function drawMoney() {
     table: { columns: [ROUND, { key: "cost", label: "cost", format: money }, { key: "left", label: "left", format: money }], rows: rows(r) },
   });
   const [, ...xs] = r.round;
+  get("n").hidden = !xs.length;
+  get("n").parentElement.classList.toggle("one", !xs.length);
   const [n, bad] = [r.n.slice(1), r.void.slice(1)];
   figures.n.draw({
     x: { label: "round", format: count, min: 0 }, y: { zero: true, format: number }, legend: true,
@@ -150,6 +154,7 @@ function drawPayments() {
   const { top, others, count: all } = run.clients;
   const clients = others ? [...top, others] : top;
   const open = run.retention === "keep";
+  get("payments").hidden = !clients.length;
   const columns = [
     { key: "client", label: "client", name: true }, { key: "won", label: "won", format: count }, { key: "void", label: "void", format: count },
     ...(open ? [{ key: "asked", label: "asked", format: money }, { key: "asked_last", label: "asked last", format: money }] : []), { key: "paid", label: "paid", format: money }, { key: "returned", label: "came back", format: money }];
@@ -176,11 +181,18 @@ function drawContributions() {
 
 function drawFailures() {
   const { count: all, reasons, newest } = run.failures;
-  if (!all) return get("failures").replaceChildren(h("p", { class: "soft" }, "Nothing: every winner delivered."));
+  get("failures").parentElement.hidden = !all;
+  if (!all) return get("failures").replaceChildren();
   return get("failures").replaceChildren(h("div", { class: "figures" },
     h("div", { class: "card" }, table([{ key: "reason", label: "why", name: true }, { key: "count", label: "how often", format: count }], reasons, "Failures by reason")),
     h("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": "Newest failures" },
       table([ROUND, { key: "client", label: "client", name: true, left: true }, { key: "reason", label: "why", name: true, left: true }, { key: "returned", label: "came back", format: money }], newest, "Newest failures"))));
+}
+
+function drawDecisions() {
+  get("decisions").hidden = !run.decisions.length;
+  get("decisions").querySelector("ul").replaceChildren(...run.decisions.map(({ at, what, amount, who, why }) => h("li", {},
+    h("span", { class: "soft" }, `${at} UTC `), h("b", {}, named(what)), amount === null ? "" : `: ${money(amount)}`, " by ", named(who), why ? ": " : "", named(why))));
 }
 
 function drawSheet() {
@@ -197,7 +209,10 @@ function drawSheet() {
   get("choice").textContent = choice(sheet, run.state.word);
   get("words").querySelector("div").replaceChildren(...(sheet?.words ?? []).map((words) => h("p", {}, named(words))));
   figures.menu.draw(menu(sheet, run.retention));
-  figures.belief.draw(belief(sheet, run.metric));
+  const believed = belief(sheet, run.metric);
+  get("belief").hidden = Boolean(believed.empty);
+  get("belief").parentElement.classList.toggle("one", get("belief").hidden);
+  figures.belief.draw(believed);
   const cell = (key, label) => ({ key, label, format: money });
   get("bids").querySelector("div").replaceChildren(sheet ? table(
     [{ key: "client", label: "client", name: true }, ...(run.retention === "keep" ? [cell("asked", "asked")] : []), cell("promised", "promised"), cell("paid", "paid"), { key: "became", label: "what became of it", name: true }],
@@ -250,6 +265,7 @@ function drawAll() {
   drawPayments();
   drawContributions();
   drawFailures();
+  drawDecisions();
   document.body.dataset.closed = run.state.closed;
 }
 
@@ -296,5 +312,5 @@ get("earlier").addEventListener("click", () => goTo(Number(get("round").value) -
 get("later").addEventListener("click", () => goTo(Number(get("round").value) + 1));
 get("follow").addEventListener("click", follow);
 get("twin").href = `${base}.json`;
-for (const name of ["rounds", "clients", "failures"]) get(`${name}-csv`).href = `${base}/${name}.csv`;
+for (const name of ["rounds", "clients", "failures", "decisions"]) get(`${name}-csv`).href = `${base}/${name}.csv`;
 start();

@@ -132,5 +132,51 @@ SECOND = (
 )
 """The rules that version 2 added."""
 
-RULES = {"0001": FIRST, "0002": FIRST + SECOND}
+_PAYMENT = "run = NEW.run AND round = NEW.round AND client = NEW.client"
+_LAST = "(SELECT MAX(round) FROM closings WHERE run = NEW.run)"
+
+BALANCES_FOLLOW = refuse_insert(
+    "closings_follow",
+    "closings",
+    f"NEW.spent_before <> COALESCE((SELECT spent_after FROM closings WHERE {_BEFORE}), 0)"
+    " + (SELECT COALESCE(SUM(amount), 0) FROM corrections"
+    " WHERE run = NEW.run AND counts_from = NEW.round)"
+    f" OR (NEW.round > 0 AND NOT EXISTS (SELECT 1 FROM closings WHERE {_BEFORE}))",
+    "a round begins with what the round before it and corrections left",
+)
+"""The rule of version 3 that takes the place of the rule of version 1 with the same name."""
+
+THIRD = (
+    *append_only("corrections"),
+    refuse_insert(
+        "corrections_leave_a_payment",
+        "corrections",
+        f"NEW.amount + (SELECT paid FROM settlements WHERE {_PAYMENT})"
+        f" + (SELECT COALESCE(SUM(amount), 0) FROM corrections WHERE {_PAYMENT}) < 0",
+        "a payment is corrected to zero or more",
+    ),
+    refuse_insert(
+        "corrections_count_later",
+        "corrections",
+        f"NEW.counts_from <= {_LAST}",
+        "a correction counts from a round that is not settled yet",
+    ),
+    refuse_insert(
+        "corrections_within_the_budget",
+        "corrections",
+        "NEW.amount > 0 AND NEW.amount"
+        f" + (SELECT spent_after FROM closings WHERE run = NEW.run AND round = {_LAST})"
+        " + (SELECT COALESCE(SUM(amount), 0) FROM corrections"
+        f" WHERE run = NEW.run AND counts_from > {_LAST})"
+        " > (SELECT total FROM runs WHERE id = NEW.run)"
+        " + (SELECT COALESCE(SUM(amount), 0) FROM top_ups WHERE run = NEW.run)",
+        "a correction spends from the budget and what was added to it",
+    ),
+    BALANCES_FOLLOW,
+)
+"""The rules that version 3 added."""
+
+_STAYED = tuple(rule for rule in FIRST if rule.name != BALANCES_FOLLOW.name)
+
+RULES = {"0001": FIRST, "0002": FIRST + SECOND, "0003": _STAYED + SECOND + THIRD}
 """All rules of each version of the schema."""

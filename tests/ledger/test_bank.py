@@ -1,0 +1,334 @@
+"""The bank: SEPA files by reference, and what its statements show as transferred."""
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+from refusals import refused
+from typer.testing import CliRunner
+
+import bara
+from bara.cli import app
+from bara.errors import ConfigError, LedgerError
+from bara.ledger import verify
+from bara.ledger.bank import credit_transfers, read_statement, reconcile
+from bara.ledger.corrections import correct
+from bara.ledger.payouts import (
+    batches,
+    due,
+    new_batch,
+    read_payees,
+    reference_of,
+    returned,
+    transfers,
+)
+from bara.records import money
+from bara.runs.database import DatabaseRun
+from bara.runs.explanation import explain_round
+
+NS = {"": "urn:iso:std:iso:20022:tech:xsd:pain.001.001.09"}
+OURS = "DE02120300000000202051"
+PAYEES = """client;name;iban
+north;Nørth Clinic;DE02500105170137075030
+south;St. Anna & Co;DE02100500000054540402
+"""
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "payees.csv").write_text(PAYEES)
+    config = {
+        "budget": {"total": 100, "max_rounds": 9, "currency": "EUR"},
+        "clients": {"count": 3},
+        "allocator": {"name": "fixed", "n": 2},
+        "mechanism": {"name": "bid-price-first"},
+        "ledger": {"url": f"sqlite:///{tmp_path}/books.db"},
+    }
+    play(config)
+    return config
+
+
+def play(config, rounds=1):
+    """Play rounds in each of which north and south earn 6.50."""
+    with bara.open_session("spring", config) as session:
+        session.begin(0.1)
+        for _ in range(rounds):
+            session.ask()
+            session.award({"north": 3, "south": 4, "east": "6.50"})
+            session.settle(0.2)
+
+
+def at(config, action, *, hold=False):
+    with DatabaseRun.find(config["ledger"]["url"]) as place:
+        return action(place.hold_books() if hold else place.open_books())
+
+
+def cli(config, *words):
+    return CliRunner().invoke(app, ["ledger", config["ledger"]["url"], *map(str, words)])
+
+
+def sepa(config, *words, code=0):
+    account = ["--sepa", "--from-name", "The Consortium", "--from-iban", OURS]
+    done = cli(config, "payouts", *words, "--payees", "payees.csv", *account)
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def camt(*entries):
+    """A statement with an entry for each (reference, amount, way)."""
+    shown = "".join(
+        f"<Ntry><Amt Ccy='EUR'>{amount}</Amt><CdtDbtInd>{way}</CdtDbtInd><BookgDt><Dt>2026-03-02"
+        f"</Dt></BookgDt><NtryDtls><TxDtls><Refs><EndToEndId>{reference}</EndToEndId></Refs>"
+        "</TxDtls></NtryDtls></Ntry>"
+        for reference, amount, way in entries
+    )
+    space = "urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"
+    return (
+        f"<Document xmlns='{space}'><BkToCstmrStmt><Stmt>{shown}</Stmt></BkToCstmrStmt></Document>"
+    ).replace("'", '"')
+
+
+def read_in(config, tmp_path, text, name="statement.xml"):
+    (tmp_path / name).write_text(text)
+    return at(config, lambda books: reconcile(books, tmp_path / name, by="carl"))
+
+
+def names(rows):
+    return [row["reference"] for row in rows]
+
+
+def test_a_batch_becomes_credit_transfers_with_a_reference_for_each_payment(config):
+    tree = ET.fromstring(sepa(config, "--new").encode())  # noqa: S314 - our own
+    paid = {
+        one.findtext("PmtId/EndToEndId", None, NS): (
+            one.findtext("Cdtr/Nm", None, NS),
+            one.findtext("CdtrAcct/Id/IBAN", None, NS),
+            one.findtext("Amt/InstdAmt", None, NS),
+        )
+        for one in tree.iterfind(".//CdtTrfTxInf", NS)
+    }
+    assert paid == {
+        "spring-1-1": ("North Clinic", "DE02500105170137075030", "6.50"),
+        "spring-1-2": ("St. Anna & Co", "DE02100500000054540402", "6.50"),
+    }
+    assert tree.findtext(".//GrpHdr/CtrlSum", None, NS) == "13.00"
+    assert tree.findtext(".//GrpHdr/MsgId", None, NS) == "spring-1"
+    assert tree.findtext(".//DbtrAcct/Id/IBAN", None, NS) == OURS
+
+
+def test_the_file_of_a_batch_is_the_same_message_each_time(config):
+    sepa(config, "--new")
+
+    def without_time(text):
+        return [
+            line for line in text.splitlines() if "CreDtTm" not in line and "PmtInfId" not in line
+        ]
+
+    assert without_time(sepa(config, "--batch", 1)) == without_time(sepa(config, "--batch", 1))
+
+
+def test_the_csv_has_the_same_references(config):
+    at(config, new_batch)
+    rows = cli(config, "payouts", "--batch", 1).output.splitlines()
+    assert [row.rpartition(",")[2] for row in rows] == ["reference", "spring-1-1", "spring-1-2"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "facts"),
+    [
+        ("DE02500105170137075030", "DE02500105170137075031", ("'north'", "DE02500105170137075031")),
+        ("DE02500105170137075030", "", ("'north'", "'iban'")),
+        ("client;name;iban", "client;owner;iban", ("'north'", "'name'")),
+        ("south", "soth", ("'south'", "--payees")),
+        ("client;name;iban", "klient;name;iban", ("`client`", "';'", "'klient'")),
+    ],
+)
+def test_a_payee_that_cannot_be_paid_is_refused_before_the_batch_is_made(
+    config, tmp_path, old, new, facts
+):
+    file = tmp_path / "payees.csv"
+    file.write_text(file.read_text().replace(old, new))
+    done = cli(
+        config,
+        *("payouts", "--new", "--payees", file, "--sepa"),
+        *("--from-name", "The Consortium", "--from-iban", OURS),
+    )
+    assert done.exit_code in {1, 2}
+    assert all(fact in done.output for fact in facts), done.output
+    assert at(config, batches) == []
+
+
+def test_an_account_of_our_own_that_is_none_is_refused(config, tmp_path):
+    payees = read_payees(tmp_path / "payees.csv")
+    with refused(ConfigError, "who pays", "DE00"):
+        at(config, lambda books: credit_transfers(books, due(books), payees, "We", "DE00"))
+
+
+def test_sepa_is_refused_in_another_currency_or_without_what_it_needs(config, tmp_path):
+    assert cli(config, "payouts", "--new", "--sepa").exit_code == 2
+    dollars = {
+        **config,
+        "budget": {**config["budget"], "currency": "USD"},
+        "ledger": {"url": f"sqlite:///{tmp_path}/dollars.db"},
+    }
+    play(dollars)
+    assert "USD" in sepa(dollars, "--new", code=2)
+    assert at(dollars, batches) == []
+
+
+@pytest.mark.parametrize("name", ["spring", "a run with a very long name, and a comma", "été", "!"])
+def test_references_fit_a_bank_and_differ_between_runs(config, name):
+    def refer(books):
+        books.name = name
+        return reference_of(books, 12, 345)
+
+    found = at(config, refer)
+    assert len(found) <= 35
+    assert found.isascii()
+    assert found.replace("-", "").isalnum()
+    assert (found == "spring-12-345") == (name == "spring")
+
+
+@pytest.mark.parametrize("kind", ["camt.053", "CSV"])
+def test_a_statement_says_what_was_transferred_what_is_missing_and_what_is_unknown(
+    config, tmp_path, kind
+):
+    at(config, new_batch)
+    if kind == "CSV":
+        text = "date;reference;amount\n2026-03-02;spring-1-1;-6.50\n2026-03-02;rent;800\n"
+    else:
+        text = camt(("spring-1-1", "6.50", "DBIT"), ("rent", "800.00", "DBIT"))
+    report = read_in(config, tmp_path, text)
+    assert names(report.found) == ["spring-1-1"]
+    assert names(report.missing) == ["spring-1-2"]
+    assert names(report.unknown) == ["rent"]
+    shown = {one["client"]: one["transferred"] for one in at(config, transfers)}
+    assert shown == {"north": "2026-03-02", "south": ""}
+    assert at(config, verify).ok
+
+
+def test_a_statement_that_is_read_again_changes_nothing(config, tmp_path):
+    at(config, new_batch)
+    text = camt(("spring-1-1", "6.50", "DBIT"), ("spring-1-2", "6.50", "DBIT"))
+    first = read_in(config, tmp_path, text)
+    events = at(config, lambda books: books.receipt().events)
+    again = read_in(config, tmp_path, text)
+    assert (names(first.found), again.found, again.missing) == (
+        ["spring-1-1", "spring-1-2"],
+        [],
+        [],
+    )
+    assert at(config, lambda books: books.receipt().events) == events
+
+
+def test_another_amount_a_second_time_and_money_that_came_back_are_unknown(config, tmp_path):
+    at(config, new_batch)
+    report = read_in(
+        config,
+        tmp_path,
+        camt(
+            ("spring-1-1", "6.49", "DBIT"),
+            ("spring-1-2", "6.50", "DBIT"),
+            ("spring-1-2", "6.50", "DBIT"),
+            ("spring-1-2", "6.50", "CRDT"),
+        ),
+    )
+    assert names(report.found) == ["spring-1-2"]
+    assert names(report.missing) == ["spring-1-1"]
+    reasons = [row["why"] for row in report.unknown]
+    assert [("6.50 EUR" in why, "twice" in why, "returned 1" in why) for why in reasons] == [
+        (True, False, False),
+        (False, True, False),
+        (False, False, True),
+    ]
+
+
+def test_every_cent_is_due_batched_transferred_or_came_back(config, tmp_path):
+    """Through corrections, a transfer that came back, and the batch that pays it again."""
+    at(config, new_batch)
+    read_in(config, tmp_path, camt(("spring-1-1", "6.50", "DBIT"), ("spring-1-2", "6.50", "DBIT")))
+    at(config, lambda books: returned(books, 1, ["south"], reason="closed"))
+    at(config, lambda books: correct(books, 1, "south", money(-2), reason="too much"), hold=True)
+    play(config)
+    at(config, new_batch)
+    assert [
+        (one["reference"], one["amount"], one["transferred"], one["returned"])
+        for one in at(config, transfers)
+    ] == [
+        ("spring-1-1", money("6.50"), "2026-03-02", False),
+        ("spring-1-2", money("6.50"), "2026-03-02", True),
+        ("spring-2-1", money("6.50"), "", False),
+        ("spring-2-2", money("11"), "", False),
+    ]
+    report = read_in(config, tmp_path, camt(("spring-2-2", "11.00", "DBIT")))
+    assert names(report.missing) == ["spring-2-1"]
+    assert at(config, verify).ok
+    kept = [one for one in at(config, transfers) if not one["returned"]]
+    assert sum(one["amount"] for one in kept) == money(26 - 2)
+
+
+def test_an_explanation_says_transferred_only_once_the_bank_does(config, tmp_path):
+    def last_words():
+        return at(config, lambda books: explain_round(books, 1, "north")).sentences[-1]
+
+    assert "in no batch yet" in last_words()
+    at(config, new_batch)
+    assert "no bank's statement has shown" in last_words()
+    read_in(config, tmp_path, camt(("spring-1-1", "6.50", "DBIT")))
+    assert "transferred on 2026-03-02" in last_words()
+
+
+def test_the_command_prints_the_reconciliation_and_who_read_it_stands_in_the_books(
+    config, tmp_path
+):
+    at(config, new_batch)
+    (tmp_path / "bank.xml").write_text(camt(("spring-1-1", "6.50", "DBIT")))
+    said = cli(config, "reconcile", tmp_path / "bank.xml", "--as", "carl").output
+    assert "1 payment found and stored as transferred, 1 in a batch and not found, 0" in said
+    tree = json.loads(cli(config, "reconcile", tmp_path / "bank.xml", "--json").output)
+    assert [row["amount"] for row in tree["missing"]] == ["6.50"]
+    told = cli(config, "decisions", "--csv").output.splitlines()
+    assert ",transferred,,carl," in told[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("<nonsense", ("XML",)),
+        ("<Document><Other/></Document>", ("camt.053",)),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><Document/>', ("entities",)),
+        ("day,what\n1,2\n", ("`reference`", "','", "'day'")),
+        ("reference,day\nspring-1-1,2\n", ("`amount`",)),
+        ('reference;amount\nspring-1-1;"1.234,50"\n', ("'spring-1-1'", "1.234,50")),
+    ],
+)
+def test_what_is_no_statement_is_refused_and_stores_nothing(config, tmp_path, text, facts):
+    at(config, new_batch)
+    events = at(config, lambda books: books.receipt().events)
+    with refused(ConfigError, *facts):
+        read_in(config, tmp_path, text)
+    assert at(config, lambda books: books.receipt().events) == events
+
+
+def test_a_csv_with_semicolons_is_read_and_one_with_both_names_the_separator(tmp_path):
+    file = tmp_path / "payees.csv"
+    file.write_text("client;name, whole;iban\nnorth;North, Inc.;DE\n")
+    with refused(ConfigError, "`client`", "','", "'client;name'"):
+        read_payees(file)
+    file.write_text("client;name;iban\nnorth;North, Inc.\n")
+    with refused(ConfigError, "'north'", "';'", "cells"):
+        read_payees(file)
+
+
+def test_a_statement_that_is_not_there_is_refused(tmp_path):
+    with refused(ConfigError, "nowhere.xml"):
+        read_statement(tmp_path / "nowhere.xml")
+
+
+def test_a_copy_reads_no_statement(config, tmp_path):
+    at(config, new_batch)
+    (tmp_path / "copy.db").write_bytes((tmp_path / "books.db").read_bytes())
+    copy = {**config, "ledger": {"url": f"sqlite:///{tmp_path}/copy.db"}}
+    with refused(LedgerError, "copy"):
+        read_in(copy, tmp_path, camt(("spring-1-1", "6.50", "DBIT")))
