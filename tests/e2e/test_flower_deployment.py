@@ -30,7 +30,23 @@ MISHAPS = """
 import os, time
 from pathlib import Path
 
-app = ClientApp()
+class Silo(ClientApp):
+    def __call__(self, message, context):
+        reply = super().__call__(message, context)
+        if context.node_config.get("mishap") == "lie":
+            lie(message, reply)
+        return reply
+
+def lie(message, reply):
+    nan = float("nan")
+    if message.metadata.message_type == "train":
+        reply.content["metrics"] = MetricRecord({"num-examples": 1e300, "train-loss": nan})
+    elif message.content["bara-round"]["round"] == 1:
+        reply.content["bara-bid"].update({"price": 10**18, "column-samples": nan})
+    else:
+        reply.content["bara-bid"]["price"] = 1  # a millionth, to be sure to win
+
+app = Silo()
 answer_bids(app, price)
 
 @app.train()
@@ -75,10 +91,10 @@ class Private(DifferentialPrivacyServerSideFixedClipping):
 
 def private():
     promise = PrivacyConfig(
-        1e-5, 3, NeighboringRelation.ADD_OR_REMOVE_ONE, SamplingMethod.NO_AMPLIFICATION
+        1e-5, 4, NeighboringRelation.ADD_OR_REMOVE_ONE, SamplingMethod.NO_AMPLIFICATION
     )
     inner = Diarist(fraction_evaluate=0.0, eta=0.02)
-    wrapped = Private(inner, 0.02, 5.0, 3)
+    wrapped = Private(inner, 0.02, 5.0, 4)
     # Flower's constructor has accounts for a plain mean only.
     wrapped.accountant = RdpAccountant(promise)
     return wrapped
@@ -107,6 +123,19 @@ def deployment(deploy, tmp_path):
     home.mkdir()
     with deploy.Deployment(home, app) as deployment:
         yield deployment
+
+
+def start_silos(deployment, told):
+    """Four silos, each with its mishap; returns what the books call them."""
+    called = []
+    for number, mishap in enumerate(("none", "raise", "hang", "lie")):
+        name = f"silo-{number}"
+        deployment.make_key(name)
+        deployment.register(name)
+        deployment.start_supernode(number, 4, name, mishap=mishap, told=str(told))
+        key = client_of_key_file(deployment.home / f"{name}.pub").removeprefix("key")
+        called.append(f"{name}{key}")
+    return called
 
 
 def until(true, seconds, what):
@@ -171,20 +200,15 @@ def alive(process):
         return False
 
 
-def test_silos_superlink_and_server_are_killed_a_stranger_is_refused_and_the_books_add_up(
+def test_superlink_server_and_a_silo_are_killed_a_silo_lies_a_stranger_is_refused_the_books_add_up(
     deploy, deployment, tmp_path
 ):
     told, run = tmp_path / "told", tmp_path / "run"
     deployment.start_superlink()
-    for number, config in enumerate(
-        ({}, {"mishap": "raise"}, {"mishap": "hang", "told": str(told)})
-    ):
-        deployment.make_key(f"silo-{number}")
-        deployment.register(f"silo-{number}")
-        deployment.start_supernode(number, 3, f"silo-{number}", **config)
+    honest, raised, killed, liar = start_silos(deployment, told)
     deployment.make_key("stranger")  # nobody registers its key
-    stranger = deployment.start_supernode(3, 4, "stranger")
-    words = f'bara.folder="{run}" bara.budget.total=60.0 bara.clients.count=3 num-server-rounds=3'
+    stranger = deployment.start_supernode(4, 5, "stranger")
+    words = f'bara.folder="{run}" bara.budget.total=60.0 bara.clients.count=4 num-server-rounds=3'
     words += ' bara.training.memory="off"'  # noise is for the clients of one round
     words += " bara.federation.bid-seconds=900.0"  # a busy machine is no silent silo
     command = ["flwr", "run", str(deployment.app), "loopback", "--stream", "--run-config", words]
@@ -227,11 +251,13 @@ def test_silos_superlink_and_server_are_killed_a_stranger_is_refused_and_the_boo
         account.outstanding == books_of(run)[1][2].awarded.award.cost
     )  # what was promised before the kill
     account, rounds = books_of(run)
-    assert [record.n for record in rounds] == [0, 3, 1, 1]  # both backed off in the last round
-    reasons = sorted(rounds[2].delivery.void.values())
-    assert reasons[0].startswith("its app raised an error")
-    assert "the disk is full" in reasons[0]
-    assert reasons[1].startswith(("its node is gone", "no answer within"))
+    assert [record.n for record in rounds] == [0, 3, 1, 1]  # three backed off in the last round
+    assert list(rounds[1].awarded.left_out.reasons) == [liar]
+    reasons = rounds[2].delivery.void
+    assert reasons[raised].startswith("its app raised an error")
+    assert "the disk is full" in reasons[raised]
+    assert reasons[killed].startswith(("its node is gone", "no answer within"))
+    assert "num-examples" in reasons[liar]
     assert (
         account.spent
         == sum(record.paid for record in rounds)
@@ -239,11 +265,8 @@ def test_silos_superlink_and_server_are_killed_a_stranger_is_refused_and_the_boo
     )
     assert account.outstanding == 0
     assert all(client.promised == client.paid + client.returned for client in account.clients)
-    keys = [
-        client_of_key_file(deployment.home / f"silo-{number}.pub").removeprefix("key")
-        for number in range(3)
-    ]
-    named = {f"silo-{number}{key}" for number, key in enumerate(keys)}
-    assert {client.client for client in account.clients} == named  # whatever restarted
+    paid = {client.client: client.paid for client in account.clients}
+    assert set(paid) == {honest, raised, killed, liar}  # whatever restarted
+    assert paid[liar] == 0
     assert json.loads((run / "result.json").read_text())["rounds"] == 3
     check_diary([json.loads(line) for line in (tmp_path / "diary").read_text().splitlines()])

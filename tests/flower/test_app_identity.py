@@ -92,6 +92,15 @@ def test_another_apps_run_is_refused_before_anybody_is_asked(tmp_path, change, f
     assert account(tmp_path / "run") == before
 
 
+def test_a_folder_is_named_in_full_because_the_superlink_may_have_started_elsewhere(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    begin("run", grid=grid_of())
+    with refused(ConfigError, str(tmp_path / "run"), "me/digits", "me/sklearn"):
+        begin("run", grid=grid_of("me/sklearn"))
+
+
 def test_a_changed_app_goes_on_and_is_told_what_changed(tmp_path, logged):
     paused_at_two(tmp_path / "run")
     begin(tmp_path / "run", grid=grid_of(fab_hash="def"), lr=0.05)

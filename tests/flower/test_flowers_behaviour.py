@@ -158,6 +158,20 @@ def test_an_allocator_that_looks_at_no_metric_needs_none(tmp_path, logged):
     assert logged.text.count(told) == 1
 
 
+def test_a_loss_that_is_found_late_is_shown_only_by_a_run_that_begins_with_its_name(
+    federate, grid, logged
+):
+    for client in range(5):
+        grid.mishaps["evaluate", client] = counting(**{"eval_loss": 2.0, "num-examples": 1})
+    for name, shown in ((None, None), ("eval_loss", 2.0)):
+        logged.clear()
+        federation = federate(FedAvg(), evaluate=None, blind=True, accuracy=name)
+        federation.begin()
+        federation.bids(1)
+        assert federation.train(1, award(0, 1)).evaluation.metric == shown
+        assert ("bara.federation.accuracy = 'eval_loss'" in logged.text) == (shown is None)
+
+
 def test_a_memory_that_learns_its_step_needs_one_under_any_allocator(tmp_path):
     grid = grid_telling(score=5.0, other=1.0)
     where = context(tmp_path / "run", **{"bara.training.memory": "extrapolated"})

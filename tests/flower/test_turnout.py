@@ -47,7 +47,10 @@ def nobody(grid, mishap):
     grid.mishaps = {("query", client): mishap for client in range(5)}
 
 
-def test_a_round_that_nobody_bids_in_is_tried_again_and_not_used_up(federate, grid, clock, logged):
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_round_that_nobody_answers_is_tried_again_and_not_used_up(
+    federate, clock, logged, number
+):
     class Returning(LocalGrid):
         def pull_messages(self, message_ids):
             if clock.monotonic() > 100:
@@ -61,14 +64,15 @@ def test_a_round_that_nobody_bids_in_is_tried_again_and_not_used_up(federate, gr
 
     grid = Returning(walking_app(), 5)
     federation = federate(on=grid, bid_seconds=10.0)
-    federation.bids(1)
+    for earlier in range(1, number):
+        federation.bids(earlier)
     grid.pushed.clear()
     nobody(grid, silent)
-    assert len(federation.bids(2)) == 5
-    tries = logged.text.count("round 2: nobody bid (no answer within 10 seconds)")
+    assert len(federation.bids(number)) == 5
+    tries = logged.text.count(f"round {number}: nobody bid (no answer within 10 seconds)")
     assert tries == 3  # after 10, 20 and 40 seconds
     asked = {bid_messages.asked_round(message) for message in grid.pushed}
-    assert (asked, len(grid.pushed)) == ({2}, 5 * (tries + 1))
+    assert (asked, len(grid.pushed)) == ({number}, 5 * (tries + 1))
     assert {message.metadata.ttl for message in grid.pushed} == {20}  # dead before the next try
 
 
@@ -82,9 +86,33 @@ def test_a_run_that_nobody_bids_in_pauses_and_goes_on_with_the_same_round(tmp_pa
     told = CliRunner().invoke(program, ["ledger", str(tmp_path / "run")]).output
     assert "needs you: the run is paused" in told
     assert len(account(tmp_path / "run")[1]) == 1 + 1
+    assert "initial model" not in logged.text
     grid.mishaps = {}
     begin(tmp_path / "run", grid=grid)
     assert [len(paid) for paid in account(tmp_path / "run")[1]] == [0, 3, 3, 3]
+
+
+def test_a_run_that_nobody_answers_at_first_pauses_and_says_that_its_model_is_untrained(
+    tmp_path, logged
+):
+    grid = LocalGrid(walking_app(), 5)
+    nobody(grid, silent)
+    result = begin(tmp_path / "run", grid=grid)
+    assert "round 1: none of 5 nodes bid within" in logged.text
+    assert "the Result holds the initial model, untrained" in logged.text
+    assert not result.train_metrics_clientapp
+    grid.mishaps = {}
+    begin(tmp_path / "run", grid=grid)
+    assert [len(paid) for paid in account(tmp_path / "run")[1]] == [0, 3, 3, 3]
+
+
+def test_where_one_client_cannot_bid_and_no_other_answers_the_run_is_refused_at_once(
+    federate, grid
+):
+    nobody(grid, silent)
+    grid.mishaps["query", 2] = raising
+    with refused(ConfigError, "5 nodes", "boom", "answer_bids"):
+        federate().bids(1)
 
 
 def sitting_out(reply):

@@ -12,7 +12,7 @@ from flwr.serverapp import Grid
 
 from bara.errors import ConfigError, InvalidBidError, PausedError
 from bara.flower import _bid_messages as bid_messages
-from bara.flower._exchange import CLOCKS, TOO_LATE, ask, check_engine
+from bara.flower._exchange import CLOCKS, TOO_LATE, UNHEARD, ask, check_engine
 from bara.flower._options import ServerOptions
 from bara.flower.identity import Directory, Node
 from bara.randomness import stream
@@ -120,6 +120,7 @@ class BidCollection:
         """Ask for bids until somebody answers; a round that nobody bid in is not used up.
 
         Raises:
+            ConfigError: when nodes answer in the first round and none of them bids: they cannot.
             PausedError: when nobody answers for as long as the server is patient, or when everybody
                 has sat out several rounds one after the other.
         """
@@ -130,18 +131,19 @@ class BidCollection:
             opened, problems = self._asked(round, nodes)
             if opened:
                 break
-            if round == 1:
-                raise _no_valid_bid(problems)
+            answered = [one for one in problems.values() if not one.startswith(UNHEARD)]
+            if round == 1 and answered:
+                raise _no_valid_bid(len(nodes), answered)
             waited = time.monotonic() - begun
             if waited + pause > self._options.patience:
                 raise PausedError(
                     f"round {round}: none of {counted(len(nodes), 'node')} bid within "
-                    f"{waited:.0f} seconds ({_usual(problems)}); the round is not used up"
+                    f"{waited:.0f} seconds ({_usual(problems.values())}); the round is not used up"
                 )
             log.warning(
                 "bara: round %d: nobody bid (%s); asking again in %g seconds",
                 round,
-                _usual(problems),
+                _usual(problems.values()),
                 pause,
             )
             time.sleep(pause)
@@ -151,8 +153,7 @@ class BidCollection:
         bids = self._joined(round, known)
         problems |= {clients[client]: reason for client, reason in bids.left_out.items()}
         if round == 1 and len(problems) == len(nodes):
-            raise _no_valid_bid(problems)
-        self._warn_of_late(round, len(nodes), problems)
+            raise _no_valid_bid(len(nodes), problems.values())
         self._idle = 0 if len(bids) else self._idle + 1
         if self._idle == _IDLE_ROUNDS:
             raise PausedError(
@@ -179,6 +180,7 @@ class BidCollection:
         for node, problem in problems.items():
             name = self._directory.shown(nodes[node])
             log.warning("round %d: %s is not in the menu: %s", round, name, problem)
+        self._warn_of_late(round, len(nodes), problems)
         return opened, problems
 
     def _warn_of_late(self, round: int, nodes: int, problems: Mapping[int, str]) -> None:
@@ -220,15 +222,14 @@ class BidCollection:
         return replace(bids, left_out={**bids.left_out, **unread})
 
 
-def _no_valid_bid(problems: Mapping[int, str]) -> ConfigError:
-    """Return the refusal of a run whose first round gets no valid bid."""
+def _no_valid_bid(nodes: int, problems: Iterable[str]) -> ConfigError:
+    """Return the refusal of a run whose first round gets answers and no valid bid."""
     return ConfigError(
-        f"none of {counted(len(problems), 'node')} sent a valid bid ({_usual(problems)}); "
-        "client_app.py must call `answer_bids(app, ...)`, and bara.federation.bid-seconds must be "
-        "long enough"
+        f"none of {counted(nodes, 'node')} sent a valid bid ({_usual(problems)}); "
+        "client_app.py must call `answer_bids(app, ...)`"
     )
 
 
-def _usual(problems: Mapping[int, str]) -> str:
+def _usual(problems: Iterable[str]) -> str:
     """Return the problem that most nodes have."""
-    return Counter(problems.values()).most_common(1)[0][0]
+    return Counter(problems).most_common(1)[0][0]

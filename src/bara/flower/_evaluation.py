@@ -225,7 +225,7 @@ class Evaluator:
         test_accuracy = None
         try:
             if name is None or name not in metrics:
-                raise _unclear(metrics, self._options.accuracy)
+                raise self._undecided(metrics)
             accuracy = self._fraction(name, metrics[name])
             if "test-accuracy" in metrics:
                 test_accuracy = self._fraction("test-accuracy", metrics["test-accuracy"])
@@ -242,6 +242,16 @@ class Evaluator:
             test_loss=metrics.get("test-loss"),
             metric=metric,
             samples=_count(metrics.get("num-examples")),
+        )
+
+    def _undecided(self, reported: Collection[str]) -> ConfigError:
+        """Return why no metric decides: none is clear, or it is found too late to be mapped."""
+        found = find_measure(reported, self._options)
+        if found is None or self._measure is not None:
+            return _unclear(reported, self._options.accuracy)
+        return ConfigError(
+            f"log and report follow {found.name}, of which {found.better} is better, only in a run "
+            f"that begins with bara.federation.accuracy = {found.name!r}"
         )
 
     def _warn(self, text: str) -> None:

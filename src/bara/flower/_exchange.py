@@ -26,7 +26,13 @@ SLOWEST = 0.5
 TOO_LATE = "no answer within"
 """How the reason begins for a node that sent nothing before the deadline."""
 
-_CODES = {2: "its app raised an error", 5: "its node is gone", 8: "its app's process ended"}
+_GONE = "its node is gone"
+_UNSENT = "Flower could not send it the message"
+
+UNHEARD = (TOO_LATE, _GONE, _UNSENT)
+"""How the reasons begin for nodes that said nothing, not even that their apps failed."""
+
+_CODES = {2: "its app raised an error", 5: _GONE, 8: "its app's process ended"}
 
 
 @final
@@ -101,7 +107,7 @@ def _send(grid: Grid, messages: list[Message], valid: float, answers: Answers) -
         if message.metadata.message_id in sent:
             waiting[message.metadata.message_id] = node
         else:
-            answers.silent[node] = "Flower could not send it the message"
+            answers.silent[node] = _UNSENT
     return waiting
 
 

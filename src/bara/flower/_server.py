@@ -124,6 +124,10 @@ def start(
             if isinstance(paused, WaitingError):
                 then = "then resume"
             log.warning("bara: %s; %s with the same `flwr run`", paused, then)
+            if session.round <= 1:
+                log.warning(
+                    "bara: no round is settled: the Result holds the initial model, untrained"
+                )
             return federation.result
     spent = tell_money(result.spent, result.currency)
     budget = tell_money(result.budget, result.currency)
@@ -219,7 +223,7 @@ def _folder(tree: dict[str, Any], app: AppSection, directory: Directory, grid: G
     path = None
     given = tree.pop("folder", None)
     if given:
-        path = Path(str(given))
+        path = Path(str(given)).resolve()  # the SuperLink's folder, maybe not where the user is
     if path is not None and (path / "config.toml").is_file():
         found = _found(path, tree, app)
         if found is not None:
