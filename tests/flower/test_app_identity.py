@@ -51,7 +51,7 @@ def test_the_books_say_whose_run_it_is_and_nothing_of_the_simulator(tmp_path):
     }  # as TOML has it
     assert tomllib.loads((tmp_path / "run" / "config.toml").read_text()) == {
         key: value for key, value in stored.items() if key != "ledger"
-    } | {"ledger": {"retention": "keep", "receipt_above": 10000.0}}
+    } | {"ledger": {"retention": "keep", "receipt_above": 10000.0, "approvals": 1}}
     assert "data" not in stored
     assert stored["clients"] == {"count": 5}
     assert stored["training"] == {"memory": "off", "forget_after": 50, "average_last": 10}

@@ -14,6 +14,7 @@ from bara.cli import app as program
 from bara.errors import ConfigError, PausedError
 from bara.flower import _bid_messages as bid_messages
 from bara.flower import answer_bids, fixed
+from bara.ledger.decisions import decisions
 from bara.runs.folder import RunFolder
 
 from .conftest import LocalGrid, amid, identified, opened_bid, raising, silent, walking_app
@@ -101,6 +102,10 @@ def test_a_run_that_nobody_answers_at_first_pauses_and_says_that_its_model_is_un
     assert "round 1: none of 5 nodes bid within" in logged.text
     assert "the Result holds the initial model, untrained" in logged.text
     assert not result.train_metrics_clientapp
+    with RunFolder.find(tmp_path / "run") as found:
+        [decision] = decisions(found.open_books())
+    assert (decision.what, decision.by) == ("paused", "bara")
+    assert decision.reason.startswith("round 1: none of 5 nodes bid within")
     grid.mishaps = {}
     begin(tmp_path / "run", grid=grid)
     assert [len(paid) for paid in account(tmp_path / "run")[1]] == [0, 3, 3, 3]

@@ -95,9 +95,9 @@ def _topped_up_once(connection: sa.Connection, run: int, once: str) -> int | Non
     return None
 
 
-def pause(books: Books, *, by: str | None = None) -> None:
+def pause(books: Books, *, by: str | None = None, reason: str | None = None) -> None:
     """Stop the run before its next round; refused if it is paused already."""
-    body = signed(books, by)
+    body = signed(books, by, reason)
     with writing(books) as connection:
         _refuse_ended(books, connection, "paused")
         if is_paused(connection, books.chain.run):

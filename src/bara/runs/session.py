@@ -62,6 +62,7 @@ from bara.records import (
     Purse,
     RoundRecord,
 )
+from bara.text import UNSTORABLE
 
 Step = AwardedRound | RoundRecord
 """A round as awarded, or the same round as settled."""
@@ -370,9 +371,9 @@ class Session:
         with self._notified_of_pauses():
             try:
                 return federation.bids(self.round)
-            except PausedError:
-                if self._books is not None:
-                    pause(self._books, by="bara")  # nobody gave a command
+            except PausedError as paused:
+                if self._books is not None:  # nobody gave a command
+                    pause(self._books, by="bara", reason=UNSTORABLE.sub("?", str(paused)))
                 raise
 
     def _awarded(
