@@ -24,6 +24,8 @@ from bara.runs.factory import build_allocator
 from bara.simulator.synthetic import LearningCurve, SyntheticFederation
 from bara.surrogates import LearningCurveBelief
 
+pytestmark = pytest.mark.path  # whole runs
+
 PURSE = Purse.of(360, 60)
 EASY = {"delta": 0.02, "v_1": 2e-4}
 

@@ -55,6 +55,7 @@ def sizes(records):
     return [record.n for record in records[1:]]
 
 
+@pytest.mark.path
 def test_with_selection_noise_it_recruits_few_first_and_many_at_the_end(play, make_federation):
     records, _ = play(Planner(clients=20), PURSE, make_federation(clients=20, delta=0.5))
     n = sizes(records)
@@ -62,6 +63,7 @@ def test_with_selection_noise_it_recruits_few_first_and_many_at_the_end(play, ma
     assert np.mean(n[-8:-1]) > 12
 
 
+@pytest.mark.path
 def test_without_selection_noise_it_does_no_harm(play, make_federation):
     """The best model, which is kept, is within half a point of that of even allocation
     with carry-over, under a short deadline, where an end phase is waste.
@@ -83,6 +85,7 @@ def test_without_selection_noise_it_does_no_harm(play, make_federation):
     )
 
 
+@pytest.mark.path
 def test_it_spends_the_budget_and_never_more(play, make_federation):
     records, _ = play(Planner(clients=20), PURSE, make_federation(clients=20))
     assert 0.97 * PURSE.total < records[-1].purse_after.spent <= PURSE.total
@@ -158,6 +161,7 @@ def test_a_task_that_has_nothing_to_learn_is_played_even_with_a_finale():
     assert caps.max() <= 1.6 * share
 
 
+@pytest.mark.path
 def test_a_model_that_came_out_well_does_not_end_the_run_because_the_best_one_is_kept_anyway():
     rng = np.random.default_rng(0)
     allocator = planner()
@@ -169,6 +173,7 @@ def test_a_model_that_came_out_well_does_not_end_the_run_because_the_best_one_is
     assert offer.cap(19) > 0
 
 
+@pytest.mark.path
 def test_more_clients_than_planned_are_worth_less_than_their_share():
     """Progress per client falls, so beyond the planned n the cap grows
     with n, but ever more slowly.
@@ -187,6 +192,7 @@ def test_more_clients_than_planned_are_worth_less_than_their_share():
     assert (np.diff(grows) <= 1).all()
 
 
+@pytest.mark.path
 def test_prices_that_drift_are_followed():
     """After a hundred rounds at 1 and a hundred at 2,
     what a client costs is nearer to 2 than to 1.5.

@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 from bara.cli import app
 
+pytestmark = pytest.mark.path  # whole runs
+
 HERE = Path(__file__).parent
 EVERY = sorted(path.name for path in (HERE / "runs").iterdir())
 

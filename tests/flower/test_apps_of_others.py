@@ -119,7 +119,16 @@ def trees(path):
     return json.loads(path.read_bytes())["learner"]["gradient_booster"]["model"]["trees"]
 
 
-@pytest.mark.parametrize("name", OWN_KEYS)
+FIRST, *OTHERS = OWN_KEYS
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(FIRST, marks=pytest.mark.path),
+        *(pytest.param(other, marks=pytest.mark.full) for other in OTHERS),
+    ],
+)
 def test_it_trains_the_same_model_with_and_without_a_budget(tmp_path, monkeypatch, name, logged):
     text = (APPS / f"{name}.py").read_text()
     changed = under_a_budget(text, OWN_KEYS[name])

@@ -17,6 +17,8 @@ from bara.runs.factory import assemble, build_federation
 from bara.runs.play import play_run
 from bara.testing import FEDERATION_CHECKS
 
+pytestmark = pytest.mark.full  # the engine for tests
+
 FLOWER = "ray_engine:simulated"
 ENGINES = ("simulator", FLOWER)
 SMALL = [

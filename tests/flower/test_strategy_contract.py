@@ -32,6 +32,8 @@ from .test_app import account, begin, context
 from .test_federation import award
 from .test_strategies import carried
 
+pytestmark = pytest.mark.full  # every strategy of Flower
+
 PAGE = (Path(__file__).parents[2] / "docs" / "flower.md").read_text()
 
 PLAIN = [name for name in flower.__all__ if name.startswith("Fed") and "Xgb" not in name]

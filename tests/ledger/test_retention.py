@@ -239,6 +239,7 @@ def printed(*words):
     return done.stdout
 
 
+@pytest.mark.path
 @pytest.mark.parametrize("mechanism", ["turns", "bid-price-first", "fair"])
 @pytest.mark.parametrize("allocator", ["bara", "planner", "even"])
 @pytest.mark.parametrize("engine", ["synthetic", "simulator"])
@@ -271,6 +272,7 @@ def test_a_run_that_has_ended_is_opened_again_and_again_and_stays_as_it_was(
     assert plain(resumed(tmp_path / "paused", config, stop_after=6)) == json.loads(once)
 
 
+@pytest.mark.path
 def test_a_report_leaves_a_run_whose_menus_are_dropped_as_it_was(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small = (

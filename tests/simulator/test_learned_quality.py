@@ -9,6 +9,8 @@ from bara.mechanisms import MECHANISMS
 from bara.runs.config import Config
 from bara.runs.factory import build_federation
 
+pytestmark = pytest.mark.path  # whole runs
+
 
 def play(mechanism, *changes, budget=375, rounds=50):
     """A run on digits; returns the mechanism, the settled rounds and everybody's role."""

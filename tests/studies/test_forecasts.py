@@ -24,6 +24,8 @@ from bara.studies.curves import RUNS_APART, curves, stated_curves
 from bara.studies.forecast import BUDGETS, budget_for, forecast_cells, outlooks, past_results
 from bara.studies.grid import outcomes
 
+pytestmark = pytest.mark.path  # many imagined runs
+
 TREE = {
     "federation": {"engine": "synthetic"},
     "budget": {"total": 300, "max_rounds": 60},
