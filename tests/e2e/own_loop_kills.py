@@ -45,12 +45,12 @@ IN_A_ROUND = [
 
 
 def config(url):
-    """Money in cents, a key, and a cap, on any database."""
+    """Money in cents, a key, and a cap, on any database; batches of any size without a receipt."""
     return {
         "budget": {"total": 40_000, "currency": "EUR", "max_rounds": ROUNDS},
         "clients": {"count": len(CLIENTS)},
         "allocator": {"name": "even", "carry_over": True},
-        "ledger": {"url": url, "key": "LOOP_KEY", "client_cap": 9_000},
+        "ledger": {"url": url, "key": "LOOP_KEY", "client_cap": 9_000, "receipt_above": 40_000},
     }
 
 

@@ -192,6 +192,8 @@ def comparison_report(comparison: Comparison) -> str:
 
 def _experiment(results: Sequence[Result]) -> str:
     """Name data, clients and budget, for a title."""
+    if not results:
+        return "No run has ended yet"
     data = list(dict.fromkeys(one.dataset for one in results))
     told = [", ".join(data) if len(data) < 4 else f"{len(data)} datasets"]
     told.append(_range([str(one.clients) for one in results], [one.clients for one in results]))
