@@ -59,6 +59,30 @@ def test_news_hold_only_the_rounds_since(going):
     assert seen_then == second["rounds"]["round"][-1]
 
 
+def test_watchers_are_told_what_a_visitor_read_first(going):
+    path, play = going
+    play(4)
+    view = RunView("run", "run", lambda: read_books(path))
+    view.refresh()
+
+    async def watch():
+        events = EventStream(view, interval=0.01)
+        watcher = events.messages(after=1)
+        await anext(watcher)
+        play(2)
+        view.refresh()  # as a visitor's request does
+        visitor = events.messages(after=1)
+        messages = await anext(visitor), await asyncio.wait_for(anext(watcher), LONG)
+        await watcher.aclose()
+        await visitor.aclose()
+        return [parse(message) for message in messages]
+
+    visited, watched = asyncio.run(watch())
+    assert visited[1]["rounds"]["round"][0] == 2
+    assert watched[1]["rounds"]["round"][0] == 4
+    assert visited[0] == watched[0] > 3
+
+
 def test_a_hundred_watch_and_the_ledger_is_looked_at_once(going, monkeypatch):
     path, play = going
     play(3)

@@ -284,12 +284,15 @@ def test_a_run_whose_process_was_killed_is_stopped_and_says_how_to_resume_it(tmp
         assert process.stdout.readline() == b"started\n"
         view = RunIndex(tmp_path / "runs").view("one two")
         assert visit().get("/runs/one two.json").json()["state"]["word"] == "running"
-        assert not view.refresh()
+        changes = view.changes
+        view.refresh()
+        assert view.changes == changes
     finally:
         process.kill()
         process.communicate(timeout=60)
-    assert view.refresh()
-    assert not view.refresh()
+    view.refresh()
+    view.refresh()
+    assert view.changes == changes + 1
     state_now = visit().get("/runs/one two.json").json()["state"]
     assert state_now["word"] == "stopped"
     assert state_now["resume"] == f"bara resume '{tmp_path}/runs/one two'"
@@ -304,10 +307,9 @@ def test_a_crowd_that_comes_at_once_is_one_look(make_run, monkeypatch):
     for _ in range(20):
         index.view("one")
     assert len(looks) < 20
-    assert (
-        index.view("one").refresh() is False
-    )  # and who asks without patience is served what is there now
+    index.view("one").refresh()  # who asks without patience is served what is there now
     assert len(looks) >= 2
+    assert index.view("one").changes == 1
 
 
 def test_a_round_waits_for_another_that_is_being_explained_and_the_list_of_runs_does_not(

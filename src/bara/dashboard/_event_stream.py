@@ -33,7 +33,8 @@ class EventStream:
         self._watchers = 0
         self._poller: asyncio.Task[None] | None = None
         self._news = asyncio.Event()  # replaced with each change, so that every waiter wakes once
-        self._messages: dict[int, asyncio.Task[tuple[bytes, int]]] = {}  # by last round seen
+        # By the view's number of changes and the last round seen.
+        self._messages: dict[tuple[int, int], asyncio.Task[tuple[bytes, int]]] = {}
 
     async def messages(self, after: int) -> AsyncIterator[bytes]:
         """Yield the rounds after `after`, then each change as it happens, until the run has ended.
@@ -67,13 +68,15 @@ class EventStream:
         return state is not None and state.ended is not None
 
     async def _poll(self) -> None:
+        told = self._view.changes
         while not self._ended():
             await asyncio.sleep(self._interval)
             try:
-                changed = await run_in_threadpool(self._view.refresh)
+                await run_in_threadpool(self._view.refresh)
             except LedgerError:  # the database may come back; the page says that news stay out
                 continue
-            if changed:
+            if self._view.changes != told:  # a visitor's request may have read the news first
+                told = self._view.changes
                 self._messages.clear()
                 awaited = self._news
                 self._news = asyncio.Event()
@@ -81,10 +84,11 @@ class EventStream:
 
     async def _message(self, after: int) -> tuple[bytes, int]:
         """Return the message for all who have seen that round, and the last round in it."""
-        task = self._messages.get(after)
+        asked = (self._view.changes, after)
+        task = self._messages.get(asked)
         if task is None:
             task = asyncio.create_task(run_in_threadpool(self._make, after))
-            self._messages[after] = task
+            self._messages[asked] = task
         return await asyncio.shield(task)
 
     def _make(self, after: int) -> tuple[bytes, int]:

@@ -52,6 +52,7 @@ class RunView:
     Attributes:
         state: The state of the run at the last refresh; None before the first.
         alone: Whether no process played the run at the last refresh.
+        changes: How many refreshes found something new.
         rounds: The settled rounds.
         totals: What each client asked, was promised and was paid.
         failures: The deliveries that failed, and why.
@@ -76,6 +77,7 @@ class RunView:
         self.name = name
         self.place = place
         self.alone = False
+        self.changes = 0
         self.state: RunState | None = None
         self._held = held
         self._lock = threading.RLock()
@@ -104,15 +106,15 @@ class RunView:
         finally:
             self._lock.release()
 
-    def refresh(self, older_than: float = 0.0) -> bool:
-        """Read what is new, and return whether anything was.
+    def refresh(self, older_than: float = 0.0) -> None:
+        """Read what is new.
 
         Args:
             older_than: Do nothing if the last refresh is at most this many seconds ago.
         """
         with self.held():
             if time.monotonic() - self._looked < older_than:
-                return False
+                return
             # Asked before the books are read: a process that ends in between has closed them.
             was_alone = self.alone
             self.alone = self._held() is False
@@ -125,7 +127,8 @@ class RunView:
             if changed:
                 self._grow(found)
             self._looked = time.monotonic()
-            return changed or self.alone != was_alone
+            if changed or self.alone != was_alone:
+                self.changes += 1
 
     @property
     def kept(self) -> tuple[str, float] | None:
