@@ -88,7 +88,7 @@ lock: $(READY)  ## write requirements.lock anew: every release of constraints.tx
 	$(BIN)/uv pip compile -q --extra dev --generate-hashes --no-annotate --no-emit-package torch \
 		--custom-compile-command "make lock" -c constraints.txt -o requirements.lock pyproject.toml
 
-audit:  ## known holes in what is pinned; asks pip-audit's service, and says so where it does not answer
+audit:  ## known vulnerabilities in what is pinned; asks pip-audit's service, and says so where it does not answer
 	@test -x .audit-venv/bin/pip-audit || ($(PYTHON) -m venv .audit-venv && \
 		.audit-venv/bin/python -m pip --disable-pip-version-check -qq install pip-audit)
 	@$(PYTHON) scripts/audit.py .audit-venv/bin/pip-audit

@@ -1,4 +1,4 @@
-"""Whether what requirements.lock and constraints.txt pin has holes known to pip-audit's service.
+"""Whether what requirements.lock and constraints.txt pin has vulnerabilities that are known.
 
 python scripts/audit.py PIP_AUDIT
 
@@ -42,19 +42,20 @@ def verdict(found):
             "run `make audit` where the internet is"
         )
         return 2, [silent]
-    holes = [
+    known = [
         f"{one['name']} {one['version']}: {hole['id']}, mended in "
         f"{', '.join(hole['fix_versions']) or 'no release yet'}"
         for one in found
         for hole in one.get("vulns", ())
     ]
     unknown = sorted(one["name"] for one in found if "skip_reason" in one)
-    lines = [*holes, f"{len(found) - len(unknown)} releases audited, {len(holes)} known holes"]
+    summary = f"{len(found) - len(unknown)} releases audited, {len(known)} known vulnerabilities"
+    lines = [*known, summary]
     if unknown:
         lines.append(
             f"{len(unknown)} were not audited, the service does not know them: {', '.join(unknown)}"
         )
-    return 1 if holes else 2 if unknown else 0, lines
+    return 1 if known else 2 if unknown else 0, lines
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ def two_phase():
         "best constant n",
         "best two-phase schedule",
         "`planner`",
-        "less it",
+        "minus that schedule",
     )
     for setting in dict.fromkeys(one.setting for one in played):
         ways = {}

@@ -193,7 +193,7 @@ def suite(dataset):
 
 
 def differences():
-    """The planner less even, and each mechanism less bid price first, paired by seed."""
+    """The planner minus even, and each mechanism minus bid price first, paired by seed."""
     played = rows("silos")
     yield head("difference, points", *DATASETS.values())
     pairs = [
@@ -213,7 +213,7 @@ def differences():
         for dataset in DATASETS:
             values = [_all(played, dataset, *which) for which in (one, other)]
             cells.append(shown(paired(*values), signed=True) if all(values) else "")
-        yield row(f"{_told(one)} less {_told(other)}", *cells)
+        yield row(f"{_told(one)} minus {_told(other)}", *cells)
 
 
 def _all(played, dataset, allocator, mechanism, memory):

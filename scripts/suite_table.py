@@ -91,9 +91,9 @@ def summary():
         "over all settings",
         "mean",
         "last ten rounds",
-        "less `even`",
+        "minus `even`",
         "error removed, not IID, %",
-        "less the best rival",
+        "minus the best rival",
     )
     for name in standings.allocators:
         one = standings.of(name)
@@ -116,7 +116,7 @@ def fixed():
         "final accuracy, %",
         *(name.removeprefix("fixed:") for name in names),
         "`planner`",
-        "less the best",
+        "minus the best",
     )
     for dataset in datasets:
         here = [run for run in constant if run.dataset == dataset]

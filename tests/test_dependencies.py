@@ -61,7 +61,7 @@ SKIPPED = {"name": "far", "skip_reason": "Dependency not found"}
 @pytest.mark.parametrize(
     ("found", "code", "said"),
     [
-        ([SOUND], 0, "1 releases audited, 0 known holes"),
+        ([SOUND], 0, "1 releases audited, 0 known vulnerabilities"),
         ([SOUND, HOLE], 1, "left 1.0: CVE-1, mended in 1.1"),
         ([SOUND, SKIPPED], 2, "1 were not audited, the service does not know them: far"),
         ([SKIPPED], 2, "nothing was audited"),

@@ -112,7 +112,7 @@ def test_every_command_that_decides_wants_a_reason_and_stores_it_with_the_person
 def test_who_and_why_stand_in_the_list_the_export_and_the_explanation(waiting):
     config = waiting()
     at(config, lambda books: operators.top_up(books, 5_000_000, by="anna", reason="a gift"))
-    at(config, lambda books: operators.decline(books, 1, by="berta", reason="too dear"))
+    at(config, lambda books: operators.decline(books, 1, by="berta", reason="too expensive"))
     shown = cli(config, "decisions").output
     assert all(word in shown for word in ("topped up", "5.00", "anna", "a gift", "round 1"))
     rows = list(csv.DictReader(io.StringIO(cli(config, "decisions", "--csv").output)))
@@ -121,13 +121,13 @@ def test_who_and_why_stand_in_the_list_the_export_and_the_explanation(waiting):
         ("declined", "", "berta"),
     ]
     tree = json.loads(cli(config, "decisions", "--json").output)
-    assert (tree[0]["amount_exact"], tree[1]["reason"]) == ("5.00", "too dear")
+    assert (tree[0]["amount_exact"], tree[1]["reason"]) == ("5.00", "too expensive")
     exported = at(config, export_json)["events"]
     (body,) = (one["body"] for one in exported if one["kind"] == "declined")
-    assert (body["by"], body["reason"]) == ("berta", "too dear")
+    assert (body["by"], body["reason"]) == ("berta", "too expensive")
     sentences = at(config, lambda books: explain_round(books, 1)).sentences
     (said,) = (one for one in sentences if "berta" in one)
-    assert "too dear" in said
+    assert "too expensive" in said
 
 
 def test_a_run_that_nobody_touched_has_no_decisions(tmp_path):

@@ -535,7 +535,7 @@ def test_a_receipt_in_a_folder_that_is_not_there_is_refused_before_anything_is_w
 def test_a_run_that_has_ended_awards_nothing_more_whatever_is_bid_since(
     open_books, make_federation
 ):
-    """It ended because two were too dear.
+    """It ended because two were too expensive.
 
     Bids that are cheap when it is looked at again buy nothing.
     """

@@ -88,7 +88,7 @@ def test_what_is_compared_is_drawn_beside_the_levels_as_the_table_has_it(found):
     (dot,) = [line for line in differences.lines if line.get_marker() != "None"]
     head, _, row = comparison_rows(even)
     assert row[head.index("vs first")].startswith(f"{dot.get_xdata()[0]:+.1f}")
-    assert differences.get_xlabel().startswith("less even")
+    assert differences.get_xlabel().startswith("minus even")
     assert any(set(line.get_xdata()) == {0} for line in differences.lines)
 
 
@@ -96,12 +96,12 @@ def test_differences_are_drawn_from_what_the_table_measures_against(found):
     shown = replace(found, against="random")
     (_, differences) = shown.plot("accuracy-and-differences").axes
     label = " ".join(differences.get_xlabel().split())
-    assert label == "less random, all else equal, points"
-    assert "less random, all else equal, points" in comparison_report(shown)
+    assert label == "minus random, all else equal, points"
+    assert "minus random, all else equal, points" in comparison_report(shown)
     one = replace(found, against="random, bids=constant(1)")
     (_, differences) = one.plot("accuracy-and-differences", columns=2).axes
     label = " ".join(differences.get_xlabel().split())
-    assert label == "less random, bids=constant(1), points"
+    assert label == "minus random, bids=constant(1), points"
 
 
 def test_a_curve_ends_where_the_money_ended(found):

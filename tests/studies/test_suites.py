@@ -17,10 +17,11 @@ from bara.studies.suites import Setting, settings
 
 
 def test_there_is_a_set_to_tune_on_and_another_to_report():
-    assert list(shipped("suites")) == ["development", "report", "silos"]
+    assert list(shipped("suites")) == ["development", "report", "silos", "verdict"]
     tuned = {setting.config.model_dump_json() for setting in settings("development")}
-    reported = {setting.config.model_dump_json() for setting in settings("report")}
-    assert not tuned & reported
+    for suite in ("report", "silos", "verdict"):
+        reported = {setting.config.model_dump_json() for setting in settings(suite)}
+        assert not tuned & reported
 
 
 def test_the_reported_settings_differ_in_all_that_matters():

@@ -49,7 +49,7 @@ asks because its target looks out of reach. Varied: 0.25 reaches 88 % for 83 %, 
 """
 
 GROWTH = 4
-"""The power of the time passed with which n may grow to N: early leaps are dear, later ones mend.
+"""The power of the time passed with which n may grow to N: early leaps cost much, later ones mend.
 
 It was 2 at first: with 4, an easy target costs 1.43 instead of 1.61 times the cheapest constant n
 in hindsight, and the report suite's targets are reached in 87 % for 21 % instead of 89 % for 22 %
@@ -90,7 +90,7 @@ Varied: 0.5 reaches 92 % for 89 %, 1.0 reaches 88 % for 82 %.
 """
 
 DEARER = 1.5
-"""The factor by which a round may cost more than expected: skipping dear rounds costs time.
+"""The factor by which a round may cost more than expected: skipping expensive rounds costs time.
 
 Varied: 1.0 reaches 71 % for 84 %, 3.0 reaches 79 % for 84 %.
 """

@@ -61,7 +61,7 @@ class Reading:
         prior_mean: mu_0, the final accuracy that the Gaussian process expects before it sees any;
             a fraction. Algorithm 1 has it among its inputs, without a value.
         amplitude: sigma_0, the deviation of the prior, in the unit; also an input without a value.
-        standardise: The Gaussian process sees estimates less their mean, in parts of their
+        standardise: The Gaussian process sees estimates minus their mean, in parts of their
             deviation, anew every round, as is usual in Bayesian optimisation.
         predicts: The prediction that the regret of a round is measured with: `estimate`,
             a_hat_t(n_t) as the formula has it, or `mean`, mu_t(n_t), "predicted by our model" as

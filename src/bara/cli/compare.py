@@ -54,7 +54,8 @@ def compare_command(
     suite: Annotated[
         str | None,
         typer.Option(
-            help="Run every setting of a suite instead of CONFIG: development, report, silos."
+            help="Run every setting of a suite instead of CONFIG: development, report, silos, "
+            "verdict."
         ),
     ] = None,
     budgets: Annotated[

@@ -516,7 +516,7 @@ def approve_command(
     "decline",
     help="Refuse an award above ledger.approve_above: nobody trains, nobody is paid, "
     "the resumed run goes on.",
-    epilog=examples('bara ledger DIR decline 12 --reason "too dear"'),
+    epilog=examples('bara ledger DIR decline 12 --reason "too expensive"'),
 )
 def decline_command(
     context: typer.Context,

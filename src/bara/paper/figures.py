@@ -71,7 +71,7 @@ def exhibit_dots(shown: ExhibitResult) -> list[DotChart]:
             DotChart(
                 TITLES[dataset],
                 "final accuracy, %",
-                f"less {BASELINE}, points",
+                f"minus {BASELINE}, points",
                 tuple(dots),
                 KINDS if has_others else (),
             )

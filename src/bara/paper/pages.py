@@ -153,7 +153,7 @@ def _cells(row: Row) -> dict[str, str]:
         "method": row["method"],
         "final": show_estimate(_estimate(row, "final")),
         "last 10": show_estimate(_estimate(row, "last10")),
-        "less EA": show_estimate(_estimate(row, LESS), signed=True),
+        "minus EA": show_estimate(_estimate(row, LESS), signed=True),
         "p": show_p(row["p"]),
         "rounds": f"{row['rounds']:.0f}",
         "paper": "" if row["paper"] is None else f"{row['paper']:.2f}",

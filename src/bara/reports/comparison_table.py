@@ -233,9 +233,9 @@ def suite_rows(standings: Standings) -> list[list[str]]:
         rows.append(row)
     mean = ["mean"]
     last10 = ["mean, last 10 rounds"]
-    gain = [f"less {standings.baseline}"]
+    gain = [f"minus {standings.baseline}"]
     error_removed = ["of its error, per cent"]
-    over_rivals = ["less the best rival"]
+    over_rivals = ["minus the best rival"]
     for allocator in standings.allocators:
         one = standings.of(allocator)
         mean.append(f"{100 * one.final:.1f}")

@@ -102,4 +102,4 @@ def standings_dots(standings: Standings) -> list[DotChart]:
 
 def _chart(measure: str, against: str, dots: Sequence[Dot]) -> DotChart:
     title = f"{headline(measure)} and differences"
-    return DotChart(title, f"{measure}, %", f"less {against}, points", tuple(dots))
+    return DotChart(title, f"{measure}, %", f"minus {against}, points", tuple(dots))

@@ -94,7 +94,7 @@ export function showState(host, state, lost = false) {
     running: state.training ? `round ${count(state.training)} is training · last news ${ago} ago` : `running · last news ${ago} ago`,
     finished: `finished: ${state.ended}`,
     paused: "paused by the operator",
-    waiting: `waits for an answer since ${ago}`,
+    waiting: `has waited ${ago} for an answer`,
     stopped: `stopped ${ago} ago; resume with: ${state.resume}`,
   };
   host.dataset.word = lost ? "lost" : state.word;

@@ -41,7 +41,7 @@ export function menu(sheet, retention) {
 /** The belief's figure: for each n the final value of the metric it expects, and how unsure it is. */
 export function belief(sheet, metric) {
   const known = sheet?.belief;
-  if (!known) return { empty: "this allocator follows a rule and believes nothing" };
+  if (!known) return { empty: "this allocator follows a fixed rule and predicts nothing" };
   const { arms, mean, deviation } = known;
   const caption = `Stage: ${known.stage}.`;
   if (!arms.length) return { empty: `nothing about single n yet (${known.stage})` };
