@@ -175,3 +175,18 @@ def test_oort_counts_data_and_who_was_long_away():
     utility = {"ann": 100 * (0.1 + bonus), "bob": 4 + bonus, "cat": 3 + bonus}
     ranked = sorted(utility, key=lambda name: -utility[name] / (1 + BIDS.clients.index(name)))
     assert [BIDS.clients[i] for i in mechanism.menu(BIDS).order[:3]] == ranked
+
+
+# --- pacing --------------------------------------------------------------------------------------
+
+
+def test_a_virtual_queue_of_what_was_overspent_caps_what_a_client_may_cost():
+    """Ten rounds' share of 100 is 10. Three clients for 12 leave 0.2 waiting, two for 6 nothing."""
+    pacer = rivals.VirtualQueue(clients=4, weight=0.1)
+    purse = Purse(100_000_000, 10, 0, 1)
+    assert pacer.ask(purse) == Offer.spend(100_000_000)
+    pacer.tell(heard(1, dict.fromkeys(["ann", "bob", "cat"], (1, 1.0))))
+    each = 10_000_000 * 0.1 / (4 * 0.2)
+    assert pacer.ask(purse).table == pytest.approx([n * each for n in (1, 2, 3, 4)], abs=1)
+    pacer.tell(heard(2, dict.fromkeys(["ann", "bob"], (1, 1.0))))
+    assert pacer.ask(purse) == Offer.spend(100_000_000)

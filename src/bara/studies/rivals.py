@@ -1,4 +1,4 @@
-"""Other papers' server steps and recruitment, to compare with; nothing but studies imports them.
+"""Other papers' server steps, recruitment and pacing, to compare with; only studies import them.
 
 A server step is named as the memory of a run, with its options:
 
@@ -13,7 +13,9 @@ Notation:
 
 With one gradient a round (FedSGD), FedVARP is SCAFFOLD too, whose control variate c_i is then i's
 last gradient: both step by the mean of D_i - y_i over S plus the mean of y_i over all clients. With
-local steps SCAFFOLD corrects every one of them inside the client, which no server step can.
+local steps SCAFFOLD corrects every one of them inside the client, which no server step can. FedProx
+changes local steps alone: its pull towards x is zero at x, so that with one gradient it is FedAvg.
+DivFL is missing: it selects by the clients' gradients, and a mechanism here sees no update.
 """
 
 # ruff: noqa: ARG002 - the protocols' signatures
@@ -29,7 +31,7 @@ from numpy.typing import NDArray
 from bara.mechanisms import CRITICAL_PAYMENTS, critical_menu
 from bara.protocols import LearnsNothing, Requirements
 from bara.randomness import stream
-from bara.records import Bids, Menu, RoundRecord
+from bara.records import MAX_MONEY, Bids, Menu, Offer, Purse, RoundRecord
 from bara.server.checkpoints import Arrays, Checkpoint
 from bara.server.memory import Fresh, Vector
 
@@ -383,3 +385,42 @@ def _candidates(bids: Bids, share: float, seed: int, round: int) -> NDArray[np.b
     admitted = np.zeros(len(bids), bool)
     admitted[drawn] = True
     return admitted
+
+
+# --- pacing --------------------------------------------------------------------------------------
+
+
+@final
+class VirtualQueue:
+    """Pacing by a virtual queue (drift plus penalty, Neely 2010): what is overspent waits in it.
+
+    With r the even share of a round, in which Q is measured: recruits n clients if
+    V n / N - Q B(n) / r >= 0; then Q <- max(Q + spent / r - 1, 0). An empty queue stops nobody.
+
+    Args:
+        clients: N, the number of clients.
+        weight: V, how much recruiting weighs against the queue.
+    """
+
+    def __init__(self, clients: int, weight: float = 10.0) -> None:
+        self._clients = clients
+        self._weight = weight
+        self._queue = 0.0
+
+    def ask(self, purse: Purse) -> Offer:
+        """Offer up to r V n / (N Q) for n clients."""
+        if not purse.rounds_left:
+            return Offer.stop()
+        if not self._queue:
+            return Offer.spend(purse.left)
+        each = purse.total / purse.max_rounds * self._weight / self._clients / self._queue
+        many = range(1, self._clients + 1)
+        return Offer.caps([int(min(n * each, MAX_MONEY)) for n in many])
+
+    def tell(self, record: RoundRecord) -> None:
+        """Add what the round cost to the queue; take a round's share from it."""
+        if record.round == 0:
+            return
+        purse = record.awarded.purse
+        share = purse.total / purse.max_rounds
+        self._queue = max(self._queue + record.awarded.award.cost / share - 1, 0.0)
