@@ -1,7 +1,10 @@
-"""Writes the numbers of docs/results.md from docs/results/paper, which `bara paper` made.
+"""Writes the numbers of the pages on the paper from docs/results/paper, which `bara paper` made.
 
 python scripts/paper_page.py             # the numbers between <!-- NAME --> and <!-- end -->
 python scripts/paper_page.py --figures   # the figures, too
+
+NAME is that of the data: an exhibit (`border`), or an exhibit under other conditions
+(`border-shares`), as `scale.json` describes it. `NAME-runs.csv` has every run behind it.
 """
 
 import hashlib
@@ -10,30 +13,38 @@ import re
 import shutil
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 
 import pyarrow.csv
 
 from bara.paper.analysis import BASELINE, LESS, described, grouped
-from bara.paper.exhibits import BORDER, DATASETS, EXHIBITS, TITLES, Scale
+from bara.paper.exhibits import BARA, BORDER, DATASETS, EXHIBITS, TITLES, Scale
 from bara.paper.pages import draw_exhibit, tabled
 from bara.reports.publication import Origin
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "docs" / "results" / "paper"
 PAGE = ROOT / "docs" / "results.md"
+PAGES = (PAGE, ROOT / "docs" / "readings.md")
 DRAWN = DATA / "drawn.json"
 END = "<!-- end -->"
 
 
 def exhibits():
     """Every exhibit whose data is there, at the size at which it was run."""
-    scale = json.loads((DATA / "scale.json").read_text())
-    for name, exhibit in EXHIBITS.items():
-        if (path := DATA / f"{name}.csv").exists():
-            rows, size = pyarrow.csv.read_csv(path).to_pylist(), scale[name].pop("size")
-            yield replace(described(exhibit, rows, _places(rows), Scale(**scale[name])), size=size)
+    for name, scale in json.loads((DATA / "scale.json").read_text()).items():
+        exhibit = EXHIBITS[name.partition("-")[0]]
+        rows, size = table(name), scale.pop("size")
+        shown = described(exhibit, rows, _places(rows), Scale(**scale))
+        yield name, replace(shown, size=size)
+
+
+def table(name):
+    """The rows of a file of data."""
+    return pyarrow.csv.read_csv(DATA / f"{name}.csv").to_pylist()
 
 
 def _places(rows):
@@ -57,18 +68,27 @@ def _table(shown):
     """
     methods = list(dict.fromkeys(row["method"] for row in shown.rows if row["method"] != BASELINE))
     head = ["", BASELINE, *(["in the paper"] if shown.exhibit.reported else []), *methods, "seeds"]
-    lines = [head, ["---"] * len(head)]
+    lines = []
     for (dataset,), rows in grouped(shown.rows, "dataset"):
         by_method = {row["method"]: row for row in rows}
         base = by_method[BASELINE]
         line = [TITLES[dataset], _points(base, "final")]
         line += [f"{base['paper']:.1f}"] if shown.exhibit.reported else []
-        line += [
-            _points(by_method[method], LESS, "+") if method in by_method else ""
-            for method in methods
-        ]
+        line += [_less(by_method.get(method)) for method in methods]
         lines.append([*line, str(base["seeds"])])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return _markdown(head, lines)
+
+
+def _markdown(head, lines):
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *lines))
+
+
+def _less(row):
+    """How far a method is from EA: bold if significant after correction for all in its line."""
+    if row is None:
+        return ""
+    points = _points(row, LESS, "+")
+    return f"**{points}**" if row["p"] is not None and row["p"] < 0.05 else points
 
 
 def _points(row, key, sign=""):
@@ -76,14 +96,93 @@ def _points(row, key, sign=""):
     return f"{100 * row[key]:{sign}.1f}" + ("" if margin is None else f" ± {100 * margin:.1f}")
 
 
-def page():
-    """The page with its numbers made anew."""
-    text = PAGE.read_text()
-    for shown in exhibits():
-        mark = f"<!-- {shown.exhibit.name} -->\n"
+ANSWERS = {
+    ("fig1", "mnist"): "MNIST",
+    ("fig1", "fashion-mnist"): "Fashion-MNIST",
+    ("table1", "mnist"): "MNIST under FAIR",
+    ("table1", "fashion-mnist"): "Fashion-MNIST under FAIR",
+    ("table1", "cifar10"): "CIFAR-10 under FAIR",
+    ("table2", "mnist"): "MNIST under FL-Market",
+    ("table2", "fashion-mnist"): "Fashion-MNIST under FL-Market",
+    ("fig1-digits", "digits"): "digits",
+    ("fig1-digits-shares", "digits"): "digits, T_max binds EA's share only",
+    ("fig1-digits-stable", "digits"): "digits, stable prices",
+    ("fig1-digits-stable-fast", "digits"): "digits, stable prices, three times the rate",
+    ("border", "early"): TITLES["early"],
+    ("border-shares", "early"): f"{TITLES['early']}, T_max binds EA's share only",
+    ("border-stable", "early"): f"{TITLES['early']}, stable prices",
+}
+"""The lines of the first table: the file of data and the dataset of each, and its title."""
+
+
+def answers():
+    """Every setting that trained, with the three readings less EA."""
+    lines = []
+    for (name, dataset), title in ANSWERS.items():
+        rows = {row["method"]: row for row in table(name) if row["dataset"] == dataset}
+        base = rows[BASELINE]
+        read = [_less(rows.get(method)) for method in BARA]
+        lines.append([title, _points(base, "final"), *read, str(base["seeds"])])
+    return _markdown(["", BASELINE, *BARA, "seeds"], lines) + "\n"
+
+
+SWEEPS = {
+    "digits": "redrawn",
+    "digits-fast": "redrawn, three times the rate",
+    "digits-stable": "stable",
+    "digits-stable-fast": "stable, three times the rate",
+}
+"""The lines of the sweep over n: the file of runs of each, and its prices."""
+
+
+def sweep():
+    """The mean final accuracy of every constant n, of EA and of BARA, for each economy."""
+    finals = {}
+    for name in SWEEPS:
+        finals[name] = {}
+        for run in table(f"{name}-runs"):
+            finals[name].setdefault(run["allocator"], []).append(run["accuracy_final"])
+    found = {allocator for one in finals.values() for allocator in one}
+    numbers = sorted(int(one.partition("=")[2]) for one in found if one.startswith("fixed:n="))
+    columns = {f"n = {n}": f"fixed:n={n}" for n in numbers} | {BASELINE: "even", **BARA}
+    lines = []
+    for name, prices in SWEEPS.items():
+        line = [prices]
+        for allocator in columns.values():
+            values = finals[name].get(allocator)
+            line.append(f"{100 * fmean(values):.1f}" if values else "")
+        lines.append([*line, str(len(finals[name]["even"]))])
+    return _markdown(["prices", *columns, "seeds"], lines) + "\n"
+
+
+def readings():
+    """Every reading: how often n changes in stage 2, and how far it is from EA."""
+    curves, digits = table("regimes-readings"), table("ablation-digits")
+    mnist = {row["method"]: row for row in table("ablation")}
+    lines = []
+    for row in digits:
+        method = row["method"]
+        if method in (BASELINE, "EA, carry-over"):
+            continue
+        changes = [one["n_changes"] for one in curves if one["method"] == method]
+        told = [f"{100 * min(changes):.0f} to {100 * max(changes):.0f} %"] if changes else [""]
+        told += [f"{100 * row['n_changes']:.0f} %", _less(row), _less(mnist.get(method))]
+        lines.append([method, *told])
+    head = ["reading", "n changes, five curves", "n changes, digits", "digits, less EA"]
+    return _markdown([*head, "MNIST, less EA"], lines) + "\n"
+
+
+def page(path=PAGE):
+    """A page with its numbers made anew."""
+    text = path.read_text()
+    makers = {"answers": answers, "sweep": sweep, "readings": readings}
+    for name, shown in exhibits():
+        makers[name] = partial(numbers, shown)
+    for name, make in makers.items():
+        mark = f"<!-- {name} -->\n"
         if mark in text:
             before, rest = text.split(mark)
-            text = before + mark + numbers(shown) + END + rest.split(END, 1)[1]
+            text = before + mark + make() + END + rest.split(END, 1)[1]
     return text
 
 
@@ -94,9 +193,9 @@ def digest(name):
 
 def draw_figures():
     """Draw what the page shows, as PNG alone, and note of which data."""
-    shown = {one.exhibit.name: one for one in exhibits()}
+    shown = dict(exhibits())
     drawn = {}
-    for name in re.findall(r"results/paper/(\w+)\.png", PAGE.read_text()):
+    for name in re.findall(r"results/paper/([\w-]+)\.png", PAGE.read_text()):
         with TemporaryDirectory() as folder:
             draw_exhibit(shown[name], Path(folder) / name, Origin("bara paper"))
             shutil.copy(Path(folder) / f"{name}.png", DATA)
@@ -107,4 +206,5 @@ def draw_figures():
 if __name__ == "__main__":
     if "--figures" in sys.argv:
         draw_figures()
-    PAGE.write_text(page())
+    for path in PAGES:
+        path.write_text(page(path))

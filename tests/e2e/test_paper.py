@@ -47,6 +47,9 @@ def test_every_figure_and_table_is_left(whole):
     assert (
         '<td data-column="method">EA</td>' in page.split("<h2>")[1]
     )  # Figure 1 has its table, too
+    opening = page.split("<h2>")[0]  # claims beside measurements, before any figure
+    assert opening.count('<td data-column="claimed">') == len(EXHIBITS)
+    assert opening.count('<td data-column="measured">') == len(EXHIBITS)
     assert page.count("<b>Measured.</b>") == len(EXHIBITS)
     assert "bara paper all --data digits" in page
     assert "minutes" in done.stderr  # how long it is going to take, before it starts

@@ -11,6 +11,7 @@ from bara.paper.analysis import analyse, standing
 from bara.paper.exhibits import BARA, EXHIBITS, PAPERS, UNBOUND, UNLIMITED, Scale, exhibits, union
 from bara.paper.regimes import REGIMES, Regime
 from bara.reports.result import Result
+from bara.reports.statistics import significance
 from bara.runs.play import play_run
 
 DIGITS = ["digits"]
@@ -257,6 +258,27 @@ def test_how_often_n_changes_is_counted_from_the_first_round_of_stage_two():
     runs = [result(name, 0, 0.5, rounds, setting=f"regimes-{regime}") for name in ("even", "bara")]
     rows = analyse(EXHIBITS["regimes"], runs, [], Scale()).rows
     assert [row["n_changes"] for row in rows] == [0.25, 0.25]
+
+
+def test_every_reading_comes_with_how_often_its_n_changes():
+    """In a step of three after stage 1 n changes once."""
+    rounds = [(1, None)] * 39 + [(n, None) for n in (7, 7, 7, 9)]
+    runs = [result("bara", 0, 0.5, rounds, setting="figures-mnist")]
+    (row,) = analyse(EXHIBITS["ablation"], runs, ["mnist"], Scale()).rows
+    assert row["n_changes"] == pytest.approx(1 / 3)
+
+
+def test_the_map_corrects_for_the_number_of_its_regimes():
+    """Two intervals just leave out zero, and mean nothing among three; a clear one stays."""
+    doubtful = [0.511, 0.52, 0.53, 0.54, 0.5]
+    clear = [0.4, 0.41, 0.39, 0.4, 0.42]
+    assert 0.025 < significance([value - 0.5 for value in doubtful]) < 0.05
+    runs = []
+    for regime, bara in zip(REGIMES, (doubtful, doubtful, clear), strict=False):
+        runs += played(f"regimes-{regime}", {"even": [0.5] * 5, "bara": bara})
+    measured = analyse(EXHIBITS["regimes"], runs, [], Scale(seeds=2)).measured
+    assert "ahead of EA in 2, behind in 1 of 3" in measured
+    assert "corrected for 3 regimes, ahead in 0, behind in 1" in measured
 
 
 def test_the_map_says_in_how_many_regimes_each_is_ahead_and_behind():

@@ -15,7 +15,7 @@ from bara.paper.regimes import REGIMES
 from bara.records import FloatArray
 from bara.reports.frames import column
 from bara.reports.result import Result
-from bara.reports.statistics import Estimate, estimate, holm, paired, significance
+from bara.reports.statistics import Estimate, estimate, holm, paired, significance, tested
 from bara.text import counted
 
 Row = dict[str, Any]
@@ -203,11 +203,21 @@ def regimes(exhibit: Exhibit, runs: Runs, name: str, scale: Scale) -> list[Row]:
     """Return accuracies in one regime, with its place on the map and how often n changes."""
     regime = REGIMES[name]
     axes = {"learned": regime.learned, "swing": regime.swing, "money": regime.money}
-    rows = []
-    for row in bounded(exhibit, runs, name, scale):
-        played = runs.of(f"{exhibit.family}-{name}", row["allocator"])
-        rows.append({**axes, **row, "n_changes": _changes(played.values())})
-    return rows
+    rows = bounded(exhibit, runs, name, scale)
+    return [{**axes, **row} for row in _with_changes(rows, exhibit, runs)]
+
+
+def readings(exhibit: Exhibit, runs: Runs, dataset: str, scale: Scale) -> list[Row]:
+    """Return the accuracies of readings of Algorithm 1, and how often n changes."""
+    return _with_changes(accuracies(exhibit, runs, dataset, scale), exhibit, runs)
+
+
+def _with_changes(rows: Iterable[Row], exhibit: Exhibit, runs: Runs) -> list[Row]:
+    changing = []
+    for row in rows:
+        played = runs.of(f"{exhibit.family}-{row['dataset']}", row["allocator"])
+        changing.append({**row, "n_changes": _changes(played.values())})
+    return changing
 
 
 def _changes(played: Iterable[Result]) -> float | None:
@@ -342,12 +352,31 @@ def _say_regimes(rows: Sequence[Row]) -> str:
             continue
         standings = [standing(row) for row in own]
         differences = column(own, LESS)
-        said.append(
+        text = (
             f"{method}: ahead of {BASELINE} in {standings.count(1)}, "
             f"behind in {standings.count(-1)} of {len(own)} "
-            f"({100 * min(differences):+.1f} to {100 * max(differences):+.1f} points)"
+            f"({100 * min(differences):+.1f} to {100 * max(differences):+.1f} points"
         )
+        if (kept := _after_correction(own)) is not None:
+            text += f"; corrected for {len(own)} regimes, ahead in {kept[0]}, behind in {kept[1]}"
+        said.append(f"{text})")
     return "; ".join(said) + "."
+
+
+def _after_correction(rows: Sequence[Row]) -> tuple[int, int] | None:
+    """Count rows ahead of EA and behind at p < 0.05, corrected for all of them (Holm).
+
+    None where none of them is tested.
+    """
+    values = [tested(Estimate(row[LESS], row[f"{LESS}_margin"], row["seeds"])) for row in rows]
+    if all(p is None for p in values):
+        return None
+    ahead = behind = 0
+    for row, p in zip(rows, holm(values), strict=True):
+        if p is not None and p < 0.05:
+            ahead += row[LESS] > 0
+            behind += row[LESS] < 0
+    return ahead, behind
 
 
 def standing(row: Row) -> int:
@@ -406,6 +435,7 @@ _MAKERS: dict[str, tuple[Callable[..., list[Row]], Callable[[Sequence[Row]], str
     "fig2": (clients, _say_clients),
     "fig3": (regrets, _say_regrets),
     "fig4": (accuracy_curves, _say_curves),
+    "ablation": (readings, _say_accuracies),
     "regimes": (regimes, _say_regimes),
     "border": (bounded, _say_accuracies),
 }

@@ -96,14 +96,21 @@ def significance(differences: Sequence[float]) -> float | None:
     >>> round(significance([1.0, 2.0, 3.0, 4.0, 5.0]), 4)
     0.0132
     """
-    count = len(differences)
-    if count < FEWEST:
+    return tested(estimate(differences)) if differences else None
+
+
+def tested(mean: Estimate) -> float | None:
+    """Return the p-value that belongs to a mean with its interval; see `significance`.
+
+    >>> round(tested(estimate([1.0, 2.0, 3.0, 4.0, 5.0])), 4)
+    0.0132
+    """
+    if mean.margin is None or mean.count < FEWEST:
         return None
-    mean = fmean(differences)
-    error = stdev(differences) / count**0.5
-    if error <= 1e-9 * abs(mean):
-        return None if mean else 1.0
-    return float(2 * scipy.special.stdtr(count - 1, -abs(mean) / error))
+    if mean.margin <= 1e-9 * abs(mean.mean):
+        return None if mean.mean else 1.0
+    error = mean.margin / float(scipy.special.stdtrit(mean.count - 1, 0.975))
+    return float(2 * scipy.special.stdtr(mean.count - 1, -abs(mean.mean) / error))
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:
