@@ -153,6 +153,15 @@ def test_a_fall_that_does_not_fit_the_curve_makes_it_even_with_a_finale_and_it_s
     )
 
 
+def test_where_the_first_shares_pay_nobody_no_finale_holds_the_money_back():
+    allocator = planner()
+    purse = teach(allocator, [0.1, 0.1], sizes=0)
+    assert allocator.ask(purse) == Even(carry_over=True).ask(purse)
+    allocator = planner()
+    purse = teach(allocator, rising(2))
+    assert allocator.ask(purse) == Finale().ask(purse)
+
+
 def test_a_task_that_has_nothing_to_learn_is_played_even_with_a_finale():
     allocator = Planner(clients=20)
     purse = teach(allocator, [0.1] * 40)

@@ -77,6 +77,7 @@ class Planner:
         self._priced = 0  # the last round whose menu was learned
         self._curve: LearningCurveBelief | None = None
         self._surprise = 1.0
+        self._paid_all = True  # whether every round's share has paid somebody
         self._belief = Belief(stage="even with a finale: nothing learned yet")
         self._planned: tuple[Purse, Offer] | None = None
 
@@ -93,6 +94,8 @@ class Planner:
             self._curve = LearningCurveBelief(self._clients, accuracy)
             self._aims.start(accuracy)
             return
+        if not record.awarded.award.n:
+            self._paid_all = False
         if record.n and self._curve is not None:
             expected = None
             if self._curve.rounds >= FIRST_ROUNDS:
@@ -148,7 +151,7 @@ class Planner:
         if self._goal.name is not None:
             return self._towards_the_goal(purse, known)
         if self._curve is None or self._curve.rounds < FIRST_ROUNDS or not known.any():
-            return _default(purse, "too few rounds to plan on")
+            return self._first(purse)
         if self._surprise > MISFIT**2:
             return _default(purse, "what happened last does not fit the curve")
         # The same random numbers every round: plans change with what is learned, not with the draw.
@@ -159,6 +162,16 @@ class Planner:
         belief = plans.belief(best, stream(self._seed, "noise", purse.round))
         belief = replace(belief, outlook=MoneyOutlook(outlook, enough(outlook, purse.total)))
         return plans.offer(best, self._variation(purse)), belief
+
+    def _first(self, purse: Purse) -> tuple[Offer, Belief]:
+        """Offer even shares with a finale; without one once a round's share has paid nobody.
+
+        A finale would hold back what few rounds can be paid with.
+        """
+        if self._paid_all:
+            return _default(purse, "too few rounds to plan on")
+        stage = "even: a round's share has paid nobody, and is carried over"
+        return Finale(rounds=0).ask(purse), Belief(stage=stage)
 
     def _towards_the_goal(self, purse: Purse, known: BoolArray) -> tuple[Offer, Belief]:
         if self._curve is None or self._curve.rounds < FIRST_ROUNDS or not known.any():
