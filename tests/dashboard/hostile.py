@@ -25,8 +25,9 @@ NAMES = [
 class Hostile:
     """Eight clients; in every third round the best of them fails, and says why in markup.
 
-    Options: `delay`, the seconds that a round takes, and `gate`, a file without which the fourth
-        round does not end.
+    Options: `delay`, the seconds that a round takes, and `gate`, the beginning of the names of
+        files: where it is given, round 4 does not end without `GATE-4`, nor round 20 without
+        `GATE-20`.
     """
 
     def __init__(self, config):
@@ -42,7 +43,8 @@ class Hostile:
 
     def train(self, round, award):
         time.sleep(self.delay)
-        while round == 4 and self.gate and not Path(self.gate).exists():
+        gated = self.gate is not None and round in (4, 20)
+        while gated and not Path(f"{self.gate}-{round}").exists():
             time.sleep(0.05)
         accuracy = 0.9 - 0.8 / (1 + round / 10)
         void = {client: "<b>gone</b>" for client in award.clients[:1] if round % 3 == 0}

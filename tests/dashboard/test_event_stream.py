@@ -10,10 +10,12 @@ from bara.dashboard import _run_view as views
 from bara.dashboard._event_stream import EventStream
 from bara.dashboard._forecast import Extrapolation
 from bara.dashboard._run_view import RunView
+from bara.errors import LedgerError
 from bara.ledger import Books, Store, read_books
 from bara.ledger.run_state import closed_rounds
 from bara.mechanisms import bid_price_first
 from bara.records import Purse, RoundRecord
+from bara.reports.result import read_result
 
 
 @pytest.fixture
@@ -81,6 +83,131 @@ def test_watchers_are_told_what_a_visitor_read_first(going):
     assert visited[1]["rounds"]["round"][0] == 2
     assert watched[1]["rounds"]["round"][0] == 4
     assert visited[0] == watched[0] > 3
+
+
+def test_news_between_the_first_message_and_the_first_look_are_told(going):
+    path, play = going
+    play(4)
+    view = RunView("run", "run", lambda: read_books(path))
+    view.refresh()
+
+    async def watch():
+        events = EventStream(view, interval=0.01)
+        earlier = events.messages(after=1)
+        await anext(earlier)
+        await earlier.aclose()  # and the message is kept: who asks for it need not wait
+        watcher = events.messages(after=1)
+        await anext(watcher)
+        play(1)
+        view.refresh()
+        told = parse(await asyncio.wait_for(anext(watcher), LONG))
+        await watcher.aclose()
+        return told
+
+    assert asyncio.run(watch())[1]["rounds"]["round"] == [4]
+
+
+def test_what_a_visitor_read_is_told_though_the_ledger_is_away_since(going, monkeypatch):
+    path, play = going
+    play(4)
+    view = RunView("run", "run", lambda: read_books(path))
+    read = view.refresh
+    read()
+
+    def away(_):
+        raise LedgerError("the database does not answer")
+
+    monkeypatch.setattr(RunView, "refresh", away)
+
+    async def watch():
+        watcher = EventStream(view, interval=0.01).messages(after=1)
+        await anext(watcher)
+        play(1)
+        read()
+        told = parse(await asyncio.wait_for(anext(watcher), LONG))
+        await watcher.aclose()
+        return told
+
+    assert asyncio.run(watch())[1]["rounds"]["round"] == [4]
+
+
+def test_who_asks_again_after_an_error_is_not_given_the_same_error(going, monkeypatch):
+    path, play = going
+    play(4)
+    view = RunView("run", "run", lambda: read_books(path))
+    view.refresh()
+
+    def away(*_):
+        raise LedgerError("the database does not answer")
+
+    async def ask(events):
+        stream = events.messages(after=1)
+        message = await anext(stream, None)
+        await stream.aclose()
+        return message
+
+    async def watch():
+        events = EventStream(view)
+        with monkeypatch.context() as patch:
+            patch.setattr("bara.dashboard._event_stream.run_json", away)
+            refused = await ask(events)
+        return refused, await ask(events)
+
+    refused, answered = asyncio.run(watch())
+    assert refused is None
+    assert parse(answered)[1]["rounds"]["round"] == [2, 3]
+
+
+def test_a_run_that_ended_is_followed_until_its_process_has_left_its_result(make_run):
+    folder = make_run()
+    playing = [True]
+    results = []
+    view = RunView(
+        "one",
+        "one",
+        lambda: read_books(folder / "ledger.db"),
+        lambda: playing[0],
+        lambda: results[0] if results else None,
+    )
+    view.refresh()
+
+    async def watch():
+        stream = EventStream(view, interval=0.01).messages(after=11)
+        ended = parse(await anext(stream))[1]
+        results.append(read_result(folder / "result.json"))
+        playing[0] = False
+        with_result = parse(await asyncio.wait_for(anext(stream), LONG))[1]
+        rest = [message async for message in stream]
+        return ended, with_result, rest
+
+    ended, with_result, rest = asyncio.run(watch())
+    assert ended["state"]["word"] == with_result["state"]["word"] == "finished"
+    assert [ended["state"]["over"], with_result["state"]["over"]] == [False, True]
+    assert ended["glance"]["kept"] is None
+    assert with_result["glance"]["kept"]["accuracy"] == results[0].accuracy_kept
+    assert rest == []
+
+
+def test_a_process_that_is_gone_is_news_though_the_books_could_not_be_read_at_first(
+    going, monkeypatch
+):
+    path, play = going
+    play(4)
+    playing = [True]
+    view = RunView("run", "run", lambda: read_books(path), lambda: playing[0])
+    view.refresh()
+    changes = view.changes
+    playing[0] = False
+
+    def away(_):
+        raise LedgerError("the database does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(views, "state", away)
+        with pytest.raises(LedgerError):
+            view.refresh()
+    view.refresh()
+    assert view.changes == changes + 1
 
 
 def test_a_hundred_watch_and_the_ledger_is_looked_at_once(going, monkeypatch):

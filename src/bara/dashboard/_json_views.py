@@ -158,6 +158,7 @@ def state_json(view: RunView) -> Json:
     return {
         "word": word,
         "ended": state.ended and shown(state.ended),
+        "over": view.over,
         "at": state.at,
         "head": state.head,
         "closed": state.closed,
@@ -174,7 +175,7 @@ def _state_word(view: RunView, state: RunState) -> str:
         return "waiting"
     if state.paused:
         return "paused"
-    return "stopped" if view.alone else "running"
+    return "stopped" if view.played is False else "running"
 
 
 def _glance(view: RunView) -> Json:

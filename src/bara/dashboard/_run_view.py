@@ -51,7 +51,8 @@ class RunView:
 
     Attributes:
         state: The state of the run at the last refresh; None before the first.
-        alone: Whether no process played the run at the last refresh.
+        played: Whether a process played the run at the last refresh; None where that cannot be
+            known.
         changes: How many refreshes found something new.
         rounds: The settled rounds.
         totals: What each client asked, was promised and was paid.
@@ -76,7 +77,7 @@ class RunView:
     ) -> None:
         self.name = name
         self.place = place
-        self.alone = False
+        self.played: bool | None = None
         self.changes = 0
         self.state: RunState | None = None
         self._held = held
@@ -116,19 +117,25 @@ class RunView:
             if time.monotonic() - self._looked < older_than:
                 return
             # Asked before the books are read: a process that ends in between has closed them.
-            was_alone = self.alone
-            self.alone = self._held() is False
+            played = self._held()
             if self.state is None:
                 self._forget()
             found = state(self.books)
             if self.state is not None and found.head < self.state.head:
                 self._forget()  # another run has taken its place
-            changed = self.state is None or found.head != self.state.head
-            if changed:
+            grown = self.state is None or found.head != self.state.head
+            if grown:
                 self._grow(found)
+            changed = grown or played != self.played
+            self.played = played
             self._looked = time.monotonic()
-            if changed or self.alone != was_alone:
+            if changed:
                 self.changes += 1
+
+    @property
+    def over(self) -> bool:
+        """Whether no news can follow: the run has ended, and no process is writing its result."""
+        return self.state is not None and self.state.ended is not None and not self.played
 
     @property
     def kept(self) -> tuple[str, float] | None:

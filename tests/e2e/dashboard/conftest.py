@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from bara.runs.config import Config
+from bara.runs.folder import RunFolder
+from bara.runs.play import play_run
+
 BIN = Path(sys.executable).parent
 FEDERATIONS = Path(__file__).parent.parent.parent / "dashboard"
 PATIENCE = 60_000
@@ -28,6 +32,15 @@ def environment():
     }
 
 
+def settings(*changes):
+    return [
+        "federation.engine=hostile:Hostile",
+        "clients.count=8",
+        "budget.total=300",
+        *changes,
+    ]
+
+
 @pytest.fixture
 def start(tmp_path):
     """Starts runs of the hostile federation below `runs`,
@@ -36,7 +49,13 @@ def start(tmp_path):
     with contextlib.ExitStack() as stack:
 
         def run(name, *changes):
-            process = _start(tmp_path / "runs" / name, *changes)
+            options = [part for setting in settings(*changes) for part in ("--set", setting)]
+            process = subprocess.Popen(
+                [BIN / "bara", "run", "--out", tmp_path / "runs" / name, *options],
+                env=environment(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             stack.callback(process.wait)
             stack.callback(process.kill)
             return process
@@ -44,28 +63,15 @@ def start(tmp_path):
         yield run
 
 
-def _start(folder, *changes):
-    settings = [
-        "federation.engine=hostile:Hostile",
-        "clients.count=8",
-        "budget.total=300",
-        *changes,
-    ]
-    options = [part for setting in settings for part in ("--set", setting)]
-    return subprocess.Popen(
-        [BIN / "bara", "run", "--out", folder, *options],
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
 @pytest.fixture
-def play(start):
-    """Plays whole runs."""
+def play(tmp_path, monkeypatch):
+    """Plays whole runs of the hostile federation below `runs`, in this process."""
+    monkeypatch.syspath_prepend(FEDERATIONS)
 
     def run(name, *changes):
-        assert start(name, *changes).wait(120) == 0
+        config = Config.load(None, settings(*changes))
+        with RunFolder.new(tmp_path / "runs" / name, config) as folder:
+            play_run(config, folder=folder)
 
     return run
 
@@ -120,12 +126,10 @@ def browse(chromium):
     with contextlib.ExitStack() as stack:
         problems = []
 
-        def new(width=1440, scheme="light", **options):
+        def new(width=1440):
             context = chromium.new_context(
                 viewport={"width": width, "height": 900},
-                color_scheme=scheme,
                 accept_downloads=True,
-                **options,
             )
             stack.callback(context.close)
             page = context.new_page()

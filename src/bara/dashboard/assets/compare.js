@@ -1,7 +1,7 @@
 // Several runs side by side.
 
 import { Figure } from "./charts.js";
-import { count, get, h, money, named, number, percent, s, setCurrency } from "./dom.js";
+import { ask, count, get, h, money, named, number, percent, s, setCurrency } from "./dom.js";
 
 const LOOKS = ["", "dash"];
 const figures = { accuracy: new Figure(get("accuracy"), "Metric"), n: new Figure(get("n"), "Clients per round"), left: new Figure(get("left"), "Money left") };
@@ -51,12 +51,13 @@ function verdict() {
 }
 
 async function load() {
-  const answer = await fetch(`/compare.json${location.search}`);
-  if (!answer.ok) {
-    get("verdict").textContent = await answer.text();
+  const [found, problem] = await ask(`/compare.json${location.search}`);
+  if (!found) {
+    get("verdict").textContent = problem;
+    setTimeout(load, 3000);
     return;
   }
-  ({ runs } = await answer.json());
+  ({ runs } = found);
   const [first, ...others] = new Set(runs.map((run) => run.currency));
   setCurrency(others.length ? null : first);
   get("verdict").replaceChildren(...[verdict()].flat());
@@ -65,7 +66,8 @@ async function load() {
     draw();
   }
   document.body.dataset.ready = runs.length;
-  if (runs.some((run) => run.state.word === "running")) setTimeout(load, 3000);
+  const going = runs.some((run) => run.state.word === "running");
+  if (!runs.every((run) => run.state.over)) setTimeout(load, going ? 3000 : 10_000);
 }
 
 get("axis").addEventListener("change", draw);

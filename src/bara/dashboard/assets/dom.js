@@ -23,6 +23,16 @@ export const s = (name, attributes = {}, ...children) => fill(document.createEle
 /** A name that somebody else chose, kept to itself whichever way it is written. */
 export const named = (text) => h("bdi", {}, text);
 
+/** What an address answers: [the JSON, null], or [null, why there is none]. */
+export async function ask(address) {
+  try {
+    const answer = await fetch(address);
+    return answer.ok ? [await answer.json(), null] : [null, await answer.text()];
+  } catch {
+    return [null, "The dashboard does not answer."];
+  }
+}
+
 const fixed = (digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 const [whole, two] = [fixed(0), fixed(2)];
 const upTo = [0, 1, 2, 3, 4].map((digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits }));

@@ -1,6 +1,6 @@
 // The list of runs.
 
-import { count, get, h, needing, moneyIn, named, percent, s } from "./dom.js";
+import { ask, count, get, h, needing, moneyIn, named, percent, s } from "./dom.js";
 import { extent, scale } from "./scales.js";
 
 const MOST = 8;
@@ -41,7 +41,12 @@ function tick(name, on) {
 }
 
 async function load() {
-  const tree = await (await fetch("/index.json")).json();
+  const [tree, problem] = await ask("/index.json");
+  if (!tree) {
+    get("state").textContent = problem;
+    setTimeout(load, 3000);
+    return;
+  }
   const focused = document.activeElement?.getAttribute("aria-label");
   get("title").replaceChildren("Runs in ", named(tree.folder));
   get("runs").replaceChildren(...tree.runs.map(row));

@@ -1,7 +1,7 @@
 // The page of one run: drawn from its twin in JSON, then kept up to date by the news.
 
 import { Figure } from "./charts.js";
-import { command, count, duration, get, h, money, named, number, percent, setCurrency, showState, table } from "./dom.js";
+import { ask, command, count, duration, get, h, money, named, number, percent, setCurrency, showState, table } from "./dom.js";
 import { belief, choice, menu } from "./round.js";
 import { payments } from "./rows.js";
 
@@ -270,40 +270,42 @@ function drawAll() {
 }
 
 async function load() {
-  const answer = await fetch(`${base}.json`);
-  if (!answer.ok) {
-    get("verdict").textContent = await answer.text();
+  const [found, problem] = await ask(`${base}.json`);
+  if (!found) {
+    get("verdict").textContent = problem;
     setTimeout(start, 3000);
     return false;
   }
-  run = await answer.json();
+  [run, lost] = [found, false];
   drawAll();
   return true;
 }
 
 function take(news) {
-  if (news.reload) return load();
+  if (news.reload) return start();
   const rounds = Object.fromEntries(Object.keys(run.rounds).map((key) => [key, [...run.rounds[key], ...news.rounds[key]]]));
   run = { ...news, rounds };
-  if (rounds.round.length > 2000) return load(); // the server thins it again
+  if (rounds.round.length > 2000) return start(); // the server thins it again
   return drawAll();
 }
 
+let source = null;
 async function start() {
+  source?.close(); // its news go on from another state than the one that is loaded now
   if (!(await load())) return;
   if (asked !== undefined && !following && !sheet) goTo(Number(asked));
-  if (run.state.word === "finished") return;
-  const source = new EventSource(`${base}/events?after=${run.state.closed}`);
+  if (run.state.over) return;
+  source = new EventSource(`${base}/events?after=${run.state.closed}`);
   source.onmessage = (event) => {
     lost = false;
     take(JSON.parse(event.data));
-    if (run.state.word === "finished") source.close();
+    if (run.state.over) source.close();
   };
   source.onerror = () => {
     lost = true;
     showState(get("state"), run.state, lost);
+    if (source.readyState === EventSource.CLOSED) setTimeout(start, 3000); // it was refused: the browser asks no more
   };
-  setInterval(() => showState(get("state"), run.state, lost), 1000);
 }
 
 get("axis").addEventListener("change", drawCurves);
@@ -313,4 +315,5 @@ get("later").addEventListener("click", () => goTo(Number(get("round").value) + 1
 get("follow").addEventListener("click", follow);
 get("twin").href = `${base}.json`;
 for (const name of ["rounds", "clients", "failures", "decisions"]) get(`${name}-csv`).href = `${base}/${name}.csv`;
+setInterval(() => run && showState(get("state"), run.state, lost), 1000);
 start();
