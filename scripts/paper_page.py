@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 import pyarrow.csv
 
 from bara.paper.analysis import BASELINE, LESS, described, grouped
-from bara.paper.exhibits import BARA, BORDER, DATASETS, EXHIBITS, TITLES, Scale
+from bara.paper.exhibits import BARA, BORDER, DATASETS, EXHIBITS, HORIZON, TITLES, Scale
 from bara.paper.pages import draw_exhibit, tabled
 from bara.reports.publication import Origin
 
@@ -109,8 +109,6 @@ ANSWERS = {
     ("fig1-digits-stable", "digits"): "digits, stable prices",
     ("fig1-digits-stable-fast", "digits"): "digits, stable prices, three times the rate",
     ("border", "early"): TITLES["early"],
-    ("border-shares", "early"): f"{TITLES['early']}, T_max binds EA's share only",
-    ("border-stable", "early"): f"{TITLES['early']}, stable prices",
 }
 """The lines of the first table: the file of data and the dataset of each, and its title."""
 
@@ -128,7 +126,7 @@ def answers():
 
 SWEEPS = {
     "digits": "redrawn",
-    "digits-fast": "redrawn, three times the rate",
+    "digits-shares": "redrawn, no deadline",
     "digits-stable": "stable",
     "digits-stable-fast": "stable, three times the rate",
 }
@@ -136,22 +134,26 @@ SWEEPS = {
 
 
 def sweep():
-    """The mean final accuracy of every constant n, of EA and of BARA, for each economy."""
-    finals = {}
+    """The mean final accuracy of every constant n, of EA and of BARA, for each economy.
+
+    Over the seeds for which every n was tried.
+    """
+    runs = {}
     for name in SWEEPS:
-        finals[name] = {}
-        for run in table(f"{name}-runs"):
-            finals[name].setdefault(run["allocator"], []).append(run["accuracy_final"])
-    found = {allocator for one in finals.values() for allocator in one}
+        runs[name] = table(f"{name}-runs")
+    found = {run["allocator"] for one in runs.values() for run in one}
     numbers = sorted(int(one.partition("=")[2]) for one in found if one.startswith("fixed:n="))
     columns = {f"n = {n}": f"fixed:n={n}" for n in numbers} | {BASELINE: "even", **BARA}
     lines = []
     for name, prices in SWEEPS.items():
-        line = [prices]
-        for allocator in columns.values():
-            values = finals[name].get(allocator)
-            line.append(f"{100 * fmean(values):.1f}" if values else "")
-        lines.append([*line, str(len(finals[name]["even"]))])
+        seeds = {run["seed"] for run in runs[name] if run["allocator"] == columns["n = 1"]}
+        finals = {}
+        for run in runs[name]:
+            if run["seed"] in seeds:
+                allocator = run["allocator"].removesuffix(f":horizon={HORIZON}")
+                finals.setdefault(allocator, []).append(100 * run["accuracy_final"])
+        means = [f"{fmean(finals[allocator]):.1f}" for allocator in columns.values()]
+        lines.append([prices, *means, str(len(seeds))])
     return _markdown(["prices", *columns, "seeds"], lines) + "\n"
 
 
