@@ -76,7 +76,9 @@ def test_the_figures_on_the_page_of_results_are_drawn_from_the_data_beside_them(
     ("name", "data"),
     [
         ("table1", "table1-runs"),
+        ("ablation-digits", "ablation-digits-runs"),
         ("fig1-digits", "digits-runs"),
+        ("fig1-digits-sum", "digits-sum-runs"),
         ("fig1-digits-shares", "digits-shares-runs"),
         ("fig1-digits-stable", "digits-stable-runs"),
         ("fig1-digits-stable-fast", "digits-stable-fast-runs"),
