@@ -7,10 +7,12 @@ from refusals import refused
 
 import bara
 from bara.errors import BaraError, ConfigError
+from bara.records import Evaluation, Purse, RoundRecord
 from bara.reports.charts import charts_of
 from bara.reports.comparison import Comparison, Failure
 from bara.reports.html import comparison_report
 from bara.reports.result import Result
+from bara.runs.summary import Summary
 from bara.studies.tuning import FIRST_PILOT, chosen
 
 QUICK = {
@@ -49,6 +51,16 @@ def test_everybody_takes_what_is_best_on_validation_data_over_all_pilots():
     best = chosen(runs, [])
     rates = {one[-1]: point["training.learning_rate"] for one, point in best.items()}
     assert rates == {"even": 0.3, "bara": 0.1}
+
+
+def test_tuning_chooses_by_validation_data_and_tables_show_test_data():
+    summary = Summary()
+    summary.tell(RoundRecord.initial(Purse.of(10, 1), Evaluation(0.1)))
+    models = {"final": Evaluation(0.6, 1.0, test_accuracy=0.4, test_loss=2.0)}
+    identity = {"allocator": "even", "mechanism": "turns", "dataset": "digits"}
+    found = summary.result("", models=models, seed=0, clients=4, **identity)
+    assert found.validated == 0.6
+    assert found.accuracy_kept == 0.4
 
 
 def test_values_with_a_failed_pilot_are_out():

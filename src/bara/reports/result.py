@@ -76,7 +76,8 @@ class Result(Plotted):
         belief: What the allocator believed at the end, where it tells.
         kept: The model that is kept, by its validation loss: `final`, `average` or `best`.
         accuracy_kept: The accuracy of the kept model; of the final model unless given.
-        models: Accuracy and loss of each model that could be kept, where there are several.
+        models: Accuracy and loss of each model that could be kept, where there are several; where
+            these are of test data, also `validated`, the accuracy on validation data.
         metric: The metric that `accuracy_*` and `accuracy` hold (`training.metric`): accuracy, or
             another fraction that rises.
         contributions: By how much each client's updates made the model better, over rounds: mean,
@@ -166,7 +167,8 @@ class Result(Plotted):
     def validated(self) -> float:
         """The accuracy of the kept model on validation data, by which tuning chooses."""
         if self.kept in self.models:
-            return self.models[self.kept]["accuracy"]
+            scores = self.models[self.kept]
+            return scores.get("validated", scores["accuracy"])
         return float(self.history[-1]["accuracy"])
 
     @property

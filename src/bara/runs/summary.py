@@ -214,7 +214,10 @@ class _Columns:
 
 
 def _scores(evaluation: Evaluation) -> dict[str, float]:
-    return {"accuracy": evaluation.reported_accuracy, "loss": evaluation.reported_loss or 0.0}
+    scores = {"accuracy": evaluation.reported_accuracy, "loss": evaluation.reported_loss or 0.0}
+    if evaluation.test_accuracy is not None:
+        scores["validated"] = evaluation.accuracy
+    return scores
 
 
 def result_of(books: Books) -> Result:
