@@ -10,9 +10,7 @@ import pytest
 from rich.console import Console
 from starlette.testclient import TestClient
 
-from bara.dashboard._pages import make_app
-from bara.dashboard._run_index import RunIndex
-from bara.dashboard.server import Address
+from bara.dashboard.server import Address, RunIndex, make_app
 from bara.records import Shapley
 from bara.reports.contributions import Contributions, ShapleyScores, caution
 from bara.reports.html import run_report

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 import re
 import urllib.error
 import urllib.request
@@ -21,8 +20,8 @@ from bara.runs.database import DatabaseRun
 
 pytestmark = [
     pytest.mark.debian("Chromium"),
-    pytest.mark.xdist_group("postgres"),
-]  # one of them uses the server, too
+    pytest.mark.xdist_group("browser"),  # one for all of them
+]
 
 
 def ready(page, address):
@@ -327,15 +326,6 @@ def test_beyond_this_machine_the_token_opens_and_nothing_else_does(play, dashboa
     page.wait_for_selector("body[data-closed]")
     assert page.url == f"{base}/runs/one"
     assert page.evaluate("document.cookie") == ""
-
-
-@pytest.mark.debian("PostgreSQL")
-def test_a_database_server_is_read_the_same_way(play, dashboard, browse):
-    name = f"dashboard-{os.getpid()}"
-    play(name, "budget.max_rounds=6", f"ledger.url={os.environ['BARA_TEST_POSTGRES']}")
-    page = browse()
-    ready(page, f"{dashboard()}/runs/{name}")
-    assert closed(page) == 6
 
 
 def test_the_table_of_a_comparison_is_whole_on_a_phone(browse):
