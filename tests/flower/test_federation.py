@@ -138,6 +138,23 @@ def test_who_claims_absurdly_many_examples_neither_rules_the_model_nor_makes_it_
     assert weights_of(federation) == pytest.approx(np.average(moved, weights=weights))
 
 
+LISTS = [{"f1": [0.5]}, {"f1": []}, {"per_class": 0.5}, {"per_class": [0.5] * 3}]
+"""Metrics of one client that cannot be averaged with those of the others."""
+
+
+@pytest.mark.parametrize("lie", LISTS, ids=str)
+def test_one_update_whose_metrics_are_lists_unlike_the_others_does_not_cost_them_their_round(
+    federate, grid, lie
+):
+    usual = {"num-examples": 10, "f1": 0.5, "per_class": [0.5, 0.5]}
+    for client in range(5):
+        grid.mishaps["train", client] = counting(**usual)
+    grid.mishaps["train", 1] = counting(**{**usual, **lie})
+    federation = federate()
+    federation.bids(1)
+    assert set(federation.train(1, award(0, 1, 2)).void) == {"client-1"}
+
+
 @pytest.mark.parametrize(
     "lie",
     [
@@ -146,16 +163,17 @@ def test_who_claims_absurdly_many_examples_neither_rules_the_model_nor_makes_it_
         {"num-examples": 1.7e308},
         {"num-examples": 10**15},
         {"num-examples": -1},
+        {"num-examples": [1, 1]},
         {"extra": 1.0},
+        *LISTS,
     ],
     ids=str,
 )
 def test_one_clients_evaluation_neither_stops_the_run_nor_decides_alone(federate, grid, lie):
-    def change(reply):
-        reply.content["metrics"] = MetricRecord({"num-examples": 1, "accuracy": 0.9, **lie})
-        return reply
-
-    grid.mishaps["evaluate", 4] = change
+    usual = {"num-examples": 1, "accuracy": 5 / 3 / 100, "f1": 0.5, "per_class": [0.5, 0.5]}
+    for client in range(5):
+        grid.mishaps["evaluate", client] = counting(**usual)
+    grid.mishaps["evaluate", 4] = counting(**{**usual, "accuracy": 0.9, **lie})
     federation = federate(FedAvg(), evaluate=None)
     federation.bids(1)
     assert federation.train(1, award(0, 1)).evaluation.accuracy == pytest.approx(5 / 3 / 100)
@@ -382,6 +400,22 @@ def test_a_mechanisms_own_weights_are_honoured(federate, strategy):
     federation.bids(1)
     federation.train(1, award(0, 4, weights=(3.0, 1.0)))
     assert weights_of(federation) == pytest.approx((3 * 1 + 1 * 5) / 4)
+
+
+@pytest.mark.parametrize("lie", [*LISTS, {"extra": 1.0}], ids=str)
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_remembered_metrics_unlike_those_of_later_rounds_do_not_cost_others_their_round(
+    federate, grid, order, lie
+):
+    usual = {"num-examples": 10, "f1": 0.5, "per_class": [0.5, 0.5]}
+    grid.mishaps["train", 0] = counting(**usual)
+    grid.mishaps["train", 1] = counting(**{**usual, **lie})
+    federation = federate(keeping=Keeping(memory="plain"))
+    for number, client in enumerate(order, 1):
+        federation.bids(number)
+        assert federation.train(number, award(client)).delivered
+    kept = {"f1", "per_class"} - {*lie}
+    assert {*federation.result.train_metrics_clientapp[2]} == kept
 
 
 def test_with_a_memory_data_sizes_count_not_weights_that_compare_the_winners_of_one_round(

@@ -18,6 +18,7 @@ from bara.flower._bid_collection import connected
 from bara.flower._exchange import ask
 from bara.flower._options import AppOptions, Better, ServerOptions
 from bara.flower._strategies import evaluating, metric_key
+from bara.flower._updates import form_of
 from bara.records import Evaluation
 from bara.text import counted
 
@@ -129,6 +130,11 @@ class Evaluator:
         self._warned = False
         self._begun = False
 
+    @property
+    def name(self) -> str | None:
+        """The metric that decides; None while it is not clear."""
+        return None if self._measure is None else self._measure.name
+
     def begin(self, model: ArrayRecord) -> Measure | None:
         """Evaluate the initial model and find the metric; None if it is not clear yet.
 
@@ -144,12 +150,12 @@ class Evaluator:
         if self._function is not None:
             by_server = self._function(0, model)
         note_metrics(self._result.evaluate_metrics_serverapp, 0, by_server, "MetricRecord")
-        self._measure = find_measure(by_server or (), self._options)
+        self._measure = find_measure(_numbers(by_server), self._options)
         if self._measure is None and not self._options.blind:
             by_clients = self._by_clients(0, model, by_server)
-            reported = [*(by_server or ()), *(by_clients or ())]
+            reported = {**_numbers(by_server), **_numbers(by_clients)}
             self._measure = find_measure(reported, self._options)
-            if self._measure is None and reported:
+            if self._measure is None and (by_server or by_clients):
                 raise _unclear(reported, self._options.accuracy)
         named = self._options.accuracy
         if self._measure is None and named is not None:
@@ -173,11 +179,14 @@ class Evaluator:
 
     def _decided(self, round: int, by_server: Metrics, by_clients: Metrics) -> Evaluation:
         """Return the evaluation that the metrics come to, the last one if there are none."""
-        self._find_late([*(by_server or ()), *(by_clients or ())])
-        server_decides = by_server is not None and self._name in by_server
-        deciding = by_server if server_decides else by_clients or by_server
+        from_server = _numbers(by_server)
+        from_clients = _numbers(by_clients)
+        self._find_late({**from_server, **from_clients})
+        deciding = from_clients or from_server
+        if self.name in from_server:
+            deciding = from_server
         if deciding:  # an empty record says no more than None
-            self._last = self._read(round, deciding)
+            self._last = self._read_or_last(round, deciding)
         elif not self._options.blind:
             log.warning(
                 "bara: nobody evaluated the model of round %d; the last accuracy, %g, stands",
@@ -192,34 +201,38 @@ class Evaluator:
             metrics = self._function(round, model)
         else:
             metrics = self._on_clients(round, model)
-        if not metrics:
+        numbers = _numbers(metrics)
+        if not numbers:
             return self._last
-        self._find_late(list(metrics))
-        return self._read(round, metrics)
+        self._find_late(numbers)
+        return self._read(round, numbers)
 
-    @property
-    def _name(self) -> str | None:
-        """The metric that decides; None while it is not clear."""
-        return None if self._measure is None else self._measure.name
-
-    def _find_late(self, reported: list[str]) -> None:
+    def _find_late(self, reported: Collection[str]) -> None:
         """Find the metric in a later round; how one is mapped must stand in the configuration."""
         if self._measure is None:
             found = find_measure(reported, self._options)
             if found is not None and found.better == self._options.better:
                 self._measure = found
 
-    def _read(self, round: int, metrics: Mapping[str, Any]) -> Evaluation:
-        name = self._name
+    def _read_or_last(self, round: int, metrics: Mapping[str, float]) -> Evaluation:
+        """Return what the metrics say; if nothing decides by them, they need not be finite."""
+        try:
+            return self._read(round, metrics)
+        except TrainingError as error:
+            if not self._options.blind:
+                raise
+            self._warn(f"{error}; the last accuracy, {self._last.accuracy:g}, stands")
+            return self._last
+
+    def _read(self, round: int, metrics: Mapping[str, float]) -> Evaluation:
+        name = self.name
         broken = {}
         for key in (name, "loss", "test-accuracy", "test-loss"):
             value = None if key is None else metrics.get(key)
-            if isinstance(value, float) and not math.isfinite(value):
+            if value is not None and not math.isfinite(value):
                 broken[key] = value
         if broken:
-            raise TrainingError(
-                f"round {round}: the model's metrics must be finite, got {broken}; nobody is paid"
-            )
+            raise TrainingError(f"round {round}: the model's metrics must be finite, got {broken}")
         accuracy = self._last.accuracy
         metric = None
         test_accuracy = None
@@ -340,7 +353,8 @@ class Evaluator:
         if len(usable) < len(replies):
             log.warning(
                 "bara: round %d: the evaluations of %s are not counted: metrics must be finite, "
-                "those of the others' names, and %s within its limit (bara.limits.num-examples)",
+                "named and shaped as the others', and %s within its limit "
+                "(bara.limits.num-examples)",
                 round,
                 counted(len(replies) - len(usable), "client"),
                 key or "num-examples",
@@ -352,19 +366,19 @@ class Evaluator:
         metrics = _metrics(reply)
         if not all(np.isfinite(value).all() for value in metrics.values()):
             return False
-        measure = self._measure or find_measure(list(metrics), self._options)
+        measure = self._measure or find_measure(_numbers(metrics), self._options)
         if measure is not None and measure.better is None:
             deciding = metrics.get(measure.name, 0.0)
             if not 0 <= np.min(deciding) <= 1:
                 return False
-        return key is None or bool(np.min(metrics.get(key, 0)) > 0)
+        return key is None or _numbers(metrics).get(key, 0) > 0
 
     def _tried(self, messages: list[Message], by_server: Metrics) -> list[Message]:
         """Let one client evaluate; refuse the run if what it reports is not clear."""
         told = list(ask(self._grid, messages, self._options.evaluate_seconds).told.values())
         if told:
-            reported = self._strategy.aggregate_evaluate(0, told) or ()
-            every = [*(by_server or ()), *reported]
+            reported = self._strategy.aggregate_evaluate(0, told)
+            every = {**_numbers(by_server), **_numbers(reported)}
             if find_measure(every, self._options) is None:
                 raise _unclear(every, self._options.accuracy)
         return told
@@ -376,9 +390,15 @@ def _metrics(reply: Message) -> Mapping[str, Any]:
     return records[0] if len(records) == 1 else {}
 
 
+def _numbers(metrics: Mapping[str, Any] | None) -> dict[str, float]:
+    """Return the metrics that are single numbers; nothing can be decided by a list of them."""
+    reported = metrics or {}
+    return {name: value for name, value in reported.items() if isinstance(value, int | float)}
+
+
 def _form(reply: Message) -> tuple[Any, ...]:
-    """Return the names of records and metrics; strategies want them to be the same in all."""
-    return (*reply.content.metric_records, frozenset(_metrics(reply)))
+    """Return what strategies want to be the same in all replies: the names, and lists' lengths."""
+    return (*reply.content.metric_records, form_of(_metrics(reply)))
 
 
 def _unclear(reported: Collection[str], named: str | None) -> ConfigError:
@@ -390,8 +410,8 @@ def _unclear(reported: Collection[str], named: str | None) -> ConfigError:
     """
     problem = "it is not clear which metric to decide on"
     if named is not None:
-        problem = f"bara.federation.accuracy is {named!r}, which the app does not report"
-    names = ", ".join(sorted(set(reported) - {"num-examples"})) or "nothing"
+        problem = f"bara.federation.accuracy is {named!r}, no number that the app reports"
+    names = ", ".join(sorted(set(reported) - {"num-examples"})) or "no single number"
     return ConfigError(
         f"{problem}; the app reports {names}: set bara.federation.accuracy to one of these and, "
         "unless it is a fraction that rises, bara.federation.better to lower or higher; or use an "

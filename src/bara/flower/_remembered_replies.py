@@ -3,7 +3,8 @@
 The reply of a remembered client holds the current model plus the client's last update, with the
 weight and the metrics of the round in which the update was accepted. With extrapolated memory,
 every reply's update is multiplied by the size of the step (`bara.server.memory`). So any strategy
-that makes the next model of replies alone gets a memory without any change to it. Statistics that
+that makes the next model of replies alone gets a memory without any change to it. Metrics are those
+that all of these clients report; who reported others cannot spoil later rounds. Statistics that
 are counted instead of learned (batch norm's) and whole numbers come from this round's winners
 alone: a remembered reply repeats the winners' mean.
 """
@@ -17,7 +18,7 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, Message, MessageType, MetricRecord, RecordDict
 from numpy.typing import NDArray
 
-from bara.flower._updates import Update
+from bara.flower._updates import Update, form_of
 from bara.server.memory import Fresh, Vector
 from bara.server.round import Remembered
 
@@ -94,6 +95,9 @@ class RememberedReplies:
             content[arrays_name] = _record(arrays, model)
             content[metrics_name] = MetricRecord(json.loads(one.note))
             messages[client] = Message(content, dst_node_id=0, message_type=MessageType.TRAIN)
+        _keep_common(
+            [message.content.metric_records[metrics_name] for message in messages.values()]
+        )
         return [messages[client] for client in sorted(messages)]
 
     def _flat(self, arrays: Arrays) -> Vector:
@@ -132,6 +136,18 @@ class RememberedReplies:
             else:
                 found[name] = arrays[0]
         return found
+
+
+def _keep_common(records: Sequence[MetricRecord]) -> None:
+    """Drop the metrics that not all clients report: strategies want the same of all replies.
+
+    Those of one round are formed alike, but a client may have reported others in its own round.
+    """
+    common = frozenset.intersection(*map(form_of, records))
+    kept = {name for name, _ in common}
+    for record in records:
+        for name in set(record) - kept:
+            del record[name]
 
 
 def _record(arrays: Arrays, model: Arrays) -> ArrayRecord:

@@ -38,9 +38,9 @@ class Update:
 
     @property
     def form(self) -> tuple[Any, ...]:
-        """The names of records and metrics; strategies want them to be the same in all replies."""
+        """What strategies want to be the same in all replies: the names, and lists' lengths."""
         content = self.message.content
-        return (*content.array_records, *content.metric_records, frozenset(self.metrics))
+        return (*content.array_records, *content.metric_records, form_of(self.metrics))
 
     def number(self, key: str) -> float | None:
         """Return the metric of that name if it is a finite number, else None."""
@@ -48,6 +48,14 @@ class Update:
         if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
             return None
         return float(value)
+
+
+def form_of(metrics: Mapping[str, Any]) -> frozenset[tuple[str, int | None]]:
+    """Return the names of metrics, each with its list's length; None for a single number."""
+    form = set()
+    for name, value in metrics.items():
+        form.add((name, len(value) if isinstance(value, list) else None))
+    return frozenset(form)
 
 
 @final
@@ -90,8 +98,8 @@ class UpdateValidator:
                 refused[client] = update
             else:
                 sound[client] = update
-        # Outliers are sought among the updates that remain when those with odd names are out.
-        for find in (_misnamed, self._outlying):
+        # Outliers are sought among the updates that remain when those of odd forms are out.
+        for find in (_misformed, self._outlying):
             for client, reason in find(sound).items():
                 refused[client] = reason
                 del sound[client]
@@ -153,8 +161,8 @@ def _misfit(
     return ""
 
 
-def _misnamed(updates: Mapping[str, Update]) -> dict[str, str]:
-    """Return the reasons for refusing updates whose names are not those of most updates.
+def _misformed(updates: Mapping[str, Update]) -> dict[str, str]:
+    """Return the reasons for refusing updates that are not formed as most updates are.
 
     With them, Flower would give up the whole round.
     """
@@ -163,7 +171,10 @@ def _misnamed(updates: Mapping[str, Update]) -> dict[str, str]:
         return {}
     usual, _ = forms.most_common(1)[0]
     unusual = [client for client, update in updates.items() if update.form != usual]
-    return dict.fromkeys(unusual, "its update has other names than the others' (records, metrics)")
+    return dict.fromkeys(
+        unusual,
+        "its update has other names than the others' (records, metrics), or lists of other lengths",
+    )
 
 
 def _flat(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
