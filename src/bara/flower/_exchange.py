@@ -28,11 +28,20 @@ TOO_LATE = "no answer within"
 
 _GONE = "its node is gone"
 _UNSENT = "Flower could not send it the message"
+_LOST = "Flower lost the message or the reply"
 
-UNHEARD = (TOO_LATE, _GONE, _UNSENT)
+UNHEARD = (TOO_LATE, _GONE, _UNSENT, _LOST)
 """How the reasons begin for nodes that said nothing, not even that their apps failed."""
 
-_CODES = {2: "its app raised an error", 5: _GONE, 8: "its app's process ended"}
+_CODES = {
+    1: "its app cannot be loaded",
+    2: "its app raised an error",
+    3: _LOST,
+    4: _LOST,
+    5: _GONE,
+    8: "its app's process ended",
+}
+"""What errors in place of replies mean; Flower's names for these numbers are not public."""
 
 
 @final
