@@ -100,6 +100,34 @@ def test_the_books_add_up_when_clients_fail(tmp_path):
     assert all(client.promised == client.paid + client.returned for client in whole.clients)
 
 
+def test_without_a_number_of_rounds_it_plays_as_many_as_flower(tmp_path):
+    plain, paid = LocalGrid(walking_app(), 5), LocalGrid(walking_app(), 5)
+    FedAvg(fraction_evaluate=0.0).start(plain, start_model())
+    keys = {"bara.budget.total": 1000, "bara.allocator.n": 5, "bara.mechanism.reserve": 6}
+    where = context(tmp_path / "run", **keys)
+    start(FedAvg(fraction_evaluate=0.0), where, paid, start_model())
+    trained = [one for one in paid.pushed if one.metadata.message_type == "train"]
+    assert len(trained) == len(plain.pushed)
+
+
+@pytest.mark.parametrize(
+    ("keys", "fact"),
+    [
+        ({"bara.budget.total": ""}, "bara.budget.total"),
+        ({"bara.budget.totl": 40}, "budget.totl"),
+        ({"bara.federation.bid-secs": 40}, "bara.federation.bid_secs"),
+        ({"bara.clients.cost": "uniform(1, 2)"}, "clients.cost"),
+    ],
+    ids=str,
+)
+def test_keys_are_refused_before_any_client_is_waited_for(tmp_path, clock, keys, fact):
+    grid = LocalGrid(walking_app(), 0)
+    with refused(ConfigError, fact):
+        begin(tmp_path / "run", grid=grid, **keys)
+    assert clock.monotonic() == 0
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("moment", ["awarded", "trained"])
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_server_that_dies_in_a_round_goes_on_as_if_it_had_not(tmp_path, moment, number):

@@ -10,7 +10,7 @@ from flwr.app import ConfigRecord, MetricRecord
 from flwr.serverapp.strategy import FedAvg
 from refusals import refused
 
-from bara.errors import ConfigError
+from bara.errors import ConfigError, TrainingError
 from bara.flower import start
 from bara.runs.folder import RunFolder
 
@@ -120,6 +120,7 @@ def asked(grid, kind):
         ({"eval_acc": 0.25, "eval_loss": 3.0}, 0.25),
         ({"test_loss": 3.0}, 0.25),
         ({"rmse": 3.0}, 0.25),
+        ({"f1": 0.25, "per_class": [0.5, 0.0]}, 0.25),
     ],
 )
 def test_a_metric_is_found_by_its_name(federate, metrics, accuracy):
@@ -131,7 +132,12 @@ def test_a_metric_is_found_by_its_name(federate, metrics, accuracy):
 
 @pytest.mark.parametrize(
     ("metrics", "named"),
-    [({"score": 0.5}, None), ({"f1": 0.5, "auc": 0.6}, None), ({"f1": 0.5, "auc": 0.6}, "iou")],
+    [
+        ({"score": 0.5}, None),
+        ({"f1": 0.5, "auc": 0.6}, None),
+        ({"f1": 0.5, "auc": 0.6}, "iou"),
+        ({"f1": 0.5, "per_class": [0.4, 0.6]}, "per_class"),
+    ],
 )
 def test_a_metric_that_is_not_clear_is_asked_for_before_more_than_one_client_works(
     tmp_path, metrics, named
@@ -141,7 +147,8 @@ def test_a_metric_that_is_not_clear_is_asked_for_before_more_than_one_client_wor
     keys |= {} if named is None else {"bara.federation.accuracy": named}
     where = context(tmp_path / "run", **keys)
     where.run_config.pop("bara.allocator.n")
-    facts = ("bara.federation.accuracy", "bara.federation.better", *metrics)
+    numbers = [name for name, value in metrics.items() if isinstance(value, float)]
+    facts = ("bara.federation.accuracy", "bara.federation.better", *numbers)
     with refused(ConfigError, *facts) as caught:
         start(FedAvg(), where, grid, start_model(), 3)
     assert "\n" not in str(caught.value)
@@ -156,6 +163,56 @@ def test_an_allocator_that_looks_at_no_metric_needs_none(tmp_path, logged):
     assert [len(paid) for paid in account(tmp_path / "run")[1]] == [0, 3, 3]
     told = "which metric to decide on; the app reports other, score: set"
     assert logged.text.count(told) == 1
+
+
+def test_where_only_lists_are_reported_an_allocator_that_needs_a_number_is_refused(federate):
+    """Flower's quickstart with numpy has clients report a list of three numbers."""
+    grid = grid_telling(random_metric=[0.1, 0.2, 0.3])
+    with refused(ConfigError, "bara.federation.accuracy"):
+        federate(FedAvg(), evaluate=None, on=grid).evaluate()
+    assert len(grid.pushed) == 1
+    federation = federate(FedAvg(), evaluate=None, on=grid, blind=True)
+    assert [one.accuracy for one in played(federation, 1)] == [0, 0]
+    assert len(federation.result.evaluate_metrics_clientapp[1]["random_metric"]) == 3
+
+
+@pytest.mark.parametrize("broken", ["accuracy", "loss"])
+@pytest.mark.parametrize("since", [0, 2])
+def test_where_nothing_decides_by_it_a_metric_need_not_be_finite(tmp_path, broken, since):
+    def measured(server_round, _arrays):
+        metrics = {"accuracy": 0.5, "loss": 1.0}
+        if server_round >= since:
+            metrics[broken] = float("nan")
+        return MetricRecord(metrics)
+
+    strategy = FedAvg(fraction_evaluate=0.0)
+    where, grid = context(tmp_path / "run"), LocalGrid(walking_app(), 5)
+    start(strategy, where, grid, start_model(), 3, evaluate_fn=measured)
+    assert [len(paid) for paid in account(tmp_path / "run")[1]] == [0, 3, 3, 3]
+    with RunFolder.find(tmp_path / "run") as found:
+        told = [record.evaluation.accuracy for record in found.open_books().history()]
+    assert told == ([0.5] * 4 if since else [0.0] * 4)
+
+
+def test_where_something_decides_by_it_a_metric_that_is_not_finite_pays_nobody(federate):
+    measured = telling(0.5, float("nan"))
+    federation = federate(evaluate=measured, accuracy="rmse")
+    with refused(TrainingError, "round 1", "rmse", "nan"):
+        played(federation, 1)
+
+
+def test_the_log_says_which_metric_decides_and_calls_it_by_its_name(tmp_path, logged):
+    where = context(tmp_path / "run", **{"bara.allocator.name": "planner"})
+    where.run_config.pop("bara.allocator.n")
+    start(FedAvg(), where, grid_telling(eval_acc=0.25, eval_loss=3.0), start_model(), 1)
+    assert "decisions are based on eval_acc; higher is better" in logged.text
+    assert "eval_acc 0.2500" in logged.text
+
+
+def test_the_log_shows_no_accuracy_that_nobody_has_measured(tmp_path, logged):
+    start(FedAvg(), context(tmp_path / "run"), grid_telling(score=5.0), start_model(), 1)
+    assert "spent 12.00 of 40.00" in logged.text
+    assert "accuracy 0" not in logged.text
 
 
 def test_a_loss_that_is_found_late_is_shown_only_by_a_run_that_begins_with_its_name(
@@ -225,7 +282,7 @@ def test_a_run_on_a_loss_spends_its_budget_and_the_books_hold_the_loss_itself(tm
         told = [record.evaluation for record in found.open_books().history()]
     assert [one.metric for one in told] == [3.5, 1.0, -1.5, -4.0]
     assert [one.accuracy for one in told] == [1 / 4.5, 1 / 2, 1, 1]
-    assert "metric -1.5" in logged.text
+    assert "loss -1.5" in logged.text
     assert json.loads((tmp_path / "run" / "result.json").read_text())["metric"] == "1 / (1 + loss)"
     assert "1 / (1 + loss) of the kept model" in (tmp_path / "run" / "report.html").read_text()
     with refused(ConfigError, "bara.federation.better", "'smaller'", "lower", "higher"):

@@ -1,12 +1,15 @@
 """Apps without a strategy: the loop on the page pays their clients, and finds what they find."""
 
 import json
+import logging
 import re
 import sys
 
 import pytest
 from flwr.app import Context, RecordDict
+from refusals import refused
 
+from bara.errors import ConfigError
 from bara.flower import answer_bids, fixed
 from bara.ledger import verify
 from bara.runs.database import DatabaseRun
@@ -65,6 +68,15 @@ def test_who_does_not_answer_is_not_paid(app):
     assert list(records[1].delivery.void.values()) == [
         "its app raised an error: RuntimeError('boom')"
     ]
+
+
+def test_flower_logs_why_the_loop_cannot_go_on_in_one_line(app, logged):
+    with refused(ConfigError, "answer_bids") as caught:
+        play(app)
+    logging.getLogger("flwr").error("ServerApp raised an exception", exc_info=caught.value)
+    [refusal] = [record for record in logged.records if "raised an exc" in record.message]
+    assert "answer_bids" in refusal.message
+    assert refusal.exc_info is None
 
 
 def test_the_loop_takes_about_twenty_five_lines():

@@ -63,7 +63,7 @@ def test_with_the_documented_diff_it_runs_under_a_budget(plain, capsys):
     patch(plain, DIFF)
     run(plain)
     assert float(capsys.readouterr().out.split()[-1]) > 0.9
-    with RunFolder.find(plain.parent / "runs" / "first") as found:
+    with RunFolder.find(plain.parent / "runs" / "plain-app") as found:
         rounds = list(found.open_books().history())
     assert len(rounds) == 4
     assert 0 < rounds[-1].purse_after.spent <= rounds[-1].purse_after.total

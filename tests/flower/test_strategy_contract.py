@@ -382,6 +382,29 @@ def test_without_a_reserve_price_it_is_said_that_somebody_always_sits_out(
     assert logged.text.count(told) == warns
 
 
+@pytest.mark.parametrize(("total", "suffices"), [(75, True), (74, False)])
+def test_it_is_said_beforehand_whether_everybody_trains_in_every_round(
+    tmp_path, logged, total, suffices
+):
+    prices = dict.fromkeys(range(5), "1.40")
+    keys = {
+        "bara.allocator.name": "even",
+        "bara.allocator.n": "",
+        "bara.mechanism.name": "turns",
+        "bara.mechanism.reserve": 5,
+        "bara.budget.total": total,
+        "bara.budget.max-rounds": 3,
+    }
+    begin(tmp_path / "run", grid=LocalGrid(walking_app(prices=prices), 5), **keys)
+    told = [line for line in logged.messages if "not everybody trains" in line]
+    if suffices:
+        assert told == []
+        assert [len(paid) for paid in account(tmp_path / "run")[1]][1:] == [5, 5, 5]
+    else:
+        assert all(fact in told[0] for fact in ("74.00", "3 rounds", "5 clients", "75.00"))
+        assert min(len(paid) for paid in account(tmp_path / "run")[1][1:]) < 5
+
+
 def test_the_documentation_lists_every_strategy_of_flower():
     table = PAGE.partition("## Which strategies")[2].partition("\n## ")[0]
     missing = [

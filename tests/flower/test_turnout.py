@@ -149,6 +149,27 @@ def test_a_run_whose_clients_all_crash_pauses_early_and_says_so(tmp_path, logged
     assert len(payments) < 6
 
 
+def test_rounds_in_which_the_reserve_is_below_every_price_pause_the_run_early(tmp_path, logged):
+    keys = {"bara.mechanism.reserve": 0.5, "bara.budget.max-rounds": 100}
+    begin(tmp_path / "run", **keys)
+    reasons = ("5 clients bid", "the cheapest asks 1.00", "bara.mechanism.reserve")
+    [paused] = [line for line in logged.messages if "nobody could win in 3 rounds" in line]
+    assert all(reason in paused for reason in reasons)
+    assert logged.text.count("nobody wins: 5 clients bid") == 3
+    assert len(account(tmp_path / "run")[1]) == 1 + 3
+    keys["bara.mechanism.reserve"] = 6.0  # nothing was promised, so the run starts afresh
+    begin(tmp_path / "run", **keys)
+    assert [len(paid) for paid in account(tmp_path / "run")[1]][:2] == [0, 3]
+
+
+def test_rounds_that_are_too_poor_for_a_client_pass_and_say_so(tmp_path, logged):
+    keys = {"bara.allocator.name": "even", "bara.allocator.n": "", "bara.budget.total": 5}
+    begin(tmp_path / "run", **keys)
+    told = "nobody wins: one client costs 2.00, the round may cost 1.25"
+    assert logged.text.count(told) == 4
+    assert len(account(tmp_path / "run")[1]) == 1 + 4
+
+
 def test_a_simulation_that_crashed_is_noticed_at_once(federate, grid, monkeypatch, clock):
     nobody(grid, silent)
     ended = threading.Thread()

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 from refusals import refused
 
-from bara import AwardedRound, Delivery, Evaluation, Purse, RoundRecord, Session
+from bara import AwardedRound, Delivery, Evaluation, Offer, Purse, RoundRecord, Session
 from bara.allocators import Bara, Even, planner
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
@@ -23,6 +23,7 @@ from bara.ledger.run_state import read_books
 from bara.ledger.statements import statement, table_csv
 from bara.ledger.store import HEAD, HOSTS, VERSIONS, check_host, run_names, whole_url
 from bara.mechanisms import bid_price_first
+from bara.protocols import LearnsNothing
 from bara.records import Plan
 from bara.runs.config import Config
 from bara.runs.database import DatabaseRun
@@ -88,6 +89,17 @@ def test_books_are_untouched_until_somebody_is_promised_something(open_books, pl
     promised = open_books("promised")
     play_into(promised, steps=2)
     assert not promised.is_untouched()
+
+
+def test_rounds_in_which_nobody_could_win_leave_books_untouched(open_books, play_into):
+    class Miser(LearnsNothing):
+        def ask(self, _purse):
+            return Offer.spend(1)
+
+    books = open_books()
+    play_into(books, steps=5, allocator=Miser())
+    assert [record.n for record in books.history()] == [0, 0, 0]
+    assert books.is_untouched()
 
 
 def test_a_round_takes_two_commits(open_books, play_into):

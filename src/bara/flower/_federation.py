@@ -28,7 +28,7 @@ from bara.flower._remembered_replies import RememberedReplies
 from bara.flower._strategy_state import Knowledge
 from bara.flower._updates import Update, UpdateValidator
 from bara.protocols import Capabilities
-from bara.records import Award, Bids, Delivery, Evaluation, Evidence, RoundRecord
+from bara.records import Award, AwardedRound, Bids, Delivery, Evaluation, Evidence, RoundRecord
 from bara.server.memory import Fresh
 from bara.server.round import Collected, Remembered, train_round
 from bara.server.state import ServerState, prefixed, with_prefix
@@ -44,7 +44,7 @@ _MODEL = "model/"
 """The prefix of the model's arrays in a checkpoint."""
 
 _FRUITLESS = 3
-"""The rounds without any delivery after which a run pauses if half of the clients have failed."""
+"""The rounds in a row after which a run pauses if nobody can win, or if nobody delivers."""
 
 _STRATEGY = "strategy/"
 """The prefix of the arrays of the strategy's state in a checkpoint."""
@@ -134,6 +134,8 @@ class FlowerFederation(contextlib.ExitStack):
         self._bidders_of: tuple[int, frozenset[str]] = (0, frozenset())  # a round, and its bidders
         self._failed: dict[str, str] = {}  # since the last delivery: clients, and why they failed
         self._fruitless = 0  # rounds in a row in which winners trained and nobody delivered
+        self._unpayable = 0  # rounds in a row in which the mechanism could pay nobody that bid
+        self._why_unpayable = ""
         self.result.arrays = model
         # Durable, because the training of silos cannot be repeated.
         self._server = ServerState(self._options.keeping, durable=True, prefix=_MODEL)
@@ -177,6 +179,11 @@ class FlowerFederation(contextlib.ExitStack):
         self._model = model
         self.result.arrays = model
 
+    @property
+    def metric(self) -> str | None:
+        """The name of the metric that evaluations are of; None while it is not clear."""
+        return self._evaluation.name
+
     # --- the session's questions -----------------------------------------------------------------
 
     def begin(self) -> Measure | None:
@@ -192,8 +199,24 @@ class FlowerFederation(contextlib.ExitStack):
         self.save(0)
         return evaluation
 
+    def note(self, awarded: AwardedRound) -> None:
+        """Note whether a round's mechanism can pay any of the clients that bid."""
+        if len(awarded.bids) and not len(awarded.costs):
+            self._unpayable += 1
+            self._why_unpayable = nobody_on_the_menu(awarded)
+        else:
+            self._unpayable = 0
+
     def bids(self, round: int) -> Bids:
-        """Return the bids of all nodes that answered in time."""
+        """Return the bids of all nodes that answered in time.
+
+        Raises:
+            PausedError: when rounds pass in which nobody can win or nobody delivers.
+        """
+        if self._unpayable >= _FRUITLESS:
+            raise PausedError(
+                f"nobody could win in {self._unpayable} rounds in a row: {self._why_unpayable}"
+            )
         bids = self._bids.bids(round)
         self._bidders_of = (round, frozenset(bids.clients))
         if self._fruitless >= _FRUITLESS and 2 * len(self._failed) >= len(bids):
@@ -446,6 +469,17 @@ class FlowerFederation(contextlib.ExitStack):
             raise TrainingError(
                 f"round {round}: {name} could not {what}, so nobody is paid: {error}"
             ) from error
+
+
+def nobody_on_the_menu(awarded: AwardedRound) -> str:
+    """Return why a mechanism can pay none of the clients that bid, and what to do."""
+    prices = awarded.bids.prices
+    cheapest = awarded.purse.show(int(prices.min()))
+    return (
+        f"{counted(len(prices), 'client')} bid, the cheapest asks {cheapest}, and the mechanism "
+        "pays nobody as much: its reserve price (bara.mechanism.reserve), price or fee must be "
+        "at least that"
+    )
 
 
 def _effort(sent: Message, answers: Answers, node: int) -> dict[str, Any]:

@@ -11,13 +11,16 @@ from bara.allocators.baselines import Decreasing, Even, Fixed, Increasing, Rando
 from bara.errors import ConfigError
 from bara.flower._options import ServerOptions
 from bara.flower._strategies import layers, least_winners
-from bara.mechanisms import MECHANISMS
+from bara.mechanisms import MECHANISMS, reserve_price
 from bara.protocols import Allocator
 from bara.runs.config import Config
 from bara.text import counted
 
 BLIND = (Even, Increasing, Decreasing, RandomN, Fixed)
 """Allocators that do not look at accuracy."""
+
+_EACH_AT_MOST = ("turns", "bid-price-first")
+"""Mechanisms whose reserve price is the most that one client is paid."""
 
 log = logging.getLogger("flwr")
 
@@ -47,7 +50,7 @@ def check_strategy(strategy: Any) -> None:
 def check_run(
     strategy: Strategy, config: Config, options: ServerOptions, allocator: Allocator
 ) -> None:
-    """Refuse a run whose rounds could never train; warn if some bidder always loses.
+    """Refuse a run whose rounds could never train; warn if some clients must sit rounds out.
 
     Args:
         strategy: The app's strategy.
@@ -81,6 +84,27 @@ def check_run(
             "round at least one cannot train; with bara.mechanism.reserve, the most that a client "
             "is paid per round, all can win, and each is then paid the reserve",
             counted(count, "client"),
+        )
+    elif config.mechanism.name in _EACH_AT_MOST and not isinstance(allocator, Fixed):
+        _warn_of_too_little(config)
+
+
+def _warn_of_too_little(config: Config) -> None:
+    """Warn if the budget cannot pay every client the reserve in every round."""
+    reserve = reserve_price(config.mechanism.options.get("reserve")) or 0
+    purse = config.purse()
+    all_clients = reserve * config.clients.count
+    enough = all_clients * purse.max_rounds
+    if purse.total < enough:
+        log.warning(
+            "bara: not everybody trains in every round: %s for %s is %s a round, and %s cost up to "
+            "%s (bara.mechanism.reserve each); with %s everybody does",
+            purse.show(purse.total),
+            counted(purse.max_rounds, "round"),
+            purse.show(purse.total // purse.max_rounds),
+            counted(config.clients.count, "client"),
+            purse.show(all_clients),
+            purse.show(enough),
         )
 
 

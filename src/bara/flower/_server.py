@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,16 @@ from flwr.app import ArrayRecord, ConfigRecord, Context
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
-from bara.errors import BaraError, ConfigError, PausedError, WaitingError
+from bara.errors import ConfigError, PausedError, TrainingError, WaitingError
 from bara.flower import _app as app_identity
 from bara.flower._app import PREFIX
 from bara.flower._bid_collection import Attendance
 from bara.flower._evaluation import EvaluateFunction, Measure
 from bara.flower._exchange import check_engine
-from bara.flower._federation import FlowerFederation
+from bara.flower._federation import FlowerFederation, nobody_on_the_menu
 from bara.flower._options import ServerOptions, app_options
 from bara.flower._preflight import BLIND, check_run, check_strategy
+from bara.flower._refusals import in_one_line
 from bara.flower._strategies import capabilities
 from bara.flower.identity import Directory, known_by, read_names
 from bara.market import BACKS_OFF
@@ -42,7 +44,7 @@ def start(
     context: Context,
     grid: Grid,
     initial_arrays: ArrayRecord,
-    num_rounds: int | None = None,
+    num_rounds: int = 3,
     timeout: float | None = None,
     train_config: ConfigRecord | None = None,
     evaluate_config: ConfigRecord | None = None,
@@ -61,7 +63,8 @@ def start(
         context: The context of the server, which holds the app's configuration.
         grid: Flower's grid.
         initial_arrays: The initial model.
-        num_rounds: The deadline, unless `bara.budget.max-rounds` is set.
+        num_rounds: The deadline, unless `bara.budget.max-rounds` is set; 3 unless given, as in
+            Flower.
         timeout: How many seconds clients may train, and evaluate, unless
             `bara.federation.train-seconds` and `evaluate-seconds` are set.
         train_config: The configuration sent with every training message.
@@ -74,7 +77,7 @@ def start(
         What `strategy.start` returns: the final arrays, and the metrics by round; for a paused
         run, those so far.
     """
-    log.addFilter(_in_one_line)
+    log.addFilter(in_one_line)
     check_strategy(strategy)
     tree = app_settings(context.run_config, num_rounds, timeout)
     names: dict[str, str] = {}
@@ -108,7 +111,11 @@ def start(
         log.info("bara: run folder %s", folder.path.resolve())
         session = Session(allocator, mechanism, federation, limits_of(config))
         if not folder.is_made:
-            config = _with_measure(config, federation.begin())
+            measure = federation.begin()
+            if measure is not None and not options.blind:
+                better = measure.better or "higher"
+                log.info("bara: decisions are based on %s; %s is better", measure.name, better)
+            config = _with_measure(config, measure)
             folder.config = config
         ended = folder.claim_books().ended()
         if ended is not None:
@@ -118,7 +125,12 @@ def start(
                 ended,
             )
         try:
-            result = play_run(config, _show, folder=folder, session=session)
+            result = play_run(config, partial(_show, federation), folder=folder, session=session)
+        except TrainingError as error:
+            raise TrainingError(
+                f"{error}; the same `flwr run` trains the round again; its promises are taken back "
+                f"by `bara ledger {folder.address} void {session.round} --reason TEXT`"
+            ) from error.__cause__
         except PausedError as paused:
             then = "the books are closed; resume"
             if isinstance(paused, WaitingError):
@@ -133,19 +145,6 @@ def start(
     budget = tell_money(result.budget, result.currency)
     log.info("bara: %s; spent %s of %s", result.ended, spent, budget)
     return federation.result
-
-
-def _in_one_line(record: logging.LogRecord) -> bool:
-    """Let Flower log a refusal of bara's as one line; its traceback says nothing to the user.
-
-    A traceback stays where bara passes on another error, such as a strategy's.
-    """
-    error = record.exc_info[1] if record.exc_info else None
-    if isinstance(error, BaraError) and error.__cause__ is None:
-        record.msg = f"{record.getMessage()}: {error}"
-        record.args = ()
-        record.exc_info = None
-    return True
 
 
 def app_settings(
@@ -176,8 +175,11 @@ def app_settings(
         for section in sections:
             branch = _section(branch, section)
         branch[last] = value
+    budget = _section(tree, "budget")
+    if "total" not in budget:
+        raise ConfigError("bara.budget.total must be set: what all rounds together may cost")
     if num_rounds is not None:
-        _section(tree, "budget").setdefault("max_rounds", num_rounds)
+        budget.setdefault("max_rounds", num_rounds)
     # Without a memory, a round's model is what the app's strategy makes of its winners alone.
     _section(tree, "training").setdefault("memory", "off")
     federation = _section(tree, "federation")
@@ -235,9 +237,10 @@ def _folder(tree: dict[str, Any], app: AppSection, directory: Directory, grid: G
     check_options(
         "the Flower app", {"patience": patience}, {"patience": float}, prefix="bara.federation."
     )
+    # Before anybody is waited for; how many will come is not known yet.
+    _checked({**tree, "clients": {**clients, "count": count or 2}})
     clients["count"] = _gathered(grid, count, patience, directory)
-    config = Config.parse(tree)
-    _refuse_what_the_app_decides(config)
+    config = _checked(tree)
     return RunFolder.new(path, config.model_copy(update={"app": app}))
 
 
@@ -335,8 +338,10 @@ def _options(config: Config, requirements: Requirements, grid: Grid, folder: Pat
     )
 
 
-def _refuse_what_the_app_decides(config: Config) -> None:
-    """Refuse keys that would be ignored, because the app itself decides."""
+def _checked(tree: dict[str, Any]) -> Config:
+    """Return the configuration; refuse keys that would be ignored: the app itself decides."""
+    config = Config.parse(tree)
+    app_options(config)
     # A few keys of `training` are for the server, not for the app's clients.
     allowed = {name: getattr(config.training, name) for name in KEPT}
     changed = []
@@ -352,24 +357,52 @@ def _refuse_what_the_app_decides(config: Config) -> None:
             changed.append(f"clients.{key}")
     if changed:
         raise ConfigError(f"bara.{changed[0]} must not be set: the Flower app itself decides that")
+    return config
 
 
-def _show(step: AwardedRound | RoundRecord) -> None:
-    """Log whom a round left out, and a settled round; of the initial model, Flower logs metrics."""
-    if isinstance(step, AwardedRound) and step.left_out is not None:
-        for client, reason in step.left_out.reasons.items():
+def _show(federation: FlowerFederation, step: AwardedRound | RoundRecord) -> None:
+    """Log a round as awarded or as settled."""
+    if isinstance(step, AwardedRound):
+        federation.note(step)
+        _show_absences(step)
+    elif step.round:
+        _show_settled(step, federation.metric)
+
+
+def _show_absences(awarded: AwardedRound) -> None:
+    """Log whom an awarded round left out, and why nobody has won although clients bid."""
+    round = awarded.purse.round
+    show = awarded.purse.show
+    if awarded.left_out is not None:
+        for client, reason in awarded.left_out.reasons.items():
             if reason != BACKS_OFF:
-                log.warning("bara: round %d: %s is left out: %s", step.purse.round, client, reason)
-    if not isinstance(step, RoundRecord) or step.round == 0:
+                log.warning("bara: round %d: %s is left out: %s", round, client, reason)
+    if awarded.award.n or not len(awarded.bids):
         return
-    evaluation = step.evaluation
-    if evaluation.metric is None:
-        measured = f"accuracy {evaluation.reported_accuracy:.4f}"
+    if len(awarded.costs):
+        cost = int(awarded.costs[0])
+        why = f"one client costs {show(cost)}, the round may cost {show(awarded.offer.cap(1))}"
     else:
-        measured = f"metric {evaluation.metric:g}"
+        why = nobody_on_the_menu(awarded)
+    log.warning("bara: round %d: nobody wins: %s", round, why)
+
+
+def _show_settled(step: RoundRecord, metric: str | None) -> None:
+    """Log a settled round.
+
+    Args:
+        step: The round.
+        metric: The metric that the evaluation is of; None while nobody has reported one.
+    """
+    evaluation = step.evaluation
+    measured = ""
+    if evaluation.metric is not None:
+        measured = f", {metric} {evaluation.metric:g}"
+    elif metric is not None:
+        measured = f", {metric} {evaluation.reported_accuracy:.4f}"
     purse = step.purse_after
     log.info(
-        "bara: round %d of %d: %d of %d winners delivered, paid %s, spent %s of %s, %s",
+        "bara: round %d of %d: %d of %d winners delivered, paid %s, spent %s of %s%s",
         step.round,
         purse.max_rounds,
         step.n,

@@ -1,5 +1,6 @@
 """The clients of a grid in a server loop of one's own, which has no strategy."""
 
+import logging
 from collections.abc import Iterable
 from typing import final
 
@@ -9,6 +10,7 @@ from flwr.serverapp import Grid
 from bara.flower._bid_collection import BidCollection
 from bara.flower._exchange import ask
 from bara.flower._options import ServerOptions
+from bara.flower._refusals import in_one_line
 from bara.flower.identity import known_by
 from bara.protocols import requirements_of
 from bara.records import Bids
@@ -38,6 +40,7 @@ class Silos:
         fewest: int = 2,
         patience: float = 600.0,
     ) -> None:
+        logging.getLogger("flwr").addFilter(in_one_line)
         self._grid = grid
         self._session = session
         options = ServerOptions(

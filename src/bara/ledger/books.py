@@ -284,18 +284,24 @@ class Books:
         return str(read_body(body).get("ended"))
 
     def is_untouched(self) -> bool:
-        """Return whether the run has no promise, no top-up, and no settled round but round 0."""
-        table = schema.events
-        query = sa.select(table.c.kind, table.c.round).where(table.c.run == self.chain.run)
+        """Return whether nobody was ever promised anything, and no operator changed the run."""
+        events = schema.events
+        kinds = sa.select(events.c.kind).where(events.c.run == self.chain.run)
+        promises = schema.promises
+        promised = sa.select(promises.c.client).where(promises.c.run == self.chain.run).limit(1)
         with self.store.read() as connection:
-            found = {tuple(row) for row in connection.execute(query)}
+            found = set(connection.execute(kinds).scalars())
+            if connection.execute(promised).first() is not None:
+                return False
         return found <= {
-            ("opened", None),
-            ("adopted", None),
-            ("paused", None),
-            ("continued", None),
-            ("notified", None),
-            ("settled", 0),
+            "opened",
+            "adopted",
+            "paused",
+            "continued",
+            "notified",
+            "bids",
+            "awarded",
+            "settled",
         }
 
     def forgotten(self) -> list[tuple[str, int]]:
