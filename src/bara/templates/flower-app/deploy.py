@@ -162,7 +162,7 @@ class Deployment(contextlib.ExitStack):
         self.callback(end, process)
         return process
 
-    def wait_until_it_listens(self, seconds: float = 60) -> None:
+    def wait_until_it_listens(self, seconds: float = 600) -> None:
         """Wait until the SuperLink accepts connections."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self.superlink.poll() is None:
