@@ -100,6 +100,18 @@ def test_a_correction_changes_what_was_spent_and_nothing_that_was_settled(config
     assert own.correction == "a smaller test set"
 
 
+def test_a_correction_that_is_made_again_after_an_error_changes_nothing(config):
+    play(config, 2)
+    words = ["correct", 1, "north", "-2.50", "--once", "letter 7", "--reason", "half a test set"]
+    assert cli(config, *words).exit_code == cli(config, *words).exit_code == 0
+    assert whole(config).spent == money("21.50")
+    for other in ([*words[:3], "-1", *words[4:]], ["correct", 2, *words[2:]]):
+        found = cli(config, *other)
+        assert found.exit_code == 1
+        assert "letter 7" in found.output
+    assert whole(config).spent == money("21.50")
+
+
 def test_the_next_round_has_the_money_that_came_back(config):
     play(config, 2)
     put_right(config, 1, "north", -6)

@@ -10,7 +10,7 @@ import click
 import typer
 from typer.core import TyperGroup
 
-from bara.cli.options import AsJson, By, Debug, PlaceArgument, Reason, RunName, examples
+from bara.cli.options import AsJson, By, Debug, Once, PlaceArgument, Reason, RunName, examples
 from bara.cli.output import errors, print_json, say, show
 from bara.errors import ConfigError
 from bara.text import counted, note
@@ -403,14 +403,7 @@ def topup_command(
     context: typer.Context,
     amount: str,
     reason: Reason,
-    once: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A name for this top-up, like an invoice's number: given again after an error, "
-            "it adds nothing if it is stored.",
-        ),
-    ] = None,
+    once: Once = None,
     by: By = None,
     debug: Debug = False,
 ) -> None:
@@ -568,6 +561,7 @@ def correct_command(
     reason: Annotated[
         str, typer.Option(metavar="TEXT", help="Why, for the record and the client's statement.")
     ],
+    once: Once = None,
     by: By = None,
     debug: Debug = False,
 ) -> None:
@@ -578,7 +572,7 @@ def correct_command(
 
         books = folder.hold_books()
         change = money(amount, what="the correction")
-        now = correct(books, round_number, client, change, by=by, reason=reason)
+        now = correct(books, round_number, client, change, by=by, reason=reason, once=once)
         say(f"{client} is paid {books.purse.show(now)} for round {round_number} now")
 
 

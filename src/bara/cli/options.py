@@ -38,6 +38,14 @@ By = Annotated[
     ),
 ]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the record.")]
+Once = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="A name for this amount, like an invoice's number: given again after an error, "
+        "it changes nothing if it is stored.",
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Jobs = Annotated[int, typer.Option(help="How many processes; -1 for one per core.")]
 

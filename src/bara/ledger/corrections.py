@@ -13,7 +13,7 @@ from bara.ledger._events import Draft
 from bara.ledger._verification import require_whole
 from bara.ledger.books import Books
 from bara.ledger.decisions import signed
-from bara.ledger.operators import writing
+from bara.ledger.operators import named_once, stored_once, writing
 from bara.ledger.statements import corrections_by_round, statement
 from bara.ledger.store import insert
 
@@ -26,10 +26,13 @@ def correct(
     *,
     by: str | None = None,
     reason: str | None = None,
+    once: str | None = None,
 ) -> int:
     """Correct what a client was paid for a settled round; return what it is paid for it now.
 
-    The caller must see to it that nobody plays the run meanwhile (`Place.hold_books`).
+    The caller must see to it that nobody plays the run meanwhile (`Place.hold_books`). After an
+    error nobody knows whether the correction was stored. Called again with the same `once`, one
+    that is stored changes nothing.
 
     Args:
         books: The run's books.
@@ -38,8 +41,9 @@ def correct(
         amount: What to add, in micro-units; negative to take back.
         by: The person who decides it.
         reason: Why, for the record and for the client's statement.
+        once: A name for this correction, like the number of a letter; None to correct at each call.
     """
-    body = signed(books, by, reason)
+    body = {**signed(books, by, reason), **named_once(once)}
     show = books.purse.show
     if not amount or amount % books.purse.unit:
         raise LedgerError(
@@ -65,6 +69,14 @@ def correct(
         for one in corrections_by_round(connection, run).get(round_number, ()):
             if one.client == client:
                 before += one.amount
+        stored = stored_once(connection, schema.corrections, books, body)
+        if stored is not None:
+            if (stored.round, stored.client, stored.amount) == (round_number, client, amount):
+                return before
+            raise LedgerError(
+                f"the correction {body['once']!r} is of {show(stored.amount)} for "
+                f"{stored.client!r} in round {stored.round}; another needs another --once"
+            )
         if before + amount < 0:
             raise LedgerError(
                 f"client {client!r} was paid {show(before)} for round {round_number}; at most that "

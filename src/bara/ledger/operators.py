@@ -56,20 +56,16 @@ def top_up(
             f"{books.purse.show(books.purse.unit)}, got {books.purse.show(amount)}"
         )
     body = signed(books, by, reason)
-    if once is not None:
-        if not once.strip() or UNSTORABLE.search(once):
-            raise LedgerError(f"--once must be a name for this top-up, got {once!r}")
-        body["once"] = once.strip()
+    body |= named_once(once)
     with writing(books) as connection:
-        if once is not None:
-            stored = _topped_up_once(connection, books.chain.run, body["once"])
-            if stored == amount:
+        stored = stored_once(connection, schema.top_ups, books, body)
+        if stored is not None:
+            if stored.amount == amount:
                 return False
-            if stored is not None:
-                raise LedgerError(
-                    f"the top-up {body['once']!r} added {books.purse.show(stored)}, got "
-                    f"{books.purse.show(amount)}; another top-up needs another --once"
-                )
+            raise LedgerError(
+                f"the top-up {body['once']!r} added {books.purse.show(stored.amount)}, got "
+                f"{books.purse.show(amount)}; another top-up needs another --once"
+            )
         _refuse_ended(books, connection, "topped up")
         most = MAX_MONEY - books.purse.total - topped_up(connection, books.chain.run)
         if amount > most:
@@ -81,17 +77,34 @@ def top_up(
     return True
 
 
-def _topped_up_once(connection: sa.Connection, run: int, once: str) -> int | None:
-    """Return what the top-up with this name added; None if there is none."""
-    events, added = schema.events, schema.top_ups
-    query = (
-        sa.select(events.c.body, added.c.amount)
-        .join(added, (added.c.run == events.c.run) & (added.c.number == events.c.number))
-        .where(events.c.run == run)
-    )
-    for body, amount in connection.execute(query):
-        if json.loads(body).get("once") == once:
-            return int(amount)
+def named_once(once: str | None) -> dict[str, str]:
+    """Return the name by which a command is known again, for the body of its event."""
+    if once is None:
+        return {}
+    if not once.strip() or UNSTORABLE.search(once):
+        raise LedgerError(f"--once must be a name for what is done once, got {once!r}")
+    return {"once": once.strip()}
+
+
+def stored_once(
+    connection: sa.Connection, table: sa.Table, books: Books, body: Mapping[str, Any]
+) -> sa.Row[Any] | None:
+    """Return the row that a command with the same name has stored; None if there is none.
+
+    Args:
+        connection: The database.
+        table: The table of the command's amounts.
+        books: The run's books.
+        body: The body of the command's event, with or without a name.
+    """
+    if "once" not in body:
+        return None
+    events, run = schema.events, books.chain.run
+    same_event = (table.c.run == events.c.run) & (table.c.number == events.c.number)
+    query = sa.select(events.c.body, table).join(table, same_event).where(events.c.run == run)
+    for row in connection.execute(query):
+        if json.loads(row.body).get("once") == body["once"]:
+            return row
     return None
 
 
