@@ -321,6 +321,7 @@ IN_MEMORY = [
     "sqlite:///file::memory:?cache=shared&uri=true",
     "sqlite:///file:books?mode=memory&uri=true",
     "sqlite:///books.db?mode=memory",
+    "sqlite://host/books.db",
     "sqlite:///books.db?vfs=memdb",
 ]
 

@@ -45,6 +45,8 @@ COMPUTED = {
         "DROP TABLE top_ups",
         "CREATE TABLE top_ups (run, number, amount AS (ZEROBLOB(900000000)))",
     ],
+    "promises": ["CREATE INDEX slow ON promises (length(client))"],
+    "closings": ["CREATE INDEX partial ON closings (round) WHERE abs(paid) > 0"],
 }
 
 
@@ -55,6 +57,26 @@ def test_what_would_be_computed_when_it_is_read_is_refused_unread(changed, name,
         read_books(file)
     with refused(LedgerError, name, file):
         Store.in_file(file)
+
+
+FAILS = "CHECK (abs(-9223372036854775807 - 1) > 0)"
+"""A check that says so as soon as it is computed, where a stranger's would take for ever."""
+
+CHECKED = f"UPDATE sqlite_master SET sql = replace(sql, 'hash TEXT', 'hash TEXT {FAILS}')"  # noqa: S608
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        [f"CREATE TABLE mine (a {FAILS})", "INSERT INTO mine VALUES (1)"],
+        ["PRAGMA writable_schema = ON", CHECKED],
+    ],
+)
+def test_a_check_that_a_stranger_wrote_is_not_computed(changed, statements):
+    file = changed("PRAGMA ignore_check_constraints = ON", *statements)
+    with closing(sqlite3.connect(file)) as connection, pytest.raises(sqlite3.OperationalError):
+        connection.execute("PRAGMA integrity_check")
+    assert verify(read_books(file)).ok
 
 
 def test_a_users_own_tables_and_views_beside_the_books_are_none_of_baras_business(changed):

@@ -290,7 +290,8 @@ class Store:
     def _refuse_disguises(self, connection: sa.Connection) -> None:
         """Refuse a file in which something computed stands in the place of a table of ours.
 
-        Reading a stranger's view, virtual table or generated column could take for ever.
+        Reading a stranger's view, virtual table, generated column or index of an expression could
+        take for ever.
         """
         ours = {*schema.metadata.tables, "alembic_version"}
         for name, kind, page in connection.exec_driver_sql(
@@ -303,12 +304,25 @@ class Store:
                 columns = connection.exec_driver_sql(
                     "SELECT MAX(hidden) FROM pragma_table_xinfo(?)", (name,)
                 )
-                plain = not columns.scalar()
+                computed = connection.exec_driver_sql(_COMPUTED_INDEXES, (name,))
+                plain = not columns.scalar() and computed.first() is None
             if not plain:
                 raise LedgerError(
                     f"{name} in {self.place} is not a plain table, as bara makes it, but is "
                     "computed when it is read; nothing of it was read"
                 )
+
+
+_COMPUTED_INDEXES = """
+SELECT index_list.name FROM pragma_index_list(?) AS index_list
+JOIN pragma_index_xinfo(index_list.name) AS field
+JOIN sqlite_master ON sqlite_master.name = index_list.name
+WHERE field.cid = -2
+OR index_list.partial AND substr(sql, instr(sql, 'WHERE')) NOT IN (
+    'WHERE round IS NULL', 'WHERE round IS NOT NULL'
+)
+"""
+"""Finds indexes of a table that hold an expression, or whose rows one chooses that is not ours."""
 
 
 def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -415,7 +429,8 @@ _VARIABLE = re.compile(r"\$(\{\w+\}|[A-Z_][A-Z0-9_]*\b)")
 def _is_file(url: sa.URL) -> bool:
     """Return whether a SQLite URL names a plain file; an option could put it into memory."""
     file = url.database or ":memory:"
-    return file != ":memory:" and not file.startswith("file:") and not url.query
+    elsewhere = url.host or url.username or url.query
+    return file != ":memory:" and not file.startswith("file:") and not elsewhere
 
 
 def _parsed(url: str | sa.URL) -> sa.URL:
@@ -510,6 +525,9 @@ def _look_at(path: Path, patience: float) -> sqlite3.Connection:
         if dead_log:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute(
+            "PRAGMA ignore_check_constraints = ON"
+        )  # a stranger may have written them
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         for table, columns in _SINCE_THE_FIRST.items():
             if table not in there:
