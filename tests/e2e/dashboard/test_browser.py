@@ -145,6 +145,9 @@ def test_the_award_that_waits_stands_on_the_page_with_the_command_that_answers_i
     expect(page.locator("#belief")).to_be_hidden()
     for empty in ("#failed", "#n", "#payments", "#loss", "#decisions"):
         expect(page.locator(empty)).to_be_hidden()
+    for figure in ("#accuracy", "#menu"):
+        counted = page.locator(f"{figure} svg text[text-anchor=middle]").all_text_contents()
+        assert len(set(counted)) == len(counted) > 1, f"{figure} counts {counted}"
     shoot(page, "waiting-1440-light")
     with DatabaseRun.find(books["url"]) as place:
         operators.decline(place.open_books(), 1, by="anna", reason="a long reason " * 20)

@@ -1,6 +1,6 @@
 // Figures: lines, bands, bars and dots over two axes, with a cursor for pointer and keyboard, and a table behind.
 
-import { download, h, number, s, table } from "./dom.js";
+import { count, download, h, number, s, table } from "./dom.js";
 import { extent, scale, ticks } from "./scales.js";
 
 const PAINT = ["stroke", "fill", "stroke-width", "stroke-dasharray", "stroke-opacity", "fill-opacity", "stroke-linejoin", "stroke-linecap", "paint-order", "font-size", "font-family", "font-weight"];
@@ -157,7 +157,7 @@ class Plot {
     this.y = scale(yDomain, [bottom, top]);
     this.bottom = bottom;
     const floor = this.y(Math.max(yDomain[0], 0));
-    const xMarks = ticks(...xDomain, parts);
+    const xMarks = ticks(...xDomain, parts).filter((mark) => x.format !== count || Number.isInteger(mark));
     this.moving = s("g", {});
     this.svg = s("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img" },
       yMarks.map((mark) => [
