@@ -244,6 +244,41 @@ def test_another_amount_a_second_time_and_money_that_came_back_are_unknown(confi
     ]
 
 
+SIGNED = "date,reference,amount\n2026-04-01,rent,-800\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (camt(("spring-1-1", "6.50", "CRDT")), "returned 1"),
+        (SIGNED + "2026-04-02,spring-1-1,6.50\n", "returned 1"),
+        (SIGNED + "2026-04-02,spring-1-1,-6.50\n", "2026-03-02"),
+        (camt(("spring-1-1", "6.50", "DBIT")).replace("2026-03", "2026-04"), "2026-03-02"),
+    ],
+    ids=["camt, came back", "csv, came back", "csv, twice", "camt, twice"],
+)
+def test_what_a_later_statement_shows_of_a_payment_again_is_unknown(config, tmp_path, text, why):
+    at(config, new_batch)
+    read_in(config, tmp_path, camt(("spring-1-1", "6.50", "DBIT"), ("spring-1-2", "6.50", "DBIT")))
+    report = read_in(config, tmp_path, text)
+    (found,) = [one for one in report.unknown if one["reference"] == "spring-1-1"]
+    assert why in found["why"]
+    assert not report.found
+
+
+def test_what_came_back_and_is_said_to_have_is_known(config, tmp_path):
+    at(config, new_batch)
+    at(config, lambda books: returned(books, 1, ["north"]))
+    assert not read_in(config, tmp_path, camt(("spring-1-1", "6.50", "CRDT"))).unknown
+
+
+def test_a_client_that_is_named_twice_came_back_once_and_the_record_stays_whole(config):
+    at(config, new_batch)
+    assert at(config, lambda books: returned(books, 1, ["north", "north"])) == ["north"]
+    assert at(config, verify).ok
+    assert at(config, due).total == money("6.50")
+
+
 def test_every_cent_is_due_batched_transferred_or_came_back(config, tmp_path):
     """Through corrections, a transfer that came back, and the batch that pays it again."""
     at(config, new_batch)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from functools import partial
 
 import pytest
 from refusals import refused
@@ -144,8 +145,10 @@ def test_of_two_approvals_the_first_is_not_enough_and_the_second_is_another_pers
     (further,) = at(config, attentions)
     assert further.key != need.key
     assert "anna" in further.text
-    with refused(LedgerError, "anna", "round 1", "ledger.approvals", "another person"):
-        at(config, lambda books: operators.approve(books, 1, by="anna", reason="once more"))
+    for same in ("anna", " anna ", "Anna"):
+        with refused(LedgerError, "anna", "round 1", "ledger.approvals", "another person"):
+            again = partial(operators.approve, round_number=1, by=same, reason="once more")
+            at(config, again)
     with bara.open_session("spring", config) as session, refused(WaitingError, "anna"):
         session.award()
     done = cli(config, "approve", 1, "--as", "berta", "--reason", "I looked, too")

@@ -141,11 +141,16 @@ def read_statement(path: Path) -> list[Entry]:
 
 
 def _csv(path: Path) -> Iterator[Entry]:
+    """Yield each row. Where any amount is negative, those left the account, and others came in."""
+    rows = []
     for row in csv_rows(path, "transfer", "reference"):
         if "amount" not in row:
             raise ConfigError(f"the bank's statement in {str(path)!r} must have a column `amount`")
         reference = row["reference"].strip()
-        yield Entry(reference, abs(_amount(row["amount"], reference)), row.get("date", ""))
+        rows.append((reference, _amount(row["amount"], reference), row.get("date", "").strip()))
+    signed = any(amount < 0 for _, amount, _ in rows)
+    for reference, amount, day in rows:
+        yield Entry(reference, abs(amount), day, signed and amount > 0)
 
 
 def _camt(text: str, path: Path) -> Iterator[Entry]:
@@ -203,19 +208,25 @@ def reconcile(books: Books, statement: Path, *, by: str | None = None) -> Reconc
     return report
 
 
+_NO_DAY = "day unknown"
+"""The day of a transfer in a statement that names none."""
+
+
 def _compared(paid: list[dict[str, Any]], entries: list[Entry], books: Books) -> Reconciliation:
     expected = {one["reference"]: one for one in paid}
     report = Reconciliation()
     seen = set[str]()
     for entry in entries:
         one = expected.get(entry.reference)
+        if one is not None and one["returned"] and entry.came_back:
+            continue  # it is among what is due again
         why = _why_unknown(entry, one, seen, books)
         if why is not None:
             report.unknown.append({**vars(entry), "why": why})
             continue
         seen.add(entry.reference)
         if one is not None and not one["transferred"]:
-            report.found.append({**one, "transferred": entry.day or "day unknown"})
+            report.found.append({**one, "transferred": entry.day or _NO_DAY})
     for one in paid:
         if not one["transferred"] and not one["returned"] and one["reference"] not in seen:
             report.missing.append(one)
@@ -237,6 +248,9 @@ def _why_unknown(
         return f"batch {one['batch']} pays {books.purse.show(one['amount'])}"
     if entry.reference in seen:
         return "it is in this statement twice"
+    before = one["transferred"]
+    if before not in ("", _NO_DAY, entry.day) and entry.day:
+        return f"an earlier statement has shown it on {before}"
     return None
 
 

@@ -210,7 +210,7 @@ def approve(
         answer = "approved"
         if books.terms.approvals == 2 and first is None:
             answer = "endorsed"
-        elif first == body["by"]:
+        elif first is not None and first.casefold() == body["by"].casefold():
             raise LedgerError(
                 f"{first} has approved round {round_number} already; "
                 "ledger.approvals = 2 wants another person to approve it, too"
