@@ -103,6 +103,10 @@ def statement_command(
     as_html: Annotated[
         bool, typer.Option("--html", help="With --client: a page to print, signed with the key.")
     ] = False,
+    payees: Annotated[
+        Path | None,
+        typer.Option(help="With --html: CSV with `client`, `name`, `address` and `tax_number`."),
+    ] = None,
     rounds: Annotated[
         bool, typer.Option("--rounds", help="With --csv: one line per round instead of per client.")
     ] = False,
@@ -124,9 +128,9 @@ def statement_command(
         )
         from bara.runs.engines import stored_metric
 
-        if client is None and (since or until or as_html):
+        if client is None and (since or until or as_html or payees):
             raise ConfigError(
-                "--since, --until and --html need --client NAME: "
+                "--since, --until, --html and --payees need --client NAME: "
                 "they are for one client's statement"
             )
         if client is not None:
@@ -135,7 +139,7 @@ def statement_command(
                 period = Period(since, until) if since or until else None
                 total, own = own_statement(books, client, period)
                 if as_html:
-                    say(_page(books, total, own, period))
+                    say(_page(books, total, own, period, payees))
                 elif as_json:
                     own_rounds = [line_json(line) for line in own]
                     print_json({**line_json(total), "currency": currency, "rounds": own_rounds})
@@ -159,16 +163,28 @@ def statement_command(
                 say(f"needs you: {one.text}{answer}")
 
 
-def _page(books: "Books", total: "ClientTotal", own: "list[Line]", period: "Period | None") -> str:
+def _page(
+    books: "Books",
+    total: "ClientTotal",
+    own: "list[Line]",
+    period: "Period | None",
+    payees: Path | None,
+) -> str:
     """Return one client's statement as an HTML page, signed if the run has a key."""
+    from bara.ledger.payouts import read_payees, transfers
     from bara.reports.client_statement import client_statement
 
+    payee = {} if payees is None else read_payees(payees).get(total.client, {})
     sign = None
+    transferred = []
     if books.chain.key is not None:
         from bara.ledger.signatures import client_receipt
 
         sign = partial(client_receipt, books, total.client, period)
-    return client_statement(books.name, total, own, books.purse.currency, period, sign)
+    if books.chain.key is not None or not books.opening.get("keyed"):
+        transferred = [one for one in transfers(books) if one["client"] == total.client]
+    currency = books.purse.currency
+    return client_statement(books.name, total, own, currency, period, sign, payee, transferred)
 
 
 @ledger_app.command(
@@ -364,6 +380,58 @@ def payouts_command(
             print_json(payouts.batch_json(books, wanted, known))
         else:
             say(payouts.batch_csv(books, wanted, known), nl=False)
+
+
+@ledger_app.command(
+    "invoice",
+    help="A self-billing invoice for one payment of a batch: a page to print, signed with the key.",
+    epilog=examples(
+        "bara ledger DIR invoice 3 --client client-03 --payees payees.csv --from-name Clinic "
+        "--from-address '1 Main Street, Aachen' --from-tax-number DE123456789 > invoice.html"
+    ),
+)
+def invoice_command(
+    context: typer.Context,
+    batch: Annotated[int, typer.Argument(metavar="BATCH", min=1, help="The number of the batch.")],
+    client: Annotated[str, typer.Option(help="Whose payment.")],
+    payees: Annotated[
+        Path,
+        typer.Option(
+            help="CSV with the columns `client`, `name`, `address` and `tax_number`; `vat` (the "
+            "rate in per cent that the amounts include) and `vat_note`, if there are any."
+        ),
+    ],
+    from_name: Annotated[str, typer.Option(metavar="NAME", help="Who pays.")],
+    from_address: Annotated[str, typer.Option(metavar="TEXT", help="The address of who pays.")],
+    from_tax_number: Annotated[str, typer.Option(metavar="TEXT", help="The payer's tax number.")],
+    debug: Debug = False,
+) -> None:
+    """Print a self-billing invoice for one payment."""
+    with _books(context, debug) as books:
+        from bara.ledger.payouts import find_batch, payment, read_payees, reference_of
+        from bara.reports.invoice import Invoice
+
+        with books.store.read():
+            made = find_batch(books, batch)
+            parts = payment(books, batch, client)
+        place = [paid for paid, _, _ in made.payments].index(client) + 1
+        invoice = Invoice(
+            run=books.name,
+            client=client,
+            reference=reference_of(books, batch, place),
+            made=made.at[:10],
+            parts=parts,
+            payer={"name": from_name, "address": from_address, "tax_number": from_tax_number},
+            payee=read_payees(payees).get(client, {}),
+            unit=books.purse.unit,
+            currency=books.purse.currency,
+        )
+        sign = None
+        if books.chain.key is not None:
+            from bara.ledger.signatures import payment_receipt
+
+            sign = partial(payment_receipt, books, batch, client, place)
+        say(invoice.page(sign))
 
 
 @ledger_app.command(
@@ -727,7 +795,9 @@ def receipt_command(
         check_client_receipt(receipt, public_key, None if paid is None else money(paid))
         amount = show_money(receipt["paid"], receipt.get("currency"))
         period = " to ".join(receipt[day] for day in ("first", "last") if day in receipt)
-        if "first" not in receipt:
+        if "reference" in receipt:
+            period = f"in the payment {receipt['reference']}"
+        elif "first" not in receipt:
             period = f"up to {period}" if period else "over the whole run so far"
         elif "last" not in receipt:
             period = f"from {period} on"

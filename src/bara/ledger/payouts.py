@@ -10,9 +10,9 @@ import hashlib
 import io
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from bara.ledger._verification import paid_in, require_whole
 from bara.ledger.books import Books
 from bara.ledger.decisions import signed
 from bara.ledger.operators import require_place, writing
-from bara.ledger.statements import Correction, corrections_by_round
+from bara.ledger.statements import Correction, corrections_by_round, lines
 from bara.records import json_money, plain_money
 from bara.text import counted, csv_text
 
@@ -69,6 +69,25 @@ class Batch:
         return sum(amount for _, amount, _ in self.payments)
 
 
+@dataclass(frozen=True)
+class Part:
+    """A part of what a batch pays to one client; its amount in micro-units.
+
+    Attributes:
+        round: The round whose payment it is; None for a transfer that is made again.
+        amount: The amount; negative for what a correction takes back.
+        at: When the round was settled, or the correction made, in ISO 8601.
+        correction: Why the payment of the round was corrected, for a correction.
+        again: The batch whose transfer came back, for one that is made again.
+    """
+
+    round: int | None
+    amount: int
+    at: str = ""
+    correction: str | None = None
+    again: int | None = None
+
+
 def batches(books: Books) -> list[Batch]:
     """Return every batch that was made, from a verified record."""
     with books.store.read() as connection:
@@ -84,6 +103,17 @@ def find_batch(books: Books, number: int) -> Batch:
             f"run {books.name!r} has no batch {number}; it has {counted(len(made), 'batch')}"
         )
     return made[number - 1]
+
+
+def payment(books: Books, number: int, client: str) -> list[Part]:
+    """Return what a batch pays to a client, part by part; refuse a client that it does not pay."""
+    with books.store.read() as connection:
+        find_batch(books, number)
+        parts = _Account(connection, books).parts.get((number, client))
+        if parts is None:
+            raise LedgerError(f"batch {number} of {books.name!r} pays nothing to {client!r}")
+        settled = {line.round: line.at for line in lines(books, client) if line.correction is None}
+    return [replace(one, at=one.at or settled.get(one.round or 0) or "") for one in parts]
 
 
 def batch_of(books: Books, round_number: int) -> int | None:
@@ -180,7 +210,7 @@ def returned(
     require_place(books)
     batch = find_batch(books, number)
     paid = [client for client, _, _ in batch.payments]
-    chosen = list(clients or paid)
+    chosen = list(dict.fromkeys(clients or paid))
     before = set[str]()
     with writing(books) as connection:
         for text in books.bodies("returned"):
@@ -368,7 +398,9 @@ class _Account:
         self.batches: list[Batch] = []
         self._connection = connection
         self._books = books
+        self.parts: dict[tuple[int, str], list[Part]] = {}
         self._owed = Counter[str]()
+        self._open = defaultdict[str, list[Part]](list)  # what the owed amounts are made of
         self._rounds = Counter[str]()
         self._last = 0  # the last round in a batch
         corrected: dict[int, Correction] = {}
@@ -379,10 +411,13 @@ class _Account:
             if row.kind == "corrected":
                 one = corrected[row.number]
                 self._owed[one.client] += one.amount
+                why = body.get("reason", "")
+                self._open[one.client].append(Part(one.round, one.amount, row.at, correction=why))
             elif row.kind == "returned":
                 for client, amount, _ in self.batches[body["batch"] - 1].payments:
                     if client in body["clients"]:
                         self._owed[client] += amount
+                        self._open[client].append(Part(None, amount, row.at, again=body["batch"]))
             else:
                 last = body["last"] if row.round is None else row.round
                 self.batches.append(self._pay(last, row.at))
@@ -396,12 +431,15 @@ class _Account:
         """Add the rounds up to `last` and take out what is transferred to those who are owed."""
         first = self._last + 1
         run = self._books.chain.run
-        for _, client, paid in paid_in(self._connection, run, first, last):
+        for number, client, paid in paid_in(self._connection, run, first, last):
             self._owed[client] += paid
             self._rounds[client] += 1
+            self._open[client].append(Part(number, paid))
+        batch = len(self.batches) + 1
         payments = []
         for client in sorted(self._owed):
             if self._owed[client] > 0:  # else the client owes, and later payments are kept back
                 payments.append((client, self._owed.pop(client), self._rounds.pop(client, 0)))
+                self.parts[batch, client] = self._open.pop(client)
         self._last = max(self._last, last)
-        return Batch(len(self.batches) + 1, first, self._last, at, tuple(payments))
+        return Batch(batch, first, self._last, at, tuple(payments))

@@ -7,6 +7,7 @@ from typing import Any
 from bara.errors import ConfigError, LedgerError, MissingExtraError
 from bara.ledger._events import canonical
 from bara.ledger.books import Books
+from bara.ledger.payouts import payment, reference_of
 from bara.ledger.statements import Period, own_statement
 from bara.records import show_money
 
@@ -51,10 +52,41 @@ def client_receipt(
         for line in own
     ]
     words = {**asdict(head), "client": client, "paid": total.paid, "rounds": rounds}
-    if books.purse.currency:
-        words["currency"] = books.purse.currency
     if period is not None:
         words |= {name: day for name, day in vars(period).items() if day}
+    return _signed(books, words, page)
+
+
+def payment_receipt(
+    books: Books, batch: int, client: str, place: int, page: str | None = None
+) -> dict[str, Any]:
+    """Return what a batch pays to a client, its reference, the ledger's head, and a signature.
+
+    Args:
+        books: The run's books.
+        batch: The number of the batch.
+        client: The client's name.
+        place: The place of the client's payment in the batch, from 1 on.
+        page: The digest of the HTML page that shows the payment; None for no page.
+    """
+    with books.store.read():
+        parts = payment(books, batch, client)
+        head = books.receipt()
+    paid = [{"round": one.round, "paid": one.amount} for one in parts if one.again is None]
+    words = {
+        **asdict(head),
+        "client": client,
+        "paid": sum(one["paid"] or 0 for one in paid),
+        "rounds": paid,
+        "reference": reference_of(books, batch, place),
+    }
+    return _signed(books, words, page)
+
+
+def _signed(books: Books, words: dict[str, Any], page: str | None) -> dict[str, Any]:
+    """Return a receipt's words with the currency, the page's digest and the signature."""
+    if books.purse.currency:
+        words["currency"] = books.purse.currency
     if page:
         words["page"] = page
     signature = _signer(books).sign(canonical(words).encode()).hex()

@@ -6,8 +6,9 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from types import MappingProxyType
 from typing import Any
 
 from bara.errors import ConfigError
@@ -29,6 +30,8 @@ def client_statement(
     currency: str | None,
     period: Period | None,
     sign: Sign | None,
+    payee: Mapping[str, str] = MappingProxyType({}),
+    transferred: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """Return the page.
 
@@ -40,6 +43,8 @@ def client_statement(
         period: The days that were asked for; None for the whole run.
         sign: Signs a receipt of the same statement, given this page's digest; None if there is no
             key to sign with.
+        payee: What the operator's file says of the client: its name, address and tax number.
+        transferred: The client's payments in batches, as `bara.ledger.payouts.transfers` tells.
     """
     unsettled = 0
     rows = []
@@ -50,21 +55,55 @@ def client_statement(
             unsettled += 1
         else:
             paid = show_money(line.paid, currency)
+        asked = "" if line.asked is None else show_money(line.asked, currency)
         promised = show_money(line.promised, currency)
-        rows.append((str(line.round), settled, promised, paid, spelled(line.remark)))
+        rows.append((str(line.round), settled, asked, promised, paid, spelled(line.remark)))
     delivered = total.won - total.void - unsettled
     rounds = f"{delivered} delivered, {total.void} void"
     if unsettled:
         rounds += f", {unsettled} not settled"
     days = sorted(line.at[:10] for line in own if line.at) or ["not settled"]
-    asked = period or Period()
+    wanted = period or Period()
     facts = {
-        "period": f"{asked.first or days[0]} to {asked.last or days[-1]}",
-        "paid": show_money(total.paid, currency),
+        "period": f"{wanted.first or days[0]} to {wanted.last or days[-1]}",
+        "earned": show_money(total.paid, currency),
         "rounds": rounds,
     }
-    body = fact_list(facts) + table(("round", "settled", "promised", "paid", "why not"), rows)
-    title = f"Statement for {spelled(total.client)}, run {spelled(run)}"
+    head = ("round", "settled", "asked", "promised", "earned", "remark")
+    body = party(payee) + fact_list(facts) + table(head, rows)
+    if transferred:
+        body += _transfers(transferred, currency)
+    return signed_page(f"Statement for {spelled(total.client)}, run {spelled(run)}", body, sign)
+
+
+def party(known: Mapping[str, str]) -> str:
+    """Return who somebody is: name, address and tax number, as far as they are known."""
+    words = []
+    if known.get("name"):
+        words.append(f"<b>{escape(spelled(known['name']))}</b>")
+    if known.get("address"):
+        words.append(escape(spelled(known["address"])))
+    if known.get("tax_number"):
+        words.append(f"tax number {escape(spelled(known['tax_number']))}")
+    return f"<p>{'<br>'.join(words)}</p>" if words else ""
+
+
+def _transfers(payments: Sequence[Mapping[str, Any]], currency: str | None) -> str:
+    rows = []
+    for one in payments:
+        state = "in a batch"
+        if one["transferred"]:
+            state = f"transferred on {one['transferred']} by the bank's statement"
+        if one["returned"]:
+            state = "came back"
+        amount = show_money(one["amount"], currency)
+        rows.append((str(one["batch"]), one["reference"], amount, state))
+    head = ("batch", "reference", "amount", "by now")
+    return "<h2>Payments, over the whole run</h2>" + table(head, rows)
+
+
+def signed_page(title: str, body: str, sign: Sign | None) -> str:
+    """Return a page with its signature, or with a line that says that it has none."""
     signature = "<p>Not signed: no key was at hand.</p>"
     if sign is not None:
         signature = _signature(sign(page=_digest(page(title, body))))
