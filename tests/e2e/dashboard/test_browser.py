@@ -150,6 +150,10 @@ def test_the_award_that_waits_stands_on_the_page_with_the_command_that_answers_i
         assert len(set(counted)) == len(counted) > 1, f"{figure} counts {counted}"
     shoot(page, "waiting-1440-light")
     with DatabaseRun.find(books["url"]) as place:
+        operators.top_up(place.open_books(), bara.money("1000.00"), by="berta", reason="a gift")
+    expect(page.locator("#tiles")).to_contain_text("9,000.00 EUR")
+    expect(page.locator("#needs .copy")).to_have_text("copied")
+    with DatabaseRun.find(books["url"]) as place:
         operators.decline(place.open_books(), 1, by="anna", reason="a long reason " * 20)
     for width in (1440, 390):
         page = browse(width=width)

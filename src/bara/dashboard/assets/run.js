@@ -39,8 +39,12 @@ function drawTiles() {
     tile("Clients active", `${count(g.active)}${g.clients ? ` of ${count(g.clients)}` : ""}`, "delivered in the last ten rounds"));
 }
 
+let needed = null;
 function drawNeeds() {
   const { needs } = run.state;
+  const told = JSON.stringify(needs);
+  if (told === needed) return; // a command that was just selected or copied stays so
+  needed = told;
   get("needs").hidden = !needs.length;
   get("needs").replaceChildren(...needs.map(({ text, answer }) => h("li", {}, named(text), answer ? ". " : "", answer && command(answer))));
 }
