@@ -7,6 +7,7 @@ import random
 import re
 from collections import Counter
 
+import numpy as np
 import pytest
 from flwr.app import ConfigRecord
 from flwr.serverapp.strategy import FedAvg
@@ -84,6 +85,10 @@ def test_with_money_enough_the_same_messages_go_to_the_same_clients(tmp_path, st
         assert who(messages) == who(paid[kind])
         records = {tuple(sorted(message.content)) for message in messages}
         assert records == {tuple(sorted(message.content)) for message in paid[kind]}
+        for one, two in zip(messages, paid[kind], strict=True):
+            assert two.metadata.dst_node_id == one.metadata.dst_node_id  # in the same order, too
+            arrays = [message.content["arrays"]["w"].numpy() for message in (one, two)]
+            np.testing.assert_allclose(*arrays, rtol=1e-5)
 
 
 def test_an_allocator_that_looks_at_accuracy_has_clients_evaluate_the_initial_model(tmp_path):
