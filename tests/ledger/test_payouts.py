@@ -274,7 +274,7 @@ def test_a_payee_who_is_not_known_stops_the_batch_before_it_is_made(played, tmp_
     assert "batch  " not in cli("ledger", folder, "payouts")
     for text, *facts in (
         ("name\nA\n", "column", "`client`"),
-        ("client\nA\nA\n", "second line", "'A'"),
+        ("client\nA\nA\n", "payee 2", "'A'"),
         ("client,name\nA\n", "cells", "'A'", "payee 1"),
         ("client,name\nA,B\nC,D,E\n", "cells", "'C'", "payee 2"),
     ):

@@ -257,3 +257,15 @@ def test_a_model_that_is_not_finite_pays_nobody_and_leaves_the_model(memory):
     assert delivery.void == dict.fromkeys("abcde", NOT_FINITE)
     assert delivery.failed == ()
     assert engine.model.tolist() == before
+
+
+@pytest.mark.usefixtures("five")
+def test_a_step_of_the_memory_that_went_too_far_is_taken_back_and_its_updates_are_remembered():
+    engine, state = many({}, "extrapolated")
+    train_round(state, engine, 1, FIVE)
+    before = engine.model.tolist()
+    engine.aggregate = lambda _round, _collected, _remembered: np.array([np.inf, 1.0])
+    delivery = train_round(state, engine, 2, FIVE)
+    assert (set(delivery.delivered), delivery.void) == (set("abcde"), {})
+    assert engine.model.tolist() == before
+    assert state.memory.ages(3) == {1: 5}
