@@ -70,6 +70,15 @@ def test_who_does_not_answer_is_not_paid(app):
     ]
 
 
+@pytest.mark.parametrize(("price", "mishap"), [("9.00", None), ("1.00", breaking)])
+def test_a_round_in_which_nobody_wins_or_replies_costs_nothing(app, price, mishap, tmp_path):
+    answer_bids(app.client, fixed(price))
+    mishaps = {("query", client): mishap for client in range(CLIENTS)}
+    records = play(app, mishaps)
+    assert [record.paid for record in records] == [0, 0]
+    assert not (tmp_path / "result.json").exists()
+
+
 def test_flower_logs_why_the_loop_cannot_go_on_in_one_line(app, logged):
     with refused(ConfigError, "answer_bids") as caught:
         play(app)
