@@ -1,10 +1,14 @@
 """A stored result never stands for other code: not in a comparison, in the paper or in a run."""
 
+import enum
+import functools
 import importlib
 import sys
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import torch
 from refusals import refused
 from typer.testing import CliRunner
 
@@ -177,6 +181,142 @@ def test_what_an_object_inherits_from_a_module_of_ones_own_belongs_to_it(lab):
     lab.edit(5)
     lab.start_again()
     assert fingerprinted() != before
+
+
+LIMIT = 2
+
+
+def key_of(part):
+    """What the stored result of a run with an allocator of a notebook's is called."""
+    return bara.studies.grid.Cell(Config.load(SMALL, allocator=part)).key
+
+
+def with_number(number):
+    """Allocators as notebooks define them, each with a number in another place."""
+
+    @dataclass
+    class Data:
+        n: int
+
+    @dataclass(frozen=True, slots=True)
+    class Slots:
+        n: int = number
+
+    class Names(enum.Enum):
+        N = number
+
+    class Property:
+        name = Names
+
+        @functools.cached_property
+        def n(self):
+            return number
+
+    @functools.lru_cache
+    def remembered():
+        return number
+
+    class Meta(type):
+        n = number
+
+    return {
+        "dataclass": Data(number),
+        "slots": Slots(),
+        "class": Data,
+        "default": Slots,
+        "cached property": Property(),
+        "enum": Names.N,
+        "enum's class": Property,
+        "cached function": remembered,
+        "metaclass": Meta("Mine", (), {}),
+        "partial": functools.partial(Data, number),
+    }
+
+
+def as_allocator(inner):
+    class Mine:
+        def __init__(self):
+            self.inner = inner
+
+        def ask(self, _purse):
+            return bara.Offer.recruit(2)
+
+        def tell(self, record):
+            pass
+
+    return Mine()
+
+
+@pytest.mark.parametrize("name", [name for name in with_number(2) if name != "class"])
+def test_what_a_notebook_defines_is_told_apart_by_its_value_and_known_again(name):
+    two, again, three = (key_of(as_allocator(with_number(n)[name])) for n in (2, 2, 3))
+    assert two == again
+    assert two != three
+
+
+def test_a_global_that_only_a_comprehension_or_an_inner_function_uses_belongs_to_the_code(
+    monkeypatch,
+):
+    class Mine:
+        def ask(self, _purse):
+            return bara.Offer.recruit(max(LIMIT for _ in range(2)))
+
+        def tell(self, record):
+            pass
+
+    before = key_of(Mine())
+    monkeypatch.setitem(globals(), "LIMIT", 3)
+    assert key_of(Mine()) != before
+
+
+def test_a_module_that_a_notebooks_method_imports_when_it_is_called_belongs_to_it(lab):
+    class Mine:
+        def ask(self, _purse):
+            from lab import how_many  # noqa: PLC0415 - of a fixture
+
+            return bara.Offer.recruit(how_many.N)
+
+        def tell(self, record):
+            pass
+
+    before = key_of(Mine())
+    lab.edit(5)
+    lab.start_again()
+    assert key_of(Mine()) != before
+
+
+def test_the_order_of_a_set_which_differs_between_processes_says_nothing():
+    one, other = {0, 8}, {8, 0}
+    assert list(one) != list(other)
+    assert key_of(as_allocator(one)) == key_of(as_allocator(other))
+    assert key_of(as_allocator(one)) != key_of(as_allocator({0, 9}))
+
+
+def test_a_models_weights_are_told_apart_by_their_values():
+    def made(seed):
+        torch.manual_seed(seed)
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
+
+    models = [made(1), made(1), made(2)]
+    keys = []
+    for model in models:
+        config = Config.load(data="digits", clients=4, training={"model": model})
+        keys.append(bara.studies.grid.Cell(config).key)
+    assert keys[0] == keys[1]
+    assert keys[1] != keys[2]
+
+
+def test_a_file_that_a_plug_in_is_given_belongs_to_what_made_a_result(tmp_path):
+    table = tmp_path / "table.npz"
+
+    def written(value):
+        np.savez(table, prices=np.full(3, value))
+        return made_by(Config.load(SMALL, mechanism={"name": "dm-regretnet", "path": str(table)}))
+
+    before = written(1)
+    assert f"file {table}" in before
+    assert written(1) == before
+    assert written(2) != before
 
 
 def test_data_of_ones_own_belong_to_what_made_a_result(tmp_path):

@@ -4,16 +4,20 @@ A fingerprint is the same in every process. What has made a result is kept as a 
 (`bara`, `code of lab:Mine`, `object allocator`, `file /data/mine.npz`) to fingerprints.
 """
 
+import dis
 import hashlib
+import importlib
 import io
 import json
 import pickle
 import re
+import sys
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from contextlib import suppress
+from functools import cached_property, lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from bara import __version__, datasets
@@ -29,6 +33,9 @@ MadeBy = dict[str, str]
 _CODE = "code of "
 _FILE = "file "
 
+_LONGEST_NAME = 4_096
+"""The length from which on no text is a file's name."""
+
 _IMPORT_PATH = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 
 
@@ -43,6 +50,8 @@ def made_by(config: Config) -> MadeBy:
         digest = _code(path)
         if digest is not None:
             found[_CODE + path] = digest
+    for named in _files(config):
+        found[_FILE + named] = _digest_of_file(Path(named))
     if config.engine.has_data and config.data.part is None:
         data = config.data
         for file in datasets.unvouched(data.name, data.path, verify=data.verify):
@@ -111,15 +120,27 @@ def digest_of(made: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
 
 
+def _texts(config: Config) -> list[str]:
+    """Return the texts that a configuration holds, but for those of the ledger."""
+    tree = flat(config.model_dump(mode="json"))
+    return [
+        value
+        for key, value in tree.items()
+        if isinstance(value, str) and not key.startswith("ledger.")
+    ]
+
+
+def _files(config: Config) -> Iterator[str]:
+    """Yield the files that a configuration names, such as a table of costs."""
+    for value in _texts(config):
+        if len(value) < _LONGEST_NAME and Path(value).suffix and Path(value).is_file():
+            yield value
+
+
 def _code_paths(config: Config) -> Iterator[str]:
     """Yield the import paths that a configuration holds, and those that entry points stand for."""
-    tree = config.model_dump(mode="json")
-    for key, value in flat(tree).items():
-        if (
-            isinstance(value, str)
-            and not key.startswith("ledger.")
-            and _IMPORT_PATH.fullmatch(value)
-        ):
+    for value in _texts(config):
+        if _IMPORT_PATH.fullmatch(value):
             yield value
     for kind, name in (
         ("allocator", config.allocator.name),
@@ -174,6 +195,8 @@ _PLAIN: dict[type, tuple[str, ...]] = {
     property: ("fget", "fset"),
     classmethod: ("__func__",),
     staticmethod: ("__func__",),
+    cached_property: ("func",),
+    type(lru_cache(len)): ("__wrapped__",),
     CodeType: ("co_code", "co_consts", "co_names", "co_varnames"),
 }
 """Types that pickle refuses, each with the attributes that its fingerprint covers."""
@@ -189,14 +212,18 @@ def fingerprint(part: Any, what: str) -> str:
         part: The class, function or object.
         what: The role of `part` in the experiment, for the error.
     """
-    content = io.BytesIO()
     try:
-        _Content(content, 5).dump(part)
+        return _digest_of_value(part)
     except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(
             f"the {what} {part!r} holds what cannot be kept apart from others in a folder "
             f"({error}); give a class or a function that makes it, or no folder"
         ) from None
+
+
+def _digest_of_value(value: Any) -> str:
+    content = io.BytesIO()
+    _Content(content, 5).dump(value)
     return hashlib.sha256(content.getvalue()).hexdigest()
 
 
@@ -207,16 +234,17 @@ class _Content(pickle.Pickler):
         super().__init__(file, protocol)
         self._seen: set[int] = set()
 
+    def persistent_id(self, obj: Any) -> Any:
+        """Write sets in an order that is the same in every process; leave the rest to pickle."""
+        if type(obj) in {set, frozenset}:
+            return type(obj).__name__, sorted(map(_digest_of_value, obj))
+        return None
+
     def reducer_override(self, obj: Any) -> Any:
         """Reduce functions, classes and modules to plain values; leave anything else to pickle."""
-        if isinstance(obj, ModuleType):
-            return tuple, ((obj.__name__, digest_of_code(obj.__name__)),)
-        for kind, attributes in _PLAIN.items():
-            if isinstance(obj, kind):
-                values = [getattr(obj, name) for name in attributes]
-                return tuple, ((kind.__name__, *values),)
         if not isinstance(obj, FunctionType | type):
-            return NotImplemented
+            content = _content_of(obj)
+            return NotImplemented if content is None else (tuple, (content,))
         path = f"{obj.__module__}:{obj.__qualname__}"
         if leads_to(path, obj):
             digest = digest_of_code(obj.__module__)
@@ -233,21 +261,64 @@ class _Content(pickle.Pickler):
         return tuple, (_of_class(obj),)
 
 
+def _content_of(obj: Any) -> tuple[Any, ...] | None:
+    """Return what an object holds that pickle refuses or writes as an address; None for others."""
+    if isinstance(obj, ModuleType):
+        return obj.__name__, digest_of_code(obj.__name__)
+    if isinstance(obj, MappingProxyType):
+        return tuple(obj.items())
+    if "torch" in sys.modules and isinstance(obj, sys.modules["torch"].Tensor):
+        numbers = obj.detach().cpu().numpy()
+        return str(obj.dtype), obj.shape, obj.requires_grad, numbers.tobytes()
+    for kind, attributes in _PLAIN.items():
+        if isinstance(obj, kind):
+            return kind.__name__, *(getattr(obj, name) for name in attributes)
+    return None
+
+
 def _of_function(function: FunctionType) -> tuple[Any, ...]:
     """Return what a function does: its code, defaults, closure, and the globals that it uses."""
     code = function.__code__
     known = function.__globals__
-    used = {name: known[name] for name in code.co_names if name in known}
+    used: dict[str, Any] = {}
+    for one in _with_inner(code):
+        used |= {name: known[name] for name in one.co_names if name in known}
+        used |= _imported_by(one)
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     return code, function.__defaults__, function.__kwdefaults__, cells, used
 
 
+def _with_inner(code: CodeType) -> Iterator[CodeType]:
+    """Yield code, and that of the functions and comprehensions that are written inside it."""
+    yield code
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            yield from _with_inner(value)
+
+
+def _imported_by(code: CodeType) -> dict[str, Any]:
+    """Return the modules that a function imports when it is called, and what it takes from them."""
+    found: dict[str, Any] = {}
+    name = ""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "IMPORT_NAME":
+            name = str(instruction.argval)
+            with suppress(ImportError):
+                found[name] = importlib.import_module(name)
+        elif instruction.opname == "IMPORT_FROM":
+            part = str(instruction.argval)
+            with suppress(ImportError):  # what is taken may be a module of a package
+                importlib.import_module(f"{name}.{part}")
+            found[f"{name}.{part}"] = getattr(found.get(name), part, None)
+    return found
+
+
 def _of_class(kind: type) -> tuple[Any, ...]:
-    """Return what a class does: its name, its bases, and its own attributes; slots by name only."""
+    """Return what a class does: name, metaclass, bases and own attributes; slots by name only."""
     own = {}
     for name, value in vars(kind).items():
         if name in _NOT_CODE:
             continue
         is_slot = type(value).__name__ in {"member_descriptor", "getset_descriptor"}
         own[name] = None if is_slot else value
-    return kind.__qualname__, kind.__bases__, own
+    return kind.__qualname__, type(kind), kind.__bases__, own
