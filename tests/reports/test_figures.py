@@ -7,7 +7,7 @@ from bara.paper.exhibits import EXHIBITS, Scale
 from bara.paper.figures import KINDS, exhibit_charts, exhibit_dots, save_charts, save_map
 from bara.paper.pages import exhibit_latex, exhibit_markdown, table_rows
 from bara.paper.regimes import REGIMES
-from bara.reports.drawings import INK, PAGE, Drawing, drawn
+from bara.reports.drawings import COLUMN, INK, PAGE, Drawing, drawn
 
 
 def shown(name, rows, datasets=("digits",)):
@@ -89,6 +89,7 @@ def test_figure_three_says_where_seeds_end_and_keeps_to_regrets_that_there_can_b
     assert panel.marks == ((61, "fewer than 2 seeds"),)
     assert panel.between == pytest.approx((-0.01, 0.11))  # those that there are, and zero
     assert panel.lines[0].ys == []
+    assert panel.name == "digits-bara-ours"  # a document includes the same file whatever was found
     assert panel.lines[1].xs[-1] == 80
 
 
@@ -219,8 +220,27 @@ def test_accuracies_are_dots_with_intervals_beside_differences_from_even_allocat
 
 def test_a_single_seed_has_no_interval():
     (chart,) = exhibit_dots(shown("fig1", accuracy_rows(margin=None)))
-    levels, _ = drawn([chart], columns=2).axes
+    figure = drawn([chart], columns=2)
+    levels, _ = figure.axes
     assert all(len(set(line.get_xdata())) == 1 for line in levels.lines)
+    assert figure.get_supxlabel() == ""
+
+
+@pytest.mark.parametrize("name", ["fig1", "fig3"])
+def test_a_figure_with_intervals_says_of_how_many_per_cent(name, tmp_path, monkeypatch):
+    one = shown(name, accuracy_rows() if name == "fig1" else regret_rows())
+    charts = exhibit_dots(one) if name == "fig1" else exhibit_charts(one)
+    assert "95 %" in saved_figure(charts, tmp_path, monkeypatch).get_supxlabel()
+
+
+def test_an_exhibit_of_one_dataset_has_a_figure_of_one_column_too(tmp_path, monkeypatch):
+    saved = {}
+    monkeypatch.setattr(Drawing, "save", lambda figure, stem: saved.update({stem.name: figure}))
+    save_charts(exhibit_dots(shown("fig1", accuracy_rows())), tmp_path / "fig1")
+    assert {name: one.get_figwidth() for name, one in saved.items()} == {
+        "fig1": PAGE,
+        "fig1-digits": COLUMN,
+    }
 
 
 def test_the_papers_methods_and_others_are_told_apart_in_grey_and_only_where_there_are_both():

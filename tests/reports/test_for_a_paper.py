@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from html import unescape
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import pyarrow.parquet
@@ -20,6 +21,7 @@ import bara
 from bara.errors import ConfigError
 from bara.reports.comparison import Comparison, Failure
 from bara.reports.comparison_table import comparison_rows, show_estimate
+from bara.reports.dots import Dot, DotChart
 from bara.reports.drawings import COLUMN, FORMATS, PAGE, drawn
 from bara.reports.html import comparison_report
 from bara.reports.statistics import FEWEST, Estimate
@@ -158,6 +160,63 @@ def test_lines_are_told_apart_by_colour_and_in_grey(found):
     lines = found.plot("accuracy-over-rounds").axes[0].lines
     assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 4
     assert len({(line.get_marker(), line.get_linestyle()) for line in lines}) == 4
+
+
+def test_no_two_of_many_allocators_with_variants_are_drawn_alike(found):
+    many = [replace(r, allocator=f"{r.allocator} {k}") for k in range(7) for r in found.results]
+    figure = replace(found, results=many).plot("money-left")
+    lines = figure.axes[0].lines
+    assert len(lines) == 28
+    assert (
+        len({(line.get_color(), line.get_marker(), line.get_linestyle()) for line in lines}) == 28
+    )
+    names = figure.legends[0].get_lines()[:14]
+    assert len({(line.get_color(), line.get_marker()) for line in names}) == 14
+
+
+def test_intervals_are_shaded_and_named_unless_they_would_hide_each_other(found):
+    few = found.plot("accuracy-over-rounds")
+    assert len(few.axes[0].collections) == 4
+    assert "95 %" in few.get_supxlabel()
+    many = [replace(r, allocator=f"{r.allocator} {k}") for k in range(2) for r in found.results]
+    full = replace(found, results=many).plot("accuracy-over-rounds")
+    assert not full.axes[0].collections
+    assert full.get_supxlabel() == ""
+
+
+LONG = [
+    "even, mechanism=bid-price-first",
+    "even:carry_over=true, bids=uniform(0.5, 1.5)",
+    "increasing, bids=uniform(0.5, 1.5)",
+]
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("reach", [0.004, 0.18, 0.98])
+def test_no_text_of_a_chart_of_dots_is_cut_or_lies_on_another(columns, reach):
+    dots = []
+    for place, name in enumerate(LONG):
+        difference = Estimate(-reach / 5, reach, 3) if place else None
+        dots.append(Dot(name, Estimate(0.5, reach / 2, 3), difference))
+    against = "less bid-price-first, all else equal, points"
+    figure = drawn(
+        [DotChart("Accuracy and differences", "accuracy, %", against, tuple(dots))], columns
+    )
+    figure.draw_without_rendering()
+    last = figure.axes[0].get_yticklabels()[-1].get_text()
+    assert "uniform(0.5, 1.5)" in last.replace("\u00a0", " ")  # no value is folded
+    for ax in figure.axes:
+        low, high = ax.get_xlim()
+        shown = [
+            tick.label1 for tick in ax.xaxis.get_major_ticks() if low <= tick.get_loc() <= high
+        ]
+        assert len(shown) >= 2
+        places = [label.get_window_extent() for label in shown]
+        assert all(left.x1 < right.x0 for left, right in pairwise(places))
+        for text in (*shown, *ax.get_yticklabels(), ax.title, ax.xaxis.label):
+            box = text.get_window_extent()
+            assert box.x0 >= 0
+            assert box.x1 <= figure.bbox.x1
 
 
 def test_a_figure_goes_into_axes_of_ones_own(found):

@@ -12,7 +12,7 @@ import numpy as np
 
 from bara.paper.analysis import BASELINE, BOUND, LESS, T_0, ExhibitResult, Row, grouped, standing
 from bara.paper.exhibits import TITLES
-from bara.reports.charts import Chart, ChartLine
+from bara.reports.charts import SHADES, Chart, ChartLine
 from bara.reports.dots import Dot, DotChart
 from bara.reports.drawings import LOOK, PAGE, Drawing, drawn
 from bara.reports.frames import column
@@ -35,7 +35,7 @@ def save_charts(
     note: str = "",
     origin: Origin = UNKNOWN,
 ) -> None:
-    """Save charts as one figure of a page's width; if there are several, also each by itself.
+    """Save charts as one figure of a page's width, and each by itself in one of a column's.
 
     Args:
         charts: The charts to draw.
@@ -48,9 +48,8 @@ def save_charts(
     across = 3 if len(charts) % 3 == 0 else 2
     figure = drawn(charts, 2, origin, across=across, shares=True, title=title, note=note)
     figure.save(stem)
-    if len(charts) > 1:
-        for chart in charts:
-            drawn([chart], origin=origin).save(stem.with_name(f"{stem.name}-{chart.name}"))
+    for chart in charts:
+        drawn([chart], origin=origin).save(stem.with_name(f"{stem.name}-{chart.name}"))
 
 
 def exhibit_dots(shown: ExhibitResult) -> list[DotChart]:
@@ -190,7 +189,13 @@ def _regrets(title: str, rows: Sequence[Row]) -> Chart:
     for _, own in grouped(rows, "seeds")[1:2]:
         marks.append((own[0]["round"], f"fewer than {rows[0]['seeds']} seeds"))
     return Chart(
-        f"{title}\n{told}", "round", "$Reg_t / t$", (predicted, real), tuple(marks), zero_line=True
+        f"{title}\n{told}",
+        "round",
+        "$Reg_t / t$",
+        (predicted, real),
+        tuple(marks),
+        zero_line=True,
+        note=SHADES,
     )
 
 

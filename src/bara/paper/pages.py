@@ -73,7 +73,7 @@ def publish_paper(
 
 
 def draw_exhibit(shown: ExhibitResult, stem: Path, origin: Origin) -> None:
-    """Save the figure of an exhibit; if it has several panels, also each panel by itself."""
+    """Save the figure of an exhibit, and each of its panels by itself."""
     from bara.paper import figures  # noqa: PLC0415 - an extra, and slow to import
 
     if tabled(shown):

@@ -19,6 +19,12 @@ from bara.text import counted, headline
 _STEPS = 100
 """The number of points of a curve over money."""
 
+MOST_BANDS = 4
+"""The most lines of a chart that show intervals; more would hide each other."""
+
+SHADES = "Shades: 95 % intervals."
+"""The note below charts with intervals."""
+
 
 class Look(NamedTuple):
     """The look of a line whose colour and whose dashes stand for two different things.
@@ -75,6 +81,7 @@ class Chart:
         per_cent: True for lines of fractions, which are shown in per cent.
         from_zero: True for a vertical axis that begins at zero; otherwise it fits the lines.
         has_log_x: True for a logarithmic horizontal axis.
+        note: The text below a printed chart.
     """
 
     title: str
@@ -87,10 +94,11 @@ class Chart:
     per_cent: bool = False
     from_zero: bool = False
     has_log_x: bool = False
+    note: str = ""
 
     @property
     def name(self) -> str:
-        """The title in small letters, which names the chart's file and selects it in `plot`.
+        """The title's first line in small letters: the name of the chart's file and in `plot`.
 
         >>> Chart("Accuracy over rounds", "round", "accuracy", ()).name
         'accuracy-over-rounds'
@@ -160,7 +168,7 @@ def comparison_charts(
     """Return the charts of several allocators: what is compared, then the way there.
 
     Each line is the mean over an allocator's seeds, and ends where the last of them does. Lines of
-    accuracy have the 95 % interval of that mean.
+    accuracy have the 95 % interval of that mean, where they are not too many.
 
     Args:
         results: The runs to draw.
@@ -179,10 +187,12 @@ def comparison_charts(
         lines = []
         for name, runs in groups.items():
             line = mean(name, runs)
-            if y_name != measure:
+            if y_name != measure or len(groups) > MOST_BANDS:
                 line = replace(line, band=None)
             lines.append(replace(line, look=looks.get(name)))
-        return Chart(title, x_name, y_name, tuple(lines), per_cent=y_name == measure)
+        note = SHADES if any(line.band for line in lines) else ""
+        per_cent = y_name == measure
+        return Chart(title, x_name, y_name, tuple(lines), per_cent=per_cent, note=note)
 
     title = headline(measure)
     return [
@@ -240,9 +250,12 @@ def frontier_chart(frontier: Frontier) -> Chart:
         means = [one.mean for one in found]
         ends = [one.within(0, 1) for one in found]
         low, high = zip(*ends, strict=True)
-        lines.append(ChartLine(name, shares, means, (low, high)))
+        band = (low, high) if len(frontier.names) <= MOST_BANDS else None
+        lines.append(ChartLine(name, shares, means, band))
     title = f"{headline(frontier.measure)} over money"
-    return Chart(title, "part of the budget, %", frontier.measure, tuple(lines), per_cent=True)
+    note = SHADES if any(line.band for line in lines) else ""
+    x_name = "part of the budget, %"
+    return Chart(title, x_name, frontier.measure, tuple(lines), per_cent=True, note=note)
 
 
 def _mean_line(name: str, xs: Sequence[float], columns: Sequence[Sequence[float]]) -> ChartLine:

@@ -55,18 +55,25 @@ class DotChart:
         return file_name(self.title)
 
     @property
+    def note(self) -> str:
+        """The text below the chart, which says what the lines across the dots are."""
+        estimates = [one for dot in self.dots for one in (dot.level, dot.difference)]
+        has_intervals = any(one is not None and one.margin is not None for one in estimates)
+        return "Lines: 95 % intervals." if has_intervals else ""
+
+    @property
     def has_differences(self) -> bool:
         """True if anything is compared."""
         return any(dot.difference is not None for dot in self.dots)
 
 
 def file_name(title: str) -> str:
-    """Return a title in small letters without spaces, as a file is named.
+    """Return a title's first line in small letters without spaces, as a file is named.
 
     >>> file_name("Accuracy over rounds")
     'accuracy-over-rounds'
     """
-    return re.sub(r"[^a-z0-9.]+", "-", title.lower()).strip("-")
+    return re.sub(r"[^a-z0-9.]+", "-", title.partition("\n")[0].lower()).strip("-")
 
 
 def comparison_dots(results: Sequence[Result], against: str = "") -> list[DotChart]:

@@ -4,6 +4,7 @@ Charts become PNG, SVG and PDF, and the data behind them CSV and Parquet.
 """
 
 import io
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
@@ -200,8 +201,9 @@ def drawn(
                     ax.set_xlabel("")
                 axes.setdefault(chart.y_name, ax)
         height = sum(heights) + _add_legend(figure, charts, width)
-        if note:
-            folded = textwrap.wrap(note, int(19 * width))
+        notes = dict.fromkeys(filter(None, [*(chart.note for chart in charts), note]))
+        if notes:
+            folded = textwrap.wrap(" ".join(notes), int(19 * width))
             figure.supxlabel("\n".join(folded), fontsize=6.5, color="#444444")
             height += 0.12 * len(folded)
         figure.set_size_inches(width, height)
@@ -228,9 +230,10 @@ def _panels(chart: Chart | DotChart) -> int:
 def _height(line: Sequence[Chart | DotChart], width: float) -> float:
     """Return the height in inches of a line of charts."""
     if isinstance(line[0], DotChart):
-        labels = [_folded(dot.name) for dot in line[0].dots]
+        labels = [_row_name(dot.name, width) for dot in line[0].dots]
         apart = 0.1 * max(label.count("\n") for label in labels)
-        return 0.75 + (0.17 + apart) * len(labels)
+        below = 0.12 * _axis_name(line[0].difference_name, width).count("\n")
+        return 0.75 + below + (0.17 + apart) * len(labels)
     if width == COLUMN:
         return 2.5
     return {1: 3.3, 2: 2.5}.get(len(line), 1.8)
@@ -241,7 +244,7 @@ def _add_legend(figure: Drawing, charts: Sequence[Chart | DotChart], width: floa
     entries = legend_entries(charts)
     if not entries:
         return 0.0
-    widest = (45 + 3.6 * max(map(len, entries))) / 72
+    widest = (36 + 3.7 * max(map(len, entries))) / 72
     beside = max(int(width / widest), 1)
     figure.legend(
         entries.values(),
@@ -249,7 +252,8 @@ def _add_legend(figure: Drawing, charts: Sequence[Chart | DotChart], width: floa
         loc="outside upper center",
         ncols=beside,
         fontsize=7,
-        handlelength=3.5,
+        handlelength=3.2,
+        columnspacing=1.0,
     )
     return 0.1 + 0.15 * -(-len(entries) // beside)
 
@@ -344,7 +348,7 @@ def _look_of(number: int, line: ChartLine) -> dict[str, Any]:
         look = {"linewidth": 0.8, "alpha": 0.7}
     if line.look is not None:  # in grey, markers stand for what the colour stands for
         colour, dashes, *_ = line.look
-        look |= {"marker": MARKS[colour % len(MARKS)], "markersize": 3}
+        look |= {"marker": MARKS[(colour + colour // len(INK)) % len(MARKS)], "markersize": 3}
     return look | {"color": INK[colour % len(INK)], "linestyle": STYLES[dashes % len(STYLES)]}
 
 
@@ -413,9 +417,9 @@ def _draw_marks(ax: Axes, chart: Chart) -> None:
 def _draw_dots(figure: Drawing, cells: Any, chart: DotChart, width: float) -> None:
     """Draw a dot chart into two cells, accuracies to the left and differences to the right."""
     levels = figure.add_subplot(cells[0])
-    _draw_estimates(levels, chart.dots, [dot.level for dot in chart.dots], 0)
+    _draw_estimates(levels, chart.dots, [dot.level for dot in chart.dots], 0, width)
     levels.set_title(chart.title, fontsize=8.5)
-    levels.set_xlabel(chart.level_name)
+    levels.set_xlabel(_axis_name(chart.level_name, width))
     if chart.from_zero:
         levels.set_xlim(0)
     if chart.has_differences:
@@ -427,14 +431,28 @@ def _draw_dots(figure: Drawing, cells: Any, chart: DotChart, width: float) -> No
 
 def draw_differences(ax: Axes, chart: DotChart, width: float = PAGE) -> None:
     """Draw the differences of a dot chart around a line at zero."""
-    _draw_estimates(ax, chart.dots, [dot.difference for dot in chart.dots], -1)
+    _draw_estimates(ax, chart.dots, [dot.difference for dot in chart.dots], -1, width)
     ax.axvline(0, color="#222222", linewidth=0.9, zorder=1.5)
     ax.set_title(chart.title, fontsize=8.5)
-    ax.set_xlabel(textwrap.fill(chart.difference_name, int(6.5 * width)))
+    ax.set_xlabel(_axis_name(chart.difference_name, width))
+
+
+def _axis_name(name: str, width: float) -> str:
+    """Fold the name of an axis that half of a figure is wide."""
+    return _folded(name, int(6.5 * width) if width > COLUMN else 14)
+
+
+def _row_name(name: str, width: float) -> str:
+    """Fold the name of a line of dots, which stands to the left of the panels."""
+    return _folded(name, 26 if width > COLUMN else 18)
 
 
 def _draw_estimates(
-    ax: Axes, dots: Sequence[Dot], values: Sequence[Estimate | None], least: float
+    ax: Axes,
+    dots: Sequence[Dot],
+    values: Sequence[Estimate | None],
+    least: float,
+    width: float,
 ) -> None:
     """Draw estimates with their intervals in hundredths, one below the other.
 
@@ -443,6 +461,7 @@ def _draw_estimates(
         dots: The lines of the chart.
         values: Each line's estimate; None to draw nothing.
         least: The smallest possible value.
+        width: The width of the figure.
     """
     for place, (dot, value) in enumerate(zip(dots, values, strict=True)):
         if value is None:
@@ -451,11 +470,19 @@ def _draw_estimates(
         low, high = value.within(least, 1)
         ax.plot([100 * low, 100 * high], [place, place], color=colour, linewidth=1.3)
         ax.plot(100 * value.mean, place, color=colour, marker=MARKS[dot.kind], markersize=4)
-    ax.set_yticks(range(len(dots)), [_folded(dot.name) for dot in dots], fontsize=7)
+    labels = [_row_name(dot.name, width) for dot in dots]
+    ax.set_yticks(range(len(dots)), labels, fontsize=7)
     ax.set_ylim(len(dots) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
-    ax.xaxis.set_major_locator(MaxNLocator(nbins=5))
+    if width > COLUMN:
+        ax.xaxis.set_major_locator(MaxNLocator(nbins=5))
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(nbins=3, steps=[1, 2, 5, 10]))
+        ax.tick_params(axis="x", labelsize=7)
+        ax.xaxis.label.set_fontsize(7)
 
 
-def _folded(label: str) -> str:
-    return "\n".join(textwrap.wrap(label, 26, break_on_hyphens=False))
+def _folded(label: str, most: int) -> str:
+    """Fold a label into lines of so many characters, but not within a value's brackets."""
+    whole = re.sub(r"\(.*?\)", lambda found: found[0].replace(" ", "\u00a0"), label)
+    return "\n".join(textwrap.wrap(whole, most, break_on_hyphens=False, break_long_words=False))
