@@ -179,6 +179,13 @@ def test_a_table_has_p_values_only_where_there_are_some(p, column):
     assert ("p" in head) == column
 
 
+@pytest.mark.parametrize(("reported", "column"), [(None, False), (84.88, True)])
+def test_a_table_has_the_papers_own_numbers_only_where_there_are_some(reported, column):
+    rows = [row | {"paper": reported} for row in accuracy_rows()]
+    head, *_ = table_rows(shown("table1", rows))
+    assert ("paper" in head) == column
+
+
 def accuracy_rows(*, margin=0.1, others=("planner",)):
     common = {"dataset": "digits", "p": None, "rounds": 9, "seeds": 3, "paper": None}
     common |= {"final": 0.5, "final_margin": margin, "last10": 0.5, "last10_margin": margin}

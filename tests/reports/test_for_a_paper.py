@@ -47,6 +47,7 @@ def test_an_estimate_never_leaves_the_scale():
     assert show_estimate(Estimate(0.02, 1.392, 2), signed=True) == "+2.0 [-100, +100]"
     assert show_estimate(Estimate(0.95, 0.031, 5)) == "95.0 ± 3.1"
     assert show_estimate(Estimate(0.98, 0.031, 5)) == "98.0 [94.9, 100]"
+    assert show_estimate(Estimate(0.02, 0.0742, 5)) == "2.0 [0, 9.4]"
     assert show_estimate(Estimate(-0.0001, 0.02, 5), signed=True) == "+0.0 ± 2.0"
 
 

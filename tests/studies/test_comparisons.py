@@ -194,6 +194,25 @@ def test_repeat_it_is_a_program_that_makes_the_same():
     assert names["found"].against == "fair"
 
 
+def test_the_program_tells_objects_of_one_class_apart_by_their_names_in_the_table():
+    class Recruits:
+        def __init__(self, n):
+            self.n = n
+
+        def ask(self, _purse):
+            return bara.Offer.recruit(self.n)
+
+        def tell(self, record):
+            pass
+
+    parts = {"two": Recruits(2), "3 of them": Recruits(3), "made": lambda: Recruits(4)}
+    first = bara.compare(SMALL, allocators=parts, seeds=1, jobs=1)
+    names = {"two": parts["two"], "my_3_of_them": parts["3 of them"], "made": parts["made"]}
+    assert f"of your own program: {', '.join(sorted(names))}" in first.script
+    exec(first.script, names)  # noqa: S102 - what it tells the reader to run
+    assert names["found"].results == first.results
+
+
 @pytest.mark.path
 def test_a_comparison_of_a_suite_repeats_it_too():
     made = bara.compare(

@@ -115,7 +115,7 @@ def table_rows(shown: ExhibitResult) -> list[list[str]]:
     dropped = set()
     if all(row["p"] is None for row in shown.rows):
         dropped.add("p")
-    if not shown.exhibit.reported:
+    if all(row["paper"] is None for row in shown.rows):
         dropped.add("paper")
     head: list[str] = []
     rows = []

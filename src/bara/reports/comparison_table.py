@@ -45,8 +45,8 @@ def show_estimate(value: Estimate | None, *, signed: bool = False) -> str:
         return shown
     if value.mean - value.margin >= least and value.mean + value.margin <= 1:
         return f"{shown} ± {100 * value.margin:.1f}"
-    low, high = value.within(least, 1)
-    return f"{shown} [{100 * low:{sign}.3g}, {100 * high:{sign}.3g}]"
+    ends = [f"{100 * end:{sign}.1f}".removesuffix(".0") for end in value.within(least, 1)]
+    return f"{shown} [{', '.join(ends)}]"
 
 
 def show_p(value: float | None) -> str:

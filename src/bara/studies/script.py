@@ -1,5 +1,6 @@
 """The Python program that repeats a comparison that no command has made."""
 
+import keyword
 import re
 from collections.abc import Mapping, Sequence
 from pprint import pformat
@@ -14,7 +15,9 @@ class _Own:
     """The name of a part of the user's own program, which the script does not hold."""
 
     def __init__(self, name: str) -> None:
-        self.name = re.sub(r"\W+", "_", name.removeprefix(OBJECT)).strip("_") or "mine"
+        name = re.sub(r"\W+", "_", name.removeprefix(OBJECT)).strip("_")
+        is_free = name.isidentifier() and not keyword.iskeyword(name)
+        self.name = name if is_free else f"my_{name}"
 
     def __repr__(self) -> str:
         return self.name
@@ -65,10 +68,16 @@ def python_script(
 
 def _named(parts: Sequence[Named]) -> Any:
     """Return the parts as `bara.compare` takes them: a mapping where one was renamed."""
-    shown = {part.label: part.spec if part.part is None else _Own(part.name) for part in parts}
+    shown = {part.label: part.spec if part.part is None else _own_part(part) for part in parts}
     if all(part.label == part.spec for part in parts):
         return list(shown.values())
     return shown
+
+
+def _own_part(part: Named) -> _Own:
+    """Name an own part: a class or a function as itself, an object as the tables call it."""
+    name = getattr(part.part, "__name__", "")
+    return _Own(name if name.isidentifier() else part.label)
 
 
 def _plain(value: Any) -> Any:
