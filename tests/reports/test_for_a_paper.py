@@ -304,6 +304,17 @@ def test_the_allocator_bara_is_told_from_the_program_and_from_the_paper(found):
     assert said not in found.to_markdown()
 
 
+def test_a_contestant_whose_runs_failed_is_missed_wherever_the_table_goes(found):
+    failed = [Failure("mine", seed, "<quality> is 0.0") for seed in range(3)]
+    shown = replace(found, failures=failed)
+    texts = [shown.to_markdown(), shown.to_latex()]
+    texts += [unescape(comparison_report(shown)), unescape(shown._repr_html_())]
+    for text in texts:
+        assert "mine, seed 0 (<quality> is 0.0), and 2 more" in text
+    assert all(line.startswith("%") for line in texts[1].splitlines() if "mine" in line)
+    assert "mine" not in found.to_markdown()
+
+
 def test_latex_is_escaped_bold_where_best_and_says_what_made_it(found):
     text = replace(
         found, results=[replace(r, allocator="a_b & 5%") for r in found.results]

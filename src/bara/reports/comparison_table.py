@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from bara.records import tell_money
 from bara.reports.baselines import baselines
-from bara.reports.comparison import Comparison
+from bara.reports.comparison import Comparison, Failure, label
 from bara.reports.frontier import Frontier
 from bara.reports.result import Result, measure_of, short_key
 from bara.reports.standings import Standings
 from bara.reports.statistics import FEWEST, Estimate, estimate, holm, paired, significance
-from bara.text import headline
+from bara.text import counted, headline
 
 _INTERVALS = "mean ± half of the 95 % interval ([low, high] where that leaves the scale)"
 """The description of the accuracies in tables."""
@@ -326,14 +326,27 @@ def suite_note(standings: Standings) -> str:
     )
 
 
+def explain_failures(failures: Sequence[Failure]) -> str:
+    """Say what is missing in a table because its runs failed; "" where none did."""
+    if not failures:
+        return ""
+    first, *others = failures
+    told = f" Missing, because it failed: {label(first)} ({first.error})"
+    if others:
+        told += f", and {counted(len(others), 'more run')}"
+    return f"{told}."
+
+
 def note_of(comparison: Comparison) -> str:
     """Explain the numbers of a comparison's main table, the one that `rows_of` returns."""
+    missing = explain_failures(comparison.failures)
     if comparison.frontier is not None:
-        return frontier_note(comparison.frontier)
+        return frontier_note(comparison.frontier) + missing
     if comparison.standings is not None:
-        return suite_note(comparison.standings)
+        return suite_note(comparison.standings) + missing
     head, *rows = comparison_rows(comparison.results, comparison.against)
-    return comparison_note(comparison.results, head, rows, comparison.against)
+    note = comparison_note(comparison.results, head, rows, comparison.against)
+    return note + missing
 
 
 def words(head: Sequence[str]) -> int:

@@ -15,6 +15,7 @@ from bara.reports.comparison_table import (
     Best,
     comparison_rows,
     explain_against,
+    explain_failures,
     explain_names,
     frontier_rows,
     rows_of,
@@ -166,6 +167,7 @@ def comparison_report(comparison: Comparison) -> str:
         "or [low, high] where that leaves the scale; differences are paired by seed, "
         f"p after Holm, from {FEWEST} seeds on.{explain_against(every, comparison.against)}"
         f"{explain_names(result.allocator for result in every)}"
+        f"{explain_failures(comparison.failures)}"
     )
     body = f"<p>{escape(note)}</p>"
     results = every
@@ -222,7 +224,8 @@ def _size(results: Sequence[Result]) -> str:
 
 def comparison_in_short(comparison: Comparison) -> str:
     """Return what a notebook shows of a comparison."""
-    summary = f"<p>{escape(repr(comparison))}</p>"
+    missing = explain_failures(comparison.failures)
+    summary = f"<p>{escape(repr(comparison) + missing)}</p>"
     if not comparison.results:
         return summary
     head, *rows = rows_of(comparison)
