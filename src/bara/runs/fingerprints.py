@@ -120,26 +120,22 @@ def digest_of(made: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
 
 
-def _texts(config: Config) -> list[str]:
-    """Return the texts that a configuration holds, but for those of the ledger."""
-    tree = flat(config.model_dump(mode="json"))
-    return [
-        value
-        for key, value in tree.items()
-        if isinstance(value, str) and not key.startswith("ledger.")
-    ]
+def _texts(config: Config, without: set[str]) -> list[str]:
+    """Return the texts that a configuration holds in all but some of its sections."""
+    tree = flat(config.model_dump(mode="json", exclude=without))
+    return [value for value in tree.values() if isinstance(value, str)]
 
 
 def _files(config: Config) -> Iterator[str]:
-    """Yield the files that a configuration names, such as a table of costs."""
-    for value in _texts(config):
+    """Yield the files that options name, such as a table for a plug-in; data are known apart."""
+    for value in _texts(config, without={"data", "ledger"}):
         if len(value) < _LONGEST_NAME and Path(value).suffix and Path(value).is_file():
             yield value
 
 
 def _code_paths(config: Config) -> Iterator[str]:
     """Yield the import paths that a configuration holds, and those that entry points stand for."""
-    for value in _texts(config):
+    for value in _texts(config, without={"ledger"}):
         if _IMPORT_PATH.fullmatch(value):
             yield value
     for kind, name in (
