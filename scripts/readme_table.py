@@ -1,70 +1,62 @@
-"""Writes README's table of results from the runs in docs/results.
+"""Writes README's table of results from the runs in docs/results/verdict.csv.
 
 python scripts/readme_table.py
 """
 
 import runpy
-import sys
 from pathlib import Path
 from statistics import fmean
 
 from bara.reports.statistics import stratified
-from bara.studies.suites import settings
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "README.md"
 START, END = "<!-- table: results -->\n", "<!-- end of table -->\n"
-MEMORY = runpy.run_path(str(Path(__file__).with_name("memory_table.py")))
-SUITE = MEMORY["SUITE"]
-accuracies, less, shown, row, head = (
-    MEMORY[name] for name in ("accuracies", "less", "shown", "row", "head")
+VERDICT = runpy.run_path(str(Path(__file__).with_name("verdict_page.py")))
+accuracies, less, mean, removed = (
+    VERDICT[name] for name in ("accuracies", "less", "mean", "removed")
 )
+row, head, shown = VERDICT["row"], VERDICT["head"], VERDICT["shown"]
+PLAIN, DEFAULT, NAMES = VERDICT["PLAIN"], VERDICT["DEFAULT"], VERDICT["NAMES"]
+COLUMNS = [(prices, share) for prices in VERDICT["PRICES"] for share in VERDICT["SHARES"]]
+OURS = (DEFAULT, "even", "turns")
 
 
 def lines():
-    """What even allocation reaches, a memory with parts of the money, and money alone."""
-    played = MEMORY["runs"]("memory")
-    plain = accuracies(played, MEMORY["PLAIN"], 1.0, "accuracy_final")
-    planner = {}
-    for run in SUITE["runs"]():
-        if run.allocator == "planner":
-            planner.setdefault(run.setting, {})[run.seed] = run.accuracy_final
-    yield head(
-        f"{len(plain)} settings, 5 paired seeds",
-        "money",
-        "accuracy, %",
-        "above the first",
-        "of its error removed",
-    )
-    yield row("`even`, no memory, last model", "all", _mean(plain), "", "")
-    kept = accuracies(played, MEMORY["PLAIN"], 1.0)
-    yield row("`even`, no memory, kept model", "all", *_beside(kept, plain))
-    yield row("`planner`, no memory, last model", "all", *_beside(planner, plain))
-    for name, share, words in (("even:carry_over=true", 0.25, "a quarter"), ("even", 1.0, "all")):
-        remembers = accuracies(played, f"{name}, memory=extrapolated", share)
-        yield row(f"`{name}`, memory, kept model", words, *_beside(remembers, plain))
-    for share, words in ((0.125, "an eighth"), (0.25, "a quarter"), (1.0, "all")):
-        yield row(
-            "`planner`, memory, kept model",
-            words,
-            *_beside(accuracies(played, MEMORY["OURS"], share), plain),
-        )
-    yield row(
-        "everybody in every round, no memory, last model",
-        "1.1 to 14 times",
-        *_beside(MEMORY["everybody"](), plain),
-    )
+    """The default beside plain aggregation and the best rival, for each economy and budget."""
+    titles = [f"{prices}, {VERDICT['SHARES'][share]}" for prices, share in COLUMNS]
+    yield head("kept model, %", *(f"prices {title}" for title in titles))
+    plain = [accuracies(PLAIN, *column) for column in COLUMNS]
+    ours = [accuracies(DEFAULT, *column) for column in COLUMNS]
+    pairs = list(zip(ours, plain, strict=True))
+    yield row("`even`, price first, no memory", *map(mean, plain))
+    yield row("**the default**: `planner`, `turns`, memory", *(f"**{mean(one)}**" for one in ours))
+    gains = [stratified(list(less(mine, theirs).values())) for mine, theirs in pairs]
+    yield row("minus `even`, equal money", *(shown(gain, signed=True) for gain in gains))
+    parts = [f"{100 * removed(mine, theirs):.0f} %" for mine, theirs in pairs]
+    yield row("of its error removed", *parts)
+    above = []
+    for place, (prices, share) in enumerate(COLUMNS):
+        whole = accuracies(PLAIN, prices, "1")
+        gain = stratified(list(less(ours[place], whole).values()))
+        above.append("" if share == "1" else shown(gain, signed=True))
+    yield row("a quarter minus `even` with all", *above)
+    even = [accuracies("even", *column) for column in COLUMNS]
+    yield row("`even`, `turns`, memory", *(mean(one) if one else "" for one in even))
+    yield row("best of the rivals", *(best_rival(*column) for column in COLUMNS))
 
 
-def _beside(mine, plain):
-    gain = less(mine, plain)
-    skewed = [one.name for one in settings("report") if not one.iid]
-    error = fmean(fmean(gain[name]) / (1 - fmean(plain[name].values())) for name in skewed)
-    return _mean(mine), shown(stratified(list(gain.values())), signed=True), f"{100 * error:.1f} %"
-
-
-def _mean(runs):
-    return f"{100 * fmean(fmean(one.values()) for one in runs.values()):.1f}"
+def best_rival(prices, share):
+    """The rival with the highest mean, and that mean."""
+    means = {}
+    for name in VERDICT["contestants"](prices, share):
+        found = accuracies(name, prices, share)
+        if name not in (PLAIN, *OURS) and found:
+            means[name] = fmean(fmean(one.values()) for one in found.values())
+    if not means:
+        return ""
+    best = max(means, key=means.get)
+    return f"{100 * means[best]:.1f} ({NAMES[best]})"
 
 
 def page():
@@ -75,4 +67,3 @@ def page():
 
 if __name__ == "__main__":
     PAGE.write_text(page())
-    sys.stdout.write("\n".join(lines()) + "\n")

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
         "silos_page",
         "paper_page",
         "prices_table",
+        "verdict_page",
         "rooms",
     ],
 )
