@@ -19,7 +19,7 @@ run: $(READY)  ## one federated training on embedded data; leaves a report to op
 	@$(BIN)/bara run
 
 paper: $(READY)  ## the paper's figures and tables on embedded data, small, claimed beside measured; about ten minutes
-	@$(BIN)/bara paper fig1 fig2 fig3 fig4 table1 table2 --data digits --searched 5
+	@$(BIN)/bara paper fig1 fig2 fig3 fig4 table1 table2 --data digits --seeds 5 --searched 5
 
 check: lint  ## while working: style, types, rooms, and every test within one process
 	$(PYTEST) -m "not path and not full"
