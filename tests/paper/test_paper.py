@@ -298,6 +298,7 @@ def test_regimes_are_the_papers_market_and_take_changes_of_keys_that_they_have()
     configs = {name: scale.config("regimes", name) for name in REGIMES}
     assert {config.budget.total for config in configs.values()} == {30, 60, 120}
     assert {config.clients.count for config in configs.values()} == {6}
+    assert {config.mechanism.name for config in configs.values()} == {"bid-price-first"}
     assert {Scale().config("regimes", name).budget.total for name in REGIMES} == {750, 1500, 3000}
     curves = {tuple(config.federation.options.items()) for config in configs.values()}
     assert len(curves) == 9

@@ -45,6 +45,7 @@ class Regime:
             "budget": {"total": 1500, "max_rounds": 200},
             "clients": {"count": 20, "bids": "uniform(0.5, 1.5)"},
             "federation": {"engine": SYNTHETIC, **curve},
+            "mechanism": {"name": "bid-price-first"},
         }
 
 
