@@ -141,7 +141,7 @@ def sentences(page, after=""):
     """
     text = (ROOT / page).read_text().partition(after)[2] if after else (ROOT / page).read_text()
     text = re.sub(
-        r"```.*?```|<!-- \w+ -->.*?<!-- end -->|^[#|!].*?$",
+        r"```.*?```|<!-- (?!end)[\w-]+ -->.*?<!-- end -->|^[#|!].*?$",
         "",
         text,
         flags=re.DOTALL | re.MULTILINE,
