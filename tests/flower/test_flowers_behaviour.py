@@ -9,7 +9,9 @@ import pytest
 from flwr.app import ConfigRecord, MetricRecord
 from flwr.serverapp.strategy import FedAvg
 from refusals import refused
+from typer.testing import CliRunner
 
+from bara.cli import app as program
 from bara.errors import ConfigError, TrainingError
 from bara.flower import start
 from bara.runs.folder import RunFolder
@@ -199,6 +201,25 @@ def test_where_something_decides_by_it_a_metric_that_is_not_finite_pays_nobody(f
     federation = federate(evaluate=measured, accuracy="rmse")
     with refused(TrainingError, "round 1", "rmse", "nan"):
         played(federation, 1)
+
+
+def test_a_round_whose_metric_is_not_finite_is_trained_again_or_taken_back(tmp_path):
+    def measured(server_round, _arrays):
+        return MetricRecord({"accuracy": float("nan") if server_round == 2 else 0.5})
+
+    def play():
+        where = context(tmp_path / "run", **{"bara.allocator.name": "planner"})
+        where.run_config.pop("bara.allocator.n")
+        strategy, grid = FedAvg(fraction_evaluate=0.0), LocalGrid(walking_app(), 5)
+        start(strategy, where, grid, start_model(), 3, evaluate_fn=measured)
+
+    for _ in range(2):
+        with refused(TrainingError, "round 2", "nan", "void 2"):
+            play()
+    words = ["ledger", str(tmp_path / "run"), "void", "2", "--reason", "its loss is infinite"]
+    assert CliRunner().invoke(program, words).exit_code == 0
+    play()
+    assert [len(paid) > 0 for paid in account(tmp_path / "run")[1]] == [False, True, False, True]
 
 
 def test_the_log_says_which_metric_decides_and_calls_it_by_its_name(tmp_path, logged):

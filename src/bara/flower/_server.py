@@ -127,6 +127,8 @@ def start(
         try:
             result = play_run(config, partial(_show, federation), folder=folder, session=session)
         except TrainingError as error:
+            if session.promised is None:
+                raise
             raise TrainingError(
                 f"{error}; the same `flwr run` trains the round again; its promises are taken back "
                 f"by `bara ledger {folder.address} void {session.round} --reason TEXT`"
