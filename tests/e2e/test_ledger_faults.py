@@ -391,7 +391,8 @@ def test_a_second_ctrl_c_stops_at_once_and_costs_nothing(tmp_path):
     )
     there = {**os.environ, "PYTHONPATH": path}
     gate = tmp_path / "gate"
-    gate.touch()
+    opened = tmp_path / "gate-4"
+    opened.touch()
     bara(
         "run",
         "--out",
@@ -399,7 +400,7 @@ def test_a_second_ctrl_c_stops_at_once_and_costs_nothing(tmp_path):
         changes=[*gated, f"federation.gate={gate}"],
         environment=there,
     )
-    gate.unlink()
+    opened.unlink()
     folder = tmp_path / "run"
     with started(
         "run", "--out", folder, changes=[*gated, f"federation.gate={gate}"], env=there
@@ -412,7 +413,7 @@ def test_a_second_ctrl_c_stops_at_once_and_costs_nothing(tmp_path):
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert {number for number, *_ in settled(folder)} == {1, 2, 3}
-    gate.touch()
+    opened.touch()
     bara("resume", folder, environment=there)
     assert settled(folder) == settled(tmp_path / "whole")
 

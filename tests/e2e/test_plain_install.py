@@ -108,15 +108,9 @@ def test_the_wheel_carries_its_types_and_its_catalogue(plain):
         "home = pathlib.Path(bara.__file__).parent; "
         "print(*sorted(p.name for p in home.rglob('*.t*')))"
     )
-    presets = {f"{name}.toml" for name in shipped("presets")}
-    assert set(call(plain, "python", "-c", code).stdout.split()) == presets | {
-        "catalogue.toml",
-        "pyproject.toml",
-        "development.toml",
-        "py.typed",
-        "report.toml",
-        "silos.toml",
-    }
+    ours = {f"{name}.toml" for kind in ("presets", "suites") for name in shipped(kind)}
+    found = set(call(plain, "python", "-c", code).stdout.split())
+    assert found == ours | {"catalogue.toml", "pyproject.toml", "py.typed"}
 
 
 def test_figures_say_what_they_need_before_anything_runs(plain):
