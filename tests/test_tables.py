@@ -83,13 +83,15 @@ def test_the_figures_on_the_page_of_results_are_drawn_from_the_data_beside_them(
         ("fig1-digits-shares", "digits-shares-runs"),
         ("fig1-digits-stable", "digits-stable-runs"),
         ("fig1-digits-stable-fast", "digits-stable-fast-runs"),
+        ("regimes-shares", "regimes-shares-runs"),
+        ("regimes-stable", "regimes-stable-runs"),
     ],
 )
 def test_a_table_of_the_paper_is_what_its_runs_come_to(name, data):
     folder, runs = ROOT / "docs" / "results" / "paper", {}
     with (folder / f"{data}.csv").open(newline="") as file:
         for run in csv.DictReader(file):
-            place = (run["dataset"], run["allocator"])
+            place = (run["setting"].partition("-")[2], run["allocator"])
             runs.setdefault(place, {})[int(run["seed"])] = float(run["accuracy_final"])
     with (folder / f"{name}.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -52,7 +52,7 @@ OURS = {"EA, carry-over": "even:carry_over=true", "finale": "finale", "planner":
 """Allocators beyond the paper."""
 
 UNBOUND = ("budget.max_rounds=1000",)
-"""The changes under which no run of the presets meets the deadline before its money ends."""
+"""The changes under which money ends before the rounds do, unless n is 1 or 2 throughout."""
 
 HORIZON = 200
 """T_max in every preset."""
