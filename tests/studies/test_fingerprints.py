@@ -3,12 +3,14 @@
 import enum
 import functools
 import importlib
+import os
 import sys
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import torch
+from joblib.externals.loky import get_reusable_executor
 from refusals import refused
 from typer.testing import CliRunner
 
@@ -36,18 +38,27 @@ class Falling(Recruit):
 """
 
 
+LAZY = """
+from importlib import import_module
+how_many = import_module(".how_many", __package__)
+"""
+
+
 class Lab:
     """A package of one's own: an allocator, and a module that it imports from the same package."""
 
     def __init__(self, folder):
         self.folder = folder / "lab"
         self.folder.mkdir()
-        (self.folder / "__init__.py").write_text("")
-        (self.folder / "parts.py").write_text(LAB)
+        self.write("__init__.py", "")
+        self.write("parts.py", LAB)
         self.edit(3)
 
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+
     def edit(self, number):
-        (self.folder / "how_many.py").write_text(f"N = {number}  # {'.' * number}\n")
+        self.write("how_many.py", f"N = {number}  # {'.' * number}\n")
 
     def start_again(self):
         for name in [name for name in sys.modules if name.partition(".")[0] == "lab"]:
@@ -163,6 +174,59 @@ def test_code_that_was_edited_under_a_running_program_is_refused_until_it_is_rel
         compared(tmp_path / "out", "lab.parts:Recruit")
     importlib.reload(sys.modules["lab.how_many"])
     assert compared(tmp_path / "out", "lab.parts:Recruit").results[0].history[1]["n"] == 5
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "bytecode"),
+    [
+        ("N = 4", "N = 5", False),
+        ("def n():\n    return 4\nN = n()", "def n():\n    return 5\nN = n()", False),
+        ("N = 2 + 2", "N = 2 + 3  # by bytecode", True),
+    ],
+    ids=["constant", "function", "bytecode"],
+)
+def test_code_that_was_edited_between_import_and_the_first_comparison_is_refused(
+    lab, tmp_path, monkeypatch, before, after, bytecode
+):
+    monkeypatch.setattr(sys, "dont_write_bytecode", not bytecode)
+    lab.write("how_many.py", before)
+    importlib.import_module("lab.parts")
+    lab.write("how_many.py", after)
+    with refused(ConfigError, "lab.how_many", "importlib.reload"):
+        compared(tmp_path / "out", "lab.parts:Recruit")
+    importlib.reload(sys.modules["lab.how_many"])
+    assert compared(tmp_path / "out", "lab.parts:Recruit").results[0].history[1]["n"] == 5
+
+
+@pytest.mark.usefixtures("lab")
+def test_a_constant_that_a_notebook_sets_in_a_module_does_not_stand_for_its_file(tmp_path):
+    compared(tmp_path / "out", "lab.parts:Recruit")
+    sys.modules["lab.how_many"].N = 7
+    with refused(ConfigError, "lab.how_many", "N is 7 in the program, 3 in the file"):
+        compared(tmp_path / "out", "lab.parts:Recruit")
+
+
+def test_processes_that_know_old_code_of_an_objects_module_are_not_used_again(lab):
+    get_reusable_executor().shutdown()  # whose processes do not know where lab is
+
+    def n_of_first_round():
+        parts = importlib.import_module("lab.parts")
+        found = bara.compare(SMALL, allocators=["even", parts.Recruit()], seeds=1, jobs=2)
+        return found.results[1].history[1]["n"]
+
+    assert n_of_first_round() == 3
+    lab.edit(5)
+    importlib.reload(sys.modules["lab.how_many"])
+    assert n_of_first_round() == 5
+
+
+def test_a_module_that_is_imported_by_a_name_in_a_call_belongs_to_the_code(lab):
+    lab.write("parts.py", LAB.replace("from . import how_many", LAZY))
+    lab.start_again()
+    before = key_of("lab.parts:Recruit")
+    lab.edit(5)
+    lab.start_again()
+    assert key_of("lab.parts:Recruit") != before
 
 
 def test_what_an_object_inherits_from_a_module_of_ones_own_belongs_to_it(lab):
@@ -333,6 +397,17 @@ def test_data_of_ones_own_belong_to_what_made_a_result(tmp_path):
     assert written(2) != before
 
 
+def test_a_file_of_the_same_size_and_time_is_another_if_it_holds_something_else(tmp_path):
+    table = tmp_path / "table.npz"
+    config = {"name": "dm-regretnet", "path": str(table)}
+    found = []
+    for content in (b"one", b"two"):
+        table.write_bytes(content)
+        os.utime(table, ns=(10**18, 10**18))
+        found.append(made_by(Config.load(SMALL, mechanism=config)))
+    assert found[0] != found[1]
+
+
 def test_the_paper_says_what_it_plays_again(lab, tmp_path, capsys):
     grid = bara.studies.grid.cells(Config.load(SMALL), ["even", "lab.parts:Recruit"], 1)
     bara.studies.grid.run_grid(grid, tmp_path / "runs", jobs=1)
@@ -354,6 +429,8 @@ def test_a_run_does_not_go_on_with_other_code_unless_that_is_handed_over(lab, tm
         bara.run(SMALL, allocator="lab.parts:Recruit", out=tmp_path / "run", observe=stop)
     lab.edit(5)
     lab.start_again()
+    bara.open(tmp_path / "run")
+    assert "code of lab.parts:Recruit" in capsys.readouterr().err
     with refused(ConfigError, "code of lab.parts:Recruit", str(tmp_path / "run"), "bara.resume"):
         bara.resume(tmp_path / "run")
     result = bara.resume(tmp_path / "run", allocator="lab.parts:Recruit")

@@ -24,7 +24,7 @@ from bara import __version__, datasets
 from bara.errors import BaraError, ConfigError
 from bara.plugins import import_path, leads_to
 from bara.runs.config import Config
-from bara.runs.source_code import digest_of_code
+from bara.runs.source_code import digest_of_code, with_inner
 from bara.text import flat
 
 MadeBy = dict[str, str]
@@ -164,11 +164,11 @@ def _code(path: str) -> str | None:
 
 def _digest_of_file(path: Path) -> str:
     found = path.stat()
-    return _digest_once(path, found.st_size, found.st_mtime_ns)
+    return _digest_once(path, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 @lru_cache
-def _digest_once(path: Path, _size: int, _time: int) -> str:
+def _digest_once(path: Path, _size: int, _modified: int, _changed: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -193,7 +193,16 @@ _PLAIN: dict[type, tuple[str, ...]] = {
     staticmethod: ("__func__",),
     cached_property: ("func",),
     type(lru_cache(len)): ("__wrapped__",),
-    CodeType: ("co_code", "co_consts", "co_names", "co_varnames"),
+    CodeType: (
+        "co_argcount",
+        "co_code",
+        "co_consts",
+        "co_exceptiontable",
+        "co_flags",
+        "co_kwonlyargcount",
+        "co_names",
+        "co_varnames",
+    ),
 }
 """Types that pickle refuses, each with the attributes that its fingerprint covers."""
 
@@ -277,19 +286,11 @@ def _of_function(function: FunctionType) -> tuple[Any, ...]:
     code = function.__code__
     known = function.__globals__
     used: dict[str, Any] = {}
-    for one in _with_inner(code):
+    for one in with_inner(code):
         used |= {name: known[name] for name in one.co_names if name in known}
         used |= _imported_by(one)
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     return code, function.__defaults__, function.__kwdefaults__, cells, used
-
-
-def _with_inner(code: CodeType) -> Iterator[CodeType]:
-    """Yield code, and that of the functions and comprehensions that are written inside it."""
-    yield code
-    for value in code.co_consts:
-        if isinstance(value, CodeType):
-            yield from _with_inner(value)
 
 
 def _imported_by(code: CodeType) -> dict[str, Any]:

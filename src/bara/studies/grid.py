@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -218,18 +219,19 @@ def run_grid(
     return in_order(grid, done)
 
 
-_known_to_workers: MadeBy = {}
-"""The code that the processes of earlier grids may have imported; joblib keeps them for a while."""
+_seen_by_workers: dict[str, ModuleSpec | None] = {}
+"""The modules that the processes of earlier grids may have imported; joblib keeps them a while."""
 
 
 def _renew_workers(grid: Sequence[Cell]) -> None:
-    """End joblib's idle processes where code was reloaded here: they would run the old one."""
+    """End joblib's idle processes where a module was reloaded: they would run its old code."""
     for cell in grid:
-        for name, digest in cell.code.items():
-            if _known_to_workers.setdefault(name, digest) != digest:
-                _known_to_workers.clear()
-                get_reusable_executor().shutdown()
-                return
+        digest_of(cell.code)  # refuses code that was edited and not reloaded
+    modules = list(sys.modules.items())
+    now = {name: getattr(module, "__spec__", None) for name, module in modules}
+    if any(_seen_by_workers.get(name, spec) is not spec for name, spec in now.items()):
+        get_reusable_executor().shutdown()
+    _seen_by_workers.update(now)
 
 
 def _require_data(grid: Sequence[Cell]) -> None:

@@ -309,7 +309,9 @@ def open(place: str | Path, *, run: str | None = None) -> Result | Comparison:  
             return result_of(found.read_books())
         if found.has_result:
             result = found.result()
-            if result.made_by is not None:
-                tell_outdated(path, [result])
-            return result
-        return replace(result_of(found.read_books()), folder=path)
+        else:
+            so_far = result_of(found.read_books())
+            result = replace(so_far, folder=path, made_by=found.made_by())
+        if result.made_by is not None:
+            tell_outdated(path, [result])
+        return result
