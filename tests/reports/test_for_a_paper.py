@@ -188,6 +188,7 @@ def test_intervals_are_shaded_and_named_unless_they_would_hide_each_other(found)
 LONG = [
     "even, mechanism=bid-price-first",
     "even:carry_over=true, bids=uniform(0.5, 1.5)",
+    "thesis.allocators.bandit:Thompson:speed=0.5, mechanism=thesis.auctions.quality:ReliableFirst",
     "increasing, bids=uniform(0.5, 1.5)",
 ]
 
@@ -218,6 +219,25 @@ def test_no_text_of_a_chart_of_dots_is_cut_or_lies_on_another(columns, reach):
             box = text.get_window_extent()
             assert box.x0 >= 0
             assert box.x1 <= figure.bbox.x1
+
+
+def test_rounds_are_counted_in_whole_numbers(found):
+    short = [replace(run, history=run.history[:3]) for run in found.results]
+    figure = replace(found, results=short).plot("accuracy-over-rounds")
+    assert all(place == int(place) for place in figure.axes[0].get_xticks())
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_no_name_in_a_legend_is_cut(found, columns):
+    runs = [
+        replace(run, allocator=f"{run.allocator}, {LONG[2]}", varied={}) for run in found.results
+    ]
+    figure = replace(found, results=runs).plot("money-left", columns=columns)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().x0 >= 0
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
+    assert legend.get_window_extent().y0 >= figure.axes[0].get_window_extent().y1
 
 
 def test_a_figure_goes_into_axes_of_ones_own(found):

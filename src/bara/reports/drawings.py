@@ -244,18 +244,21 @@ def _add_legend(figure: Drawing, charts: Sequence[Chart | DotChart], width: floa
     entries = legend_entries(charts)
     if not entries:
         return 0.0
-    widest = (36 + 3.7 * max(map(len, entries))) / 72
+    most = int((72 * width - 36) / 3.7)
+    names = [_folded(name, most).replace("\u00a0", " ") for name in entries]
+    widest = (36 + 3.7 * min(max(map(len, entries)), most)) / 72
     beside = max(int(width / widest), 1)
     figure.legend(
         entries.values(),
-        entries.keys(),
+        names,
         loc="outside upper center",
         ncols=beside,
         fontsize=7,
         handlelength=3.2,
         columnspacing=1.0,
     )
-    return 0.1 + 0.15 * -(-len(entries) // beside)
+    folds = sum(name.count("\n") for name in names)
+    return 0.1 + 0.15 * (-(-len(entries) // beside) + folds)
 
 
 def legend_entries(charts: Sequence[Chart | DotChart]) -> dict[str, Line2D]:
@@ -375,6 +378,8 @@ def draw_lines(ax: Axes, chart: Chart) -> None:
         heights += line.ys
     if all(isinstance(height, int) for height in heights):
         ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    if chart.x_name == "round":
+        ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
 
 
 def _draw_line(ax: Axes, line: ChartLine, look: dict[str, Any]) -> None:
@@ -483,6 +488,20 @@ def _draw_estimates(
 
 
 def _folded(label: str, most: int) -> str:
-    """Fold a label into lines of so many characters, but not within a value's brackets."""
+    """Fold a label into lines of so many characters, but not within a value's brackets.
+
+    A longer word, such as an import path with options, is folded where its parts meet.
+    """
     whole = re.sub(r"\(.*?\)", lambda found: found[0].replace(" ", "\u00a0"), label)
-    return "\n".join(textwrap.wrap(whole, most, break_on_hyphens=False, break_long_words=False))
+    lines = [""]
+    for word in whole.split(" "):
+        parts = [word]
+        if len(word) > most:
+            parts = re.split(r"(?<=[:=.])(?=[^\W\d])", word)
+        for place, part in enumerate(parts):
+            gap = " " if place == 0 and lines[-1] else ""
+            if lines[-1] and len(lines[-1] + gap + part) > most:
+                lines.append(part)
+            else:
+                lines[-1] += gap + part
+    return "\n".join(lines)
