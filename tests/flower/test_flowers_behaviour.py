@@ -122,6 +122,8 @@ def asked(grid, kind):
         ({"eval_acc": 0.25, "eval_loss": 3.0}, 0.25),
         ({"test_loss": 3.0}, 0.25),
         ({"rmse": 3.0}, 0.25),
+        ({"valLoss": 3.0}, 0.25),
+        ({"mlogloss": 3.0, "merror": 0.5, "rocAuc": 0.25}, 0.25),
         ({"f1": 0.25, "per_class": [0.5, 0.0]}, 0.25),
     ],
 )
@@ -165,6 +167,16 @@ def test_an_allocator_that_looks_at_no_metric_needs_none(tmp_path, logged):
     assert [len(paid) for paid in account(tmp_path / "run")[1]] == [0, 3, 3]
     told = "which metric to decide on; the app reports other, score: set"
     assert logged.text.count(told) == 1
+
+
+def test_where_nothing_decides_by_it_an_accuracy_in_percent_is_averaged_as_in_flower(
+    federate, grid
+):
+    for client, percent in enumerate((0.5, 20.0, 30.0, 40.0, 50.0)):
+        grid.mishaps["evaluate", client] = counting(**{"accuracy": percent, "num-examples": 1})
+    federation = federate(FedAvg(), evaluate=None, blind=True)
+    played(federation, 1)
+    assert federation.result.evaluate_metrics_clientapp[1]["accuracy"] == pytest.approx(28.1)
 
 
 def test_where_only_lists_are_reported_an_allocator_that_needs_a_number_is_refused(federate):

@@ -27,11 +27,11 @@ EvaluateFunction = Callable[[int, ArrayRecord], MetricRecord | None]
 
 Metrics = MetricRecord | None
 
-RISING = {"accuracy", "acc", "auc", "auroc", "dice", "f1", "iou", "precision", "r2", "recall"}
-"""Words in a metric's name by which it is a fraction that rises."""
+RISING = ("acc", "accuracy", "auc", "aucpr", "auroc", "dice", "f1", "iou", "precision", "recall")
+"""The endings of words in a metric's name by which it is a fraction that rises."""
 
-FALLING = {"error", "logloss", "loss", "mae", "mape", "mse", "nll", "perplexity", "rmse"}
-"""Words in a metric's name by which it is better when lower."""
+FALLING = ("deviance", "entropy", "err", "error", "loss", "mae", "mape", "mse", "nll", "perplexity")
+"""The endings of words in a metric's name by which it is better when lower."""
 
 log = logging.getLogger("flwr")
 
@@ -72,7 +72,7 @@ def find_measure(reported: Collection[str], options: AppOptions) -> Measure | No
         name = "accuracy"
     if name is None:
         metrics = [one for one in reported if one != "num-examples"]
-        others = [one for one in metrics if not _words(one) & FALLING]
+        others = [one for one in metrics if not _has_word(one, FALLING)]
         candidates = others or metrics
         if len(candidates) != 1:
             return None
@@ -80,15 +80,16 @@ def find_measure(reported: Collection[str], options: AppOptions) -> Measure | No
     elif name not in reported:
         return None
     better = options.better
-    if better is None and _words(name) & FALLING:
+    if better is None and _has_word(name, FALLING):
         better = "lower"
-    if better is None and options.accuracy is None and not _words(name) & RISING:
+    if better is None and options.accuracy is None and not _has_word(name, RISING):
         return None
     return Measure(name, better)
 
 
-def _words(name: str) -> set[str]:
-    return set(re.split(r"[^a-z0-9]+", name.lower()))
+def _has_word(name: str, endings: tuple[str, ...]) -> bool:
+    """Return whether a word of the name ends like that: `val_loss`, `valLoss` and `mlogloss` do."""
+    return any(word.endswith(endings) for word in re.split(r"[^a-z0-9]+", name.lower()))
 
 
 @final
@@ -367,7 +368,7 @@ class Evaluator:
         if not all(np.isfinite(value).all() for value in metrics.values()):
             return False
         measure = self._measure or find_measure(_numbers(metrics), self._options)
-        if measure is not None and measure.better is None:
+        if measure is not None and measure.better is None and not self._options.blind:
             deciding = metrics.get(measure.name, 0.0)
             if not 0 <= np.min(deciding) <= 1:
                 return False
