@@ -142,11 +142,25 @@ def test_a_run_whose_clients_all_crash_pauses_early_and_says_so(tmp_path, logged
     grid = LocalGrid(walking_app(), 5)
     grid.mishaps = {("train", client): raising for client in range(5)}
     begin(tmp_path / "run", grid=grid, **{"bara.budget.max-rounds": 100})
-    told = "nobody delivered in 3 rounds in a row: all 4 clients that won failed (its app raised"
+    told = "nobody delivered in the last 3 rounds: all 4 clients that won failed (its app raised"
     assert told in logged.text
     whole, payments = account(tmp_path / "run")
     assert whole.spent == 0
     assert len(payments) < 6
+
+
+@pytest.mark.parametrize(("mishap", "trained"), [(raising, 1), (silent, 2)])
+def test_where_all_have_crashed_no_round_is_used_up_by_their_backing_off(
+    tmp_path, logged, mishap, trained
+):
+    grid = LocalGrid(walking_app(), 5)
+    grid.mishaps = {("train", client): mishap for client in range(5)}
+    keys = {"bara.budget.max-rounds": 3, "bara.budget.total": 90}
+    keys |= {"bara.mechanism.reserve": 6, "bara.allocator.n": 5}
+    begin(tmp_path / "run", grid=grid, **keys)
+    asked = [one for one in grid.pushed if one.metadata.message_type == "train"]
+    assert len(asked) == 5 * trained  # whom nobody has heard of is asked again
+    assert ("all 5 clients that won failed (its app raised" in logged.text) == (trained == 1)
 
 
 def test_rounds_in_which_the_reserve_is_below_every_price_pause_the_run_early(tmp_path, logged):

@@ -30,7 +30,9 @@ _GONE = "its node is gone"
 _UNSENT = "Flower could not send it the message"
 _LOST = "Flower lost the message or the reply"
 
-UNHEARD = (TOO_LATE, _GONE, _UNSENT, _LOST)
+NOT_CONNECTED = "its node is not connected"
+
+UNHEARD = (TOO_LATE, _GONE, _UNSENT, _LOST, NOT_CONNECTED)
 """How the reasons begin for nodes that said nothing, not even that their apps failed."""
 
 _CODES = {

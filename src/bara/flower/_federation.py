@@ -22,7 +22,7 @@ from bara.errors import ConfigError, PausedError, TrainingError
 from bara.flower import _strategies as strategies
 from bara.flower._bid_collection import BidCollection
 from bara.flower._evaluation import EvaluateFunction, Evaluator, Measure, note_metrics
-from bara.flower._exchange import Answers, RestrictedGrid, ask
+from bara.flower._exchange import NOT_CONNECTED, UNHEARD, Answers, RestrictedGrid, ask
 from bara.flower._options import ServerOptions
 from bara.flower._remembered_replies import RememberedReplies
 from bara.flower._strategy_state import Knowledge
@@ -219,12 +219,7 @@ class FlowerFederation(contextlib.ExitStack):
             )
         bids = self._bids.bids(round)
         self._bidders_of = (round, frozenset(bids.clients))
-        if self._fruitless >= _FRUITLESS and 2 * len(self._failed) >= len(bids):
-            [(reason, _)] = Counter(self._failed.values()).most_common(1)
-            raise PausedError(
-                f"nobody delivered in {self._fruitless} rounds in a row: all "
-                f"{counted(len(self._failed), 'client')} that won failed ({reason})"
-            )
+        self._check_that_some_may_deliver(bids)
         return bids
 
     def train(self, round: int, award: Award) -> Delivery:
@@ -399,13 +394,28 @@ class FlowerFederation(contextlib.ExitStack):
 
     # --- inside ----------------------------------------------------------------------------------
 
+    def _check_that_some_may_deliver(self, bids: Bids) -> None:
+        """Pause a run in which all bidders have crashed, or nobody has delivered for some rounds.
+
+        A client that was only not heard of, as when the network is down, has not crashed.
+        """
+        crashed = {client for client, why in self._failed.items() if not why.startswith(UNHEARD)}
+        everybody = bool(crashed) and crashed.issuperset(bids.clients)
+        for_long = self._fruitless >= _FRUITLESS and 2 * len(self._failed) >= len(bids)
+        if everybody or for_long:
+            [(reason, _)] = Counter(self._failed.values()).most_common(1)
+            raise PausedError(
+                f"nobody delivered in the last {counted(self._fruitless, 'round')}: all "
+                f"{counted(len(self._failed), 'client')} that won failed ({reason})"
+            )
+
     def _located(self, round: int, award: Award) -> tuple[dict[int, str], dict[str, str]]:
         """Return the winners by node, and the reasons why others cannot be reached."""
         here: dict[int, str] = {}
         gone: dict[str, str] = {}
         for client, node in self._bids.locate(round, award.clients).items():
             if node is None:
-                gone[client] = "its node is not connected"
+                gone[client] = NOT_CONNECTED
             else:
                 here[node] = client
         return here, gone

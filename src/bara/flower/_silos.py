@@ -8,7 +8,7 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from bara.flower._bid_collection import BidCollection
-from bara.flower._exchange import ask
+from bara.flower._exchange import NOT_CONNECTED, ask
 from bara.flower._options import ServerOptions
 from bara.flower._refusals import in_one_line
 from bara.flower.identity import known_by
@@ -73,7 +73,7 @@ class Silos:
         names: dict[int, str] = {}
         for client, node in self._bids.locate(round, tuple(clients)).items():
             if node is None:
-                void[client] = "its node is not connected"
+                void[client] = NOT_CONNECTED
             else:
                 names[node] = client
         messages = [Message(content, node, kind, group_id=str(round)) for node in names]
