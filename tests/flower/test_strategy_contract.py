@@ -140,6 +140,12 @@ def test_trees_are_bagged_from_an_empty_model(tmp_path):
     assert set(result.evaluate_metrics_serverapp) == {1, 2, 3}
 
 
+def test_a_model_of_the_apps_own_that_grows_from_nothing_is_refused_unless_it_may(tmp_path):
+    with refused(ConfigError, "initial model", "bara.federation.same-shapes", "false"):
+        grow(tmp_path / "run", FedAvg(fraction_evaluate=0.0))
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("strategy", [FedXgbBagging, FedXgbCyclic])
 def test_trees_that_may_not_grow_are_refused_before_anything_is_written(tmp_path, strategy):
     with refused(ConfigError, strategy.__name__, "trees", "bara.federation.same-shapes", "false"):

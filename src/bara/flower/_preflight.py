@@ -5,6 +5,7 @@ import logging
 from typing import Any
 
 import flwr.serverapp.strategy as flower
+from flwr.app import ArrayRecord
 from flwr.serverapp.strategy import Strategy
 
 from bara.allocators.baselines import Decreasing, Even, Fixed, Increasing, RandomN
@@ -48,12 +49,17 @@ def check_strategy(strategy: Any) -> None:
 
 
 def check_run(
-    strategy: Strategy, config: Config, options: ServerOptions, allocator: Allocator
+    strategy: Strategy,
+    model: ArrayRecord,
+    config: Config,
+    options: ServerOptions,
+    allocator: Allocator,
 ) -> None:
     """Refuse a run whose rounds could never train; warn if some clients must sit rounds out.
 
     Args:
         strategy: The app's strategy.
+        model: The initial model.
         config: The run's configuration.
         options: The server's options.
         allocator: The run's allocator, which may limit the number of winners.
@@ -66,6 +72,12 @@ def check_run(
                 f"{name} grows trees, so updates and model differ in shape: set "
                 "bara.federation.same-shapes to false"
             )
+    is_empty = all(0 in array.shape for array in model.values())
+    if model and is_empty and options.same_shapes:
+        raise ConfigError(
+            "the initial model holds no number, so no update can be shaped like it: set "
+            "bara.federation.same-shapes to false"
+        )
     count = config.clients.count
     no_reserve = _lacks_reserve(config)
     most = count - 1 if no_reserve else count

@@ -94,7 +94,7 @@ def start(
             names=names,
             blind=type(allocator) in BLIND and config.training.memory != "extrapolated",
         )
-        check_run(strategy, config, options, allocator)
+        check_run(strategy, initial_arrays, config, options, allocator)
         strategy.summary()
         federation = FlowerFederation(
             lambda: grid,

@@ -156,7 +156,7 @@ def _misfit(
         if array.shape != wanted.shape or not same_kind:
             return (
                 f"its {name} must have shape {wanted.shape} and type {wanted.dtype}, as the "
-                f"model's, got {array.shape} and {array.dtype}"
+                f"model's, got {array.shape} and {array.dtype} (bara.federation.same-shapes)"
             )
     return ""
 
