@@ -87,8 +87,7 @@ def test_it_is_the_mean_rank_correlation_between_rounds():
     assert stability(economy) == pytest.approx(mean_correlation, abs=0.03)
 
 
-@pytest.mark.parametrize("economy", [redrawn(60), stable(60)], ids=["redrawn", "stable"])
-@pytest.mark.parametrize(
+ABSURD = pytest.mark.parametrize(
     "asks",
     [
         lambda _: 1e-6,
@@ -98,9 +97,50 @@ def test_it_is_the_mean_rank_correlation_between_rounds():
     ],
     ids=["nothing", "a fortune", "either", "ever more"],
 )
+
+
+@pytest.mark.parametrize("economy", [redrawn(60), stable(60)], ids=["redrawn", "stable"])
+@ABSURD
 def test_whatever_one_of_twenty_asks_the_strength_hardly_moves(economy, asks):
     steered = [np.append(asks(i), prices[1:]) for i, prices in enumerate(economy)]
     assert abs(stability(steered) - stability(economy)) < 3 / len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("economy", "most"),
+    [(redrawn(60, clients=60), 0.15), (stable(60, clients=60), 0.25)],
+    ids=["redrawn", "stable"],
+)
+@ABSURD
+def test_nor_does_it_where_one_always_bids_and_the_others_come_and_go(economy, most, asks):
+    names = [f"client-{place:02d}" for place in range(60)]
+    rng = np.random.default_rng(5)
+    honest, steered = PriceRanks(), PriceRanks()
+    for number, prices in enumerate(economy):
+        some = sorted({0, *rng.choice(60, 7, replace=False).tolist()})
+        asked_by = {names[place]: float(prices[place]) for place in some}
+        honest.tell(Bids.of(asked_by))
+        steered.tell(Bids.of({**asked_by, names[0]: asks(number)}))
+    assert abs(steered.stability - honest.stability) < most
+
+
+def test_one_of_three_moves_the_strength_between_price_first_and_turns_and_no_further():
+    redrawn_prices, stable_prices = redrawn(60, clients=3), stable(60, clients=3)
+    dear = stability([np.append(1e6, prices[1:]) for prices in redrawn_prices])
+    either = [
+        np.append((1e-6, 1e6)[i % 2], prices[1:]) for i, prices in enumerate(stable_prices)
+    ]
+    assert 0.5 < dear < 1
+    assert 0 < stability(either) < 0.5
+
+
+def test_who_bid_once_says_nothing_of_how_stable_prices_are():
+    """One that stays among others that come once had set the strength alone."""
+    ranks = PriceRanks()
+    for number in range(20):
+        others = {f"new-{number}-{i}": 1 + i for i in range(5)}
+        ranks.tell(Bids.of({"ann": 0.5, **others}))
+    assert ranks.stability < 0.1
 
 
 def test_where_prices_are_redrawn_nearly_the_cheapest_win():

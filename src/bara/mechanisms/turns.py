@@ -48,8 +48,9 @@ class PriceRanks:
 
     A round's bids are ranked from 0 to 1. The intraclass correlation of all ranks (one-way analysis
     of variance with clients as groups) is 0 if prices are redrawn and 1 if the order of prices
-    never changes. Ranks bound what a client can do by asking absurd prices: one of N moves the
-    correlation by no more than about 3 / N.
+    never changes. Ranks bound what a client can do by asking absurd prices, and every client counts
+    alike, however often it bids: one of N that bid in most rounds moves the correlation by no more
+    than about 3 / N. A client that bid once counts as if its price were redrawn.
 
     >>> ranks = PriceRanks()
     >>> for _ in range(3):
@@ -62,17 +63,17 @@ class PriceRanks:
         self._clients: tuple[str, ...] = ()
         self._counts: FloatArray = np.zeros(0)
         self._sums: FloatArray = np.zeros(0)
-        self._squares = 0.0
+        self._squares: FloatArray = np.zeros(0)
 
     def tell(self, bids: Bids) -> None:
         """Learn from the prices of a round."""
         if len(bids) < 2:
             return
         ranks = _ranks(bids.prices)
-        self._squares += float(np.square(ranks).sum())
         if bids.clients == self._clients:
             self._counts += 1
             self._sums += ranks
+            self._squares += np.square(ranks)
             return
         place = {client: i for i, client in enumerate(self._clients)}
         new = [client for client in bids.clients if client not in place]
@@ -81,9 +82,11 @@ class PriceRanks:
         self._clients = (*self._clients, *new)
         self._counts = np.append(self._counts, np.zeros(len(new)))
         self._sums = np.append(self._sums, np.zeros(len(new)))
+        self._squares = np.append(self._squares, np.zeros(len(new)))
         places = [place[client] for client in bids.clients]
         self._counts[places] += 1
         self._sums[places] += ranks
+        self._squares[places] += np.square(ranks)
 
     @property
     def stability(self) -> float:
@@ -91,18 +94,18 @@ class PriceRanks:
 
         0 until clients bid again; 1 if no rank ever changed, even where all prices are equal.
         """
-        groups = len(self._clients)
-        count = float(self._counts.sum())
-        if groups < 2 or count <= groups:
+        again = self._counts > 1
+        if not again.any():
             return 0.0
-        correction = float(self._sums.sum()) ** 2 / count
-        explained = float((np.square(self._sums) / self._counts).sum())
-        between = (explained - correction) / (groups - 1)
-        within = max(self._squares - explained, 0.0) / (count - groups)
+        means = self._sums / self._counts
+        spread = np.maximum(self._squares - self._sums * means, 0.0)
+        overall = self._sums.sum() / self._counts.sum()
+        redrawn = self._squares.sum() / self._counts.sum() - overall**2
+        variances = np.where(again, spread / np.maximum(self._counts - 1, 1), redrawn)
+        within = float(variances.mean())
         if within < _UNCHANGED:
             return 1.0
-        size = (count - float(np.square(self._counts).sum()) / count) / (groups - 1)
-        own = (between - within) / size
+        own = float(means.var(ddof=1)) - within * float((1 / self._counts).mean())
         if own <= 0:
             return 0.0
         return own / (own + within)
@@ -113,7 +116,7 @@ class PriceRanks:
             "clients": list(self._clients),
             "counts": self._counts.tolist(),
             "sums": self._sums.tolist(),
-            "squares": self._squares,
+            "squares": self._squares.tolist(),
         }
 
     def restore(self, memory: dict[str, Any]) -> None:
@@ -121,7 +124,7 @@ class PriceRanks:
         self._clients = tuple(memory["clients"])
         self._counts = np.array(memory["counts"], float)
         self._sums = np.array(memory["sums"], float)
-        self._squares = memory["squares"]
+        self._squares = np.array(memory["squares"], float)
 
 
 def _ranks(prices: IntArray) -> FloatArray:
