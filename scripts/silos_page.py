@@ -86,7 +86,7 @@ def train_alone(config, clients, rounds):
         for number in range(1, rounds + 1):
             updates = engine.train(state, number, clients)
             state = aggregate(updates, updates.samples)
-        return made.names, engine.evaluate(state, "test").accuracy
+        return made.held.names, engine.evaluate(state, "test").accuracy
 
 
 def write_alone():

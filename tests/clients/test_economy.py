@@ -10,8 +10,8 @@ from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution, PrivacyCosts, read_amounts, valuations
 from bara.errors import ConfigError
 from bara.runs.config import Config
+from bara.runs.data import label_rarity
 from bara.runs.factory import assemble
-from bara.runs.simulation import label_rarity
 
 SMALL = {
     "federation": {"engine": "synthetic"},
@@ -88,6 +88,9 @@ def test_a_file_of_costs_is_kept_with_the_configuration(tmp_path):
     ("text", "facts"),
     [
         ("client,price\nann,1\n", ("'cost'",)),
+        ("client;cost\nann;1\n", ("'client'", "'client;cost'")),
+        ("client,cost,cost\nann,1,2\n", ("'cost'", "'client,cost,cost'")),
+        ("client,cost\nann,80,50\n", ("line 2", "'ann'")),
         ("client,cost\nann,\n", ("line 2", "'ann'")),
         ("client,cost\nann,-3\n", ("line 2", "'ann'", "-3")),
         ("client,cost\nann,inf\n", ("line 2", "'ann'", "inf")),
@@ -187,6 +190,7 @@ def test_a_client_without_an_agreed_fee_is_left_out_and_the_others_are_paid(tmp_
     [
         ("tariff", ("per_round", "per_sample", "fees")),
         ("posted-price", ("price",)),
+        ({"name": "tariff", "fees": {}}, ("per_round", "per_sample", "fees")),
         ({"name": "tariff", "fees": 3}, ("fees", "3")),
         ({"name": "tariff", "fees": {"client-0": -1}}, ("'client-0'", "-1")),
     ],

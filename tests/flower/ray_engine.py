@@ -160,6 +160,6 @@ def silos(words: str, requirements: Requirements) -> Silos:
     """Return the simulator's clients of a configuration in TOML; one set in each process."""
     config = Config.parse(tomllib.loads(words))
     made = build_engine(config, requirements, workers=1)
-    bidding = bidders(config, requirements, made.sizes, made.names)
+    bidding = bidders(config, requirements, made.held)
     same = config.data.held_out == "same"
     return Silos(made.engine, bidding, conduct(config, made.roles), same_held_out=same)

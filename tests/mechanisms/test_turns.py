@@ -127,9 +127,7 @@ def test_nor_does_it_where_one_always_bids_and_the_others_come_and_go(economy, m
 def test_one_of_three_moves_the_strength_between_price_first_and_turns_and_no_further():
     redrawn_prices, stable_prices = redrawn(60, clients=3), stable(60, clients=3)
     dear = stability([np.append(1e6, prices[1:]) for prices in redrawn_prices])
-    either = [
-        np.append((1e-6, 1e6)[i % 2], prices[1:]) for i, prices in enumerate(stable_prices)
-    ]
+    either = [np.append((1e-6, 1e6)[i % 2], prices[1:]) for i, prices in enumerate(stable_prices)]
     assert 0.5 < dear < 1
     assert 0 < stability(either) < 0.5
 

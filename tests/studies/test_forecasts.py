@@ -338,3 +338,43 @@ def test_a_forecast_is_in_the_currency_of_the_budget_and_leaves_no_word_out_of_a
 def test_without_past_runs_a_forecast_starts_from_the_chance_level_of_its_metric(changes, start):
     config = bara.Config.load(None, ["federation.engine=simulator", *changes])
     assert {curve.start for curve in curves(config, [], 4)} == {start}
+
+
+SILOS = """hospital,age,ill
+Aachen,30,0
+Aachen,50,1
+Aachen,60,1
+Bonn,35,0
+Bonn,55,1
+Bonn,65,1
+Celle,31,0
+Celle,33,0
+Celle,64,1
+"""
+
+
+@pytest.mark.parametrize(
+    "clients",
+    [
+        {"costs": {"Aachen": 2, "Bonn": 3, "Celle": 1}},
+        {"cost_by": "samples"},
+        {"cost_by": "labels", "stability": 1},
+    ],
+    ids=["named", "by size", "by labels"],
+)
+def test_a_forecast_knows_the_silos_that_the_run_would_have(tmp_path, clients):
+    table = tmp_path / "silos.csv"
+    table.write_text(SILOS + "".join(SILOS.splitlines(keepends=True)[1:] * 4))
+    data = {"name": str(table), "target": "ill", "client": "hospital"}
+    told = bara.plan(
+        clients=clients,
+        data=data,
+        federation={"engine": "simulator"},
+        mechanism="turns:quality=samples",
+        budget={"total": 30, "max_rounds": 6},
+        allocators=["even"],
+        draws=2,
+        jobs=1,
+    )
+    assert [one.clients for one in told.outlooks] == [3, 3, 3]
+    assert told.outlooks[-1].paid > 1

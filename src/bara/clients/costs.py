@@ -212,15 +212,21 @@ def read_amounts(path: Path, column: str, currency: str | None) -> dict[str, flo
     except ValueError as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     rows = csv.DictReader(text.removeprefix("\ufeff").splitlines())
-    missing = {"client", column} - set(rows.fieldnames or ())
-    if missing:
-        raise ConfigError(f"{path} must have a column {min(missing)!r} in its first line")
+    heads = list(rows.fieldnames or ())
+    for name in ("client", column):
+        if heads.count(name) != 1:
+            raise ConfigError(
+                f"{path} must have one column {name!r} in its first line, with commas between "
+                f"columns, got {','.join(heads)!r}"
+            )
     amounts: dict[str, float] = {}
     for row in rows:
         client = row["client"]
         where = f"{path}, line {rows.line_num}"
         if not client:
             raise ConfigError(f"{where}: client must be a name, got an empty cell")
+        if None in row:  # an amount with a decimal comma, say
+            raise ConfigError(f"{where}: {client!r} has more cells than the first line has columns")
         if client in amounts:
             raise ConfigError(f"{where}: client {client!r} must have one {column}, got a second")
         given = row.get("currency", currency) or None

@@ -109,7 +109,7 @@ class Tariff:
             self._agreed = {
                 client: _exact(f"the fee of {client!r}", fees[client]) for client in fees
             }
-        if not self._per_round + self._per_sample and self._agreed is None:
+        if not self._per_round + self._per_sample and not self._agreed:
             raise ConfigError("a tariff must have per_round, per_sample or fees; all are missing")
         self._samples = samples
         self._rotation = Rotation()

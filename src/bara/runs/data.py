@@ -1,9 +1,15 @@
 """The data of a run: loaded once, and divided among its clients or, where they are known, silos."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from bara.clients.bidding import client_names
 from bara.clients.costs import read_amounts
 from bara.datasets import (
     Dataset,
@@ -22,6 +28,7 @@ from bara.datasets import (
     whole_path,
 )
 from bara.errors import ConfigError, DatasetError
+from bara.records import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from bara.runs.config import Config
@@ -160,3 +167,49 @@ def division(config: "Config", whole: Dataset) -> Division:
             f"{config.clients.partition!r} makes {len(made.parts)} clients; leave clients.count out"
         )
     return made
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """Who the clients of a federation are, and what they hold.
+
+    Attributes:
+        names: Their names.
+        sizes: How many training samples each of them has.
+        rarity: How rare each one's labels are; None where the target is a number.
+    """
+
+    names: Sequence[str]
+    sizes: Sequence[int]
+    rarity: Sequence[float] | None
+
+
+def holdings(config: "Config", whole: Dataset, made: Division) -> Holdings:
+    """Say who the clients are among whom the data were divided, and what they hold."""
+    rarity = None
+    if whole.task != "regression":
+        rarity = label_rarity(whole.y_train, made.parts).tolist()
+    names = made.names or client_names(config.clients.count)
+    return Holdings(names, [len(own) for own in made.parts], rarity)
+
+
+def label_rarity(labels: NDArray[Any], samples: Sequence[IntArray]) -> FloatArray:
+    """Return how rare each client's labels are: the mean rank of its samples' labels.
+
+    The label that the most clients hold has rank 0; of labels that equally many hold, the lower
+    one comes first.
+
+    Args:
+        labels: The label of every training sample.
+        samples: The samples of each client, as positions in `labels`.
+
+    >>> label_rarity(np.array([0, 0, 1, 1, 2]), [np.array([0, 2]), np.array([1, 3]), np.array([4])])
+    array([0.5, 0.5, 2. ])
+    """
+    known, numbered = np.unique(labels, return_inverse=True)
+    holders = np.zeros(len(known), np.int64)
+    for own in samples:
+        holders[np.unique(numbered[own])] += 1
+    ranks = np.empty(len(known))
+    ranks[np.argsort(-holders, kind="stable")] = np.arange(len(known))
+    return np.array([ranks[numbered[own]].mean() for own in samples])

@@ -26,7 +26,6 @@ from bara.randomness import stream
 from bara.records import (
     Evaluation,
     FloatArray,
-    IntArray,
     Limits,
     Purse,
     RoundRecord,
@@ -35,6 +34,7 @@ from bara.records import (
 from bara.records.limits import TIMES
 from bara.runs.config import Config
 from bara.runs.config_sections import ClientsSection, DataSection, TrainingSection
+from bara.runs.data import Holdings
 from bara.runs.engines import SIMULATOR, SYNTHETIC
 from bara.runs.place import check_player
 from bara.runs.session import Session
@@ -186,28 +186,30 @@ def costs(config: Config, requirements: Requirements) -> Distribution | PrivacyC
 def bidders(
     config: Config,
     requirements: Requirements,
-    samples: IntArray | None = None,
-    names: tuple[str, ...] = (),
-    rarity: FloatArray | None = None,
+    held: Holdings | None = None,
 ) -> Bidders:
     """Build the bidders: the clients with their costs and bidding strategies.
 
     Args:
         config: The configuration of the run.
         requirements: What the mechanism requires of the federation.
-        samples: Each client's number of samples; None for clients without data.
-        names: The clients' names; none to number the clients.
-        rarity: How rare each client's labels are; None for clients without labels.
+        held: Who the clients are and what they hold; None for clients without data, which are
+            numbered.
     """
     clients = config.clients
+    names = client_names(clients.count)
+    sizes = None
+    if held is not None:
+        names = tuple(held.names)
+        sizes = np.array(held.sizes, np.int64)
     return Bidders(
-        names or clients.count,
+        names,
         costs(config, requirements),
         config.seed,
         strategic=clients.strategic,
         strategy=Strategy.parse(clients.strategy),
-        samples=samples,
-        factors=_cost_factors(config, names, samples, rarity),
+        samples=sizes,
+        factors=_cost_factors(config, names, held),
         stability=clients.stability,
         drift=clients.drift,
         absence_rate=clients.absence_rate,
@@ -216,10 +218,7 @@ def bidders(
 
 
 def _cost_factors(
-    config: Config,
-    names: tuple[str, ...],
-    samples: IntArray | None,
-    rarity: FloatArray | None,
+    config: Config, names: tuple[str, ...], held: Holdings | None
 ) -> FloatArray | None:
     """Return the factor by which each client's costs differ from the mean; None for no factors."""
     own = config.clients.costs
@@ -228,21 +227,22 @@ def _cost_factors(
             f"clients.costs names a file, {own!r}; read the configuration by its load"
         )
     if own is not None:
-        clients = names or client_names(config.clients.count)
-        check_costs(own, clients)
-        return np.array([own[client] for client in clients])
+        check_costs(own, names)
+        return np.array([own[client] for client in names])
     kind = config.clients.cost_by
     if kind == "none":
         return None
     speeds = stream(config.seed, "speed").lognormal(-0.125, 0.5, config.clients.count)
     if kind == "compute":
         return speeds
-    if kind == "labels" and rarity is not None:
+    if held is not None and kind == "samples":
+        sizes = np.array(held.sizes, float)
+        return np.asarray(sizes / sizes.mean())
+    if held is not None and kind == "labels" and held.rarity is not None:
         factors = np.empty(len(speeds))
-        factors[np.argsort(rarity, kind="stable")] = np.sort(speeds)  # the rarest are the dearest
+        rarest_last = np.argsort(held.rarity, kind="stable")
+        factors[rarest_last] = np.sort(speeds)  # the rarest are the dearest
         return factors
-    if kind == "samples" and samples is not None:
-        return np.asarray(samples / samples.mean())
     raise ConfigError(
         f"clients.cost_by is {kind!r}, but this federation has no {kind}; choose a "
         "federation.engine and data that have"

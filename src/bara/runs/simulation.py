@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bara.clients.bidding import client_names
 from bara.clients.conduct import Conduct, Role, cast_roles
 from bara.datasets import Dataset, flip_labels, held_out
 from bara.errors import ConfigError
 from bara.protocols import Requirements
-from bara.records import FloatArray, IntArray
+from bara.records import IntArray
 from bara.runs.config import Config
-from bara.runs.data import division, load_data
+from bara.runs.data import Holdings, division, holdings, load_data
 from bara.runs.factory import bidders, epsilons, keeping
 from bara.simulator import Data, Engine, Training
 from bara.simulator.federation import SimulatedFederation, SimulationOptions
@@ -34,7 +33,7 @@ def simulator(
     made = build_engine(config, requirements)
     return SimulatedFederation(
         made.engine,
-        bidders(config, requirements, made.sizes, made.names, made.rarity),
+        bidders(config, requirements, made.held),
         conduct(config, made.roles),
         _options(config, requirements, folder),
     )
@@ -45,17 +44,13 @@ class Clients(NamedTuple):
 
     Attributes:
         engine: The engine that trains them.
-        names: Their names, in the engine's order.
-        sizes: How many training samples each of them has.
+        held: Who they are and what they hold, in the engine's order.
         roles: The roles of those that are not honest, by name.
-        rarity: How rare each one's labels are; None where the target is a number.
     """
 
     engine: Engine
-    names: tuple[str, ...]
-    sizes: IntArray
+    held: Holdings
     roles: dict[str, Role]
-    rarity: FloatArray | None
 
 
 def build_engine(config: Config, requirements: Requirements, workers: int | None = None) -> Clients:
@@ -67,15 +62,16 @@ def build_engine(config: Config, requirements: Requirements, workers: int | None
     dataset = load_data(config.data)
     made = division(config, dataset)
     samples = made.parts
-    names = made.names or client_names(clients.count)
+    held = holdings(config, dataset, made)
     roles = cast_roles(
-        names,
+        held.names,
         config.seed,
         noisy=clients.noisy,
         free_riders=clients.free_riders,
         poisoners=clients.poisoners,
     )
-    noisy = [own for name, own in zip(names, samples, strict=True) if roles.get(name) == "noisy"]
+    dealt = zip(held.names, samples, strict=True)
+    noisy = [own for name, own in dealt if roles.get(name) == "noisy"]
     labels = _with_noise(config, dataset, noisy)
     engine = Engine(
         config.training.model,
@@ -85,33 +81,7 @@ def build_engine(config: Config, requirements: Requirements, workers: int | None
         workers=workers or _workers(config, len(labels)),
         metric=config.training.metric,
     )
-    sizes = np.array([len(own) for own in samples], np.int64)
-    rarity = None
-    if dataset.task != "regression":
-        rarity = label_rarity(dataset.y_train, samples)
-    return Clients(engine, names, sizes, roles, rarity)
-
-
-def label_rarity(labels: NDArray[Any], samples: Sequence[IntArray]) -> FloatArray:
-    """Return how rare each client's labels are: the mean rank of its samples' labels.
-
-    The label that the most clients hold has rank 0; of labels that equally many hold, the lower
-    one comes first.
-
-    Args:
-        labels: The label of every training sample.
-        samples: The samples of each client, as positions in `labels`.
-
-    >>> label_rarity(np.array([0, 0, 1, 1, 2]), [np.array([0, 2]), np.array([1, 3]), np.array([4])])
-    array([0.5, 0.5, 2. ])
-    """
-    known, numbered = np.unique(labels, return_inverse=True)
-    holders = np.zeros(len(known), np.int64)
-    for own in samples:
-        holders[np.unique(numbered[own])] += 1
-    ranks = np.empty(len(known))
-    ranks[np.argsort(-holders, kind="stable")] = np.arange(len(known))
-    return np.array([ranks[numbered[own]].mean() for own in samples])
+    return Clients(engine, held, roles)
 
 
 SMALL = 10_000

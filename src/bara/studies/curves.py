@@ -16,6 +16,7 @@ from bara.protocols import Requirements
 from bara.randomness import stream
 from bara.reports.result import Result
 from bara.runs.config import Config
+from bara.runs.data import Holdings
 from bara.runs.engines import SYNTHETIC
 from bara.runs.factory import bidders
 from bara.server.metrics import chance
@@ -66,10 +67,14 @@ class ImaginedCurve:
 
 
 def imagined(config: Config, requirements: Requirements) -> SyntheticFederation:
-    """Make the federation of a forecast; the engine's options are the curve."""
+    """Make the federation of a forecast; the engine's options are the curve and what is held."""
+    options = config.federation.options
+    held = None
+    if "held" in options:
+        held = Holdings(**options.pop("held"))
     absent = 1 - (1 - config.clients.failure_rate) * (1 - config.clients.late_rate)
-    curve = ImaginedCurve(**config.federation.options)
-    who = bidders(config, requirements)
+    curve = ImaginedCurve(**options)
+    who = bidders(config, requirements, held)
     return SyntheticFederation(who, curve, config.seed, absent, "imagined training", curve.samples)
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -10,13 +11,15 @@ import numpy as np
 
 from bara.errors import ConfigError, LedgerError
 from bara.ledger.store import run_names
+from bara.protocols import requirements_of
 from bara.records import decimal_money, money
 from bara.reports.forecast import Forecast, Outlook
 from bara.reports.result import FEW, Result, read_result
 from bara.runs.config import Config, Source
 from bara.runs.config_sections import FederationSection
+from bara.runs.data import division, holdings, load_data
 from bara.runs.database import DatabaseRun
-from bara.runs.factory import build_allocator
+from bara.runs.factory import build_allocator, build_mechanism
 from bara.runs.folder import RunFolder
 from bara.runs.place import Place
 from bara.runs.progress import Wanted
@@ -190,6 +193,7 @@ def forecast_cells(
     """Make a cell for every budget, allocator and curve; the setting is the budget."""
     for allocator in allocators:  # one that cannot be built is refused before anything is played
         build_allocator(config.with_allocator(allocator, config.seed))
+    engine = {"engine": imagined, "workers": 1, **_held(config)}
     grid = []
     for budget in budgets:
         if not budget > 0:
@@ -197,13 +201,22 @@ def forecast_cells(
         purse = config.with_total(budget).budget
         for allocator in allocators:
             for i, curve in enumerate(drawn):
-                federation = FederationSection.model_validate(
-                    {"engine": imagined, "workers": 1, **curve.options()}
-                )
+                federation = FederationSection.model_validate({**engine, **curve.options()})
                 there = config.with_allocator(allocator, config.seed + i)
                 made = there.model_copy(update={"budget": purse, "federation": federation})
                 grid.append(Cell(made, f"{budget:g}"))
     return grid
+
+
+def _held(config: Config) -> dict[str, Any]:
+    """Look up who holds what in the data, if bids depend on that; empty if they do not."""
+    clients = config.clients
+    columns = requirements_of(build_mechanism(config)).columns
+    by_data = clients.cost_by in ("labels", "samples") or "samples" in columns
+    if not config.engine.has_data or not (by_data or clients.costs is not None):
+        return {}
+    whole = load_data(config.data)
+    return {"held": asdict(holdings(config, whole, division(config, whole)))}
 
 
 def outlooks(results: Sequence[Result], config: Config) -> Iterator[Outlook]:
