@@ -38,6 +38,11 @@ class AmountOnly(Learningless):
         pass
 
 
+class Half(AmountOnly):
+    def ask(self, purse):
+        return bara.Offer.spend(purse.left / 2)
+
+
 @pytest.mark.parametrize(
     "handed", [lambda kind: kind, lambda kind: kind()], ids=["class", "object"]
 )
@@ -66,6 +71,8 @@ def test_an_answer_that_is_no_offer_is_refused_before_round_0(handed, monkeypatc
         bara.run(SMALL, allocator=handed(AmountOnly))
     with refused(InvalidOfferError, "AmountOnly.ask", "3.5"):
         bara.compare(SMALL, allocators=[handed(AmountOnly)], seeds=1, jobs=1)
+    with refused(InvalidOfferError, "budget", "whole number", "//", "bara.money"):
+        bara.run(SMALL, allocator=handed(Half))
     assert not evaluated
 
 

@@ -144,7 +144,7 @@ class Offer:
             object.__setattr__(self, name, _capped(name, getattr(self, name)))
         lowest = self.budget
         if self.table is not None:
-            table = tuple(_capped("a cap", cap) for cap in self.table)
+            table = tuple(_capped("cap", cap) for cap in self.table)
             object.__setattr__(self, "table", table)
             lowest = min((lowest, *table))
         if self.limit < 0:
@@ -199,7 +199,13 @@ class Offer:
 
 def _capped(name: str, value: object) -> int:
     """Return a cap as an `int` that is no larger than any amount can be."""
-    return min(_whole(name, value, InvalidOfferError), MAX_MONEY)
+    try:
+        return min(_whole(name, value, InvalidOfferError), MAX_MONEY)
+    except InvalidOfferError as error:
+        raise InvalidOfferError(
+            f"an offer's {error}; divide with //, or round to int; amounts are in micro-units, "
+            "which bara.money(1.5) makes"
+        ) from None
 
 
 @dataclass(frozen=True)

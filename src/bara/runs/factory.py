@@ -8,7 +8,7 @@ import numpy as np
 from bara.allocators import ALLOCATORS
 from bara.clients.bidding import Bidders, Strategy, client_names
 from bara.clients.costs import Distribution, PrivacyCosts, check_costs, valuations
-from bara.errors import ConfigError
+from bara.errors import ConfigError, InvalidOfferError
 from bara.market import check_offer
 from bara.mechanisms import MECHANISMS
 from bara.mechanisms.client_cap import ClientCap
@@ -105,6 +105,8 @@ def _check_first_offer(allocator: Allocator, purse: Purse) -> None:
     try:
         allocator.tell(RoundRecord.initial(purse, Evaluation(0.1)))
         offer = allocator.ask(purse)
+    except InvalidOfferError:
+        raise
     except Exception:  # noqa: BLE001 - it may want a real round 0; a run says what it raises
         return
     check_offer(allocator, offer)
