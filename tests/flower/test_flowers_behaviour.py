@@ -160,6 +160,17 @@ def test_a_metric_that_is_not_clear_is_asked_for_before_more_than_one_client_wor
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("metrics", [{"accuracy": 55.0}, {"test_loss": -2.0}])
+def test_a_value_that_cannot_be_read_is_refused_before_more_than_one_client_works(
+    federate, metrics
+):
+    grid = grid_telling(**metrics)
+    [(name, value)] = metrics.items()
+    with refused(ConfigError, name, f"{value:g}"):
+        federate(FedAvg(), evaluate=None, on=grid).begin()
+    assert len(grid.pushed) == 1
+
+
 def test_an_allocator_that_looks_at_no_metric_needs_none(tmp_path, logged):
     grid = grid_telling(score=5.0, other=1.0)
     start(FedAvg(), context(tmp_path / "run"), grid, start_model(), 2)

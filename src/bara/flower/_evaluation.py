@@ -380,8 +380,11 @@ class Evaluator:
         if told:
             reported = self._strategy.aggregate_evaluate(0, told)
             every = {**_numbers(by_server), **_numbers(reported)}
-            if find_measure(every, self._options) is None:
+            self._measure = find_measure(every, self._options)
+            if self._measure is None:
                 raise _unclear(every, self._options.accuracy)
+            if math.isfinite(every[self._measure.name]):
+                self._fraction(self._measure.name, every[self._measure.name])
         return told
 
 
