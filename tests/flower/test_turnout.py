@@ -17,7 +17,7 @@ from bara.flower import answer_bids, fixed
 from bara.ledger.decisions import decisions
 from bara.runs.folder import RunFolder
 
-from .conftest import LocalGrid, amid, identified, opened_bid, raising, silent, walking_app
+from .conftest import LocalGrid, amid, bidding, identified, opened_bid, raising, silent, walking_app
 from .test_app import account, begin
 
 
@@ -163,17 +163,37 @@ def test_where_all_have_crashed_no_round_is_used_up_by_their_backing_off(
     assert ("all 5 clients that won failed (its app raised" in logged.text) == (trained == 1)
 
 
-def test_rounds_in_which_the_reserve_is_below_every_price_pause_the_run_early(tmp_path, logged):
-    keys = {"bara.mechanism.reserve": 0.5, "bara.budget.max-rounds": 100}
+@pytest.mark.parametrize("rounds", [1, 3, 100])
+def test_a_reserve_below_every_price_pauses_the_run_at_once_and_can_be_corrected(
+    tmp_path, logged, rounds
+):
+    keys = {"bara.mechanism.reserve": 0.5, "bara.budget.max-rounds": rounds}
     begin(tmp_path / "run", **keys)
     reasons = ("5 clients bid", "the cheapest asks 1.00", "bara.mechanism.reserve")
-    [paused] = [line for line in logged.messages if "nobody could win in 3 rounds" in line]
-    assert all(reason in paused for reason in reasons)
-    assert logged.text.count("nobody wins: 5 clients bid") == 3
-    assert len(account(tmp_path / "run")[1]) == 1 + 3
+    paused = [line for line in logged.messages if "nobody could win in the last 1 round" in line]
+    assert len(paused) == (rounds > 1)
+    assert all(reason in line for reason in reasons for line in paused)
+    assert len(account(tmp_path / "run")[1]) == 1 + 1
     keys["bara.mechanism.reserve"] = 6.0  # nothing was promised, so the run starts afresh
     begin(tmp_path / "run", **keys)
     assert [len(paid) for paid in account(tmp_path / "run")[1]][:2] == [0, 3]
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_where_somebody_could_be_paid_once_prices_may_be_too_high_for_two_rounds(
+    tmp_path, logged, number
+):
+    grid = LocalGrid(walking_app(), 5)
+    dear = {("query", client): bidding(price=5_000_000) for client in range(5)}
+    keys = {"bara.mechanism.reserve": 4.0, "bara.budget.max-rounds": 100}
+
+    def raise_prices():
+        grid.mishaps = dear
+
+    with amid(number - 1, "trained", raise_prices):
+        begin(tmp_path / "run", grid=grid, **keys)
+    assert "nobody could win in the last 3 rounds" in logged.text
+    assert len(account(tmp_path / "run")[1]) == 1 + number - 1 + 3
 
 
 def test_rounds_that_are_too_poor_for_a_client_pass_and_say_so(tmp_path, logged):

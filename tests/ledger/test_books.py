@@ -100,6 +100,8 @@ def test_rounds_in_which_nobody_could_win_leave_books_untouched(open_books, play
     play_into(books, steps=5, allocator=Miser())
     assert [record.n for record in books.history()] == [0, 0, 0]
     assert books.is_untouched()
+    books.close("the deadline is reached")
+    assert books.is_untouched()
 
 
 def test_a_round_takes_two_commits(open_books, play_into):

@@ -226,7 +226,7 @@ def _no_valid_bid(nodes: int, problems: Iterable[str]) -> ConfigError:
     """Return the refusal of a run whose first round gets answers and no valid bid."""
     return ConfigError(
         f"none of {counted(nodes, 'node')} sent a valid bid ({_usual(problems)}); "
-        "client_app.py must call `answer_bids(app, ...)`"
+        "see `answer_bids(app, ...)` in client_app.py"
     )
 
 

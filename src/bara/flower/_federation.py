@@ -135,6 +135,7 @@ class FlowerFederation(contextlib.ExitStack):
         self._failed: dict[str, str] = {}  # since the last delivery: clients, and why they failed
         self._fruitless = 0  # rounds in a row in which winners trained and nobody delivered
         self._unpayable = 0  # rounds in a row in which the mechanism could pay nobody that bid
+        self._once_payable = False  # whether it could ever pay somebody
         self._why_unpayable = ""
         self.result.arrays = model
         # Durable, because the training of silos cannot be repeated.
@@ -206,6 +207,7 @@ class FlowerFederation(contextlib.ExitStack):
             self._why_unpayable = nobody_on_the_menu(awarded)
         else:
             self._unpayable = 0
+            self._once_payable |= len(awarded.costs) > 0
 
     def bids(self, round: int) -> Bids:
         """Return the bids of all nodes that answered in time.
@@ -213,9 +215,10 @@ class FlowerFederation(contextlib.ExitStack):
         Raises:
             PausedError: when rounds pass in which nobody can win or nobody delivers.
         """
-        if self._unpayable >= _FRUITLESS:
+        if self._unpayable >= (_FRUITLESS if self._once_payable else 1):
             raise PausedError(
-                f"nobody could win in {self._unpayable} rounds in a row: {self._why_unpayable}"
+                f"nobody could win in the last {counted(self._unpayable, 'round')}: "
+                f"{self._why_unpayable}"
             )
         bids = self._bids.bids(round)
         self._bidders_of = (round, frozenset(bids.clients))
@@ -263,6 +266,7 @@ class FlowerFederation(contextlib.ExitStack):
     def replay(self, record: RoundRecord) -> None:
         """Take in a round up to the checkpoint: its clients, its evaluation and its model."""
         self._known = record.evaluation
+        self._once_payable |= len(record.awarded.costs) > 0
         self._known_clients.update(record.awarded.bids.clients, record.awarded.award.clients)
         self._server.replay(record)
 

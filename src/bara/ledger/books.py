@@ -302,6 +302,7 @@ class Books:
             "bids",
             "awarded",
             "settled",
+            "closed",
         }
 
     def forgotten(self) -> list[tuple[str, int]]:
