@@ -48,6 +48,7 @@ def test_every_figure_and_table_is_left(whole):
         '<td data-column="method">EA</td>' in page.split("<h2>")[1]
     )  # Figure 1 has its table, too
     opening = page.split("<h2>")[0]  # claims beside measurements, before any figure
+    assert '<div class="prose">' in opening  # all of them at once: nothing to scroll
     assert opening.count('<td data-column="claimed">') == len(EXHIBITS)
     assert opening.count('<td data-column="measured">') == len(EXHIBITS)
     assert page.count("<b>Measured.</b>") == len(EXHIBITS)

@@ -45,10 +45,8 @@ def publish_paper(
         "Accuracy in per cent; intervals are 95 % over paired seeds. BARA is the paper's "
         "algorithm in three readings, <code>bara</code> this program.</p>"
     )
-    body += table(
-        ["", "claimed", "measured"],
-        [[_heading(one), one.exhibit.claim, one.measured] for one in shown],
-    )
+    claims = [[_heading(one), one.exhibit.claim, one.measured] for one in shown]
+    body += f'<div class="prose">{table(["", "claimed", "measured"], claims)}</div>'
     for one in shown:
         stem = folder / one.exhibit.name
         body += f"<h2>{escape(_heading(one))}</h2>"

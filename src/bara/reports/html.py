@@ -61,6 +61,7 @@ table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; te
 td:first-child, th:first-child { text-align: left; } pre { overflow-x: auto; background: #8881; \
 padding: .7rem; }
 .scroll { max-height: 24rem; overflow: auto; }
+.prose .scroll { max-height: none; } .prose td, .prose th { text-align: left; vertical-align: top; }
 .d1 { stroke-dasharray: 6 3; } .d2 { stroke-dasharray: 2 2; } .d3 { stroke-dasharray: 8 2 2 2; }
 @media (max-width: 40rem) {
   .scroll { max-height: none; } table, tbody { display: block; }
@@ -70,6 +71,8 @@ border-bottom: 1px solid var(--rule); }
 text-align: right;
     overflow-wrap: anywhere; }
   td::before { content: attr(data-column); color: var(--soft); } td:empty { display: none; }
+  .prose td { display: block; text-align: left; } \
+.prose td:not(:first-child)::before { margin-right: .5rem; }
 }
 """
 
