@@ -374,7 +374,7 @@ def test_who_runs_finds_plug_ins_there_after_everything_else(trap):
     )
     assert done.returncode == 0, done.stderr
     assert not list(trap.parent.glob("ran-*"))
-    assert {"run", "compare", "audit"} <= RUNNING
+    assert {"run", "compare", "paper", "audit"} <= RUNNING
     assert not RUNNING & {"ledger", "dashboard", "report", "receipt", "data"}
 
 

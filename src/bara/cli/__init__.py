@@ -12,7 +12,7 @@ from bara._lazy import lazily
 
 __getattr__, __dir__ = lazily(__name__, {"app": "commands"})
 
-RUNNING = {"run", "resume", "compare", "audit", "plan"}
+RUNNING = {"run", "resume", "compare", "paper", "audit", "plan"}
 """The verbs that run plug-ins, and so also find those in the current folder."""
 
 
