@@ -19,6 +19,9 @@ from .test_app import context
 from .test_strategy_contract import PAGE
 
 ROUNDS = 3
+PRICES = {0: 5, 1: 1, 2: 3, 3: 3, 4: 2}
+"""Neither in the order of the nodes, nor all different."""
+
 ENOUGH = {
     "bara.budget.total": 1000,
     "bara.allocator.n": 5,
@@ -28,7 +31,7 @@ ENOUGH = {
 
 def sent(folder=None, evaluate=None, rounds=ROUNDS, timeout=60.0, **keys):
     """The messages of a run by kind; of a plain one if there is no folder for a paid one."""
-    grid = LocalGrid(walking_app(), 5)
+    grid = LocalGrid(walking_app(PRICES), 5)
     strategy = FedAvg(**keys.pop("strategy", {}))
     random.seed(7)
     given = {

@@ -430,7 +430,10 @@ class FlowerFederation(contextlib.ExitStack):
             return {}
         self._train_config.update(self._orders(round, award))
         strategies.expect(self._strategy, len(clients))
-        grid = RestrictedGrid(self._grid, clients)
+        # In the grid's order, as without bara; winners that have just left come last.
+        places = {node: place for place, node in enumerate(self._grid.get_node_ids())}
+        nodes = sorted(clients, key=lambda node: places.get(node, len(places)))
+        grid = RestrictedGrid(self._grid, nodes)
         with self._strategy_at_work(round, "configure training"):
             messages = list(
                 self._strategy.configure_train(round, self.model, self._train_config, grid)
