@@ -54,6 +54,30 @@ def test_where_a_price_is_posted_nothing_gains_but_a_second_name():
             assert one.most <= 1e-9, name
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("turns", {"quality": "samples"}), ("fl-market", {}), ("tariff", {"per_sample": 3})],
+)
+def test_mechanisms_that_require_columns_are_audited_with_them(name, options):
+    findings = found(lambda: MECHANISMS.build(name, options), "fixed", n=2)
+    assert set(findings) == {trick.name for trick in TRICKS}
+    assert findings["asks 0.7 times its cost"].mean <= 0
+
+
+def test_in_a_currency_everybody_asks_whole_cents():
+    class InCents(PayAsBid):
+        def menu(self, bids):
+            assert not (bids.prices % 10_000).any()
+            assert bids.unit == 10_000
+            return super().menu(bids)
+
+    def make_allocator(clients, seed):
+        return ALLOCATORS.build("fixed", {"n": 2}, clients=clients, seed=seed)
+
+    findings = list(audit_runs(InCents, make_allocator, 1, currency="EUR"))
+    assert len(findings) == len(TRICKS)
+
+
 @pytest.mark.path
 def test_price_first_is_worth_asking_ones_cost_and_waiting_pays_under_turns():
     first = found(lambda: MECHANISMS.build("bid-price-first"), carry_over=True)

@@ -67,7 +67,7 @@ def audit_command(
             def make_allocator(clients: int, number: int) -> "Allocator":
                 return ALLOCATORS.build(called, how, clients=clients, seed=number)
 
-            over_runs = list(audit_runs(make, make_allocator, runs, seed))
+            over_runs = list(audit_runs(make, make_allocator, runs, seed, currency))
         if as_json:
             tree: dict[str, Any] = {
                 "mechanism": mechanism,

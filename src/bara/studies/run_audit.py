@@ -5,7 +5,7 @@ more later. The audit plays small federations whose prices stay: once with every
 once for every client and every trick, all else being equal.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -13,7 +13,8 @@ import numpy as np
 
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution
-from bara.protocols import Allocator, Mechanism
+from bara.protocols import Allocator, Mechanism, requirements_of
+from bara.randomness import stream
 from bara.records import Award, Bids, Delivery, Evaluation, Purse, RoundRecord
 from bara.runs.session import Session
 from bara.simulator.synthetic import LearningCurve, SyntheticFederation
@@ -82,22 +83,29 @@ def audit_runs(
     make_allocator: Callable[[int, int], Allocator],
     runs: int = 3,
     seed: int = 0,
+    currency: str | None = None,
 ) -> Iterator[RunFinding]:
     """Try every trick for every client, in federations of clients whose prices stay.
+
+    Bids carry the columns that the mechanism requires: numbers that are drawn once per client.
 
     Args:
         make_mechanism: Makes a mechanism for one run.
         make_allocator: Makes an allocator for so many clients and a seed.
         runs: The number of federations.
         seed: The seed of the first; the others follow.
+        currency: The currency whose smallest amount everybody asks and is paid in whole multiples;
+            None for no currency.
     """
     seeds = range(seed, seed + runs)
+    purse = Purse.of(PER_ROUND * ROUNDS, ROUNDS, currency=currency)
+    columns = requirements_of(make_mechanism()).columns
 
     def play(number: int, trick: Trick | None = None, client: int = 0) -> "_Tricked":
-        federation = _Tricked(number, trick, client)
+        federation = _Tricked(number, trick, client, columns, purse.unit)
         allocator = make_allocator(CLIENTS, number)
         session = Session(allocator, make_mechanism(), federation)
-        for step in session.rounds(Purse.of(PER_ROUND * ROUNDS, ROUNDS)):
+        for step in session.rounds(purse):
             if isinstance(step, RoundRecord):
                 federation.count_profits(step)
         return federation
@@ -124,10 +132,15 @@ class _Tricked:
         seed: The seed of the costs and of the learning curve's noise.
         trick: What the client does; None if it is honest.
         client: The position of the client.
+        columns: The names of the columns that bids carry.
+        unit: The step of prices, in micro-units.
     """
 
-    def __init__(self, seed: int, trick: Trick | None, client: int) -> None:
-        bidders = Bidders(CLIENTS, Distribution.parse("uniform(0.5, 1.5)"), seed, stability=1)
+    def __init__(
+        self, seed: int, trick: Trick | None, client: int, columns: Sequence[str], unit: int
+    ) -> None:
+        prices = Distribution.parse("uniform(0.5, 1.5)")
+        bidders = Bidders(CLIENTS, prices, seed, stability=1, unit=unit)
         self._inner = SyntheticFederation(bidders, LearningCurve(), seed)
         self.capabilities = self._inner.capabilities
         self.clients = bidders.clients
@@ -137,12 +150,15 @@ class _Tricked:
         self._trick = trick
         self._client = bidders.clients[client]
         self._double = f"{self._client} again"
+        self._columns = {
+            name: stream(seed, f"column {name}").uniform(0.1, 1, CLIENTS) for name in columns
+        }
 
     def evaluate(self) -> Evaluation:
         return self._inner.evaluate()
 
     def bids(self, round: int) -> Bids:
-        honest = self._inner.bids(round)
+        honest = replace(self._inner.bids(round), columns=self._columns)
         trick = self._trick
         if trick is None:
             return honest
@@ -150,10 +166,14 @@ class _Tricked:
         if multiple is None:
             return honest.without([self._client])
         price = int(honest.price_of(self._client) * multiple)
+        price += -price % honest.unit
         bids = honest.replace_price(self._client, price)
         if not trick.doubles:
             return bids
-        return Bids((*bids.clients, self._double), np.append(bids.prices, price))
+        place = bids.clients.index(self._client)
+        columns = {name: np.append(values, values[place]) for name, values in bids.columns.items()}
+        clients = (*bids.clients, self._double)
+        return Bids(clients, np.append(bids.prices, price), columns, bids.unit)
 
     def train(self, round: int, award: Award) -> Delivery:
         delivery = self._inner.train(round, award)
