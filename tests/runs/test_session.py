@@ -5,6 +5,7 @@ import pytest
 from refusals import refused
 
 from bara import (
+    MECHANISMS,
     Award,
     AwardedRound,
     Bids,
@@ -194,6 +195,36 @@ def test_a_run_goes_on_from_its_books_and_a_stored_promise(
     if isinstance(first[-1], AwardedRound):
         assert rest[0].award == first[-1].award
     assert decisions(settled(first) + settled(rest)) == decisions(undisturbed)
+
+
+@pytest.mark.parametrize("fails_at", range(1, 12))
+def test_a_session_that_has_learned_is_not_started_a_second_time(
+    make_federation, tmp_path, monkeypatch, fails_at
+):
+    """It would teach everybody each round twice; a new session ends as the undisturbed one."""
+
+    def session():
+        return Session(
+            Even(carry_over=True), MECHANISMS.build("turns"), make_federation(failure_rate=0.2)
+        )
+
+    def fail(name):
+        moments.append(name)
+        if len(moments) == fails_at:
+            raise LedgerError("the ledger is locked by another process")
+
+    undisturbed = settled(session().rounds(Purse.of(30, 4)))
+    moments = []
+    with contextlib.closing(Store.in_file(tmp_path / "ledger.db")) as store:
+        books = Books.open(store, "run", {}, Purse.of(30, 4))
+        monkeypatch.setattr("bara.ledger.books.point", fail)
+        first = session()
+        with pytest.raises(LedgerError):
+            list(first.rounds(books))
+        with contextlib.suppress(InvalidRecordError):
+            list(first.rounds(books))  # nothing was learned yet
+        list(session().rounds(books))
+        assert decisions(books.history()) == decisions(undisturbed)
 
 
 def test_a_promise_is_in_the_books_before_anybody_trains(make_federation, tmp_path):

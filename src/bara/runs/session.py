@@ -180,7 +180,15 @@ class Session:
         Raises:
             LedgerError: If the books were opened with another key or are a copy, or if the
                 federation cannot be brought to where they stop.
+            InvalidRecordError: If allocator and mechanism have learned from rounds in this session
+                already; after an error, only a new session can play on.
         """
+        if self._started_market is not None and self._started_market.begun:
+            raise InvalidRecordError(
+                "this session has been started before, and would teach its allocator and mechanism "
+                "the same rounds twice; make a new session of new ones, and it goes on where the "
+                "books stop"
+            )
         self.promised = None
         self._unpromised = None
         self._unsettled = False
