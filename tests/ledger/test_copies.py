@@ -427,10 +427,17 @@ def test_what_was_stored_without_a_receipt_is_on_it_once_the_run_goes_on(tmp_pat
     begin(tmp_path / "run", f"ledger.receipt={receipt}")
 
     def die(_books):
-        raise EnoughError  # after the commit
+        raise EnoughError
+
+    calls = []
+
+    def die_after_the_commit(books):
+        calls.append(books)
+        if len(calls) == 2:
+            raise EnoughError
 
     with monkeypatch.context() as patch, RunFolder.find(tmp_path / "run") as folder:
-        patch.setattr(Books, "write_receipt", die)
+        patch.setattr(Books, "write_receipt", die_after_the_commit)
         with pytest.raises(EnoughError):
             operators.top_up(folder.open_books(), 1_000_000)
         stored = folder.read_books().receipt()

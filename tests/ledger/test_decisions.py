@@ -161,6 +161,25 @@ def test_of_two_approvals_the_first_is_not_enough_and_the_second_is_another_pers
     assert [what for what, *_ in told(config)] == ["endorsed", "approved"]
 
 
+@pytest.mark.parametrize(
+    "same",
+    [
+        "JOSÉ ruiz",
+        "Jose\u0301 Ruiz",
+        "José  Ruiz",
+        "José\u00a0Ruiz",
+        "Ｊosé Ruiz",
+        "José\u200b Ruiz",
+    ],
+)
+def test_one_person_does_not_approve_twice_by_spelling_the_name_otherwise(waiting, same):
+    config = waiting(approvals=2)
+    at(config, lambda books: operators.approve(books, 1, by="José Ruiz", reason="agreed"))
+    with refused(LedgerError, "another person"):
+        at(config, lambda books: operators.approve(books, 1, by=same, reason="agreed"))
+    at(config, lambda books: operators.approve(books, 1, by="Jose Ruiz", reason="agreed"))
+
+
 def test_one_person_can_decline_what_another_has_approved(waiting):
     config = waiting(approvals=2)
     at(config, lambda books: operators.approve(books, 1, by="anna", reason="fine"))

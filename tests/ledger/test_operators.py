@@ -447,8 +447,12 @@ def test_a_top_up_that_is_made_again_after_an_error_is_added_once(
     def add(amount=5_000_000, once="invoice 7"):
         return operators.top_up(books, amount, once=once)
 
-    def fail(_books):
-        raise LedgerError("the disk of the receipt is full")
+    calls = []
+
+    def fail(books):
+        calls.append(books)
+        if len(calls) == 2:  # after the commit
+            raise LedgerError("the disk of the receipt is full")
 
     books = open_books()
     play_into(books, steps=3)

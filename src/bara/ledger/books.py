@@ -462,7 +462,8 @@ class Books:
         """Write the receipt to its file, if the terms name one."""
         self.check_receipt()
         if self.terms.receipt is not None:
-            self.receipt().write(self.terms.receipt)
+            with self.store.write() as connection:  # else a slow writer could put back an older one
+                Receipt(self.name, *self.chain.head(connection)).write(self.terms.receipt)
             point("receipt written")
 
     def begin_receipt(self) -> None:
@@ -473,7 +474,10 @@ class Books:
                 f"run {self.name!r} has no receipt to begin; name a file in ledger.receipt"
             )
         if path.exists():
-            raise LedgerError(f"the receipt {path} is there; it goes on, and none is begun")
+            raise LedgerError(
+                f"the receipt {path} is there; it goes on, and none is begun: leave out "
+                "--new-receipt"
+            )
         self.receipt().write(path)
 
     def stored_receipt(self) -> Receipt | None:

@@ -24,7 +24,7 @@ from bara.ledger._reading import (
     waiting_round,
 )
 from bara.ledger.books import Books
-from bara.ledger.decisions import signed
+from bara.ledger.decisions import is_same_person, signed
 from bara.ledger.store import insert
 from bara.records import MAX_MONEY, Entry
 from bara.text import UNSTORABLE, nearest, note
@@ -210,7 +210,7 @@ def approve(
         answer = "approved"
         if books.terms.approvals == 2 and first is None:
             answer = "endorsed"
-        elif first is not None and first.casefold() == body["by"].casefold():
+        elif first is not None and is_same_person(first, body["by"]):
             raise LedgerError(
                 f"{first} has approved round {round_number} already; "
                 "ledger.approvals = 2 wants another person to approve it, too"
@@ -364,19 +364,27 @@ def writing(books: Books) -> Iterator[sa.Connection]:
     """Write an operator's command in one commit, after checking the key and the receipt.
 
     A new receipt is written only where the run belongs: what is done to a copy must not stop the
-    original.
+    original. One is written before, too: the command may be refused because it was given before,
+    and then failed between its commit and its receipt.
     """
     books.check_key()
     books.check_receipt()
+    _cover(books)
     with books.store.write() as connection:
         yield connection
-    if _place(books) in {None, books.store.identity()}:
-        books.write_receipt()
-    else:
+    if not _cover(books):
         note(
             "only this copy of the run was changed; "
             f"it goes on after `bara ledger {books.address} adopt`"
         )
+
+
+def _cover(books: Books) -> bool:
+    """Write the receipt where the run belongs; return whether it does."""
+    belongs = _place(books) in {None, books.store.identity()}
+    if belongs:
+        books.write_receipt()
+    return belongs
 
 
 def _refuse_ended(books: Books, connection: sa.Connection, what: str) -> None:

@@ -159,7 +159,6 @@ def new_batch(
     person = signed(books, by)
     require_place(books)
     require_whole(books, needs_key=True)
-    books.write_receipt()  # of a batch, too, that was stored by a program that died before this
     with writing(books) as connection:
         batch = _Account(connection, books).due()
         if batch is None:
