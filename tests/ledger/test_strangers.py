@@ -3,12 +3,13 @@ reading.
 """
 
 import sqlite3
+import struct
 from contextlib import closing
 
 import pytest
 from refusals import refused
 
-from bara.errors import LedgerError
+from bara.errors import ConfigError, LedgerError
 from bara.ledger import Books, Store, operators, read_books, verify
 from bara.ledger.migrations.rules import RULES
 from bara.ledger.store import HEAD
@@ -57,6 +58,51 @@ def test_what_would_be_computed_when_it_is_read_is_refused_unread(changed, name,
         read_books(file)
     with refused(LedgerError, name, file):
         Store.in_file(file)
+
+
+def circle(file, table):
+    """Let the pages of a table lead to its rows by more ways than anybody could go."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        [size] = connection.execute("PRAGMA page_size").fetchone()
+        query = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        [root] = connection.execute(query, (table,)).fetchone()
+    content = bytearray(file.read_bytes())
+    begin = (root - 1) * size
+    pages = [bytes(content[begin : begin + size])]
+    last = len(content) // size
+    ways = 300
+    for level in range(8):
+        below = struct.pack(">I", last + 1 + level)
+        cells = size - 5 * ways
+        head = b"\5\0\0" + struct.pack(">HHB", ways, cells, 0) + below
+        places = [cells + 5 * number for number in range(ways)]
+        page = head + struct.pack(f">{ways}H", *places)
+        pages.append(page.ljust(cells, b"\0") + (below + b"\1") * ways)
+    content[begin : begin + size] = pages.pop()
+    content += b"".join(pages)
+    content[28:32] = struct.pack(">I", len(content) // size)
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("table", ["runs", "alembic_version"])
+def test_a_table_whose_pages_lead_to_its_rows_again_and_again_is_refused_unread(changed, table):
+    file = changed()
+    circle(file, table)
+    with refused(LedgerError, table, file):
+        read_books(file)
+
+
+def test_no_statement_that_only_reads_takes_for_ever(changed, monkeypatch):
+    monkeypatch.setattr("bara.ledger.store._MOST_STEPS", 50)
+    with pytest.raises(LedgerError):
+        read_books(changed())
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])
+def test_no_books_are_looked_for_in_memory(url):
+    with refused(ConfigError, url):
+        read_books(url)
 
 
 FAILS = "CHECK (abs(-9223372036854775807 - 1) > 0)"

@@ -13,7 +13,7 @@ from bara.ledger._events import START, Event, Receipt, Rows, commitment
 from bara.ledger._reading import REFUSALS
 from bara.ledger.books import Books
 from bara.ledger.migrations.rules import RULES
-from bara.ledger.store import HEAD
+from bara.ledger.store import HEAD, schema_version
 from bara.records import Offer
 from bara.text import counted
 
@@ -207,7 +207,7 @@ class _Walk:
 
     def _check_rules(self) -> None:
         """Refuse a database whose triggers are not those of its version of the schema."""
-        rules = RULES[self._books.store.version() or HEAD]
+        rules = RULES[schema_version(self._connection) or HEAD]
         tables = list(schema.metadata.tables)
         if self._connection.dialect.name == "sqlite":
             expected = {(rule.table, rule.name): rule.sqlite for rule in rules}

@@ -91,7 +91,11 @@ class Store:
             place: The path of a SQLite file, or a database's URL.
             patience: Seconds to wait for another program's lock.
         """
-        url = _file_url(place) if isinstance(place, Path) else _parsed(place)
+        if isinstance(place, Path):
+            url = _file_url(place)
+        else:
+            check_url(place)
+            url = _parsed(place)
         if url.get_backend_name() != "sqlite":
             return cls(_engine(url, patience))
         path = Path(url.database or "")
@@ -276,22 +280,19 @@ class Store:
                 self._refuse_disguises(connection)
             if not sa.inspect(connection).has_table("alembic_version"):
                 return None
-            found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
-        if found is None:
-            return None
-        version = str(found)
-        if version not in VERSIONS:
+            found = schema_version(connection)
+        if found is not None and found not in VERSIONS:
             raise LedgerError(
-                f"the ledger {self.place} has schema {version}, "
+                f"the ledger {self.place} has schema {found}, "
                 f"but this bara only knows up to {HEAD}; update bara"
             )
-        return version
+        return found
 
     def _refuse_disguises(self, connection: sa.Connection) -> None:
         """Refuse a file in which something computed stands in the place of a table of ours.
 
         Reading a stranger's view, virtual table, generated column or index of an expression could
-        take for ever.
+        take for ever; so could a table whose pages lead to one another in a circle.
         """
         ours = {*schema.metadata.tables, "alembic_version"}
         for name, kind, page in connection.exec_driver_sql(
@@ -311,6 +312,20 @@ class Store:
                     f"{name} in {self.place} is not a plain table, as bara makes it, but is "
                     "computed when it is read; nothing of it was read"
                 )
+            if self._unlocked is not None:
+                found = connection.exec_driver_sql(f"PRAGMA quick_check({name})").scalar()
+                if "2nd reference" in str(found):
+                    raise LedgerError(
+                        f"{name} in {self.place} holds pages that are read again and again, as no "
+                        "database writes them, and reading it could take for ever; nothing of it "
+                        "was read"
+                    )
+
+
+def schema_version(connection: sa.Connection) -> str | None:
+    """Return the version of the schema as the database itself says it."""
+    found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    return None if found is None else str(found)
 
 
 _COMPUTED_INDEXES = """
@@ -522,6 +537,7 @@ def _look_at(path: Path, patience: float) -> sqlite3.Connection:
     )
     try:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
+        connection.set_progress_handler(lambda: 1, _MOST_STEPS)  # what is called ends the statement
         if dead_log:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA temp_store = MEMORY")
@@ -536,6 +552,10 @@ def _look_at(path: Path, patience: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+_MOST_STEPS = 2_000_000_000
+"""The steps, half a minute of them, after which a statement that only reads is ended."""
 
 
 def _has_index(path: Path) -> bool:
