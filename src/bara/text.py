@@ -68,6 +68,15 @@ UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 """Characters that neither a database nor a file name can hold: NUL and lone surrogates."""
 
 
+_LONGEST = 300
+"""The most characters of a reason that are kept: a client may have written part of it."""
+
+
+def storable(reason: str) -> str:
+    """Return a reason as ledgers and logs keep it: short, and without what nobody can store."""
+    return UNSTORABLE.sub("\ufffd", reason[:_LONGEST])
+
+
 def note(line: str) -> None:
     """Write a line of progress to stderr, or drop it: a run must not fail because of a message."""
     # A closed pipe, a full disk, no stderr at all, a write that Ctrl-C interrupts: anything.

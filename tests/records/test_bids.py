@@ -148,3 +148,8 @@ def test_a_reason_that_a_client_wrote_part_of_is_kept_short_and_storable():
     bids = Bids.opened({"eve": "\0" + "9" * 10_000})
     assert "\0" not in bids.left_out["eve"]
     assert len(bids.left_out["eve"]) <= 300
+
+
+@pytest.mark.parametrize("name", ["prices", "cls", "self", "clients"])
+def test_a_column_may_have_any_name_that_a_client_chose(name):
+    assert Bids.opened({"ann": 1}, **{name: {"ann": 3}}).column(name).tolist() == [3]

@@ -128,6 +128,7 @@ def test_a_reason_that_no_ledger_can_hold_is_kept_as_far_as_it_can_be():
     assert Delivery(Evaluation(0.5), void={"ann": "half \ud800 and \0"}).void == {
         "ann": "half \ufffd and \ufffd"
     }
+    assert Delivery(Evaluation(0.5), void={"ann": "9" * 10**6}).void == {"ann": "9" * 300}
 
 
 def test_only_who_is_void_can_be_blameless():

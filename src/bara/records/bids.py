@@ -14,10 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bara.errors import BaraError, InvalidBidError
 from bara.records.money import MAX_MONEY, money, show_money
-from bara.text import UNSTORABLE
-
-_LONGEST = 300
-"""The most characters of a reason that are kept: a client may have written part of it."""
+from bara.text import UNSTORABLE, storable
 
 TIE = "tie"
 """The column that ranks equally good clients, the lowest number first; without it, names decide."""
@@ -86,14 +83,12 @@ class Bids:
         object.__setattr__(self, "prices", _read_only(prices.astype(np.int64)))
         frozen_columns = {name: _read_only(values) for name, values in columns.items()}
         object.__setattr__(self, "columns", MappingProxyType(frozen_columns))
-        reasons: dict[str, str] = {}
-        for client, reason in self.left_out.items():
-            reasons[client] = UNSTORABLE.sub("\ufffd", reason[:_LONGEST])
+        reasons = {client: storable(reason) for client, reason in self.left_out.items()}
         object.__setattr__(self, "left_out", MappingProxyType(reasons))
 
     @classmethod
     def of(
-        cls, prices: Mapping[str, float | str | Decimal], **columns: Mapping[str, float]
+        cls, prices: Mapping[str, float | str | Decimal], /, **columns: Mapping[str, float]
     ) -> Self:
         """Make bids from prices in units of the budget and, if wanted, further columns.
 
@@ -126,7 +121,7 @@ class Bids:
 
     @classmethod
     def opened(
-        cls, prices: Mapping[str, float | str | Decimal], **columns: Mapping[str, float]
+        cls, prices: Mapping[str, float | str | Decimal], /, **columns: Mapping[str, float]
     ) -> Self:
         """Make bids of whatever clients sent: a bad bid is left out, and `left_out` says why.
 

@@ -12,7 +12,7 @@ from bara.errors import InvalidRecordError, OverspentError
 from bara.records.bids import Bids, IntArray
 from bara.records.menus import Menu
 from bara.records.offers import Award, Offer, Purse
-from bara.text import UNSTORABLE
+from bara.text import storable
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,7 @@ class Delivery:
 
     def __post_init__(self) -> None:
         """Freeze the mappings, and make reasons, which clients may have written, storable."""
-        reasons: dict[str, str] = {}
-        for client, reason in self.void.items():
-            reasons[client] = UNSTORABLE.sub("\ufffd", str(reason))
+        reasons = {client: storable(str(reason)) for client, reason in self.void.items()}
         mappings: dict[str, Mapping[Any, Any]] = {
             "delivered": self.delivered,
             "void": reasons,
