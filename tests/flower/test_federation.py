@@ -5,7 +5,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from flwr.app import ArrayRecord, MetricRecord, RecordDict
-from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedMedian, FedProx, Krum
+from flwr.serverapp.strategy import (
+    FedAdagrad,
+    FedAdam,
+    FedAvg,
+    FedAvgM,
+    FedMedian,
+    FedProx,
+    FedYogi,
+    Krum,
+)
 from refusals import refused
 
 from bara import (
@@ -28,6 +37,7 @@ from .conftest import (
     LocalGrid,
     bidding,
     counting,
+    how_far,
     raising,
     sending,
     silent,
@@ -209,6 +219,84 @@ def test_an_update_whose_loss_the_server_finds_infinite_is_void(federate, grid):
     assert federation.train(1, award(0, 1)).void == {
         "client-1": "the loss of its model is not finite"
     }
+
+
+def loses_its_way(round_number, arrays):
+    """The accuracy of the walking model, whose loss is NaN once its numbers are huge."""
+    if float(np.abs(arrays["w"].numpy()).max()) > 1e6:
+        return MetricRecord({"accuracy": 0.5, "loss": float("nan")})
+    return how_far(round_number, arrays)
+
+
+@pytest.mark.parametrize("memory", ["off", "plain", "extrapolated"])
+@pytest.mark.parametrize("size", [1e9, 3e38])
+def test_one_huge_update_neither_stops_the_run_nor_stays(federate, grid, size, memory):
+    federation = federate(evaluate=loses_its_way, keeping=Keeping(memory=memory))
+    federation.evaluate()
+    federation.bids(1)
+    assert federation.train(1, award(0, 1)).delivered
+    before = weights_of(federation)
+    grid.mishaps["train", 1] = sending(w=np.full((2, 3), size, np.float32), b=np.zeros(2))
+    federation.bids(2)
+    delivery = federation.train(2, award(0, 1))
+    assert (set(delivery.delivered), delivery.failed) == (set(), ())
+    assert weights_of(federation) == before
+    del grid.mishaps["train", 1]
+    federation.bids(3)
+    assert set(federation.train(3, award(0, 1, 2)).delivered) == {
+        "client-0",
+        "client-1",
+        "client-2",
+    }
+    assert weights_of(federation) > before
+
+
+@pytest.mark.parametrize("size", [1e9, 3e38])
+def test_who_sends_a_huge_update_is_void_where_the_others_show_what_is_usual(federate, grid, size):
+    grid.mishaps["train", 1] = sending(w=np.full((2, 3), size, np.float32), b=np.zeros(2))
+    federation = federate(evaluate=loses_its_way)
+    federation.bids(1)
+    delivery = federation.train(1, award(0, 1, 2))
+    assert set(delivery.delivered) == {"client-0", "client-2"}
+    assert list(delivery.failed) == ["client-1"]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("strategy", [FedAdam, FedAvgM, FedYogi, FedAdagrad])
+def test_a_servers_optimizer_forgets_an_update_whose_model_was_not_taken(federate, grid, strategy):
+    federation = federate(strategy(fraction_evaluate=0.0), evaluate=loses_its_way)
+    federation.evaluate()
+    grid.mishaps["train", 1] = sending(w=np.full((2, 3), 3e38, np.float32), b=np.zeros(2))
+    federation.bids(1)
+    assert federation.train(1, award(0, 1)).delivered == {}
+    del grid.mishaps["train", 1]
+    federation.bids(2)
+    assert len(federation.train(2, award(0, 1, 2)).delivered) == 3
+    assert np.isfinite(weights_of(federation))
+
+
+@pytest.mark.parametrize("lie", [float("nan"), float("inf")])
+def test_if_only_liars_evaluate_the_last_accuracy_stands(federate, grid, lie):
+    federation = federate(FedAvg(), evaluate=None)
+    federation.evaluate()
+    for client in range(5):
+        grid.mishaps["evaluate", client] = counting(accuracy=lie, **{"num-examples": 1})
+    federation.bids(1)
+    delivery = federation.train(1, award(3))
+    assert (set(delivery.delivered), delivery.evaluation.accuracy) == ({"client-3"}, 0)
+
+
+def test_what_a_client_writes_fills_no_log_and_looks_like_no_other_line_of_it(
+    federate, grid, logged
+):
+    grid.mishaps["query", 0] = bidding(**{"column-x\nINFO :  client-4 is paid": "y" * 10**6})
+    grid.mishaps["train", 1] = counting(**{"num-examples": [1.0] * 10**5})
+    federation = federate()
+    federation.bids(1)
+    federation.train(1, award(0, 1))
+    lines = [record.getMessage() for record in logged.records]
+    assert any("num-examples must be positive" in line for line in lines)
+    assert all(len(line) < 500 and "\n" not in line for line in lines)
 
 
 def test_a_strategy_that_writes_a_client_twice_gets_one_answer(federate):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bara import Award, Evaluation, Evidence
+from bara.errors import TrainingError
 from bara.records import Limits, Shapley
 from bara.server.memory import Fresh
 from bara.server.round import NOT_FINITE, NOT_TAKEN, Collected, train_round
@@ -25,6 +26,8 @@ class Updates(Collected):
 
 class Plain:
     """An engine whose model moves by the mean update; `cat`'s is refused, `dan` does not answer."""
+
+    trains_here = True
 
     def __init__(self, *, loss=lambda _model: 0.5, makes_none=False, away=(), claimed=None):
         self.model = np.zeros(2)
@@ -269,3 +272,33 @@ def test_a_step_of_the_memory_that_went_too_far_is_taken_back_and_its_updates_ar
     assert (set(delivery.delivered), delivery.void) == (set("abcde"), {})
     assert engine.model.tolist() == before
     assert state.memory.ages(3) == {1: 5}
+
+
+@pytest.mark.usefixtures("five")
+@pytest.mark.parametrize("memory", ["off", "plain", "extrapolated"])
+@pytest.mark.parametrize("how", ["model", "metrics"])
+def test_where_clients_train_elsewhere_none_of_them_can_stop_the_run_or_be_paid_for_spoiling_it(
+    memory, how
+):
+    """What they make together is not finite, or the server finds no finite loss for it."""
+    engine, state = many({}, memory)
+    engine.trains_here = False
+    train_round(state, engine, 1, FIVE)
+    before = engine.model.tolist()
+    aggregate, loss = engine.aggregate, engine.loss
+
+    def broken(model):
+        if model.tolist() != before:
+            raise TrainingError("the loss is nan")
+        return 0.5
+
+    if how == "model":
+        engine.aggregate = lambda _round, _collected, _remembered: np.array([np.inf, 1.0])
+    engine.loss = broken
+    delivery = train_round(state, engine, 2, FIVE)
+    assert delivery.void == dict.fromkeys("abcde", NOT_FINITE)
+    assert (delivery.failed, engine.model.tolist()) == ((), before)
+    if memory != "off":
+        assert state.memory.ages(2) == {1: 5}
+    engine.aggregate, engine.loss = aggregate, loss
+    assert set(train_round(state, engine, 3, FIVE).delivered) == set("abcde")

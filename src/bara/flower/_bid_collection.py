@@ -17,7 +17,7 @@ from bara.flower._options import ServerOptions
 from bara.flower.identity import Directory, Node
 from bara.randomness import stream
 from bara.records import TIE, Bids
-from bara.text import counted
+from bara.text import counted, spelled, storable
 
 log = logging.getLogger("flwr")
 
@@ -179,7 +179,8 @@ class BidCollection:
                 problems[node] = str(error)
         for node, problem in problems.items():
             name = self._directory.shown(nodes[node])
-            log.warning("round %d: %s is not in the menu: %s", round, name, problem)
+            shown = spelled(storable(problem))
+            log.warning("round %d: %s is not in the menu: %s", round, name, shown)
         self._warn_of_late(round, len(nodes), problems)
         return opened, problems
 

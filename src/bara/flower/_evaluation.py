@@ -333,21 +333,23 @@ class Evaluator:
         if not told:
             return None
         replies = self._believable(round, told)
+        if not replies:
+            return None
         return self._strategy.aggregate_evaluate(round, replies)
 
     def _believable(self, round: int, replies: list[Message]) -> list[Message]:
         """Return the replies without those of single clients that would spoil or rule the mean.
 
-        If no reply can be used, all are returned: what comes of them says what is wrong.
+        If no reply can be used, none is returned; of the initial model all are, because what comes
+        of them says what is wrong with the app.
         """
         key = metric_key(self._strategy)
         usable = [reply for reply in replies if self._is_usable(reply, key)]
         forms = Counter(_form(reply) for reply in usable)
-        if not usable:
-            return replies
-        usual, _ = forms.most_common(1)[0]
-        usable = [reply for reply in usable if _form(reply) == usual]
-        if key is not None:
+        if usable:
+            usual, _ = forms.most_common(1)[0]
+            usable = [reply for reply in usable if _form(reply) == usual]
+        if usable and key is not None:
             weights = np.array([_metrics(reply)[key] for reply in usable], np.float64)
             excessive = self._options.keeping.limits.exceeded("num-examples", weights)
             usable = [reply for place, reply in enumerate(usable) if place not in excessive]
@@ -360,7 +362,9 @@ class Evaluator:
                 counted(len(replies) - len(usable), "client"),
                 key or "num-examples",
             )
-        return usable or replies
+        if round == 0:
+            return usable or replies
+        return usable
 
     def _is_usable(self, reply: Message, key: str | None) -> bool:
         """Return whether a client's metrics are numbers that can go into a mean."""

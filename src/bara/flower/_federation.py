@@ -25,14 +25,14 @@ from bara.flower._evaluation import EvaluateFunction, Evaluator, Measure, note_m
 from bara.flower._exchange import NOT_CONNECTED, UNHEARD, Answers, RestrictedGrid, ask
 from bara.flower._options import ServerOptions
 from bara.flower._remembered_replies import RememberedReplies
-from bara.flower._strategy_state import Knowledge
+from bara.flower._strategy_state import Knowledge, is_finite, remember
 from bara.flower._updates import Update, UpdateValidator
 from bara.protocols import Capabilities
 from bara.records import Award, AwardedRound, Bids, Delivery, Evaluation, Evidence, RoundRecord
 from bara.server.memory import Fresh
 from bara.server.round import Collected, Remembered, train_round
 from bara.server.state import ServerState, prefixed, with_prefix
-from bara.text import counted
+from bara.text import counted, spelled
 
 if TYPE_CHECKING:
     from bara.clients.bidding import Bidders
@@ -60,16 +60,23 @@ class _CollectedReplies(Collected):
         replies: All replies by client, in the order of the clients' names.
         efforts: The time and traffic that each reply took, by client; empty if not measured.
         updates: The replies that can be used, by client.
+        forget: Puts the strategy's state back to what it was before it saw the updates.
     """
 
     replies: dict[str, Message] = field(default_factory=dict)
     efforts: dict[str, dict[str, Any]] = field(default_factory=dict)
     updates: dict[str, Update] = field(default_factory=dict)
+    forget: Callable[[], None] = lambda: None
 
     def refuse(self, client: str, reason: str) -> None:
         """Make a client void that delivered: its reply is not used."""
         super().refuse(client, reason)
         del self.updates[client]
+
+    def take_none(self, reason: str) -> None:
+        """Make all clients that delivered void; the strategy has learned nothing from them."""
+        super().take_none(reason)
+        self.forget()
 
 
 @final
@@ -92,6 +99,8 @@ class FlowerFederation(contextlib.ExitStack):
             in Flower.
         evaluate_config: The configuration in evaluation messages; a strategy's changes last, too.
     """
+
+    trains_here = False
 
     def __init__(
         self,
@@ -229,7 +238,7 @@ class FlowerFederation(contextlib.ExitStack):
         """Train the winners, and evaluate the model that the strategy makes of their updates."""
         delivery = train_round(self._server, self, round, award)
         for client, reason in delivery.void.items():
-            log.warning("round %d: %s is not paid: %s", round, client, reason)
+            log.warning("round %d: %s is not paid: %s", round, client, spelled(reason))
         if delivery.delivered:
             self._failed = {}
             self._fruitless = 0
@@ -367,9 +376,13 @@ class FlowerFederation(contextlib.ExitStack):
                 remembered, round, self.arrays(self.model), collected.updates
             )
         strategies.expect(self._strategy, len(replies))
+        was_finite = is_finite(self._strategy)
+        collected.forget = remember(self._strategy)
         with self._strategy_at_work(round, "aggregate"):
             model, metrics = self._strategy.aggregate_train(round, replies)
         note_metrics(self.result.train_metrics_clientapp, round, metrics, "Aggregated MetricRecord")
+        if was_finite and not is_finite(self._strategy):
+            return None  # a server's optimizer would stand still for ever
         return model
 
     def evaluate_after(self, round: int, model: ArrayRecord) -> Evaluation:

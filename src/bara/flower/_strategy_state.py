@@ -7,7 +7,9 @@ the strategy was configured with (text, paths, functions) is not state.
 """
 
 import logging
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
+from copy import copy, deepcopy
+from functools import partial
 from pathlib import PurePath
 from typing import Any, final
 
@@ -100,6 +102,39 @@ class Knowledge:
         restore(self._strategy, words["strategy"], arrays)
         for name, known in self._mutable.items():
             known.update(unpack(words[name], arrays))
+
+
+def remember(strategy: Strategy) -> Callable[[], None]:
+    """Return a function that puts the state of a strategy back to what it is now."""
+    undo: list[Callable[[], Any]] = []
+    for layer in layers(strategy):
+        if _has_hook(layer):
+            undo.append(partial(layer.load_state_dict, deepcopy(layer.state_dict())))
+            continue
+        held = {}
+        for name, value in vars(layer).items():
+            is_container = isinstance(value, dict | list | np.ndarray)
+            held[name] = copy(value) if is_container else value
+        undo.append(partial(_put_back, layer, held))
+
+    def put_back() -> None:
+        for one in undo:
+            one()
+
+    return put_back
+
+
+def _put_back(layer: Any, held: Mapping[str, Any]) -> None:
+    vars(layer).clear()
+    vars(layer).update(held)
+
+
+def is_finite(strategy: Strategy) -> bool:
+    """Return whether all arrays in the state of a strategy are finite."""
+    arrays: dict[str, NDArray[Any]] = {}
+    save(strategy, arrays)
+    floats = [array for array in arrays.values() if array.dtype.kind in "fc"]
+    return all(bool(np.isfinite(array).all()) for array in floats)
 
 
 def save(strategy: Strategy, arrays: dict[str, NDArray[Any]]) -> tuple[list[Any], list[str]]:

@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 
 from bara.server.screening import refusals
 
+FEWEST = 3
+"""The fewest updates of which one that is out of all proportion can be told."""
+
+TIMES = 1e6
+"""How many times the usual change an update may make: honest ones stay far below."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -99,7 +105,7 @@ class UpdateValidator:
             else:
                 sound[client] = update
         # Outliers are sought among the updates that remain when those of odd forms are out.
-        for find in (_misformed, self._outlying):
+        for find in (_misformed, self._excessive, self._outlying):
             for client, reason in find(sound).items():
                 refused[client] = reason
                 del sound[client]
@@ -133,6 +139,21 @@ class UpdateValidator:
             if weight is None or weight <= 0:
                 return f"its {key} must be positive, got {update.metrics.get(key)!r}"
         return ""
+
+    def _excessive(self, updates: Mapping[str, Update]) -> dict[str, str]:
+        """Return the reasons for refusing updates so large that they would spoil any model."""
+        if not self._same_shapes or len(updates) < FEWEST:
+            return {}
+        sizes = {one: _change(self._model, update.arrays) for one, update in updates.items()}
+        usual = float(np.median(list(sizes.values())))
+        refused = {}
+        for client, size in sizes.items():
+            if size > TIMES * usual > 0:
+                refused[client] = (
+                    f"its update changes a number by {size:g}, more than {TIMES:,.0f} times as "
+                    f"much as is usual, {usual:g}"
+                )
+        return refused
 
     def _outlying(self, updates: Mapping[str, Update]) -> dict[str, str]:
         """Return the reasons for refusing outliers; all updates are shaped as the model here."""
@@ -175,6 +196,16 @@ def _misformed(updates: Mapping[str, Update]) -> dict[str, str]:
         unusual,
         "its update has other names than the others' (records, metrics), or lists of other lengths",
     )
+
+
+def _change(model: Mapping[str, NDArray[Any]], arrays: Mapping[str, NDArray[Any]]) -> float:
+    """Return the largest change of one of the model's numbers."""
+    largest = 0.0
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and array.size:
+            with np.errstate(over="ignore"):  # what overflows is infinitely large
+                largest = max(largest, float(np.abs(array - model[name]).max()))
+    return largest
 
 
 def _flat(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:

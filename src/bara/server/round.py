@@ -9,11 +9,11 @@ import math
 from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from bara.errors import TrainingError
 from bara.records import Award, Delivery, Evaluation, Evidence, Shapley
 from bara.server.checkpoints import Arrays
 from bara.server.memory import Fresh, Memory, Vector
@@ -75,9 +75,12 @@ class TrainingEngine(Protocol[ModelT, CollectedT]):
 
     Attributes:
         model: The global model.
+        trains_here: Whether the engine itself trains, so that a model without finite metrics is the
+            configuration's fault; otherwise one client may have spoiled it.
     """
 
     model: ModelT
+    trains_here: bool
 
     def absent(self, round: int) -> Collection[str] | None:
         """Return the clients that do not bid in this round; None if that is not known."""
@@ -116,7 +119,7 @@ class TrainingEngine(Protocol[ModelT, CollectedT]):
         ...
 
     def evaluate_after(self, round: int, model: ModelT) -> Evaluation:
-        """Evaluate the model after a round."""
+        """Evaluate the model after a round; raise a `TrainingError` unless its loss is finite."""
         ...
 
     def contributions(
@@ -158,20 +161,12 @@ def train_round(
 
     remembered = _with_updates(server.memory, engine, round, collected)
     model = engine.aggregate(round, collected, remembered)
+    evaluation = None
     if model is None:
         collected.take_none(NOT_TAKEN)
-    elif not _is_finite(engine.arrays(model)):
-        model = None
-        if remembered is None or remembered.memory.judge(math.inf):
-            collected.take_none(NOT_FINITE)
-        else:  # the memory's step was too long: it is taken back, and the updates stay remembered
-            server.memory = remembered.memory
-    elif remembered is not None:
-        server.memory = remembered.memory
+    else:
+        evaluation = _judged(server, engine, round, model, collected, remembered)
 
-    evaluation = None
-    if model is not None:
-        evaluation = server.judged(partial(engine.evaluate_after, round, model))
     contributions: Mapping[str, float] = {}
     shapley = None
     if model is None or evaluation is None:
@@ -197,6 +192,40 @@ def train_round(
         contributions,
         shapley,
     )
+
+
+def _judged(
+    server: ServerState,
+    engine: TrainingEngine[ModelT, CollectedT],
+    round: int,
+    model: ModelT,
+    collected: CollectedT,
+    remembered: Remembered | None,
+) -> Evaluation | None:
+    """Return the evaluation of a new model; None if the global model is to stay as it was."""
+    evaluation = None
+    fault = None
+    if _is_finite(engine.arrays(model)):
+        try:
+            evaluation = engine.evaluate_after(round, model)
+        except TrainingError as error:
+            fault = error
+    if evaluation is not None:
+        if remembered is not None:
+            server.memory = remembered.memory
+        return evaluation if server.accepts(evaluation) else None
+    if not engine.trains_here:
+        if server.memory is not None and server.memory.clients:
+            server.memory.judge(math.inf)  # perhaps its step was too long: the next is shorter
+        collected.take_none(NOT_FINITE)
+    elif remembered is not None and not remembered.memory.judge(math.inf):
+        # The memory's step was too long: it is taken back, and the updates stay remembered.
+        server.memory = remembered.memory
+    elif fault is not None:
+        raise fault
+    else:
+        collected.take_none(NOT_FINITE)
+    return None
 
 
 def _is_finite(model: Arrays) -> bool:

@@ -1,6 +1,5 @@
 """The server's state between rounds: models that may be kept, remembered updates, checkpoints."""
 
-import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,7 +9,6 @@ from typing import Any, final
 
 import numpy as np
 
-from bara.errors import TrainingError
 from bara.faults import point
 from bara.plugins import parse_spec
 from bara.records import Award, Evaluation, Limits, RoundRecord, taken_home
@@ -79,25 +77,14 @@ class ServerState:
         self.selects = evaluation.test_accuracy is not None
         self._models.tell(round, model, evaluation.accuracy)
 
-    def judged(self, evaluate: Callable[[], Evaluation]) -> Evaluation | None:
-        """Return the evaluation of the model after a step, or None to take the step back.
-
-        Args:
-            evaluate: Evaluates that model.
-        """
+    def accepts(self, evaluation: Evaluation) -> bool:
+        """Return whether the model is to be kept after a step; False to take the step back."""
         if self.memory is None:
-            return evaluate()
-        try:
-            evaluation = evaluate()
-        except TrainingError:  # the model's numbers are not finite
-            if self.memory.judge(math.inf):
-                raise
-            return None
+            return True
         loss = evaluation.loss
         if loss is None:
             loss = 1 - evaluation.accuracy
-        is_acceptable = self.memory.judge(loss)
-        return evaluation if is_acceptable else None
+        return self.memory.judge(loss)
 
     def weights(self, award: Award) -> dict[str, float] | None:
         """Return the mechanism's weights by client, or None to use others.

@@ -84,6 +84,8 @@ class SimulatedFederation(AbstractContextManager["SimulatedFederation"]):
         model: The global model, as one flat vector.
     """
 
+    trains_here = True
+
     def __init__(
         self, engine: Engine, bidders: Bidders, conduct: Conduct, options: SimulationOptions
     ) -> None:
