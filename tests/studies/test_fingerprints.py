@@ -5,6 +5,7 @@ import functools
 import importlib
 import os
 import sys
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -218,6 +219,16 @@ def test_processes_that_know_old_code_of_an_objects_module_are_not_used_again(la
     lab.edit(5)
     importlib.reload(sys.modules["lab.how_many"])
     assert n_of_first_round() == 5
+
+
+def test_what_python_warns_of_in_a_source_changes_nothing(lab):
+    lab.write("parts.py", LAB + '\nPATTERN = "\\d"  # an escape that is none\n')
+    with warnings.catch_warnings(action="ignore"):
+        importlib.import_module("lab.parts")
+    before = key_of("lab.parts:Recruit")
+    lab.edit(5)
+    importlib.reload(sys.modules["lab.how_many"])
+    assert key_of("lab.parts:Recruit") != before
 
 
 def test_a_module_that_is_imported_by_a_name_in_a_call_belongs_to_the_code(lab):

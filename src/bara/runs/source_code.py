@@ -4,6 +4,7 @@ import ast
 import hashlib
 import marshal
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -88,11 +89,13 @@ class _Source(NamedTuple):
     """A source as Python sees it.
 
     Attributes:
+        tree: Its syntax.
         code: What it compiles to.
         functions: The code of all functions in it.
         constants: The class ("" for none), name and value of each plain value that is given once.
     """
 
+    tree: ast.Module
     code: CodeType
     functions: set[CodeType]
     constants: list[tuple[str, str, Any]]
@@ -100,9 +103,11 @@ class _Source(NamedTuple):
 
 @lru_cache
 def _compiled(path: Path, source: bytes) -> _Source:
-    """Compile a source, and find its constants."""
-    tree = ast.parse(source)
-    code = compile(source, path, "exec", dont_inherit=True)
+    """Compile a source, and find its constants; what Python warns of was said at its import."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(source)
+        code = compile(source, path, "exec", dont_inherit=True)
     stored: Counter[str] = Counter()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -115,7 +120,7 @@ def _compiled(path: Path, source: bytes) -> _Source:
             match node:
                 case ast.Assign([ast.Name(name)], ast.Constant(value)) if stored[name] == 1:
                     constants.append((getattr(scope, "name", ""), name, value))
-    return _Source(code, set(with_inner(code)), constants)
+    return _Source(tree, code, set(with_inner(code)), constants)
 
 
 def _difference(module: ModuleType, path: Path, source: bytes) -> str:
@@ -212,7 +217,7 @@ def _imported(path: Path, module: str) -> Iterator[str]:
     if "." in module:
         yield module.rpartition(".")[0]
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = _compiled(path, path.read_bytes()).tree
     except (SyntaxError, ValueError):
         return
     package = module.split(".")
