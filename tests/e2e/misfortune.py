@@ -6,8 +6,9 @@
 Players, operators and cashiers work on one run: the real session, ledger and payouts, each step one
 public call. Wherever a call reaches its store or a fault point, another actor may act in between,
 the call may fail (before or after its commit), its process may die, or the power go, which loses
-what was not synced. While the power is off, an older state may be put back and the receipt lost, or
-the folder copied. The clock jumps, also backwards. One seed fixes all of it.
+what was not synced. While the power is off, an older state may be put back and the receipt lost,
+the folder copied, or the whole disk, whose twin a cashier works on. One client bids what nobody can
+pay. The clock jumps, also backwards. One seed fixes all of it.
 
 In the end misfortune ceases, and the run must come to its end: nobody was paid twice, nothing that
 was acknowledged is lost, every decision is the undisturbed one, every cent is in exactly one batch,
@@ -53,6 +54,7 @@ from bara.runs.replay import replay
 
 RUN = "spring"
 CLIENTS = ("ann", "bob", "cat", "dan")
+LIAR = "eve"
 FILES = ("books.db", "books.db-wal")
 TOP_UP = 4_000_000
 LONGEST = 60
@@ -76,6 +78,8 @@ class Disk:
 
     def __init__(self, home, template):
         self.places = [home / "run"]
+        self.twins = []  # what nobody can tell from the first place
+        self.identity = None
         self.second = home / "second"
         self.receipt = self.second / "receipt.json"
         self.second.mkdir()
@@ -132,6 +136,11 @@ class Disk:
         """Copy the run's folder, as a backup that is started in another place."""
         self.places.append(self.places[0].with_name(f"copy-{len(self.places)}"))
         shutil.copytree(self.places[0], self.places[-1])
+
+    def copy_blocks(self):
+        """Copy the whole disk, with everything by which a program could know it again."""
+        self.twins.append(self.places[0].with_name("twin"))
+        shutil.copytree(self.places[0], self.twins[0])
 
 
 def _read(path):
@@ -205,6 +214,8 @@ class Schedule:
         if dice.random() < 0.03:
             ledger["url"] = dice.choice(["sqlite://", "sqlite:///:memory:"])
             ledger.pop("receipt", None)  # with one, nobody could open them
+        if "receipt" not in ledger:
+            ledger["receipt_above"] = dice.choice([0.000001, 10_000])
         return {
             "budget": {"total": dice.choice([14, 24]), "max_rounds": dice.randint(1, 3)},
             "clients": {"count": len(self.clients)},
@@ -303,7 +314,8 @@ class Schedule:
         self.dead = None
         self.disk.put(self.image)
         if not self.calm:
-            self._while_off(self.dice.choice(["older", "older", "older", "put back", "copy", None]))
+            kinds = ["older", "older", "older", "put back", "copy", "twin", "twin", None]
+            self._while_off(self.dice.choice(kinds))
 
     def _while_off(self, what):
         disk = self.disk
@@ -320,6 +332,8 @@ class Schedule:
             self._put_back()
         elif what == "copy" and len(disk.places) == 1 and disk.newest is None:
             disk.copy()
+        elif what == "twin" and self._can_have_a_twin():
+            disk.copy_blocks()
         else:
             return
         self.figures[what] += 1
@@ -335,6 +349,13 @@ class Schedule:
             return False
         # A copy from before the run was opened begins a run of its own, which nobody can notice.
         return 0 < _events_in(self.backup.values()) < Receipt.read(disk.receipt).events
+
+    def _can_have_a_twin(self):
+        """Whether no batch may be made without a receipt, and there is none."""
+        disk = self.disk
+        if disk.twins or disk.identity is None or disk.newest is not None:
+            return False
+        return self.tree["ledger"].get("receipt_above", 1) < 1
 
     def _put_back(self):
         content = self.disk.newest
@@ -395,6 +416,7 @@ class Schedule:
         try:
             with bara.open_session(RUN, self.config(place)) as session:
                 self.say(f"plays in {place.name}")
+                self._look_for_dropped_bids(place, session.round)
                 yield
                 yield from self._insist(partial(session.begin, 0.1))
                 while True:
@@ -423,7 +445,19 @@ class Schedule:
         for place, client in enumerate(self.clients):
             price = 2.0 + 0.5 * ((7 * number + 3 * place + self.seed) % 5) + 0.25 * again
             prices[client] = f"{price:.2f}"
+        prices[LIAR] = _lie(number)
+        if self.tree["ledger"]["retention"] == "keep":
+            prices[LIAR] = self.dice.choice([_lie(number), "80,50", -3, 1e12, float("nan"), None])
         return prices
+
+    def _look_for_dropped_bids(self, place, number):
+        """Require that no file holds a bid that was dropped before the books were opened."""
+        if self.tree["ledger"]["retention"] == "keep" or len(self._acting) > 1:
+            return
+        content = b"".join(_read(place / name) or b"" for name in FILES)
+        for settled in range(1, number):
+            lie = str(bara.money(_lie(settled))).encode()
+            self.require(lie not in content, f"a dropped bid of round {settled} is on the disk")
 
     def _delivery(self, number, award):
         """What comes of a round's training, which depends on nothing but the round."""
@@ -478,7 +512,8 @@ class Schedule:
     def _pay_out(self):
         """A cashier: makes a batch of what is due, and transfers each that is not yet."""
         try:
-            with DatabaseRun.of(RUN, self.config(self._somewhere())) as run:
+            place = self.dice.choice([self._somewhere(), *self.disk.twins])
+            with DatabaseRun.of(RUN, self.config(place)) as run:
                 books = run.open_books()
                 yield
                 with contextlib.suppress(LedgerError):  # nothing is due
@@ -556,7 +591,7 @@ class Schedule:
         with DatabaseRun.of(RUN, self.config(place)) as run:
             books = run.open_books()
             with contextlib.suppress(LedgerError):  # nothing is due
-                new_batch(books)
+                new_batch(books, without_receipt=True)
             made = batches(books)  # refuses a record that is not whole
             again = replay(books, plugins=True)  # looks for none, which would take long
             self.require(again.ok, f"replayed otherwise: {again}")
@@ -580,8 +615,8 @@ class Schedule:
         for record in records[1:]:
             number, known = record.round, record.awarded
             offer = market.ask()
-            bids = known.opened if books.keeps_bids else bara.Bids.of(self._bids(number))
-            awarded = market.award(offer, bids)
+            bids = known.opened if books.keeps_bids else bara.Bids.opened(self._bids(number))
+            awarded = market.award(offer, bids.without({LIAR}))
             delivery = market.unchanged()
             if number in self.taken_back and not known.award.n:
                 awarded = replace(awarded, award=Award(fell_short=awarded.award.fell_short))
@@ -621,6 +656,11 @@ class Schedule:
         self.require(owed == batched, f"owed {owed}, in batches {batched}")
         spent = records[-1].purse_after.spent
         self.require(spent == owed.total(), f"{spent} was spent, {owed.total()} paid")
+
+
+def _lie(number):
+    """What one client asks in a round, more than anybody can pay, and nobody else."""
+    return f"7000.0{number:05}"
 
 
 def _events_in(content):
@@ -673,6 +713,19 @@ def _read_from(entered):
     return read
 
 
+def _identity(entered):
+    def identity(self):
+        disk = Schedule.playing.disk
+        if Path(self.place or "").parent in disk.twins:
+            return disk.identity
+        found = entered(self)
+        if Path(self.place or "").parent == disk.places[0]:
+            disk.identity = found
+        return found
+
+    return identity
+
+
 @contextlib.contextmanager
 def surroundings():
     """Give the code under test its fake clock, its chance and its misfortune; yield a player.
@@ -691,6 +744,7 @@ def surroundings():
         patch.setattr(Store, "_migrate", _skip_if_file(Store._migrate))
         patch.setattr(Store, "write", _write(Store.write))
         patch.setattr(Store, "read", _read_from(Store.read))
+        patch.setattr(Store, "identity", _identity(Store.identity))
         for module in (bara.ledger.books, bara.runs.session):
             patch.setattr(module, "point", _pass)
         patch.setattr(_events, "datetime", Clock)

@@ -1,5 +1,7 @@
 """The simulator of misfortune finds nothing, and finds each fault whose cure is taken out."""
 
+from functools import partial
+
 import misfortune
 import pytest
 
@@ -93,9 +95,27 @@ def let_copies_go_on(patch):
             patch.setattr(module, name, lambda _books: None, raising=False)
 
 
+def let_one_bid_stop_the_round(patch):
+    """A bid that cannot be read or paid is an error."""
+    patch.setattr(bara.Bids, "opened", bara.Bids.of)
+
+
+def leave_dropped_bids_in_the_log(patch):
+    """Nobody empties the database's log."""
+    patch.setattr(store.Store, "empty_log", lambda _store: None)
+
+
+def pay_without_a_receipt(patch):
+    """A batch of any sum is made without a receipt."""
+    patch.setattr(misfortune, "new_batch", partial(payouts.new_batch, without_receipt=True))
+
+
 @pytest.mark.parametrize(
     "fault",
     [
+        let_one_bid_stop_the_round,
+        leave_dropped_bids_in_the_log,
+        pay_without_a_receipt,
         tell_before_storing,
         recreate_a_missing_receipt,
         accept_books_in_memory,
