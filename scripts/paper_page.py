@@ -109,6 +109,8 @@ ANSWERS = {
     ("fig1-digits-stable", "digits"): "digits, stable prices",
     ("fig1-digits-stable-fast", "digits"): "digits, stable prices, three times the rate",
     ("border", "early"): TITLES["early"],
+    ("fig1-digits-sum", "digits"): "digits, updates added up",
+    ("fig1-mnist-sum", "mnist"): "MNIST, updates added up",
 }
 """The lines of the first table: the file of data and the dataset of each, and its title."""
 
@@ -157,6 +159,27 @@ def sweep():
     return _markdown(["prices", *columns, "seeds"], lines) + "\n"
 
 
+PILOTS = 900
+"""The first seed of the pilots, by which a training is chosen; reported seeds are smaller."""
+
+
+def shapes():
+    """What EA, MIA and MDA come to early, later and last, in each training and its seeds."""
+    runs = {}
+    for run in table("shapes"):
+        line = (TITLES[run["dataset"]], run["training"], run["seed"] >= PILOTS)
+        runs.setdefault(line, {}).setdefault(run["allocator"], []).append(run)
+    lines = []
+    for (dataset, training, pilots), found in runs.items():
+        cells = []
+        for own in (found["even"], found["increasing"], found["decreasing"]):
+            means = [100 * fmean(run[part] for run in own) for part in ("early", "middle", "late")]
+            cells.append(" / ".join(f"{mean:.1f}" for mean in means))
+        seeds = f"{len(own)}{' (pilots)' if pilots else ''}"
+        lines.append([dataset, training, *cells, seeds])
+    return _markdown(["", "updates", "EA", "MIA", "MDA", "seeds"], lines) + "\n"
+
+
 def readings():
     """Every reading of Algorithm 1: how often n changes in stage 2, and how far it is from EA."""
     mnist = {row["method"]: row for row in table("ablation")}
@@ -171,7 +194,7 @@ def readings():
 def page(path=PAGE):
     """A page with its numbers made anew."""
     text = path.read_text()
-    makers = {"answers": answers, "sweep": sweep, "readings": readings}
+    makers = {"answers": answers, "sweep": sweep, "shapes": shapes, "readings": readings}
     for name, shown in exhibits():
         makers[name] = partial(numbers, shown)
     for name, make in makers.items():

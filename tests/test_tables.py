@@ -80,6 +80,7 @@ def test_the_figures_on_the_page_of_results_are_drawn_from_the_data_beside_them(
         ("ablation-digits", "ablation-digits-runs"),
         ("fig1-digits", "digits-runs"),
         ("fig1-digits-sum", "digits-sum-runs"),
+        ("fig1-mnist-sum", "mnist-sum-runs"),
         ("fig1-digits-shares", "digits-shares-runs"),
         ("fig1-digits-stable", "digits-stable-runs"),
         ("fig1-digits-stable-fast", "digits-stable-fast-runs"),
