@@ -8,7 +8,9 @@ import bara
 from bara import AwardedRound
 from bara.clients.bidding import Bidders
 from bara.clients.costs import Distribution, PrivacyCosts, read_amounts, valuations
-from bara.errors import ConfigError
+from bara.errors import ConfigError, LedgerError
+from bara.ledger.run_state import read_books
+from bara.ledger.statements import own_statement, statement
 from bara.runs.config import Config
 from bara.runs.data import label_rarity
 from bara.runs.factory import assemble
@@ -183,6 +185,33 @@ def test_a_client_without_an_agreed_fee_is_left_out_and_the_others_are_paid(tmp_
     assert result.payments == {"client-1": 20.0, "client-0": 5.0}
     left_out = [step.left_out.reasons for step in seen if isinstance(step, AwardedRound)]
     assert all("mechanism.fees" in reasons["client-2"] for reasons in left_out)
+    assert result.never_paid == {"client-2": 3.0}
+
+
+def test_one_that_no_fee_was_agreed_with_stands_in_the_books_with_what_it_asked(tmp_path):
+    file = tmp_path / "fees.csv"
+    file.write_text("client,fee\nclient-0,2.50\nclient-1,10\n")
+    run = under_fees(file, (2, 9, 3))
+    bara.run(run, out=tmp_path / "run")
+    books = read_books(tmp_path / "run" / "ledger.db")
+    never = {one.client: one.asked_last for one in statement(books).never_paid}
+    assert never == {"client-2": 3_000_000}
+    with refused(LedgerError, "'client-2'", "4 rounds", "3.00 EUR", "mechanism.fees"):
+        own_statement(books, "client-2")
+    books.store.close()
+
+
+def test_a_fee_for_somebody_who_is_no_client_is_refused(tmp_path):
+    file = tmp_path / "fees.csv"
+    file.write_text(FEES.replace("client-2", "client-22"))
+    with refused(ConfigError, "mechanism.fees", "'client-22'", "'client-2'"):
+        bara.run(under_fees(file, (2, 9, 3)))
+
+
+def test_more_clients_than_there_are_cannot_be_asked_to_be_heard():
+    goal = SMALL["budget"] | {"target": 0.3, "min_clients": 4}
+    with refused(ConfigError, "budget.min_clients", "3", "4"):
+        bara.run(SMALL, budget=goal, allocator="planner", clients=3)
 
 
 @pytest.mark.parametrize(

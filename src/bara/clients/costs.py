@@ -5,7 +5,7 @@ The valuations of privacy are those of FL-Market's bidders (Zheng et al. 2022).
 
 import csv
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -241,15 +241,20 @@ def read_amounts(path: Path, column: str, currency: str | None) -> dict[str, flo
 
 def check_costs(costs: Mapping[str, float], clients: tuple[str, ...]) -> None:
     """Refuse costs that miss a client of the federation, or name one that it does not have."""
-    unknown = [client for client in costs if client not in clients]
-    if unknown:
-        raise ConfigError(
-            f"clients.costs names {unknown[0]!r}, which is not a client; "
-            f"{nearest(unknown[0], list(clients))}"
-        )
+    check_names("clients.costs", costs, clients)
     for client in clients:
         if client not in costs:
             raise ConfigError(f"clients.costs must have a cost for client {client!r}, got none")
+
+
+def check_names(key: str, named: Iterable[str], clients: tuple[str, ...]) -> None:
+    """Refuse a key of the configuration that names somebody who is not a client."""
+    unknown = [client for client in named if client not in clients]
+    if unknown:
+        raise ConfigError(
+            f"{key} names {unknown[0]!r}, which is not a client; "
+            f"{nearest(unknown[0], list(clients))}"
+        )
 
 
 def _amount(text: str | None, what: str) -> float:

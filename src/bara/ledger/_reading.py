@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from bara.ledger import _schema as schema
 from bara.ledger._events import PAGE
 from bara.ledger.retention import DROPPED_BIDS, DROPPED_COSTS
+from bara.mechanisms.client_cap import UNKNOWN
 from bara.records import (
     Award,
     AwardedRound,
@@ -167,10 +168,19 @@ def read_record(round_number: int, stored: StoredRound, purse: Purse) -> RoundRe
 
 
 def asked_prices(bids: Json | None) -> dict[str, int] | None:
-    """Return each client's price in micro-units, from bids as JSON; None if bids are dropped."""
+    """Return what each client asked in micro-units, from bids as JSON; None if bids are dropped.
+
+    Those who were left out are among them, but for strangers, who are not in the register.
+    """
     if bids is None:
         return None
-    return dict(zip(bids["clients"], bids["prices"], strict=True))
+    asked = dict(zip(bids["clients"], bids["prices"], strict=True))
+    if "left_out" in bids:
+        others = bids["left_out"]
+        prices = dict(zip(others["clients"], others["prices"], strict=True))
+        known = (client for client in prices if others["reasons"][client] != UNKNOWN)
+        asked.update((client, prices[client]) for client in known)
+    return asked
 
 
 def _refusal(bodies: Mapping[str, Json]) -> str | None:

@@ -84,6 +84,8 @@ class Watch:
             for client, reason in record.awarded.left_out.reasons.items():
                 if reason == UNKNOWN:
                     self._unknown[client] = record.round
+                else:
+                    self._bidding.add(client)
         self._recruited.update(record.awarded.award.clients)
         if not is_dropped(record.awarded.bids):
             self._bidding.update(record.awarded.bids.clients)

@@ -386,11 +386,16 @@ def _why_no_statement(books: Books, client: str, period: Period | None) -> str:
         return f"client {client!r} has not won a round of {books.name!r} in these days"
     asked = []
     others: set[str] = set()
+    why = ""
     for record in books.history():
         bids = record.awarded.bids
         if is_dropped(bids):
             return f"client {client!r} has not won a round of {books.name!r}"
         others.update(bids.clients)
+        left_out = record.awarded.left_out
+        if left_out is not None and client in left_out.bids.clients:
+            bids = left_out.bids
+            why = f"; it was left out: {left_out.reasons[client]}"
         if client in bids.clients:
             asked.append(bids.price_of(client))
     if not asked:
@@ -399,7 +404,8 @@ def _why_no_statement(books: Books, client: str, period: Period | None) -> str:
         return f"no client {client!r} has bid in {books.name!r}; {hint}"
     rounds = counted(len(asked), "round")
     last = books.purse.show(asked[-1])
-    return f"client {client!r} bid in {rounds} of {books.name!r} and won none; it asked {last} last"
+    told = f"client {client!r} bid in {rounds} of {books.name!r} and won none"
+    return f"{told}; it asked {last} last{why}"
 
 
 def round_lines(number: int, stored: StoredRound) -> Iterator[Line]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from bara.allocators import ALLOCATORS
 from bara.clients.bidding import Bidders, Strategy, client_names
-from bara.clients.costs import Distribution, PrivacyCosts, check_costs, valuations
+from bara.clients.costs import Distribution, PrivacyCosts, check_costs, check_names, valuations
 from bara.errors import ConfigError, InvalidOfferError
 from bara.market import check_offer
 from bara.mechanisms import MECHANISMS
@@ -85,7 +85,12 @@ def build_allocator(config: Config) -> Allocator:
     if factory is None:
         factory = ALLOCATORS.factory(own.name)
     check_goal(own.label, factory, goal)
-    context = {"clients": config.clients.count, "seed": config.seed, "goal": goal}
+    count = config.clients.count
+    if config.engine.has_clients and (goal.min_clients or 0) > count:
+        raise ConfigError(
+            f"budget.min_clients must be at most clients.count = {count}, got {goal.min_clients}"
+        )
+    context = {"clients": count, "seed": config.seed, "goal": goal}
 
     def build() -> Allocator:
         return ALLOCATORS.build(own.name, own.options, own.part, **context)
@@ -204,6 +209,8 @@ def bidders(
     if held is not None:
         names = tuple(held.names)
         sizes = np.array(held.sizes, np.int64)
+    if config.mechanism.name == "tariff":
+        check_names("mechanism.fees", config.mechanism.options.get("fees") or (), names)
     return Bidders(
         names,
         costs(config, requirements),

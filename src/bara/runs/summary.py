@@ -13,7 +13,17 @@ from bara.clients.bidding import Bidders
 from bara.errors import ConfigError, InvalidRecordError
 from bara.ledger import Books
 from bara.ledger.retention import is_dropped
-from bara.records import Belief, Bids, Evaluation, Purse, RoundRecord, json_money, taken_home
+from bara.mechanisms.client_cap import UNKNOWN
+from bara.records import (
+    AwardedRound,
+    Belief,
+    Bids,
+    Evaluation,
+    Purse,
+    RoundRecord,
+    json_money,
+    taken_home,
+)
 from bara.reports.contributions import Contributions, ShapleyScores
 from bara.reports.result import UNENDED, Result
 from bara.runs.config import Config
@@ -57,7 +67,7 @@ class Summary:
         if is_dropped(record.awarded.bids):
             self._asks = None
         if self._asks is not None:
-            self._asks.tell(record.awarded.bids)
+            self._asks.tell(record.awarded)
         self._samples = record.evaluation.samples
         if record.round:  # a round's record holds the belief after the round before it
             self._columns.believe(record.awarded.belief)
@@ -130,11 +140,17 @@ class _LastAsks:
         self._asked: dict[str, int] = {}
         self._newest = Bids.of({})
 
-    def tell(self, bids: Bids) -> None:
-        """Take in the bids of a round."""
+    def tell(self, awarded: AwardedRound) -> None:
+        """Take in the bids of a round, of those who were left out, too, but not of strangers."""
+        bids = awarded.bids
         if bids.clients != self._newest.clients:  # mostly, the same clients bid again
             self._note_newest()
         self._newest = bids
+        if awarded.left_out is not None:
+            others = awarded.left_out.bids
+            for client, price in zip(others.clients, others.prices.tolist(), strict=True):
+                if awarded.left_out.reasons[client] != UNKNOWN:
+                    self._asked[client] = price
 
     def without(self, paid: Collection[str]) -> dict[str, int]:
         """Return the last price of each client that is not among those paid, the lowest first."""
