@@ -72,11 +72,6 @@ def link(previous: str, content: str, key: bytes | None = None) -> str:
     return hmac.new(key, message, hashlib.sha256).hexdigest()
 
 
-def new_salt() -> str:
-    """Return 128 random bits, so that nobody can guess the content behind a digest."""
-    return secrets.token_hex(16)
-
-
 def commitment(salt: str, content: str) -> str:
     """Return a digest that commits to the content without revealing it.
 
@@ -195,19 +190,23 @@ class Chain:
             last = page[-1].number
 
 
-def store_redactable(
-    connection: sa.Connection, run: int, round_number: int, contents: Mapping[str, Any]
-) -> dict[str, str]:
-    """Store content that may be dropped later; return its digests by name, for events to hold."""
-    rows = []
+def seal(contents: Mapping[str, Any]) -> tuple[list[tuple[str, str, str]], dict[str, str]]:
+    """Return content that may be dropped later, and the digests by name that events hold of it.
+
+    Args:
+        contents: The content by name.
+
+    Returns:
+        The name, the salt and the text of each content; and the digests.
+    """
+    sealed = []
     digests = {}
     for name, tree in contents.items():
-        salt = new_salt()
+        salt = secrets.token_hex(16)  # 128 bits, so that nobody can guess the content
         text = canonical(tree)
-        rows.append((run, round_number, name, salt, text))
+        sealed.append((name, salt, text))
         digests[name] = commitment(salt, text)
-    insert(connection, schema.redactable, rows)
-    return digests
+    return sealed, digests
 
 
 @dataclass(frozen=True)

@@ -128,9 +128,9 @@ def read_award(round_number: int, stored: StoredRound, currency: str | None = No
         award = Award(fell_short=body["fell_short"])
         privacy = None
     else:
-        clients = tuple(client for client, _ in stored.promises)
-        payments = tuple(amount for _, amount in stored.promises)
-        award = Award(clients, payments, _tuple(body["weights"]), body["fell_short"])
+        promised = dict(stored.promises)
+        weights = _tuple(body["weights"])
+        award = Award(tuple(promised), tuple(promised.values()), weights, body["fell_short"])
         privacy = body["privacy"]
     return AwardedRound(
         purse,
@@ -351,8 +351,8 @@ def _last_event(kinds: tuple[str, ...], column: str, *, between_rounds: bool) ->
         about = sa.and_(table.c.run + 0 == run, table.c.round.is_(None))
     else:
         about = sa.and_(table.c.run == run, table.c.round == sa.bindparam("asked_round"))
-    is_kind = sa.or_(*(table.c.kind == kind for kind in kinds))
-    query = sa.select(table.c[column]).where(about, is_kind)
+    is_kind = [table.c.kind == kind for kind in kinds]
+    query = sa.select(table.c[column]).where(about, sa.or_(*is_kind))
     return query.order_by(table.c.number.desc()).limit(1)
 
 

@@ -179,7 +179,7 @@ class _Walk:
         found = self._connection.execute(_query(table, tuple(columns), tuple(where)), where).all()
         if table.name in self._seen:
             self._seen[table.name] += len(found)
-        return [list(row) for row in found]
+        return list(map(list, found))
 
     def _check_redactable(self, event: Event) -> None:
         """Refuse bids or a menu that do not match their digest, or are missing but not dropped."""
@@ -224,9 +224,9 @@ class _Walk:
                 "WHERE NOT t.tgisinternal AND pg_table_is_visible(c.oid) AND c.relname IN :tables"
             )
         query = query.bindparams(sa.bindparam("tables", expanding=True))
-        found = {
-            (row[0], row[1]): row[2] for row in self._connection.execute(query, {"tables": tables})
-        }
+        found = {}
+        for table, name, text in self._connection.execute(query, {"tables": tables}):
+            found[table, name] = text
         for table, name in sorted(expected.keys() | found.keys()):
             if found.get((table, name)) != expected.get((table, name)):
                 raise _Wrong(
@@ -313,7 +313,7 @@ def paid_in(connection: sa.Connection, run: int, first: int, last: int) -> Rows:
     query = sa.select(table.c.round, table.c.client, table.c.paid).where(
         table.c.run == run, table.c.round.between(first, last), table.c.paid > 0
     )
-    return sorted(list(row) for row in connection.execute(query))
+    return sorted(map(list, connection.execute(query)))
 
 
 class _Sums:

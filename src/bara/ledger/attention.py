@@ -17,7 +17,7 @@ from bara.ledger.books import Books
 from bara.ledger.retention import is_dropped
 from bara.ledger.statements import unanswered
 from bara.mechanisms.client_cap import UNKNOWN
-from bara.records import Purse, RoundRecord
+from bara.records import AwardedRound, Purse, RoundRecord
 from bara.text import counted, listing
 
 FAILURES = 3
@@ -178,8 +178,9 @@ def attentions(books: Books) -> list[Attention]:
             approver = endorsement(connection, books.chain.run, number)
         paused = is_paused(connection, books.chain.run)
     found = []
-    if number is not None:
-        found.append(_waiting(books, number, approver))
+    awarded = None if number is None else books.promise(number)
+    if awarded is not None:
+        found.append(_waiting(books, awarded, approver))
     if paused:
         times = len(books.bodies("paused"))
         answer = f"bara ledger {books.address} continue"
@@ -187,9 +188,9 @@ def attentions(books: Books) -> list[Attention]:
     return [*found, *watch.needs()]
 
 
-def _waiting(books: Books, number: int, first: str | None) -> Attention:
+def _waiting(books: Books, awarded: AwardedRound, first: str | None) -> Attention:
     """Say that a round waits for an answer, of a second person if the first has approved it."""
-    awarded = next(one for one, _ in books.promises(number, number) if one is not None)
+    number = awarded.purse.round
     cost = books.purse.show(awarded.award.cost)
     text = f"round {number} promises {cost} and waits for your answer"
     if awarded.offer.asks:

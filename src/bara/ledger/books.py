@@ -24,11 +24,8 @@ from bara.ledger._events import (
     Chain,
     Draft,
     Receipt,
-    canonical,
-    commitment,
-    new_salt,
     read_body,
-    store_redactable,
+    seal,
 )
 from bara.ledger._reading import (
     award_json,
@@ -157,8 +154,10 @@ class Books:
             return None
         books = cls(store, chosen[0].id, chosen[0].name, terms or Terms())
         with contextlib.suppress(LedgerError):  # `verify` reports an unreadable opening
-            opened = {term: books.opening[term] for term in _OPENED if term in books.opening}
-            opened["approvals"] = books.opening.get("approvals", 1)
+            opened = {"approvals": books.opening.get("approvals", 1)}
+            for term in _OPENED:
+                if term in books.opening:
+                    opened[term] = books.opening[term]
             books.terms = replace(books.terms, **opened)
         if books.terms.retention == "drop":
             store.empty_log()  # a process that was killed may have left dropped bids in it
@@ -243,6 +242,12 @@ class Books:
             if len(page) < PAGE or end == last:
                 return
 
+    def promise(self, number: int) -> AwardedRound | None:
+        """Return what was promised in a round, even if it was taken back; None if nothing was."""
+        for awarded, _ in self.promises(number, number):
+            return awarded
+        return None
+
     def last_round(self) -> int:
         """Return the last settled round; -1 before the initial evaluation."""
         last = sa.select(sa.func.max(schema.closings.c.round)).where(
@@ -307,8 +312,11 @@ class Books:
 
     def forgotten(self) -> list[tuple[str, int]]:
         """Return each client that an operator had forgotten, and the first round without it."""
-        bodies = [json.loads(text) for text in self.bodies("forgotten")]
-        return [(body["client"], body["round"]) for body in bodies]
+        found = []
+        for text in self.bodies("forgotten"):
+            body = json.loads(text)
+            found.append((body["client"], body["round"]))
+        return found
 
     def registered(self, round_number: int) -> Register | None:
         """Return the clients that are known in a round; None for a run that knows everybody."""
@@ -515,12 +523,12 @@ class Books:
         promises = list(zip(award.clients, award.payments, strict=True))
         point("bids opened")
         with self.store.write() as connection:
-            parts = {"bids": opened_json(awarded), "menu": awarded.costs.tolist()}
-            digests = store_redactable(connection, run, number, parts)
-            rows = [
-                (run, number, client, rank, amount)
-                for rank, (client, amount) in enumerate(promises)
-            ]
+            sealed, digests = seal({"bids": opened_json(awarded), "menu": awarded.costs.tolist()})
+            redactable = [(run, number, part, salt, text) for part, salt, text in sealed]
+            insert(connection, schema.redactable, redactable)
+            rows = []
+            for rank, (client, amount) in enumerate(promises):
+                rows.append((run, number, client, rank, amount))
             insert(connection, schema.promises, rows)
             body = {**award_json(awarded), "menu": digests["menu"]}
             self.chain.append(
@@ -567,13 +575,8 @@ class Books:
         table = schema.redactable
         connection.execute(sa.delete(table).where(table.c.run == run, table.c.round == number))
         connection.execute(sa.delete(schema.memories).where(schema.memories.c.run == run))
-        rows = []
-        digests = {}
-        for part, tree in memories.items():
-            salt = new_salt()
-            text = canonical(tree)
-            rows.append((run, part, number, salt, text))
-            digests[part] = commitment(salt, text)
+        sealed, digests = seal(memories)
+        rows = [(run, part, number, salt, text) for part, salt, text in sealed]
         insert(connection, schema.memories, rows)
         return digests
 

@@ -14,7 +14,7 @@ from bara.ledger._verification import require_whole
 from bara.ledger.books import Books
 from bara.ledger.decisions import signed
 from bara.ledger.operators import named_once, stored_once, writing
-from bara.ledger.statements import corrections_by_round, statement
+from bara.ledger.statements import statement, stored_corrections
 from bara.ledger.store import insert
 
 
@@ -66,8 +66,8 @@ def correct(
                 f"{books.name!r}; only a winner's, once the round is settled, can be corrected"
             )
         before = int(settled)
-        for one in corrections_by_round(connection, run).get(round_number, ()):
-            if one.client == client:
+        for one in stored_corrections(connection, run):
+            if (one.round, one.client) == (round_number, client):
                 before += one.amount
         stored = stored_once(connection, schema.corrections, books, body)
         if stored is not None:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from bara.errors import LedgerError
 from bara.ledger import _schema as schema
 from bara.ledger.books import Books
-from bara.ledger.statements import corrections_by_round, exact_values
+from bara.ledger.statements import amounts_by_event, exact_values
 from bara.records import json_money
 from bara.text import UNSTORABLE, csv_text
 
@@ -94,14 +94,9 @@ def decisions(books: Books) -> list[Decision]:
     events = schema.events
     run = books.chain.run
     query = sa.select(events).where(events.c.run == run, events.c.kind.in_(COMMANDS))
-    amounts = sa.select(schema.top_ups.c.number, schema.top_ups.c.amount).where(
-        schema.top_ups.c.run == run
-    )
     with books.store.read() as connection:
         rows = connection.execute(query.order_by(events.c.number)).all()
-        moved = {row.number: row.amount for row in connection.execute(amounts)}
-        for corrected in corrections_by_round(connection, run).values():
-            moved |= {one.number: one.amount for one in corrected}
+        moved = amounts_by_event(connection, run)
     found = []
     for row in rows:
         body = json.loads(row.body)

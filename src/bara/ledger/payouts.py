@@ -27,7 +27,7 @@ from bara.ledger._verification import paid_in, require_whole
 from bara.ledger.books import Books
 from bara.ledger.decisions import signed
 from bara.ledger.operators import require_place, writing
-from bara.ledger.statements import Correction, corrections_by_round, lines
+from bara.ledger.statements import lines, stored_corrections
 from bara.records import json_money, plain_money
 from bara.text import counted, csv_text
 
@@ -402,9 +402,7 @@ class _Account:
         self._open = defaultdict[str, list[Part]](list)  # what the owed amounts are made of
         self._rounds = Counter[str]()
         self._last = 0  # the last round in a batch
-        corrected: dict[int, Correction] = {}
-        for here in corrections_by_round(connection, books.chain.run).values():
-            corrected |= {one.number: one for one in here}
+        corrected = {one.number: one for one in stored_corrections(connection, books.chain.run)}
         for row in _events(connection, books):
             body = json.loads(row.body)
             if row.kind == "corrected":

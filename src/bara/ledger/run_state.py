@@ -26,10 +26,10 @@ from bara.ledger.books import Books, Terms
 from bara.ledger.statements import (
     ClientTotal,
     Line,
-    corrections_by_round,
     note_asked,
     oldest_in,
     round_lines,
+    stored_corrections,
 )
 from bara.ledger.store import HEAD, Store
 
@@ -146,8 +146,9 @@ def state(books: Books) -> RunState:
         closed = books.last_round()
         added = topped_up(connection, run)
         spent = spent_before(connection, run, closed + 1)
-        for corrected in corrections_by_round(connection, run).values():
-            spent += sum(one.amount for one in corrected if one.counts_from > closed + 1)
+        for one in stored_corrections(connection, run):
+            if one.counts_from > closed + 1:
+                spent += one.amount
         paused = is_paused(connection, run)
         closing = last_of(connection, run, "closed")
     ended = None
@@ -170,7 +171,7 @@ def closed_rounds(books: Books, after: int, until: int) -> list[ClosedRound]:
         .order_by(closings.c.round)
     )
     with books.store.read() as connection:
-        return [_closed(row) for row in connection.execute(query)]
+        return list(map(_closed, connection.execute(query)))
 
 
 def failures(books: Books, after: int, until: int) -> list[FailedDelivery]:
@@ -237,10 +238,9 @@ def add_totals(books: Books, totals: dict[str, ClientTotal], closed: Sequence[Cl
 def add_corrections(books: Books, totals: dict[str, ClientTotal], after: int) -> None:
     """Add the corrections whose events have a number greater than `after` to clients' totals."""
     with books.store.read() as connection:
-        found = corrections_by_round(connection, books.chain.run, after)
-    for corrected in found.values():
-        for one in corrected:
-            totals.setdefault(one.client, ClientTotal(one.client)).paid += one.amount
+        found = stored_corrections(connection, books.chain.run, after)
+    for one in found:
+        totals.setdefault(one.client, ClientTotal(one.client)).paid += one.amount
 
 
 def round_details(books: Books, number: int) -> RoundDetails | None:

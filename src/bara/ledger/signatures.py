@@ -42,15 +42,10 @@ def client_receipt(
     with books.store.read():
         total, own = own_statement(books, client, period)
         head = books.receipt()
-    rounds = [
-        {
-            "round": line.round,
-            "promised": line.promised,
-            "paid": line.paid,
-            "reason": line.remark or None,
-        }
-        for line in own
-    ]
+    rounds = []
+    for line in own:
+        amounts = {"promised": line.promised, "paid": line.paid}
+        rounds.append({"round": line.round, **amounts, "reason": line.remark or None})
     words = {**asdict(head), "client": client, "paid": total.paid, "rounds": rounds}
     if period is not None:
         words |= {name: day for name, day in vars(period).items() if day}
@@ -103,11 +98,9 @@ def check_client_receipt(receipt: dict[str, Any], key: str, paid: int | None = N
             signature and the sum.
     """
     try:
-        words = {
-            name: value
-            for name, value in receipt.items()
-            if name not in ("public_key", "signature")
-        }
+        words = dict(receipt)
+        for added in ("public_key", "signature"):
+            words.pop(added, None)
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(
             bytes.fromhex(receipt["signature"]), canonical(words).encode()
         )

@@ -98,10 +98,8 @@ class Correction:
     amount: int
 
 
-def corrections_by_round(
-    connection: sa.Connection, run: int, after: int = 0
-) -> dict[int, list[Correction]]:
-    """Return the corrections by the round that they correct, each round's in order.
+def stored_corrections(connection: sa.Connection, run: int, after: int = 0) -> list[Correction]:
+    """Return the corrections of a run's payments, in order.
 
     Args:
         connection: The database.
@@ -110,10 +108,17 @@ def corrections_by_round(
     """
     table = schema.corrections
     query = sa.select(table).where(table.c.run == run, table.c.number > after)
-    found: dict[int, list[Correction]] = {}
-    for row in connection.execute(query.order_by(table.c.number)):
-        one = Correction(*row[1:])
-        found.setdefault(one.round, []).append(one)
+    return [Correction(*row[1:]) for row in connection.execute(query.order_by(table.c.number))]
+
+
+def amounts_by_event(connection: sa.Connection, run: int) -> dict[int, int]:
+    """Return the amounts of a run's top-ups and corrections, by the numbers of their events."""
+    table = schema.top_ups
+    found = {}
+    for row in connection.execute(sa.select(table).where(table.c.run == run)):
+        found[row.number] = int(row.amount)
+    for one in stored_corrections(connection, run):
+        found[one.number] = one.amount
     return found
 
 
@@ -428,16 +433,12 @@ def _correction_lines(connection: sa.Connection, books: Books) -> dict[int, list
         events.c.run == run, events.c.kind == "corrected"
     )
     told = {row.number: (row.at, json.loads(row.body)) for row in connection.execute(query)}
-    found = {}
-    for number, corrected in corrections_by_round(connection, run).items():
-        here = []
-        for one in corrected:
-            at, body = told[one.number]
-            why = body.get("reason", "")
-            here.append(
-                Line(number, one.client, None, 0, one.amount, None, None, at, correction=why)
-            )
-        found[number] = here
+    found: dict[int, list[Line]] = {}
+    for one in stored_corrections(connection, run):
+        at, body = told[one.number]
+        why = body.get("reason", "")
+        line = Line(one.round, one.client, None, 0, one.amount, None, None, at, correction=why)
+        found.setdefault(one.round, []).append(line)
     return found
 
 
@@ -468,20 +469,16 @@ def statement_json(account: Statement) -> dict[str, Any]:
     """Convert the account of a run to JSON, amounts as in `line_json`."""
     tree = _amounts(vars(account))
     tree |= json_money(budget=account.budget, left=account.left)
-    tree["clients"] = [line_json(total) for total in account.clients]
-    tree["rounds"] = [line_json(total) for total in account.rounds]
+    tree["clients"] = list(map(line_json, account.clients))
+    tree["rounds"] = list(map(line_json, account.rounds))
     return tree
 
 
 def export_json(books: Books) -> dict[str, Any]:
     """Return every event and every line of a run as JSON, without bids and menus."""
     with books.store.read() as connection:
-        records = [line_json(line) for line in lines(books)]  # first, as it verifies the record
-        table = schema.top_ups
-        query = sa.select(table.c.number, table.c.amount).where(table.c.run == books.chain.run)
-        added = {row.number: row.amount for row in connection.execute(query)}
-        for corrected in corrections_by_round(connection, books.chain.run).values():
-            added |= {one.number: one.amount for one in corrected}
+        records = list(map(line_json, lines(books)))  # first, as it verifies the record
+        added = amounts_by_event(connection, books.chain.run)
         events = []
         for event in books.chain.events(connection):
             tree = {**vars(event), "body": json.loads(event.body)}

@@ -377,7 +377,7 @@ def run_names(url: str) -> list[str]:
             return []
         with store.read() as connection:
             names = connection.scalars(sa.text("SELECT name FROM runs ORDER BY id"))
-            return [str(name) for name in names]
+            return list(map(str, names))
 
 
 def check_host(url: str) -> None:

@@ -107,7 +107,7 @@ class Explanation:
             "sentences": list(self.sentences),
             "quality": self.quality,
             "ended": self.ended,
-            "clients": [_client_json(client) for client in self.clients],
+            "clients": list(map(_client_json, self.clients)),
         }
 
 
@@ -149,10 +149,7 @@ def explain_round(
         what_if: Whether to work out what other prices would have brought, each with a menu.
     """
     details = round_details(books, number)
-    awarded = None
-    for promise, _ in books.promises(number, number):
-        if promise is not None:
-            awarded = promise
+    awarded = books.promise(number)
     if details is None or awarded is None:
         raise LedgerError(
             f"round {number} of run {books.name!r} was not promised; nothing is known of it"
@@ -352,16 +349,13 @@ class _Case:
         yield f"What it would have been promised at other prices: {'; '.join(asks)}."
 
     def _failed(self) -> Iterator[str]:
-        unpaid = {}
         for line in self._details.winners:
-            if line.reason is not None:
-                unpaid[line.client] = line.reason
-        refused = [reason for reason in unpaid.values() if " by the operator" in reason]
-        if refused:  # an operator refuses all winners or none
-            yield f"Nobody was paid: {refused[0]}."
-        else:
-            for client, reason in unpaid.items():
-                yield f"{client} was not paid: {reason}."
+            if line.reason is None:
+                continue
+            if " by the operator" in line.reason:  # an operator refuses all winners or none
+                yield f"Nobody was paid: {line.reason}."
+                break
+            yield f"{line.client} was not paid: {line.reason}."
         if not self._details.settled:
             yield "The round is not settled yet."
 
