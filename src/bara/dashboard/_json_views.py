@@ -21,6 +21,7 @@ from bara.ledger.run_state import ClosedRound, FailedDelivery, RunState
 from bara.ledger.statements import ClientTotal, line_json
 from bara.records import json_money
 from bara.reports.contributions import Contributions, caution
+from bara.reports.frames import column
 from bara.runs.engines import kind_of, stored_metric
 from bara.runs.place import command_for
 from bara.text import counted, listing
@@ -77,7 +78,7 @@ def _listed(index: RunIndex, name: str) -> Json:
 
 def compare_json(views: Sequence[RunView]) -> Json:
     """Return the summaries of several runs, and their rounds in columns."""
-    return {"runs": [_compared(view) for view in views], "most": COMPARED}
+    return {"runs": list(map(_compared, views)), "most": COMPARED}
 
 
 def _compared(view: RunView) -> Json:
@@ -109,7 +110,7 @@ def run_json(view: RunView, after: int = -1) -> Json:
         "clients": _clients(view),
         "contributions": _contributions(view),
         "failures": _failures(view),
-        "decisions": [_decision(one) for one in view.decisions[: -DECISIONS - 1 : -1]],
+        "decisions": list(map(_decision, view.decisions[: -DECISIONS - 1 : -1])),
         "sheet": newest,
     }
 
@@ -224,10 +225,10 @@ def _outlook(view: RunView) -> Json | None:
         return None
     points = told["prospects"]
     return {
-        **json_money(spend=[one["spend"] for one in points], enough=told.get("enough")),
-        "accuracy": [one["accuracy"] for one in points],
-        "low": [one["low"] for one in points],
-        "high": [one["high"] for one in points],
+        **json_money(spend=column(points, "spend"), enough=told.get("enough")),
+        "accuracy": column(points, "accuracy"),
+        "low": column(points, "low"),
+        "high": column(points, "high"),
         "target": view.config.get("budget", {}).get("target"),
         "chance": told.get("chance"),
         "sure": told.get("sure"),
@@ -297,14 +298,15 @@ def _contributions(view: RunView) -> Json | None:
 
 def _failures(view: RunView) -> Json:
     """Return why winners did not deliver, and the newest failures."""
-    reasons = Counter(shown(one.reason) for one in view.failures)
+    counts = Counter(shown(one.reason) for one in view.failures)
+    reasons = []
+    for reason, count in counts.most_common(FAILURES):
+        reasons.append({"reason": reason, "count": count})
     newest = view.failures[: -FAILURES - 1 : -1]
     return {
         "count": len(view.failures),
-        "reasons": [
-            {"reason": reason, "count": count} for reason, count in reasons.most_common(FAILURES)
-        ],
-        "newest": [_failure(one) for one in newest],
+        "reasons": reasons,
+        "newest": list(map(_failure, newest)),
     }
 
 

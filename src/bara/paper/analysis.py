@@ -15,7 +15,15 @@ from bara.paper.regimes import REGIMES
 from bara.records import FloatArray
 from bara.reports.frames import column
 from bara.reports.result import Result
-from bara.reports.statistics import Estimate, estimate, holm, paired, significance, tested
+from bara.reports.statistics import (
+    Estimate,
+    differences,
+    estimate,
+    holm,
+    paired,
+    significance,
+    tested,
+)
 from bara.text import counted
 
 Row = dict[str, Any]
@@ -158,8 +166,8 @@ def accuracies(exhibit: Exhibit, runs: Runs, dataset: str, scale: Scale) -> list
     base = final.get(BASELINE, {})
     tests = []
     for method, values in final.items():
-        differences = [values[seed] - base[seed] for seed in values if seed in base]
-        tests.append(None if method == BASELINE else significance(differences))
+        leads = differences(values, base)
+        tests.append(None if method == BASELINE else significance(leads))
     rows = []
     for (method, values), p in zip(final.items(), holm(tests), strict=True):
         last10 = [run.accuracy_last10 for run in ended[method]]
@@ -350,12 +358,12 @@ def _say_regimes(rows: Sequence[Row]) -> str:
     for (method,), own in grouped(rows, "method"):
         if method == BASELINE:
             continue
-        standings = [standing(row) for row in own]
-        differences = column(own, LESS)
+        standings = list(map(standing, own))
+        leads = column(own, LESS)
         text = (
             f"{method}: ahead of {BASELINE} in {standings.count(1)}, "
             f"behind in {standings.count(-1)} of {len(own)} "
-            f"({100 * min(differences):+.1f} to {100 * max(differences):+.1f} points"
+            f"({100 * min(leads):+.1f} to {100 * max(leads):+.1f} points"
         )
         if (kept := _after_correction(own)) is not None:
             text += f"; corrected for {len(own)} regimes, ahead in {kept[0]}, behind in {kept[1]}"

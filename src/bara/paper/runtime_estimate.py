@@ -15,6 +15,7 @@ from itertools import pairwise
 from joblib import Parallel, cpu_count, delayed
 
 from bara.records import AwardedRound, RoundRecord
+from bara.reports.frames import column
 from bara.runs.config import Config
 from bara.runs.engines import SYNTHETIC
 from bara.runs.play import play_run
@@ -92,7 +93,7 @@ def rehearse(config: Config) -> Rehearsal:
     played = play_run(
         empty.model_copy(update={"budget": config.budget, "allocator": config.allocator})
     )
-    turns = sum(entry["n"] for entry in played.history)
+    turns = sum(column(played.history, "n"))
     return Rehearsal(played.rounds, turns, time.perf_counter() - started)
 
 

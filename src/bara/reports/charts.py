@@ -7,7 +7,7 @@ from itertools import accumulate
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from bara.records import Prospect, decimal_money
+from bara.records import decimal_money
 from bara.reports.comparison import Comparison
 from bara.reports.dots import DotChart, comparison_dots, file_name, standings_dots
 from bara.reports.frames import column
@@ -214,7 +214,9 @@ def _sensitivity(
     """
     chosen = {(one.setting, one.share, one.name): one.tuned for one in results}
     own = [one for one in pilots if (one.setting, one.share, one.name) in chosen]
-    keys = {key for one in own for key in one.tuned}
+    keys: set[str] = set()
+    for one in own:
+        keys.update(one.tuned)
     if len(keys) != 1:
         return []
     (key,) = keys
@@ -357,13 +359,13 @@ def _belief(belief: dict[str, Any], measure: str) -> list[Chart]:
 def _outlook(result: Result) -> list[Chart]:
     """Return the chart of what more money would buy, where the allocator told its outlook."""
     outlook = (result.belief or {}).get("outlook") or {}
-    prospects = [Prospect(**one) for one in outlook.get("prospects", ())]
-    accuracy = [one.accuracy for one in prospects]
+    prospects = outlook.get("prospects", ())
+    accuracy = column(prospects, "accuracy")
     if len(set(accuracy)) < 2:
         return []
     measure = result.measure
-    spend = [decimal_money(one.spend) for one in prospects]
-    band = ([one.low for one in prospects], [one.high for one in prospects])
+    spend = list(map(decimal_money, column(prospects, "spend")))
+    band = (column(prospects, "low"), column(prospects, "high"))
     line = ChartLine(f"{measure}, 90 % interval", spend, accuracy, band)
     enough = outlook.get("enough")
     marks = () if enough is None else ((decimal_money(enough), "enough"),)

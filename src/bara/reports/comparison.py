@@ -8,7 +8,7 @@ from typing import Any, final
 
 from bara.reports.frames import frame, round_rows, run_rows
 from bara.reports.frontier import Frontier
-from bara.reports.result import Plotted, Result, in_short, short_key
+from bara.reports.result import Plotted, Result, in_short, short_key, varied_keys
 from bara.reports.standings import Standings, SuiteSetting
 from bara.text import counted, listing
 
@@ -134,7 +134,7 @@ class Comparison(Plotted):
         """Describe the comparison in a line."""
         runs = self.results
         words = [_listed(run.allocator for run in runs)]
-        for key in dict.fromkeys(key for run in runs for key in run.varied):
+        for key in varied_keys(runs):
             words.append(f"{short_key(key)}: {_listed(run.varied.get(key) for run in runs)}")
         if any(run.setting for run in runs):
             words.append(counted(len({run.setting for run in runs}), "setting"))

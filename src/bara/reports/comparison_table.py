@@ -10,9 +10,17 @@ from bara.records import tell_money
 from bara.reports.baselines import baselines
 from bara.reports.comparison import Comparison, Failure, label
 from bara.reports.frontier import Frontier
-from bara.reports.result import Result, measure_of, short_key
+from bara.reports.result import Result, measure_of, short_key, varied_keys
 from bara.reports.standings import Standings
-from bara.reports.statistics import FEWEST, Estimate, estimate, holm, paired, significance
+from bara.reports.statistics import (
+    FEWEST,
+    Estimate,
+    differences,
+    estimate,
+    holm,
+    paired,
+    significance,
+)
 from bara.text import counted, headline
 
 _INTERVALS = "mean ± half of the 95 % interval ([low, high] where that leaves the scale)"
@@ -100,10 +108,9 @@ def comparison_rows(results: Sequence[Result], against: str = "") -> list[list[s
         against: What each line is measured against, as for `baselines`.
     """
     groups = _by_name(results)
-    varied: dict[str, None] = {}
+    varied = varied_keys(results)
     tuned: dict[str, None] = {}
     for result in results:
-        varied |= dict.fromkeys(result.varied)
         tuned |= dict.fromkeys(result.tuned)
     one_allocator = bool(varied) and len({result.allocator for result in results}) == 1
     shown = {"final": "accuracy_final", "last 10": "accuracy_last10"}
@@ -376,6 +383,4 @@ def _difference(runs: dict[int, Result], first: dict[int, Result]) -> Estimate |
 
 
 def _test(runs: dict[int, Result], first: dict[int, Result]) -> float | None:
-    own = _taken_home(runs)
-    theirs = _taken_home(first)
-    return significance([own[seed] - theirs[seed] for seed in own if seed in theirs])
+    return significance(differences(_taken_home(runs), _taken_home(first)))

@@ -57,9 +57,11 @@ class DotChart:
     @property
     def note(self) -> str:
         """The text below the chart, which says what the lines across the dots are."""
-        estimates = [one for dot in self.dots for one in (dot.level, dot.difference)]
-        has_intervals = any(one is not None and one.margin is not None for one in estimates)
-        return "Lines: 95 % intervals." if has_intervals else ""
+        for dot in self.dots:
+            for one in (dot.level, dot.difference):
+                if one is not None and one.margin is not None:
+                    return "Lines: 95 % intervals."
+        return ""
 
     @property
     def has_differences(self) -> bool:

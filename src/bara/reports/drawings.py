@@ -201,7 +201,8 @@ def drawn(
                     ax.set_xlabel("")
                 axes.setdefault(chart.y_name, ax)
         height = sum(heights) + _add_legend(figure, charts, width)
-        notes = dict.fromkeys(filter(None, [*(chart.note for chart in charts), note]))
+        every_note = [chart.note for chart in charts]
+        notes = dict.fromkeys(filter(None, [*every_note, note]))
         if notes:
             folded = textwrap.wrap(" ".join(notes), int(19 * width))
             figure.supxlabel("\n".join(folded), fontsize=6.5, color="#444444")
@@ -396,7 +397,10 @@ def _draw_line(ax: Axes, line: ChartLine, look: dict[str, Any]) -> None:
 
 def _scale_by_logarithm(ax: Axes, chart: Chart) -> None:
     """Make the horizontal axis logarithmic, with ticks at the points, at most eight."""
-    places = sorted({x for line in chart.lines for x in line.xs})
+    xs: set[float] = set()
+    for line in chart.lines:
+        xs.update(line.xs)
+    places = sorted(xs)
     apart = -(-len(places) // 8)
     shown = places[::apart]
     ax.set_xscale("log")

@@ -33,8 +33,7 @@ class Fitted:
             least = _least_width(column, is_text=is_text)
             if not is_text:
                 self._widths[place] = least
-            cells = [_shown(cell) for cell in column.cells]
-            self._widest += _widest([str(column.header), *cells])
+            self._widest += _widest([str(column.header), *map(_shown, column.cells)])
             self._least += least
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[RenderableType]:

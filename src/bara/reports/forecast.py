@@ -87,7 +87,7 @@ class Forecast:
         tree: dict[str, Any] = {
             "past_runs": self.past_runs,
             "currency": self.currency,
-            "forecasts": [asdict(one) for one in self.outlooks],
+            "forecasts": list(map(asdict, self.outlooks)),
         }
         if self.reach is not None:
             tree["reach"] = self.reach
@@ -123,7 +123,9 @@ class Forecast:
     @property
     def told(self) -> str:
         """To how few the money goes, and what the forecast was learned from."""
-        least, most = (f"{100 * end(one.few for one in self.outlooks):.0f}" for end in (min, max))
+        shares = [100 * one.few for one in self.outlooks]
+        least = f"{min(shares):.0f}"
+        most = f"{max(shares):.0f}"
         share = least if least == most else f"{least} to {most}"
         count = min(FEW, self.outlooks[0].clients)
         few = f"The {count} clients paid most get {share} % of the money."

@@ -6,7 +6,7 @@ from types import NoneType
 from typing import Any
 
 from bara.errors import MissingExtraError
-from bara.reports.result import COLUMNS, Result
+from bara.reports.result import COLUMNS, Result, varied_keys
 
 Row = dict[str, Any]
 
@@ -86,11 +86,7 @@ def frame(rows: Sequence[Row]) -> Any:
 
 def _varied(results: Sequence[Result]) -> list[str]:
     """Return the keys varied in any run; the mechanism has a column in every table."""
-    keys: dict[str, None] = {}
-    for run in results:
-        keys |= dict.fromkeys(run.varied)
-    keys.pop("mechanism", None)
-    return list(keys)
+    return [key for key in varied_keys(results) if key != "mechanism"]
 
 
 def _values(run: Result, varied: Sequence[str]) -> Row:

@@ -114,7 +114,7 @@ class Frontier:
         for gain in gains:
             seeds = rng.integers(gain.shape[1], size=(RESAMPLES, gain.shape[1]))
             drawn += gain[:, seeds].mean(axis=2).T
-        crossings = [self._crossing(one) for one in drawn]
+        crossings = list(map(self._crossing, drawn))
         low, high = np.quantile(crossings, [0.025, 0.975], method="nearest")
         return Needed(share, float(low), float(high))
 

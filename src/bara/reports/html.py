@@ -201,17 +201,22 @@ def _experiment(results: Sequence[Result]) -> str:
         return "No run has ended yet"
     data = list(dict.fromkeys(one.dataset for one in results))
     told = [", ".join(data) if len(data) < 4 else f"{len(data)} datasets"]
-    told.append(_range([str(one.clients) for one in results], [one.clients for one in results]))
+    clients: dict[float, str] = {}
+    budgets: dict[float, str] = {}
+    for one in results:
+        clients[one.clients] = str(one.clients)
+        budgets[one.budget] = tell_money(one.budget, one.currency).removesuffix(".00")
+    told.append(_range(clients))
     told[-1] += " client" if told[-1] == "1" else " clients"
-    budgets = [tell_money(one.budget, one.currency).removesuffix(".00") for one in results]
-    told.append(f"budget {_range(budgets, [one.budget for one in results])}")
+    told.append(f"budget {_range(budgets)}")
     return ", ".join(told)
 
 
-def _range(shown: Sequence[str], values: Sequence[float]) -> str:
-    """Show the one value, or the least and the most."""
-    ordered = [text for _, text in sorted(zip(values, shown, strict=True))]
-    return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
+def _range(shown: Mapping[float, str]) -> str:
+    """Show the one value, or the least and the most; each is shown as the mapping says."""
+    least = shown[min(shown)]
+    most = shown[max(shown)]
+    return least if least == most else f"{least} to {most}"
 
 
 def _size(results: Sequence[Result]) -> str:

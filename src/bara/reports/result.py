@@ -272,6 +272,14 @@ def _of_today(tree: dict[str, Any]) -> dict[str, Any]:
     return tree
 
 
+def varied_keys(results: Sequence[Result]) -> list[str]:
+    """Return the keys that were varied in any of the results."""
+    keys: dict[str, None] = {}
+    for result in results:
+        keys |= dict.fromkeys(result.varied)
+    return list(keys)
+
+
 def measure_of(results: Sequence[Result]) -> str:
     """Name the metric that the results have in common, or all of their metrics."""
     measures = dict.fromkeys(result.measure for result in results)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 from bara.reports.baselines import baseline_of
 from bara.reports.result import Result, measure_of
-from bara.reports.statistics import Estimate, stratified
+from bara.reports.statistics import Estimate, differences, stratified
 
 Runs = dict[int, float]
 """Accuracies by seed."""
@@ -130,9 +130,7 @@ class Standings:
         return [asdict(self.of(allocator)) for allocator in self.allocators]
 
     def _over(self, setting: str, allocator: str, other: str) -> list[float]:
-        mine = self.final(setting, allocator)
-        theirs = self.final(setting, other)
-        return [mine[seed] - theirs[seed] for seed in mine if seed in theirs]
+        return differences(self.final(setting, allocator), self.final(setting, other))
 
     def _rival(self, setting: str, allocator: str) -> str | None:
         """Name the best of the other allocators in this setting."""

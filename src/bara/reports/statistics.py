@@ -48,6 +48,11 @@ def estimate(values: Sequence[float]) -> Estimate:
     return Estimate(fmean(values), margin, count)
 
 
+def differences(values: dict[int, float], baseline: dict[int, float]) -> list[float]:
+    """Return each seed's value less its baseline, for the seeds that have both."""
+    return [values[seed] - baseline[seed] for seed in values if seed in baseline]
+
+
 def paired(values: dict[int, float], baseline: dict[int, float]) -> Estimate | None:
     """Return the mean difference over the seeds that both have; None if they share none.
 
@@ -55,8 +60,8 @@ def paired(values: dict[int, float], baseline: dict[int, float]) -> Estimate | N
         values: One value for each seed.
         baseline: The values to subtract, by seed.
     """
-    differences = [values[seed] - baseline[seed] for seed in values if seed in baseline]
-    return estimate(differences) if differences else None
+    found = differences(values, baseline)
+    return estimate(found) if found else None
 
 
 def stratified(groups: Sequence[Sequence[float]]) -> Estimate:
@@ -68,7 +73,7 @@ def stratified(groups: Sequence[Sequence[float]]) -> Estimate:
     >>> stratified([[1.0, 3.0], [5.0, 7.0]]).mean
     4.0
     """
-    mean = fmean([fmean(group) for group in groups])
+    mean = fmean(map(fmean, groups))
     count = sum(map(len, groups))
     if min(map(len, groups)) < 2:
         return Estimate(mean, None, count)
@@ -87,7 +92,7 @@ FEWEST = 5
 """The fewest differences that are tested: with fewer, a test mostly reflects its assumptions."""
 
 
-def significance(differences: Sequence[float]) -> float | None:
+def significance(values: Sequence[float]) -> float | None:
     """Return the two-sided p-value of Student's paired test that the mean difference is zero.
 
     None with fewer than `FEWEST` differences, and where all are equal (up to rounding) and not
@@ -96,7 +101,7 @@ def significance(differences: Sequence[float]) -> float | None:
     >>> round(significance([1.0, 2.0, 3.0, 4.0, 5.0]), 4)
     0.0132
     """
-    return tested(estimate(differences)) if differences else None
+    return tested(estimate(values)) if values else None
 
 
 def tested(mean: Estimate) -> float | None:

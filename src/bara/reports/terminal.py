@@ -23,6 +23,7 @@ from bara.reports.comparison_table import (
 )
 from bara.reports.contributions import show_points
 from bara.reports.fitted import Fitted, plain
+from bara.reports.frames import column
 from bara.reports.frontier import Frontier
 from bara.reports.result import FEW, Result
 from bara.reports.standings import Standings
@@ -76,8 +77,8 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
     def tell(amount: float) -> str:
         return tell_money(amount, result.currency)
 
-    accuracies = [entry["accuracy"] for entry in result.history]
-    clients = [float(entry["n"]) for entry in result.history[1:]]
+    accuracies = column(result.history, "accuracy")
+    clients = column(result.history[1:], "n")
     facts = Table.grid(padding=(0, 2))
     reached = [f"[bold]{per_cent(result.accuracy_kept)}[/] {KEPT[result.kept]}"]
     if result.kept != "final":
@@ -166,15 +167,15 @@ def rich_table(
         wrap: True to let numbers take several lines.
     """
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
-    for place, column in enumerate(head):
+    for place, name in enumerate(head):
         if place < texts:
             longest = 0
             for row in rows:
                 longest = max([longest, *map(len, row[place].split())])
-            least = max(len(column), min(longest, 12))
-            table.add_column(plain(column), overflow="fold", min_width=least)
+            least = max(len(name), min(longest, 12))
+            table.add_column(plain(name), overflow="fold", min_width=least)
         else:
-            table.add_column(plain(column), justify="right", no_wrap=not wrap)
+            table.add_column(plain(name), justify="right", no_wrap=not wrap)
     for row in rows:
         table.add_row(*map(_cell, row))
     return table
@@ -237,11 +238,11 @@ def outlook_table(rows: Sequence[Sequence[str]], told: str) -> RenderableType:
     """
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     head, *lines = rows
-    for column in head[:-2]:
-        if column == "allocator":
-            table.add_column(column, justify="left", overflow="fold")
+    for name in head[:-2]:
+        if name == "allocator":
+            table.add_column(name, justify="left", overflow="fold")
         else:
-            table.add_column(column, justify="right", overflow="ellipsis")
+            table.add_column(name, justify="right", overflow="ellipsis")
     for row in lines:
         table.add_row(*map(plain, row[:-2]))
     return Group(
@@ -277,7 +278,7 @@ def outlook_line(outlook: MoneyOutlook, currency: str | None = None) -> str:
     if not outlook.prospects:
         return ""
     points = [outlook.prospects[place] for place in (HALF, ALL, TWICE)]
-    line = ", ".join(f"{_about(one.spend, currency)}: {_percent(one.accuracy)}" for one in points)
+    line = ", ".join(f"{_about(one.spend, currency)}: {per_cent(one.accuracy)}" for one in points)
     if outlook.enough is not None:
         line += f"; enough: about {_about(outlook.enough, currency)}"
     return line
@@ -296,7 +297,3 @@ def goal_line(outlook: MoneyOutlook) -> str:
 
 def _about(micros: int, currency: str | None) -> str:
     return tell_money(decimal_money(micros), currency, about=True)
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"

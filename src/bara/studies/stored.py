@@ -11,7 +11,7 @@ from bara.errors import ConfigError
 from bara.files import read_whole, write_whole
 from bara.reports.baselines import baselines
 from bara.reports.comparison import Comparison, Failure, label
-from bara.reports.result import Result
+from bara.reports.result import Result, varied_keys
 from bara.runs.database import find_run
 from bara.runs.fingerprints import differences, outdated
 from bara.runs.folder import RunFolder
@@ -58,7 +58,7 @@ class Description:
         path = folder / cls._FILE
         try:
             found = cls(**json.loads(read_whole(path)))
-            cells = [str(cell) for cell in found.cells]
+            cells = list(map(str, found.cells))
             bases = found.bases
             if not bases and found.config:
                 bases = {"": tomllib.loads(found.config)}
@@ -152,9 +152,8 @@ class Description:
         if new.script not in script:
             script = f"{script}\n{new.script}".lstrip("\n")
         against = new.against or self.against
-        baselines(
-            [*(result for key, result in old.items() if key not in gone), *due.values()], against
-        )
+        staying = [result for key, result in old.items() if key not in gone]
+        baselines([*staying, *due.values()], against)
         keys = [key for key in dict.fromkeys([*self.cells, *new.cells]) if key not in gone]
         bases = {**new.bases, **self.bases}
         command = "\n".join(filter(None, commands))
@@ -207,9 +206,7 @@ class _Table:
     """
 
     def __init__(self, results: Sequence[Result]) -> None:
-        self._varied: dict[str, None] = {}
-        for result in results:
-            self._varied |= dict.fromkeys(result.varied)
+        self._varied = varied_keys(results)
         self._has_shares = any(result.share is not None for result in results)
 
     def filled(self, result: Result, bases: Bases) -> Result:
