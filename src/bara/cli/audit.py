@@ -71,12 +71,12 @@ def audit_command(
         if as_json:
             tree: dict[str, Any] = {
                 "mechanism": mechanism,
-                "findings": [vars(finding) for finding in findings],
+                "findings": list(map(vars, findings)),
             }
             if lying is not None:
                 tree["regret"] = vars(lying)
             if over_runs:
-                tree["runs"] = [vars(finding) for finding in over_runs]
+                tree["runs"] = list(map(vars, over_runs))
             print_json(tree)
         else:
             show(audit_table(mechanism, findings, lying))

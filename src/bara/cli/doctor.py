@@ -32,8 +32,14 @@ def _facts() -> dict[str, str]:
     """Return what there is on this machine, by name."""
     from bara import datasets
 
-    extras = {extra: _missing(extra) for extra in _extras()}
-    lacking = [f"{extra} ({', '.join(lacks)})" for extra, lacks in extras.items() if lacks]
+    extras = []
+    lacking = []
+    for extra in _extras():
+        missing = _missing(extra)
+        if missing:
+            lacking.append(f"{extra} ({', '.join(missing)})")
+        else:
+            extras.append(extra)
     data = [one.name for one in datasets.available() if one.status != "missing"]
     return {
         "bara": bara.__version__,
@@ -42,7 +48,7 @@ def _facts() -> dict[str, str]:
         "cores": str(os.cpu_count()),
         "sqlite": sqlite3.sqlite_version,
         "packages": ", ".join(f"{name} {_version(name) or 'missing'}" for name in _PACKAGES),
-        "extras": ", ".join(extra for extra, lacks in extras.items() if not lacks) or "none",
+        "extras": ", ".join(extras) or "none",
         "lacking": ", ".join(lacking) or "nothing",
         "data": ", ".join(data) or "none",
     }

@@ -141,7 +141,7 @@ def statement_command(
                 if as_html:
                     say(_page(books, total, own, period, payees))
                 elif as_json:
-                    own_rounds = [line_json(line) for line in own]
+                    own_rounds = list(map(line_json, own))
                     print_json({**line_json(total), "currency": currency, "rounds": own_rounds})
                 elif as_csv:
                     say(table_csv(own, currency), nl=False)
@@ -152,7 +152,7 @@ def statement_command(
             account = statement(books)
             needs = attentions(books)
         if as_json:
-            print_json({**statement_json(account), "needs": [vars(one) for one in needs]})
+            print_json({**statement_json(account), "needs": list(map(vars, needs))})
         elif as_csv:
             records = account.rounds if rounds else account.clients
             say(table_csv(records, account.currency), nl=False)
@@ -749,7 +749,7 @@ def decisions_command(
             require_whole(books)
             found = decisions(books)
         if as_json:
-            print_json([decision_json(one) for one in found])
+            print_json(list(map(decision_json, found)))
         elif as_csv:
             say(decisions_csv(found, books.purse.currency), nl=False)
         elif found:

@@ -80,7 +80,7 @@ def numbers(text: str, option: str) -> list[float]:
         option: The option's name, for the error message.
     """
     try:
-        return [float(number) for number in listed(text)]
+        return list(map(float, listed(text)))
     except ValueError:
         raise ConfigError(
             f"{option} {text!r} must be numbers separated by commas, like 0.25,0.5,1 or 500,1000"
@@ -99,7 +99,7 @@ def whole_numbers(text: str, option: str) -> int | list[int]:
     """
     try:
         if "," in text:
-            return [int(number) for number in listed(text, option)]
+            return list(map(int, listed(text, option)))
         return int(text)
     except ValueError:
         raise ConfigError(
@@ -131,7 +131,7 @@ def varied(changes: list[str]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         whole = toml_value(text)
         is_plain_text = isinstance(whole, str) and whole == text  # no TOML list, no quotes
         if len(values) > 1 and is_plain_text:
-            grid[key] = [toml_value(value) for value in values]
+            grid[key] = list(map(toml_value, values))
         else:
             keys[key] = whole
     return keys, grid

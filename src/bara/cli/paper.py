@@ -101,7 +101,7 @@ def paper_command(
             for one in shown:
                 tree = {"name": one.exhibit.name, "rows": one.rows}
                 trees.append({**tree, "measured": one.measured, "size": one.size})
-            print_json({"exhibits": trees, "failures": [vars(failure) for failure in failures]})
+            print_json({"exhibits": trees, "failures": list(map(vars, failures))})
         else:
             for one in shown:
                 show(exhibit_table(one))

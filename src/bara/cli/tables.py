@@ -166,9 +166,7 @@ def decisions_table(found: "Sequence[Decision]", currency: str | None) -> Render
         found: The commands.
         currency: The currency of the run, if it has one.
     """
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
-    for head in ("when", "what", "about", "amount", "who", "why"):
-        table.add_column(head, justify="right" if head == "amount" else "left")
+    table = _texts("when", "what", "about", "amount", "who", "why")
     for one in found:
         who = one.by
         if one.login:
@@ -201,9 +199,7 @@ def reconciliation_table(report: "Reconciliation", currency: str | None) -> Rend
         report: The reconciliation.
         currency: The currency of the run, if it has one.
     """
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
-    for head in ("", "reference", "client", "amount", "booked", "why"):
-        table.add_column(head, justify="right" if head == "amount" else "left")
+    table = _texts("", "reference", "client", "amount", "booked", "why")
     for name, rows in vars(report).items():
         for row in rows:
             table.add_row(
@@ -242,6 +238,14 @@ def _table(first: str, *others: str) -> Table:
             table.add_column(name)
         else:
             table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _texts(*heads: str) -> Table:
+    """Make an empty table of texts, with a column of amounts among them."""
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    for head in heads:
+        table.add_column(head, justify="right" if head == "amount" else "left")
     return table
 
 

@@ -123,7 +123,7 @@ def _cost(n: int, past: Sequence[ClosedRound]) -> float:
 
 def _bids(details: RoundDetails) -> list[Json]:
     """Return the winners, then the other bids from the cheapest, where bids may be shown."""
-    rows = [_winner(line) for line in details.winners]
+    rows = list(map(_winner, details.winners))
     winners = {line.client for line in details.winners}
     bids = details.bids or {}
     others = sorted((price, client) for client, price in bids.items() if client not in winners)

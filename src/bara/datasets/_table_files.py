@@ -188,11 +188,10 @@ def compare_table(table: SiloTable) -> tuple[str, tuple[Check, ...]]:
         The version's name, and a check for each file.
     """
     found = table.checksums()
-    same_files = [
-        version
-        for version in CATALOGUE[table.name].versions
-        if version.sha256.keys() == found.keys()
-    ]
+    same_files = []
+    for version in CATALOGUE[table.name].versions:
+        if version.sha256.keys() == found.keys():
+            same_files.append(version)
     version = nearest_version(same_files, found)
     checks = [Check("table", file, found[file], version.sha256[file]) for file in found]
     return version.name, tuple(checks)

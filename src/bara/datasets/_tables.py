@@ -47,7 +47,7 @@ class Columns:
 def arrow_table(name: str, frame: Any) -> Any:
     """Return a frame, or a mapping of names to columns, as an Arrow table."""
     package = arrow()
-    check_named_once(name, [str(column) for column in getattr(frame, "columns", ())])
+    check_named_once(name, list(map(str, getattr(frame, "columns", ()))))
     try:
         if hasattr(frame, "iloc"):  # pandas, whose index is no column
             return package.Table.from_pandas(frame, preserve_index=False)

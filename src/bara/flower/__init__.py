@@ -56,7 +56,7 @@ def check_version(found: str | None) -> None:
     ...
     bara.errors.MissingExtraError: Flower 1.9.0 is installed; bara works with 1.38 to 1.42: ...
     """
-    supported = [_minor(release) for release in SUPPORTED]
+    supported = list(map(_minor, SUPPORTED))
     if found is None:
         problem = "Flower is not installed"
     elif _minor(found) not in supported:

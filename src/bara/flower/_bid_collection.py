@@ -205,10 +205,10 @@ class BidCollection:
         bidding = {client: bid for client, bid in opened.items() if bid.price is not None}
         prices = {client: Decimal(bid.price or 0).scaleb(-6) for client, bid in bidding.items()}
         required = set(self._options.columns)
-        complete = [bid for bid in bidding.values() if required <= bid.columns.keys()]
+        complete = [set(bid.columns) for bid in bidding.values() if required <= bid.columns.keys()]
         included = set(required)
         if complete:
-            included |= set.intersection(*[set(bid.columns) for bid in complete])
+            included |= set.intersection(*complete)
         columns: dict[str, dict[str, float]] = {}
         for name in sorted(included - {TIE}):
             columns[name] = {}

@@ -103,12 +103,12 @@ class Tariff:
         self._per_round = _exact("per_round", per_round)
         self._per_sample = _exact("per_sample", per_sample)
         self._agreed: dict[str, Fraction] | None = None
-        if fees is not None and not isinstance(fees, Mapping):
-            raise ConfigError(f"fees must be a table by client, got {fees!r}")
         if fees is not None:
-            self._agreed = {
-                client: _exact(f"the fee of {client!r}", fees[client]) for client in fees
-            }
+            if not isinstance(fees, Mapping):
+                raise ConfigError(f"fees must be a table by client, got {fees!r}")
+            self._agreed = {}
+            for client, fee in fees.items():
+                self._agreed[client] = _exact(f"the fee of {client!r}", fee)
         if not self._per_round + self._per_sample and not self._agreed:
             raise ConfigError("a tariff must have per_round, per_sample or fees; all are missing")
         self._samples = samples
@@ -138,9 +138,9 @@ class Tariff:
         samples = [0.0] * len(bids)
         if self._per_sample:
             samples = bids.column(self._samples).tolist()
-        by_size = {
-            count: self._per_round + self._per_sample * Fraction(count) for count in set(samples)
-        }
+        by_size = {}
+        for count in set(samples):
+            by_size[count] = self._per_round + self._per_sample * Fraction(count)
         if self._agreed is None:
             return [by_size[count] for count in samples]
         fees: list[Fraction | None] = []

@@ -210,10 +210,10 @@ def _cheapest_other(prices: IntArray, reserve: int) -> IntArray:
 def _blocks(first: int, last: int, clients: int) -> list[IntArray]:
     """Return the rounds from `first` to `last`, so many at once that their fees fit in memory."""
     size = max(_CELLS // max(clients, 1), 1)
-    return [
-        np.arange(start, min(start + size, last + 1), dtype=np.int64)
-        for start in range(first, last + 1, size)
-    ]
+    blocks = []
+    for start in range(first, last + 1, size):
+        blocks.append(np.arange(start, min(start + size, last + 1), dtype=np.int64))
+    return blocks
 
 
 @final

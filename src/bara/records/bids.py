@@ -205,9 +205,9 @@ class Bids:
 
     def joined(self, others: "Bids") -> "Bids":
         """Return these bids together with those of other clients, which have the same columns."""
-        columns = {
-            name: np.append(values, others.columns[name]) for name, values in self.columns.items()
-        }
+        columns = {}
+        for name, values in self.columns.items():
+            columns[name] = np.append(values, others.columns[name])
         prices = np.append(self.prices, others.prices)
         reasons = {**self.left_out, **others.left_out}
         return Bids((*self.clients, *others.clients), prices, columns, self.unit, reasons)

@@ -285,7 +285,7 @@ class LeftOut:
         found = {client: reasons[client] for client in opened.clients if client in reasons}
         if not found and not opened.left_out:
             return None
-        others = [client for client in opened.clients if client not in found]
+        others = set(opened.clients) - found.keys()
         return cls(opened.without(others), {**opened.left_out, **found})
 
 

@@ -277,7 +277,8 @@ def _content_of(obj: Any) -> tuple[Any, ...] | None:
         return str(obj.dtype), obj.shape, obj.requires_grad, numbers.tobytes()
     for kind, attributes in _PLAIN.items():
         if isinstance(obj, kind):
-            return kind.__name__, *(getattr(obj, name) for name in attributes)
+            content = [getattr(obj, name) for name in attributes]
+            return kind.__name__, *content
     return None
 
 

@@ -497,11 +497,13 @@ class Session:
 
     def _forget(self, clients: list[tuple[str, int]], round: int) -> list[tuple[str, int]]:
         """Forget each client whose first round without it has come; return the other clients."""
-        if isinstance(self.federation, Forgets):
-            for client, before in clients:
-                if before <= round:
-                    self.federation.forget(client, before)
-        return [(client, before) for client, before in clients if before > round]
+        others = []
+        for client, before in clients:
+            if before > round:
+                others.append((client, before))
+            elif isinstance(self.federation, Forgets):
+                self.federation.forget(client, before)
+        return others
 
     def _train_again(self, record: RoundRecord, federation: Federation) -> None:
         """Train a settled round again, without paying anybody; refuse a different result."""

@@ -61,7 +61,7 @@ class ServerState:
         self._prefix = prefix
         self._models = KeptModels(keeping.average_last)
         self._checkpoints = CheckpointStore(keeping.folder, durable=durable)
-        self._restored: Mapping[int, Arrays] = {}
+        self._restored: dict[int, Arrays] = {}
         self._claimed: dict[str, float] = {}  # the weight of each client's last accepted update
         self.selects = False
         self.memory: Memory | None = None
@@ -177,10 +177,9 @@ class ServerState:
         if found is None:
             return None
         own, pieces = found
-        self._restored = {
-            number: with_prefix(self._prefix, one.arrays)
-            for number, one in by_round(own, pieces).items()
-        }
+        self._restored = {}
+        for number, one in by_round(own, pieces).items():
+            self._restored[number] = with_prefix(self._prefix, one.arrays)
         if self.memory is not None:
             self.memory.restore(own.extra["memory"], pieces)
         self._claimed = dict(own.extra.get("claimed", {}))

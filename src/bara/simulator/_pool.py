@@ -54,7 +54,7 @@ class InProcess:
     def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
         """Do the tasks one after the other."""
         with one_thread():
-            return [self._done(task) for task in tasks]
+            return list(map(self._done, tasks))
 
     def close(self) -> None:
         """Do nothing: there is no worker to stop."""

@@ -123,7 +123,7 @@ class Engine(AbstractContextManager["Engine"]):
         module = build(model, data.shape, data.outputs, seed)
         self.layout = Layout.of(module)
         self._start: State = self.layout.read(module).numpy()
-        self._samples = [len(indices) for indices in data.parts]
+        self._samples = list(map(len, data.parts))
         self._held = {name: np.asarray(indices) for name, indices in data.held.items()}
         content = _content(data)
         memory = _memory(content, self.layout.size, len(data.parts))
@@ -223,7 +223,7 @@ def _content(data: Data) -> Arrays:
     stored twice.
     """
     order = np.concatenate(data.parts)
-    sizes = [len(indices) for indices in data.parts]
+    sizes = list(map(len, data.parts))
     label_type = np.int64 if data.task == "classes" else np.float32
     content = {
         "x_train": _stored(data.x_train[order]),

@@ -120,10 +120,10 @@ def bounded_sum(gradients: Iterable[Tensor], bound: float) -> Tensor:
         bound: L.
     """
     flat = [gradient.flatten(1) for gradient in gradients]
-    norms = torch.stack([_norms(rows) for rows in flat]).sum(0)
+    norms = torch.stack(list(map(_norms, flat))).sum(0)
     factors = _factors(norms, bound)
     if not factors.all():
-        flat = [_finite(rows) for rows in flat]
+        flat = list(map(_finite, flat))
     return torch.cat([factors @ rows for rows in flat])
 
 

@@ -207,7 +207,7 @@ def _named(parts: Parts, kind: type[Named]) -> list[Named]:
         )
     if isinstance(parts, Mapping):
         return [kind.model_validate(part).renamed(name) for name, part in parts.items()]
-    return [kind.model_validate(part) for part in parts]
+    return list(map(kind.model_validate, parts))
 
 
 def _usual(experiment: Config) -> list[Named]:
@@ -299,7 +299,7 @@ def _in_folder(
 ) -> Description:
     """Write the description into the folder, joined to what that holds already."""
     if folder is None or not Description.is_in(folder):
-        baselines(in_one_table([to_come(cell) for cell in grid], made.bases), made.against)
+        baselines(in_one_table(list(map(to_come, grid)), made.bases), made.against)
     if folder is None:
         return made
     keys = [cell.key for cell in grid]

@@ -112,7 +112,7 @@ def curves(config: Config, past: Sequence[Result], count: int) -> list[ImaginedC
     """
     if count < 2:
         raise ConfigError(f"draws must be at least 2, or there is no interval, got {count}")
-    beliefs = [_learned(run) for run in past]
+    beliefs = list(map(_learned, past))
     apart = 0.0
     if past:
         apart = RUNS_APART * math.sqrt(2 / len(past))

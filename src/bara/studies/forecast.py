@@ -14,6 +14,7 @@ from bara.ledger.store import run_names
 from bara.protocols import requirements_of
 from bara.records import decimal_money, money
 from bara.reports.forecast import Forecast, Outlook
+from bara.reports.frames import column
 from bara.reports.result import FEW, Result, read_result
 from bara.runs.config import Config, Source
 from bara.runs.config_sections import FederationSection
@@ -275,7 +276,7 @@ def what_binds(runs: Sequence[Result], config: Config) -> str:
 
 
 def _limit(run: Result, config: Config) -> str:
-    recruited = [entry["n"] for entry in run.history[1:]]
+    recruited = column(run.history[1:], "n")
     usual = median(recruited) if recruited else 0
     cap = config.ledger.client_cap
     if cap is not None and _caps_are_used_up(run, decimal_money(money(cap))):
@@ -292,7 +293,7 @@ def _limit(run: Result, config: Config) -> str:
 
 def _caps_are_used_up(run: Result, cap: float) -> bool:
     """True where clients have, on average, less left of their caps than one usual payment."""
-    payments = sum(entry["n"] for entry in run.history)
+    payments = sum(column(run.history, "n"))
     if not payments:
         return False
     left = cap * run.clients - run.spent

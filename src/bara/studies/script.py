@@ -68,7 +68,9 @@ def python_script(
 
 def _named(parts: Sequence[Named]) -> Any:
     """Return the parts as `bara.compare` takes them: a mapping where one was renamed."""
-    shown = {part.label: part.spec if part.part is None else _own_part(part) for part in parts}
+    shown = {}
+    for part in parts:
+        shown[part.label] = part.spec if part.part is None else _own_part(part)
     if all(part.label == part.spec for part in parts):
         return list(shown.values())
     return shown

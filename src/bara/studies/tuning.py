@@ -66,9 +66,10 @@ class Tuning:
     @property
     def points(self) -> list[dict[str, Any]]:
         """Every combination of values."""
-        return [
-            dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())
-        ]
+        points = []
+        for values in product(*self.grid.values()):
+            points.append(dict(zip(self.grid, values, strict=True)))
+        return points
 
 
 def chosen(
