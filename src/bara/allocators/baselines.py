@@ -139,7 +139,7 @@ class Fixed(LearnsNothing):
 
 @dataclass(frozen=True)
 class Explored(LearnsNothing):
-    """Stage 1 of Algorithm 1, then n clients every round while the money lasts.
+    """An allocator that explores as stage 1 of Algorithm 1 does, then recruits n clients a round.
 
     With the best n there is, this is an upper bound of Algorithm 1: it pays for the same random
     rounds and then never decides wrongly.

@@ -11,7 +11,7 @@ from bara.records import Offer, Purse
 
 @dataclass(frozen=True)
 class Finale(LearnsNothing):
-    """Even shares of the money left, of which each of the last rounds gets several.
+    """An even split of the money left, in which each of the last rounds gets several shares.
 
     Only the selection noise of the last rounds is still in the final model, so many clients help
     most there.
@@ -49,7 +49,7 @@ class Finale(LearnsNothing):
 
 
 class Overture(Finale):
-    """Even shares of the money left, of which each of the first rounds gets several.
+    """An even split of the money left, in which each of the first rounds gets several shares.
 
     What is bought early is used longest, above all where updates are remembered.
     """

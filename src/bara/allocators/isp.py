@@ -17,7 +17,7 @@ from bara.records import Evaluation, Offer, Purse, RoundRecord, Shortfall
 
 
 class Isp:
-    """As few clients as bring the loss below its recent average, and N - 1 every few rounds.
+    """The fewest clients that bring the loss below its recent average, and N - 1 every few rounds.
 
     Args:
         clients: N, the largest number of clients there may be.

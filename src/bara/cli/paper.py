@@ -12,7 +12,7 @@ from bara.text import counted, note
 
 
 class Deadline(StrEnum):
-    """What the paper's T_max binds."""
+    """The choice of what the paper's T_max binds."""
 
     RUNS = "runs"
     SHARES = "shares"

@@ -21,7 +21,7 @@ _CHEATS = ("free rider", "poisoner")
 @final
 @dataclass(frozen=True, eq=False)
 class Updates:
-    """What the clients of one round sent back, in the order in which they were asked.
+    """The updates that the clients of one round sent back, in the order in which they were asked.
 
     Attributes:
         round: The round.

@@ -134,7 +134,7 @@ class RunView:
 
     @property
     def over(self) -> bool:
-        """Whether no news can follow: the run has ended, and no process is writing its result."""
+        """True if no news can follow: the run has ended, and no process is writing its result."""
         return self.state is not None and self.state.ended is not None and not self.played
 
     @property

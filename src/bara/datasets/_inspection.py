@@ -58,7 +58,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Availability:
-    """One line of the listing.
+    """A dataset in the listing: where it was found, or how to get it.
 
     Attributes:
         name: The dataset.

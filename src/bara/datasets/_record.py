@@ -141,7 +141,7 @@ class Dataset:
 
     @property
     def outputs(self) -> int:
-        """How many scores a model gives a sample: one per label, or a single one."""
+        """The number of scores that a model gives a sample: one per label, or a single one."""
         return self.classes if self.task == "classes" else 1
 
     @property

@@ -44,7 +44,7 @@ class Update:
 
     @property
     def form(self) -> tuple[Any, ...]:
-        """What strategies want to be the same in all replies: the names, and lists' lengths."""
+        """The names and lists' lengths, which strategies want to be the same in all replies."""
         content = self.message.content
         return (*content.array_records, *content.metric_records, form_of(self.metrics))
 

@@ -39,7 +39,7 @@ class Finding:
 
     @property
     def ok(self) -> bool:
-        """Whether the whole record is in order."""
+        """True if the whole record is in order."""
         return self.problem is None
 
 

@@ -41,7 +41,7 @@ LOOKED_AT = 60
 
 @dataclass(frozen=True)
 class Attention:
-    """Something that a person should know of, and may have to answer.
+    """A state of a run that a person should know of, and may have to answer.
 
     Attributes:
         key: Tells it from others of the same run: one is told at least once.

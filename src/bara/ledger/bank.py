@@ -32,7 +32,7 @@ _CENT = 10_000
 
 @dataclass(frozen=True)
 class Entry:
-    """One transfer in a bank's statement.
+    """A transfer in a bank's statement.
 
     Attributes:
         reference: The end-to-end reference; "" if it has none.

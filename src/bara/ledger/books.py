@@ -179,7 +179,7 @@ class Books:
 
     @property
     def keeps_bids(self) -> bool:
-        """Whether bids and menus stay in the ledger, and so may be shown."""
+        """True if bids and menus stay in the ledger, and so may be shown."""
         return self.opening.get("retention") == "keep"
 
     @cached_property
@@ -442,7 +442,7 @@ class Books:
 
     @property
     def key_name(self) -> str:
-        """How messages name the place of the run's key: an environment variable, if it is known."""
+        """The words that name the place of the run's key: an environment variable, if known."""
         name = None
         with contextlib.suppress(LedgerError, AttributeError):  # an unreadable or foreign opening
             name = self.opening.get("config", {}).get("ledger", {}).get("key")

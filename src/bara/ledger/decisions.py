@@ -25,7 +25,7 @@ _COLUMNS = ("event", "at", "what", "about", "by", "login", "reason", "amount")
 
 @dataclass(frozen=True)
 class Decision:
-    """One command of an operator.
+    """A command that an operator gave.
 
     Attributes:
         event: The number of its event.

@@ -101,7 +101,7 @@ class FailedDelivery:
 
 @dataclass(frozen=True)
 class RoundDetails:
-    """One round in full, as far as the run's retention allows; amounts in micro-units.
+    """A round in full, as far as the run's retention allows; amounts in micro-units.
 
     Attributes:
         round: The round.

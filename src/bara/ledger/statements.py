@@ -46,7 +46,7 @@ _MONEY = frozenset(
 
 @dataclass(frozen=True)
 class Line:
-    """One winner in one round; amounts in micro-units.
+    """The line of one winner in one round; amounts in micro-units.
 
     Attributes:
         round: The round.
@@ -73,7 +73,7 @@ class Line:
 
     @property
     def remark(self) -> str:
-        """Why less, more or nothing was paid; "" for a line that needs no explanation."""
+        """The reason why less, more or nothing was paid; "" for a line that needs none."""
         if self.correction is not None:
             return f"corrected: {self.correction}"
         return self.reason or ""

@@ -49,7 +49,7 @@ LOGGERS: Registry[Logger] = Registry(
 
 @final
 class Loggers(contextlib.AbstractContextManager["Loggers"]):
-    """All loggers of a run.
+    """The loggers of a run.
 
     Args:
         specs: The loggers as written on the command line: `tensorboard`, `tensorboard:DIR`,

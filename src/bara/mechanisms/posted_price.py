@@ -43,7 +43,7 @@ class Rotation:
 
 @final
 class PostedPrice:
-    """One price for everybody, to take or leave; clients recruited least often go first.
+    """A price for everybody, to take or leave; clients recruited least often go first.
 
     Args:
         price: The payment of each client that delivers, in units of the budget.

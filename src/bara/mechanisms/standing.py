@@ -218,7 +218,7 @@ def _blocks(first: int, last: int, clients: int) -> list[IntArray]:
 
 @final
 class Standing:
-    """Turns at fees that nobody's own price enters, by one standing price per client.
+    """A mechanism of turns, at fees that no client's own price enters, by standing prices.
 
     Until the first bids are settled everybody has a turn at the reserve price. Who bids later than
     others has its first turn in the round after, when the rest of the run is planned anew. A later

@@ -44,7 +44,7 @@ _UNCHANGED = 1e-12
 
 @final
 class PriceRanks:
-    """How stable prices are: the correlation, between rounds, of the ranks of what clients ask.
+    """The stability of prices: the correlation between rounds of the ranks of what clients ask.
 
     A round's bids are ranked from 0 to 1. The intraclass correlation of all ranks (one-way analysis
     of variance with clients as groups) is 0 if prices are redrawn and 1 if the order of prices
@@ -136,7 +136,7 @@ def _ranks(prices: IntArray) -> FloatArray:
 
 @final
 class Ages:
-    """How much longer it counts that a client has not been heard, learned from settled rounds."""
+    """The quality of clients by how long they were not heard, as learned from settled rounds."""
 
     def __init__(self) -> None:
         self._heard: dict[str, int] = {}

@@ -46,7 +46,7 @@ SETTLED = 50
 
 
 class Runs:
-    """Results by preset, allocator and share of the budget, each by seed.
+    """The results by preset, allocator and share of the budget, each by seed.
 
     Args:
         results: The runs that ended.
@@ -83,7 +83,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class ExhibitResult:
-    """One exhibit with its data.
+    """An exhibit with its data.
 
     Attributes:
         exhibit: The figure or table.

@@ -15,7 +15,7 @@ from bara.surrogates import gap_left
 
 @dataclass(frozen=True)
 class Regime:
-    """One kind of federation.
+    """A kind of federation: a curve, a swing and a budget.
 
     Attributes:
         s: The curve's scale in full rounds, small for a curve that converges early.

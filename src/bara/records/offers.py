@@ -103,7 +103,7 @@ class Purse:
 
     @property
     def rounds_left(self) -> int:
-        """How many rounds may still be played, this one included."""
+        """The number of rounds that may still be played, this one included."""
         return max(self.max_rounds - self.round + 1, 0)
 
     def after(self, paid: int) -> "Purse":
@@ -261,5 +261,5 @@ class Award:
 
     @property
     def cost(self) -> int:
-        """What the award pays if every winner delivers, in micro-units."""
+        """The sum that the award pays if every winner delivers, in micro-units."""
         return sum(self.payments)

@@ -8,7 +8,7 @@ from bara.errors import InvalidRecordError
 
 @dataclass(frozen=True)
 class Entry:
-    """What a register says of one client, in micro-units.
+    """The entry of a client in a register, in micro-units.
 
     Attributes:
         limit: The most that the client is paid over the whole run; None for no limit of its own.

@@ -410,7 +410,7 @@ class RoundRecord:
 
     @property
     def paid(self) -> int:
-        """What the round cost in the end, in micro-units."""
+        """The sum that the round cost in the end, in micro-units."""
         return sum(self.payments.values())
 
     @property

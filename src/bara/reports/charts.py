@@ -44,7 +44,7 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True)
 class ChartLine:
-    """One line of a chart.
+    """A line of a chart.
 
     Attributes:
         name: The label in the legend.
@@ -68,7 +68,7 @@ class ChartLine:
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines over one axis.
+    """A chart of lines over one axis.
 
     Attributes:
         title: The text above the chart.

@@ -47,7 +47,7 @@ def label(outcome: Result | Failure) -> str:
 @final
 @dataclass(frozen=True, repr=False)
 class Comparison(Plotted):
-    """Several allocators, and whatever else was varied, side by side over paired seeds.
+    """The results of several allocators, or whatever else was varied, over paired seeds.
 
     Attributes:
         results: The runs that ended, in the order of the table.

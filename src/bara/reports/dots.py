@@ -31,7 +31,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class DotChart:
-    """Accuracies and their differences over paired seeds, a line for each thing compared.
+    """A chart of accuracies and their differences over paired seeds, a line for each contestant.
 
     Attributes:
         title: The text above the chart.

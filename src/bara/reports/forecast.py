@@ -11,7 +11,7 @@ from bara.reports.result import FEW
 
 @dataclass(frozen=True)
 class Outlook:
-    """What one allocator would make of one budget. Intervals hold nine times in ten.
+    """The forecast of one allocator with one budget. Intervals hold nine times in ten.
 
     Attributes:
         allocator: The allocator.
@@ -41,7 +41,7 @@ class Outlook:
 @final
 @dataclass(frozen=True, repr=False)
 class Forecast:
-    """What allocators would make of budgets.
+    """The forecasts of allocators with several budgets.
 
     Attributes:
         outlooks: One for each budget and allocator.

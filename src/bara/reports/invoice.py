@@ -21,7 +21,7 @@ PARTICULARS = ("name", "address", "tax_number")
 
 @dataclass(frozen=True)
 class Invoice:
-    """One payment of a batch, with what an invoice must say of it.
+    """An invoice for one payment of a batch.
 
     Attributes:
         run: The name of the run whose books these are.
@@ -47,7 +47,7 @@ class Invoice:
 
     @property
     def total(self) -> int:
-        """What is paid for services, VAT included, without transfers that are made again."""
+        """The sum paid for services, VAT included, without transfers that are made again."""
         return sum(one.amount for one in self.parts if one.again is None)
 
     def page(self, sign: Sign | None) -> str:

@@ -22,7 +22,7 @@ class SuiteSetting(NamedTuple):
 
 @dataclass(frozen=True)
 class Standing:
-    """One allocator over a whole suite. Accuracies and differences are fractions.
+    """The results of one allocator over a whole suite, as fractions.
 
     Attributes:
         allocator: The allocator, with what else was varied.

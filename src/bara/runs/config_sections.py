@@ -172,7 +172,7 @@ class Named(Part):
 
     @property
     def label(self) -> str:
-        """What it is called in reports and tables: `spec`, unless it was renamed."""
+        """The name in reports and tables: `spec`, unless another was given."""
         return self._called or self.spec
 
     @property
@@ -574,7 +574,7 @@ class FederationSection(Part):
 
 
 class EntrySection(Section):
-    """What the register says of one client."""
+    """A client in the register: the most it is paid."""
 
     limit: float | str | None = Field(None, description="the most it is paid over the whole run")
     fee: float | str | None = Field(None, description="the most it is paid for one round")

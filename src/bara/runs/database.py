@@ -65,7 +65,7 @@ def open_session(run: str, config: Given, *, protects: bool = False) -> Iterator
 
 @final
 class DatabaseRun(Place):
-    """One run of a database.
+    """A run in a database.
 
     Args:
         url: The database.
@@ -93,7 +93,7 @@ class DatabaseRun(Place):
 
     @classmethod
     def find(cls, url: str, name: str | None = None) -> Self:
-        """Find a run that is there; the only one, unless it is named."""
+        """Find a run in a database: the one of that name, or the only one."""
         names = run_names(url)
         if name is None and len(names) > 1:
             raise ConfigError(
@@ -124,17 +124,17 @@ class DatabaseRun(Place):
 
     @property
     def address(self) -> str:
-        """The run as one writes it after `bara ledger`."""
+        """The words that name the run in a command, after `bara ledger`."""
         return f"{shlex.quote(self.url)} --run {shlex.quote(self.name)}"
 
     @property
     def resume_command(self) -> str:
-        """How to make the run go on, once it was stopped; right for whoever plays it."""
+        """The command that makes the run go on once it was stopped, for whoever plays it."""
         return command_for("resume", Path("ITS-FOLDER"), self.config.federation.engine)
 
     @property
     def continue_command(self) -> str:
-        """How to let the run go on, once it was paused."""
+        """The command that lets the run go on once it was paused."""
         return f"bara ledger {self.address} continue"
 
     def read_books(self) -> Books:

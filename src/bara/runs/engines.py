@@ -14,7 +14,7 @@ Player = Literal["bara", "flower-app", "own-program", "nobody"]
 
 @dataclass(frozen=True)
 class EngineKind:
-    """What bara knows of an engine without importing it.
+    """The facts about an engine that bara knows without importing it.
 
     Attributes:
         has_clients: The configuration describes the engine's clients, in `clients`.

@@ -58,7 +58,7 @@ class WhatIf:
 
 @dataclass(frozen=True)
 class ClientExplanation:
-    """One client in one round; amounts in micro-units.
+    """The explanation of one client in one round; amounts in micro-units.
 
     Attributes:
         client: The client's name.
@@ -83,7 +83,7 @@ class ClientExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One round, explained.
+    """The explanation of one round.
 
     Attributes:
         round: The number of the round.

@@ -87,7 +87,7 @@ def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def outdated(then: Mapping[str, str] | None) -> list[str]:
-    """Say what of that which made a result is not the same any more, as far as it is here.
+    """Say which code, data or version that made a result has changed since, as far as it is here.
 
     Args:
         then: What made the result; None where that was not kept, as before version 0.3.

@@ -318,7 +318,7 @@ class RunFolder(Place):
 
     @property
     def address(self) -> str:
-        """The run as one writes it after `bara ledger`."""
+        """The words that name the run in a command, after `bara ledger`."""
         return shlex.quote(str(self.path))
 
     @property
@@ -328,7 +328,7 @@ class RunFolder(Place):
 
     @property
     def resume_command(self) -> str:
-        """How to make the run go on, once it was stopped; right for whoever plays it."""
+        """The command that makes the run go on once it was stopped, for whoever plays it."""
         handed = self.config.handed_over()
         if handed:
             arguments = ", ".join(f"{part}=..." for part in handed)
@@ -337,7 +337,7 @@ class RunFolder(Place):
 
     @property
     def continue_command(self) -> str:
-        """How to let the run go on, once it was paused: resuming ends the pause."""
+        """The command that lets the run go on once it was paused: resuming ends the pause."""
         return self.resume_command
 
 

@@ -17,7 +17,7 @@ from bara.text import flat
 
 
 class Place(contextlib.ExitStack, ABC):
-    """Where a run is; a context manager, because it holds a database and perhaps a lock.
+    """The place of a run; a context manager, because it holds a database and perhaps a lock.
 
     Attributes:
         config: The configuration of the run.
@@ -33,17 +33,17 @@ class Place(contextlib.ExitStack, ABC):
     @property
     @abstractmethod
     def address(self) -> str:
-        """The run as one writes it after `bara ledger`."""
+        """The words that name the run in a command, after `bara ledger`."""
 
     @property
     @abstractmethod
     def resume_command(self) -> str:
-        """How to make the run go on, once it was stopped; right for whoever plays it."""
+        """The command that makes the run go on once it was stopped, for whoever plays it."""
 
     @property
     @abstractmethod
     def continue_command(self) -> str:
-        """How to let the run go on, once it was paused."""
+        """The command that lets the run go on once it was paused."""
 
     @abstractmethod
     def claim_books(self) -> Books:

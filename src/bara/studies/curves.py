@@ -36,7 +36,7 @@ over the development suite: 0.02 to 0.17 from setting to setting, root mean squa
 
 @dataclass(frozen=True)
 class ImaginedCurve:
-    """One learning curve that may be the task's; `samples` are what the run is measured on."""
+    """A learning curve that the task may have; `samples` is how many a run is measured on."""
 
     start: float
     y_max: float

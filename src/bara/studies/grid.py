@@ -42,7 +42,7 @@ _CLEARED_UP = "ignore:resource_tracker"
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a comparison.
+    """A run of a comparison.
 
     Attributes:
         config: The configuration of the run.

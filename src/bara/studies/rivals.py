@@ -289,7 +289,7 @@ def fed_stale(clients: int, beta: float = 0.5) -> RuleMemory:
 
 @final
 class RandomCandidates(LearnsNothing):
-    """Price first among a part of the clients that is drawn anew in each round.
+    """The cheapest clients among a part of them that is drawn anew in each round.
 
     Args:
         share: The part of the clients that are drawn.

@@ -59,7 +59,7 @@ TRICKS = (
 
 @dataclass(frozen=True)
 class RunFinding:
-    """What a trick gains over honesty.
+    """The gain of a trick over honesty.
 
     Gains are shares of what a client is paid in an honest run on average.
 

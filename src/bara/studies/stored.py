@@ -25,7 +25,7 @@ Bases = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Description:
-    """How the results in a folder were made, as `comparison.json` says it.
+    """The description of how the results in a folder were made, in `comparison.json`.
 
     Attributes:
         command: As in `Comparison`.
@@ -97,7 +97,7 @@ class Description:
         )
 
     def tried(self, folder: Path) -> list[Result]:
-        """Read the results that tuning chose by."""
+        """Read the results of the pilot runs, by which tuning chose."""
         return list(_stored(folder, self.pilots).values())
 
     def joined(self, folder: Path, new: "Description", grid: Sequence[Cell]) -> "Description":
@@ -231,7 +231,7 @@ class _Table:
 
 
 def in_one_table(results: Sequence[Result], bases: Bases) -> list[Result]:
-    """Fill the results up to one table, and put the seeds of each place together."""
+    """Give all results the same columns, and sort them so that the seeds of a line are together."""
     table = _Table(results)
     filled = [table.filled(result, bases) for result in results]
     rank = _ranks(table.place(result) for result in filled)

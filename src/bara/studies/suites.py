@@ -13,7 +13,7 @@ from bara.text import nearest
 
 @dataclass(frozen=True)
 class Setting:
-    """One experiment of a suite.
+    """An experiment of a suite.
 
     Attributes:
         name: The name in tables.

@@ -65,7 +65,7 @@ class Tuning:
 
     @property
     def points(self) -> list[dict[str, Any]]:
-        """Every combination of values."""
+        """All combinations of values."""
         points = []
         for values in product(*self.grid.values()):
             points.append(dict(zip(self.grid, values, strict=True)))

@@ -113,7 +113,7 @@ def gap_left(S: Numbers, s: Numbers, p: Numbers) -> Numbers:
 
 @dataclass(frozen=True)
 class Shapes:
-    """Learning curves drawn from the posterior, a column per parameter, in the module's notation.
+    """A sample of learning curves from the posterior, a column per parameter, as in the module.
 
     Attributes:
         clients: N, the number of clients.
