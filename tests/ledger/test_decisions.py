@@ -145,7 +145,7 @@ def test_of_two_approvals_the_first_is_not_enough_and_the_second_is_another_pers
     (further,) = at(config, attentions)
     assert further.key != need.key
     assert "anna" in further.text
-    for same in ("anna", " anna ", "Anna"):
+    for same in ("anna", " anna ", "Anna", "an\u200bna", "\uff21nna"):
         with refused(LedgerError, "anna", "round 1", "ledger.approvals", "another person"):
             again = partial(operators.approve, round_number=1, by=same, reason="once more")
             at(config, again)
@@ -190,7 +190,7 @@ def test_one_person_can_decline_what_another_has_approved(waiting):
     assert at(config, verify).ok
 
 
-@pytest.mark.parametrize("first", [None, "anna"])
+@pytest.mark.parametrize("first", [None, "anna", "ANNA "])
 def test_an_approval_that_was_slipped_in_past_the_second_person_is_found(waiting, first):
     """By somebody who writes into the database, hashes included."""
     config = waiting(approvals=2)

@@ -1,6 +1,7 @@
 """Stored rounds, read a page at a time, and the lossless conversion of records to and from JSON."""
 
 import json
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -412,3 +413,14 @@ def endorsement(connection: sa.Connection, run: int, round_number: int) -> str |
     if body is None:
         return None
     return str(json.loads(body)["by"])
+
+
+def is_same_person(one: str, other: str) -> bool:
+    """Return whether two names are one person's, spelled in two ways that look the same."""
+    return _spelling(one) == _spelling(other)
+
+
+def _spelling(name: str) -> str:
+    """Return a name without its case, its width, its spaces and what nobody can see."""
+    plain = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(letter for letter in plain if unicodedata.category(letter)[0] not in "CZ")

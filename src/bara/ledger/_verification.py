@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from bara.errors import LedgerError
 from bara.ledger import _schema as schema
 from bara.ledger._events import START, Event, Receipt, Rows, commitment
-from bara.ledger._reading import REFUSALS
+from bara.ledger._reading import REFUSALS, is_same_person
 from bara.ledger.books import Books
 from bara.ledger.migrations.rules import RULES
 from bara.ledger.store import HEAD, schema_version
@@ -381,7 +381,8 @@ class _Sums:
     def _approve(self, event: Event, body: dict[str, Any]) -> None:
         """Refuse an approval that is not the second person's where two must approve."""
         number, first = self._endorsed
-        if self._approvals == 2 and (number != event.round or first == body.get("by")):
+        second = body.get("by", "")
+        if self._approvals == 2 and (number != event.round or is_same_person(first, second)):
             raise _Wrong(f"round {event.round} is approved by one person; two must approve it")
         self._approved = event.round
 

@@ -3,7 +3,6 @@
 import getpass
 import json
 import os
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,17 +67,6 @@ def signed(books: Books, by: str | None, reason: str | None = None) -> dict[str,
             raise LedgerError(f"--reason must say why, for the record, got {reason!r}")
         body["reason"] = reason.strip()
     return body
-
-
-def is_same_person(one: str, other: str) -> bool:
-    """Return whether two names are one person's, spelled in two ways that look the same."""
-    return _spelling(one) == _spelling(other)
-
-
-def _spelling(name: str) -> str:
-    """Return a name without its case, its width, its spaces and what nobody can see."""
-    plain = unicodedata.normalize("NFKD", name.casefold())
-    return "".join(letter for letter in plain if unicodedata.category(letter)[0] not in "CZ")
 
 
 def _login() -> str:

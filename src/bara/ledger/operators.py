@@ -19,12 +19,13 @@ from bara.ledger._reading import (
     REFUSALS,
     endorsement,
     is_paused,
+    is_same_person,
     last_of,
     topped_up,
     waiting_round,
 )
 from bara.ledger.books import Books
-from bara.ledger.decisions import is_same_person, signed
+from bara.ledger.decisions import signed
 from bara.ledger.store import insert
 from bara.records import MAX_MONEY, Entry
 from bara.text import UNSTORABLE, nearest, note
