@@ -78,7 +78,10 @@ def read_whole(path: Path, most: int = LARGEST, *, plain: bool = True) -> str:
         content = file.read(most + 1)
     if len(content) > most:
         raise ValueError(f"it has more than {most >> 20} MB")
-    return content.decode()
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 from byte {error.start} on; save it as UTF-8") from None
 
 
 def make_folder(path: Path) -> None:

@@ -153,7 +153,7 @@ def test_a_round_shows_menu_choice_and_belief_as_they_were(make_run, visit):
     details = visitor.get("/runs/one/rounds/5.json").json()
     assert details["cost"] == pytest.approx(details["menu"]["cost"][details["n"] - 1], abs=1e-5)
     assert len(details["belief"]["mean"]) == len(details["belief"]["arms"]) == 5
-    assert [one["became"] for one in details["bids"]].count("paid") == details["n"]
+    assert [one["became"] for one in details["bids"]].count("earned") == details["n"]
     assert len(details["bids"]) == 6
     assert visitor.get("/runs/one/rounds/99.json").status_code == 404
 
@@ -173,7 +173,7 @@ def test_where_bids_are_dropped_nobodys_bid_and_no_menu_is_shown(make_run, visit
     page = visitor.get("/runs/one.json").json()
     details = visitor.get("/runs/one/rounds/2.json").json()
     assert details["menu"] is None
-    assert {one["became"] for one in details["bids"]} == {"paid"}
+    assert {one["became"] for one in details["bids"]} == {"earned"}
     assert all(one["asked"] is None for one in [*details["bids"], *page["clients"]["top"]])
     asked = [line.split(",")[3] for line in visitor.get("/runs/one/clients.csv").text.splitlines()]
     assert set(asked) == {"asked", ""}

@@ -16,6 +16,7 @@ from bara.ledger.corrections import correct
 from bara.ledger.payouts import (
     batches,
     due,
+    kept_back,
     new_batch,
     read_payees,
     reference_of,
@@ -110,11 +111,36 @@ def test_a_batch_becomes_credit_transfers_with_a_reference_for_each_payment(conf
     }
     assert paid == {
         "spring-1-1": ("North Clinic", "DE02500105170137075030", "6.50"),
-        "spring-1-2": ("St. Anna & Co", "DE02100500000054540402", "6.50"),
+        "spring-1-2": ("St. Anna + Co", "DE02100500000054540402", "6.50"),
     }
     assert tree.findtext(".//GrpHdr/CtrlSum", None, NS) == "13.00"
     assert tree.findtext(".//GrpHdr/MsgId", None, NS) == "spring-1"
     assert tree.findtext(".//DbtrAcct/Id/IBAN", None, NS) == OURS
+
+
+def test_each_transfer_is_booked_by_itself_so_that_a_statement_shows_its_reference(config):
+    tree = ET.fromstring(sepa(config, "--new").encode())  # noqa: S314 - our own
+    orders = tree.findall(".//PmtInf", NS)
+    assert [one.findtext("BtchBookg", None, NS) for one in orders] == ["false", "false"]
+    assert [len(one.findall("CdtTrfTxInf", NS)) for one in orders] == [1, 1]
+    assert len({one.findtext("PmtInfId", None, NS) for one in orders}) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("Universitätsklinikum Gießen & Marburg", "Universitatsklinikum Giessen + Marburg"),
+        ("Hôpital_Nord @ Genève; #1", "Hopital-Nord . Geneve. .1"),
+        ("x" * 80, "x" * 70),
+        ("two\nlines", "two lines"),
+        ("東京病院", "Dong Jing Bing Yuan"),
+    ],
+)
+def test_names_are_written_in_the_letters_that_every_bank_takes(config, tmp_path, name, written):
+    text = f'client;name;iban\nnorth;"{name}";{OURS}\nsouth;South;{OURS}\n'
+    (tmp_path / "payees.csv").write_text(text)
+    tree = ET.fromstring(sepa(config, "--new").encode())  # noqa: S314 - our own
+    assert tree.findtext(".//Cdtr/Nm", None, NS) == written
 
 
 def test_the_file_of_a_batch_is_the_same_message_each_time(config):
@@ -139,6 +165,8 @@ def test_the_csv_has_the_same_references(config):
     [
         ("DE02500105170137075030", "DE02500105170137075031", ("'north'", "DE02500105170137075031")),
         ("DE02500105170137075030", "", ("'north'", "'iban'")),
+        ("DE02500105170137075030", "TR330006100519786457841326", ("'north'", "SEPA", "TR")),
+        ("Nørth Clinic", "!!!", ("'north'", "'!!!'")),
         ("client;name;iban", "client;owner;iban", ("'north'", "'name'")),
         ("south", "soth", ("'south'", "--payees")),
         ("client;name;iban", "klient;name;iban", ("`client`", "';'", "'klient'")),
@@ -206,6 +234,49 @@ def test_a_statement_says_what_was_transferred_what_is_missing_and_what_is_unkno
     shown = {one["client"]: one["transferred"] for one in at(config, transfers)}
     assert shown == {"north": "2026-03-02", "south": ""}
     assert at(config, verify).ok
+
+
+CAMT = """<?xml version='1.0' encoding='UTF-8'?>
+<P:Document xmlns:P='urn:iso:std:iso:20022:tech:xsd:camt.053.001.02'><P:BkToCstmrStmt>
+<P:Stmt><P:Acct/><P:Ntry><P:Amt Ccy='EUR'>800</P:Amt><P:CdtDbtInd>DBIT</P:CdtDbtInd>
+<P:Sts>BOOK</P:Sts></P:Ntry></P:Stmt>
+<P:Stmt><P:Acct/><P:Ntry><P:Amt Ccy='EUR'>13.00</P:Amt><P:CdtDbtInd>DBIT</P:CdtDbtInd>
+<P:Sts>STATE</P:Sts><P:BookgDt><P:DtTm>2026-03-02T09:00:00</P:DtTm></P:BookgDt><P:NtryDtls>
+<P:TxDtls><P:Refs><P:EndToEndId>spring-1-1</P:EndToEndId></P:Refs><P:AmtDtls><P:TxAmt>
+<P:Amt Ccy='EUR'>6.50</P:Amt></P:TxAmt></P:AmtDtls></P:TxDtls>
+<P:TxDtls><P:Refs><P:EndToEndId>spring-1-2</P:EndToEndId></P:Refs><P:AmtDtls><P:TxAmt>
+<P:Amt Ccy='CCY'>6.50</P:Amt></P:TxAmt></P:AmtDtls></P:TxDtls>
+</P:NtryDtls></P:Ntry></P:Stmt></P:BkToCstmrStmt></P:Document>"""
+
+
+def test_a_statement_of_two_accounts_with_transfers_booked_in_one_sum_is_read(config, tmp_path):
+    at(config, new_batch)
+    text = CAMT.replace("STATE", "BOOK").replace("CCY", "EUR")
+    report = read_in(config, tmp_path, text)
+    assert names(report.found) == ["spring-1-1", "spring-1-2"]
+    assert [row["transferred"] for row in report.found] == ["2026-03-02"] * 2
+    assert [(row["reference"], row["amount"]) for row in report.unknown] == [("", money(800))]
+
+
+@pytest.mark.parametrize("state", ["PDNG", "<P:Cd>PDNG</P:Cd>"])
+def test_what_is_pending_is_not_transferred(config, tmp_path, state):
+    at(config, new_batch)
+    report = read_in(config, tmp_path, CAMT.replace("STATE", state).replace("CCY", "EUR"))
+    assert report.found == []
+    assert names(report.missing) == ["spring-1-1", "spring-1-2"]
+
+
+@pytest.mark.parametrize("kind", ["camt.053", "CSV"])
+def test_the_same_amount_in_another_currency_is_not_the_payment(config, tmp_path, kind):
+    at(config, new_batch)
+    text = CAMT.replace("STATE", "<P:Cd>BOOK</P:Cd>").replace("CCY", "CHF")
+    if kind == "CSV":
+        text = "reference,amount,currency\nspring-1-1,-6.50,EUR\nspring-1-2,-6.50,CHF\n"
+    report = read_in(config, tmp_path, text)
+    assert names(report.found) == ["spring-1-1"]
+    (why,) = (row["why"] for row in report.unknown if row["reference"])
+    assert "CHF" in why
+    assert "6.50 EUR" in why
 
 
 def test_a_statement_that_is_read_again_changes_nothing(config, tmp_path):
@@ -303,6 +374,21 @@ def test_every_cent_is_due_batched_transferred_or_came_back(config, tmp_path):
     assert sum(one["amount"] for one in kept) == money(26 - 2)
 
 
+def test_the_list_of_batches_says_what_was_transferred_and_who_owes(config, tmp_path):
+    at(config, new_batch)
+    read_in(config, tmp_path, camt(("spring-1-1", "6.50", "DBIT"), ("spring-1-2", "6.50", "DBIT")))
+    at(config, lambda books: returned(books, 1, ["south"]))
+    at(config, lambda books: correct(books, 1, "north", money("-2.25")), hold=True)
+    first, again = json.loads(cli(config, "payouts", "--json").output)
+    state = [(row["transferred"], row["returned"]) for row in first["payments"]]
+    assert state == [("2026-03-02", False), ("2026-03-02", True)]
+    assert [(row["client"], row["transferred"]) for row in again["payments"]] == [("south", None)]
+    assert "north owes 2.25 EUR" in cli(config, "payouts").output
+    assert at(config, kept_back) == {"north": money("2.25")}
+    play(config)
+    assert at(config, kept_back) == {}
+
+
 def test_an_explanation_says_transferred_only_once_the_bank_does(config, tmp_path):
     def last_words():
         return at(config, lambda books: explain_round(books, 1, "north")).sentences[-1]
@@ -311,7 +397,24 @@ def test_an_explanation_says_transferred_only_once_the_bank_does(config, tmp_pat
     at(config, new_batch)
     assert "no bank's statement has shown" in last_words()
     read_in(config, tmp_path, camt(("spring-1-1", "6.50", "DBIT")))
-    assert "transferred on 2026-03-02" in last_words()
+    assert last_words().endswith("in batch 1, transferred on 2026-03-02 by the bank's statement.")
+    at(config, lambda books: returned(books, 1, ["north"]))
+    assert last_words().endswith("in batch 1, which came back; in no batch yet.")
+    at(config, new_batch)
+    assert last_words().endswith("in batch 2, which no bank's statement has shown yet.")
+
+
+def test_an_explanation_says_in_no_batch_of_what_is_kept_back(config):
+    at(config, new_batch)
+    at(config, lambda books: correct(books, 1, "north", money(-6)), hold=True)
+    with bara.open_session("spring", config) as session:
+        session.ask()
+        session.award({"north": 3, "south": 4, "east": 5})
+        session.settle(0.2)
+    made = at(config, new_batch)
+    assert [client for client, _, _ in made.payments] == ["south"]
+    said = at(config, lambda books: explain_round(books, 2, "north")).sentences[-1]
+    assert said.endswith("in no batch yet.")
 
 
 def test_the_command_prints_the_reconciliation_and_who_read_it_stands_in_the_books(
@@ -335,6 +438,7 @@ def test_the_command_prints_the_reconciliation_and_who_read_it_stands_in_the_boo
         ('<!DOCTYPE a [<!ENTITY b "c">]><Document/>', ("entities",)),
         ("day,what\n1,2\n", ("`reference`", "','", "'day'")),
         ("reference,day\nspring-1-1,2\n", ("`amount`",)),
+        ("reference,amount,date\nspring-1-1,-6.50,02.03.2026\n", ("'spring-1-1'", "02.03.2026")),
         ('reference;amount\nspring-1-1;"1.234,50"\n', ("'spring-1-1'", "1.234,50")),
     ],
 )

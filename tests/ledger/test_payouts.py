@@ -29,7 +29,6 @@ from bara.ledger import Books, Store, Terms
 from bara.ledger.payouts import (
     batch_csv,
     batch_json,
-    batch_of,
     batches,
     due,
     find_batch,
@@ -189,15 +188,13 @@ def test_each_payment_is_in_one_batch_which_prints_the_same_again(played, tmp_pa
         assert not any("Clinic" in line for line in database.iterdump())
 
 
-def test_a_round_is_found_in_the_batch_that_pays_it(open_books, play_into):
+def test_a_batch_pays_the_rounds_that_none_before_it_pays(open_books, play_into):
     books = open_books()
     play_into(books, steps=5)  # settles round 2
     new_batch(books)
     play_into(books)
-    assert [batch_of(books, number) for number in (1, 2, 3)] == [1, 1, None]
     new_batch(books)
     assert [(one.number, one.first, one.last) for one in batches(books)] == [(1, 1, 2), (2, 3, 6)]
-    assert [batch_of(books, number) for number in range(1, 8)] == [1, 1, 2, 2, 2, 2, None]
     assert [find_batch(books, number).last for number in (1, 2)] == [2, 6]
     for number in (0, 3):
         with refused(LedgerError, f"no batch {number}", "2 batches"):
@@ -221,7 +218,7 @@ def test_runs_in_one_database_have_batches_of_their_own(tmp_path):
         for books in (one, two):
             play_in_cents(books)
         new_batch(one)
-        assert (batches(two), batch_of(two, 1), due(one)) == ([], None, None)
+        assert (batches(two), due(one)) == ([], None)
         assert due(two).number == new_batch(two).number == 1
         for books, currency in ((one, "EUR"), (two, "")):
             rows = table(batch_csv(books, find_batch(books, 1)))
@@ -282,7 +279,7 @@ def test_a_payee_who_is_not_known_stops_the_batch_before_it_is_made(played, tmp_
         with refused(ConfigError, tmp_path / "payees.csv", *facts):
             read_payees(tmp_path / "payees.csv")
     (tmp_path / "payees.csv").write_bytes(b"client\nJos\xe9\n")
-    for file, reason in (("payees.csv", "utf-8"), ("nothing.csv", "No such file")):
+    for file, reason in (("payees.csv", "UTF-8"), ("nothing.csv", "No such file")):
         with refused(ConfigError, tmp_path / file, reason):
             read_payees(tmp_path / file)
 

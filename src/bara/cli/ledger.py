@@ -39,7 +39,7 @@ class _RunAnywhere(TyperGroup):
 
 
 ledger_app = typer.Typer(
-    help="Show what each client was promised and paid, verify the record, and operate a run.",
+    help="Show what each client was promised and earned, verify the record, and operate a run.",
     cls=_RunAnywhere,
 )
 
@@ -114,7 +114,7 @@ def statement_command(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Who was promised and paid what, by client and by round."""
+    """Who was promised and earned what, by client and by round."""
     with _books(context, debug) as books:
         from bara.cli.tables import own_table, statement_tables
         from bara.ledger.attention import attentions
@@ -366,13 +366,14 @@ def payouts_command(
             with books.store.read():
                 made = payouts.batches(books)
                 due = payouts.due(books)
+                owing = payouts.kept_back(books)
             if as_json:
                 listed = list(made)
                 if due:
                     listed.append(due)
                 print_json([payouts.batch_json(books, one) for one in listed])
             else:
-                show(batches_table(made, due, books.purse.currency, folder.address))
+                show(batches_table(made, due, owing, books.purse.currency, folder.address))
             return
         if message is not None:
             say(message(wanted), nl=False)
@@ -641,7 +642,7 @@ def correct_command(
         books = folder.hold_books()
         change = money(amount, what="the correction")
         now = correct(books, round_number, client, change, by=by, reason=reason, once=once)
-        say(f"{client} is paid {books.purse.show(now)} for round {round_number} now")
+        say(f"{client} has earned {books.purse.show(now)} in round {round_number} now")
 
 
 @ledger_app.command(

@@ -13,7 +13,7 @@ from bara.reports.result import FEW
 from bara.text import counted, listing, spelled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from bara.datasets import Availability, Report
     from bara.ledger.bank import Reconciliation
@@ -51,7 +51,7 @@ def own_table(
         own: The client's rounds.
         currency: The currency of the run, if it has one.
     """
-    table = _table("round", *_money("asked", "promised", "paid", currency=currency), "why not")
+    table = _table("round", *_money("asked", "promised", "earned", currency=currency), "why not")
     for line in own:
         table.add_row(
             str(line.round),
@@ -61,7 +61,7 @@ def own_table(
             plain(line.remark),
         )
     won = f"{counted(total.won, 'round')} won, {total.void} void"
-    words = f"{spelled(total.client)}: {won}, paid {show_money(total.paid, currency)}"
+    words = f"{spelled(total.client)}: {won}, earned {show_money(total.paid, currency)}"
     if total.privacy is not None:
         words += f", privacy spent {_epsilon(total.privacy)}"
     return Group(Text(words, style="bold"), Fitted(table))
@@ -69,7 +69,7 @@ def own_table(
 
 def _clients(account: "Statement") -> Table:
     private = any(one.privacy is not None for one in account.clients)
-    amounts = _money("asked", "asked last", "promised", "paid", currency=account.currency)
+    amounts = _money("asked", "asked last", "promised", "earned", currency=account.currency)
     heads = ["won", "void", *amounts]
     if private:
         heads.append("privacy")
@@ -85,7 +85,7 @@ def _clients(account: "Statement") -> Table:
 
 
 def _rounds(account: "Statement", measure: str) -> Table:
-    money = _money("promised", "paid", currency=account.currency)
+    money = _money("promised", "earned", currency=account.currency)
     table = _table("round", "delivered", "void", *money, measure)
     for one in account.rounds:
         table.add_row(
@@ -100,16 +100,17 @@ def _rounds(account: "Statement", measure: str) -> Table:
 
 
 def _concentration(account: "Statement") -> Text:
-    """Say how much of the money went to how few, who was never paid, and how old the memory is."""
+    """Say how much of the money went to how few, who earned nothing, and how old the memory is."""
     never = account.never_paid
-    paid = len(account.clients) - len(never)
-    if not paid:
-        return Text("nobody was paid yet")
-    few = min(paid, FEW)
+    earned = len(account.clients) - len(never)
+    if not earned:
+        return Text("nobody has earned anything yet")
+    few = min(earned, FEW)
     share = 100 * account.share_of_most_paid(few)
-    words = f"{counted(paid, 'client')} paid; the {few} paid most got {share:.0f} % of the money"
+    words = f"{counted(earned, 'client')} earned money; "
+    words += f"the {few} that earned most got {share:.0f} %"
     if never:
-        words += f"; never paid: {listing([spelled(one.client) for one in never])}"
+        words += f"; nothing was earned by {listing([spelled(one.client) for one in never])}"
     if account.oldest is not None:
         words += f"; the oldest update in the model is {counted(account.oldest, 'round')} old"
     return Text(words)
@@ -130,13 +131,18 @@ def _totals(account: "Statement") -> Text:
 
 
 def batches_table(
-    made: "Sequence[Batch]", due: "Batch | None", currency: str | None, address: str
+    made: "Sequence[Batch]",
+    due: "Batch | None",
+    owing: "Mapping[str, int]",
+    currency: str | None,
+    address: str,
 ) -> RenderableType:
-    """Return the table of all batches, if any, and a line about the payments that are due.
+    """Return the table of all batches, if any, and lines about what is due and who owes.
 
     Args:
         made: The batches that were made.
         due: The payments that are in no batch yet, if any.
+        owing: What clients owe after corrections, by client.
         currency: The currency of the run, if it has one.
         address: The words that name the run in a command.
     """
@@ -145,6 +151,9 @@ def batches_table(
         amount = show_money(due.total, currency)
         words = f"{amount} to {counted(len(due.payments), 'client')} is due, in no batch yet"
         words += f"; make one with: bara ledger {spelled(address)} payouts --new"
+    for client, owed in owing.items():
+        words += f"\n{spelled(client)} owes {show_money(owed, currency)}, "
+        words += "which is kept back from what it earns later"
     if not made:
         return Group(Text(words))
     table = _table("batch", "made", "rounds", "clients", *_money("amount", currency=currency))

@@ -139,6 +139,6 @@ def _winner(line: Line) -> Json:
     elif line.paid is None:
         became = "training"
     else:
-        became = "paid"
+        became = "earned"
     amounts = json_money(asked=line.asked, promised=line.promised, paid=line.paid)
     return {"client": shown(line.client), **amounts, "became": became}

@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -39,12 +39,14 @@ class Entry:
         amount: The amount in micro-units.
         day: The day it was booked, in ISO 8601; "" if unknown.
         came_back: Whether the money came in: a transfer of ours that was returned, say.
+        currency: The currency of the amount; "" if the statement names none.
     """
 
     reference: str
     amount: int
     day: str = ""
     came_back: bool = False
+    currency: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,29 +86,44 @@ def credit_transfers(books: Books, batch: Batch, payees: Payees, name: str, iban
             f"{books.purse.currency or 'no currency'} (budget.currency); use the CSV"
         )
     check_payees(batch, payees)
-    paying = {"name": name, "currency": "EUR", "batch": True, **_account(iban, "who pays")}
-    message = SepaTransfer(paying, schema=_PAIN)
+    # Each is booked by itself: of transfers booked in one sum a statement may show no references.
+    whose = "who pays"
+    paying: dict[str, Any] = {"name": _letters(name, whose), "currency": "EUR", "batch": False}
+    message = SepaTransfer({**paying, **_account(iban, whose)}, schema=_PAIN)
     today = datetime.now(UTC).date()
+    about = _letters(f"{books.name}, batch {batch.number}", f"run {books.name!r}")
     for place, (client, amount, _) in enumerate(batch.payments, 1):
         payee = payees[client]
+        whose = f"the payee {client!r}"
         for column in ("name", "iban"):
-            if not payee.get(column):
-                raise ConfigError(f"the payee {client!r} needs a {column!r} for a SEPA transfer")
+            if not payee.get(column, "").strip():
+                raise ConfigError(f"{whose} has no {column!r}, which a SEPA transfer needs")
         reference = reference_of(books, batch.number, place)
         message.add_payment(
             {
-                "name": payee["name"],
+                "name": _letters(payee["name"], whose),
                 "amount": amount // _CENT,
                 "execution_date": today,
-                "description": f"{books.name}, batch {batch.number}",
+                "description": about,
                 "endtoend_id": reference,
-                **_account(payee["iban"], f"the payee {client!r}"),
+                **_account(payee["iban"], whose),
             }
         )
     exported: bytes = message.export(validate=True, pretty_print=True)
     text = exported.decode().expandtabs(2)
     # The same each time, so that a bank can refuse to take the batch in twice.
     return text.replace(message.msg_id, reference_of(books, batch.number))
+
+
+def _letters(text: str, whose: str) -> str:
+    """Return a text in the letters that every bank of the area takes, as EPC217-08 maps others."""
+    from text_unidecode import unidecode  # noqa: PLC0415 - comes with sepaxml
+
+    plain = " ".join(unidecode(text).split()).replace("&", "+").replace("_", "-")
+    found = re.sub(r"[^A-Za-z0-9/?:().,'+ -]", ".", plain)
+    if not re.search("[A-Za-z0-9]", found):
+        raise ConfigError(f"the name of {whose} has no letter that a SEPA transfer takes: {text!r}")
+    return found
 
 
 def _account(iban: str, whose: str) -> dict[str, str]:
@@ -119,6 +136,11 @@ def _account(iban: str, whose: str) -> dict[str, str]:
         account = IBAN(iban)
     except ValueError as error:
         raise ConfigError(f"the IBAN of {whose} is {iban!r}, which is none: {error}") from None
+    if not account.in_sepa_zone:
+        raise ConfigError(
+            f"the IBAN of {whose} is of an account outside the SEPA area ({account.country_code}): "
+            f"{iban!r}; pay it by the CSV"
+        )
     found = {"IBAN": account.compact}
     if account.bic is not None:
         found["BIC"] = account.bic.compact
@@ -147,34 +169,39 @@ def _csv(path: Path) -> Iterator[Entry]:
         if "amount" not in row:
             raise ConfigError(f"the bank's statement in {str(path)!r} must have a column `amount`")
         reference = row["reference"].strip()
-        rows.append((reference, _amount(row["amount"], reference), row.get("date", "").strip()))
-    signed = any(amount < 0 for _, amount, _ in rows)
-    for reference, amount, day in rows:
-        yield Entry(reference, abs(amount), day, signed and amount > 0)
+        day = _day(row.get("date", "").strip(), reference)
+        currency = row.get("currency", "").strip()
+        rows.append((reference, _amount(row["amount"], reference), day, currency))
+    signed = any(amount < 0 for _, amount, _, _ in rows)
+    for reference, amount, day, currency in rows:
+        yield Entry(reference, abs(amount), day, signed and amount > 0, currency)
 
 
 def _camt(text: str, path: Path) -> Iterator[Entry]:
-    """Yield each transaction of a camt.053 statement, whatever version its namespace names."""
+    """Yield each booked transaction of a camt.053 statement, whatever its version is."""
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ConfigError(f"{str(path)!r} declares entities, which no camt.053 does")
     try:
-        tree = ET.fromstring(re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text))  # noqa: S314 - no entities
+        tree = ET.fromstring(text)  # noqa: S314 - no entities
     except ET.ParseError as error:
         raise ConfigError(f"{str(path)!r} is not XML: {error}") from None
+    for element in tree.iter():
+        element.tag = element.tag.rpartition("}")[2]  # each version has a namespace of its own
     if tree.find("BkToCstmrStmt") is None:
         raise ConfigError(f"{str(path)!r} is not a camt.053: it has no BkToCstmrStmt")
     for entry in tree.iterfind("BkToCstmrStmt/Stmt/Ntry"):
-        day = (entry.findtext("BookgDt/Dt") or entry.findtext("BookgDt/DtTm") or "")[:10]
+        state = entry.findtext("Sts/Cd") or entry.findtext("Sts") or ""
+        if state.strip() not in {"", "BOOK"}:  # pending, say: no money has left yet
+            continue
+        day = (entry.findtext("BookgDt/Dt") or entry.findtext("BookgDt/DtTm") or "").strip()[:10]
         for part in entry.findall("NtryDtls/TxDtls") or [entry]:
-            amount = (
-                part.findtext("AmtDtls/TxAmt/Amt")
-                or part.findtext("Amt")
-                or entry.findtext("Amt")
-                or ""
-            )
-            way = part.findtext("CdtDbtInd") or entry.findtext("CdtDbtInd")
             reference = (part.findtext("Refs/EndToEndId") or "").strip()
-            yield Entry(reference, _amount(amount, reference), day, way == "CRDT")
+            way = part.findtext("CdtDbtInd") or entry.findtext("CdtDbtInd")
+            told = [part.find("AmtDtls/TxAmt/Amt"), part.find("Amt"), entry.find("Amt")]
+            shown = next((one for one in told if one is not None), ET.Element("Amt"))
+            amount = _amount(shown.text or "", reference)
+            currency = shown.get("Ccy", "")
+            yield Entry(reference, amount, _day(day, reference), way == "CRDT", currency)
 
 
 def _amount(text: str, reference: str) -> int:
@@ -182,6 +209,19 @@ def _amount(text: str, reference: str) -> int:
         return money(text.strip(), what="the amount")
     except InvalidMoneyError as error:
         raise ConfigError(f"in the bank's statement, {reference!r}: {error}") from None
+
+
+def _day(text: str, reference: str) -> str:
+    """Return a day as it is written in ISO 8601, or ""; refuse any other text."""
+    if not text:
+        return ""
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ConfigError(
+            f"in the bank's statement, {reference!r}: the date must be like 2026-03-02, got "
+            f"{text!r}"
+        ) from None
 
 
 def reconcile(books: Books, statement: Path, *, by: str | None = None) -> Reconciliation:
@@ -244,8 +284,11 @@ def _why_unknown(
             f"it came back; `bara ledger {books.address} returned {one['batch']} --client "
             f"{one['client']}` puts it among what is due"
         )
-    if entry.amount != one["amount"]:
-        return f"batch {one['batch']} pays {books.purse.show(one['amount'])}"
+    ours = books.purse.currency
+    foreign = ours is not None and entry.currency not in {"", ours}
+    if foreign or entry.amount != one["amount"]:
+        pays = f"batch {one['batch']} pays {books.purse.show(one['amount'])}"
+        return f"it is in {entry.currency}; {pays}" if foreign else pays
     if entry.reference in seen:
         return "it is in this statement twice"
     before = one["transferred"]

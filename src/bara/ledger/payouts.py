@@ -116,17 +116,23 @@ def payment(books: Books, number: int, client: str) -> list[Part]:
     return [replace(one, at=one.at or settled.get(one.round or 0) or "") for one in parts]
 
 
-def batch_of(books: Books, round_number: int) -> int | None:
-    """Return the number of the batch that pays a round; None if no batch does yet."""
+def payments_of(books: Books, client: str, round_number: int) -> list[dict[str, Any]]:
+    """Return the payments with what a client earned in a round, as `transfers` tells them.
+
+    There is none if no batch pays it yet, and more than one if it came back and was paid again.
+    """
     with books.store.read() as connection:
-        for row in _events(connection, books):
-            body = json.loads(row.body)
-            if row.kind != "paid out" or row.round is None:
-                continue
-            if body["first"] <= round_number <= row.round:
-                number: int = body["batch"]
-                return number
-    return None
+        account = _Account(connection, books)
+    found = []
+    came_back = None  # the batch of the last of them, if it came back
+    for one in _told(books, account.batches):
+        made_of = account.parts[one["batch"], one["client"]]
+        first = any(part.round == round_number and part.correction is None for part in made_of)
+        again = came_back is not None and came_back in [part.again for part in made_of]
+        if one["client"] == client and (first or again):
+            found.append(one)
+            came_back = one["batch"] if one["returned"] else None
+    return found
 
 
 def due(books: Books) -> Batch | None:
@@ -134,6 +140,18 @@ def due(books: Books) -> Batch | None:
     with books.store.read() as connection:
         require_whole(books, needs_key=True)
         return _Account(connection, books).due()
+
+
+def kept_back(books: Books) -> dict[str, int]:
+    """Return what clients owe, in micro-units: a correction took back more than was due to them.
+
+    It is kept back from what they earn later.
+    """
+    with books.store.read() as connection:
+        require_whole(books, needs_key=True)
+        account = _Account(connection, books)
+        account.due()
+        return account.owing()
 
 
 def new_batch(
@@ -296,16 +314,13 @@ def transfers(books: Books) -> list[dict[str, Any]]:
     `transferred` is the day on which the bank's statement shows it, "" where no statement does;
     `returned` is whether it came back.
     """
-    shown: dict[tuple[int, str], str] = {}
-    for text in books.bodies("transferred"):
-        for number, client, day in json.loads(text)["transfers"]:
-            shown[number, client] = day
-    back = set()
-    for text in books.bodies("returned"):
-        body = json.loads(text)
-        back |= {(body["batch"], client) for client in body["clients"]}
+    return _told(books, batches(books))
+
+
+def _told(books: Books, made: Sequence[Batch]) -> list[dict[str, Any]]:
+    shown, back = _what_became(books)
     found = []
-    for batch in batches(books):
+    for batch in made:
         for place, (client, amount, _) in enumerate(batch.payments, 1):
             one = {
                 "batch": batch.number,
@@ -319,6 +334,19 @@ def transfers(books: Books) -> list[dict[str, Any]]:
     return found
 
 
+def _what_became(books: Books) -> tuple[dict[tuple[int, str], str], set[tuple[int, str]]]:
+    """Return on which day each payment (batch, client) was transferred, and which came back."""
+    shown = {}
+    for text in books.bodies("transferred"):
+        for number, client, day in json.loads(text)["transfers"]:
+            shown[number, client] = day
+    back = set()
+    for text in books.bodies("returned"):
+        body = json.loads(text)
+        back |= {(body["batch"], client) for client in body["clients"]}
+    return shown, back
+
+
 def batch_csv(books: Books, batch: Batch, payees: Payees | None = None) -> str:
     """Convert a batch to CSV: a line for each transfer, with the columns of the payees' file."""
     names = ("client", *_columns(payees), "amount", "currency", "rounds", "reference")
@@ -327,10 +355,13 @@ def batch_csv(books: Books, batch: Batch, payees: Payees | None = None) -> str:
 
 
 def batch_json(books: Books, batch: Batch, payees: Payees | None = None) -> dict[str, Any]:
-    """Convert a batch to JSON, with its total."""
+    """Convert a batch to JSON, with its total and with what became of each payment."""
     rows = _rows(books, batch, payees)
-    for row, (_, amount, _) in zip(rows, batch.payments, strict=True):
+    shown, back = _what_became(books)
+    for row, (client, amount, _) in zip(rows, batch.payments, strict=True):
         row.update(json_money(amount=amount))
+        row["transferred"] = shown.get((batch.number, client))
+        row["returned"] = (batch.number, client) in back
     return {
         "run": books.name,
         "batch": batch.number if batch.made else None,
@@ -423,6 +454,10 @@ class _Account:
         """Return what the next batch would transfer; None if it would transfer nothing."""
         batch = self._pay(self._books.last_round(), "")
         return batch if batch.payments else None
+
+    def owing(self) -> dict[str, int]:
+        """Return what clients owe once all that is due is paid."""
+        return {client: -amount for client, amount in sorted(self._owed.items()) if amount < 0}
 
     def _pay(self, last: int, at: str) -> Batch:
         """Add the rounds up to `last` and take out what is transferred to those who are owed."""

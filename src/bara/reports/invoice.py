@@ -97,17 +97,24 @@ class Invoice:
 
     def _sums(self) -> list[tuple[str, str]]:
         """Return the net amount, the VAT that the total includes, and the total."""
-        total = ("total, as transferred", self._show(self.total))
+        transferred = sum(one.amount for one in self.parts)
+        totals = [("total, as transferred", self._show(self.total))]
+        if transferred != self.total:
+            totals = [
+                ("total", self._show(self.total)),
+                ("paid again, after it came back", self._show(transferred - self.total)),
+                ("transferred", self._show(transferred)),
+            ]
         text = self.payee.get("vat", "").strip()
         if not text:
-            return [total]
+            return totals
         rate = _rate(text, self.client)
         units = Decimal(self.total // self.unit) * 100 / (100 + rate)
         net = int(units.quantize(Decimal(1), ROUND_HALF_UP)) * self.unit
         return [
             ("net", self._show(net)),
             (f"VAT {rate.normalize():f} %", self._show(self.total - net)),
-            total,
+            *totals,
         ]
 
     def _show(self, amount: int) -> str:

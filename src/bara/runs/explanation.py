@@ -4,7 +4,6 @@ An explanation tells the offer, the bids, the winners and what set the price, an
 clients would have been promised had they asked other prices.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from bara.errors import BaraError, LedgerError
 from bara.ledger import Books
 from bara.ledger.decisions import decisions
-from bara.ledger.payouts import batch_of
+from bara.ledger.payouts import payments_of
 from bara.ledger.retention import is_dropped
 from bara.ledger.run_state import RoundDetails, round_details, state
 from bara.market import BACKS_OFF, Backoff
@@ -363,11 +362,7 @@ class _Case:
         """Tell what the client was paid, if only one client is explained."""
         line = self._winners.get(self._client or "")
         if line is not None and line.paid:
-            batch = batch_of(self._books, self._details.round)
-            where = "in no batch yet" if batch is None else f"in batch {batch}"
-            if batch is not None:
-                where += f", {self._transferred(batch, line.client)}"
-            yield f"{line.client} earned {self._show(line.paid)}: {where}."
+            yield f"{line.client} earned {self._show(line.paid)}: {self._where(line.client)}."
         for one in decisions(self._books):
             client, _, number = one.about.rpartition(", round ")
             is_here = one.what == "corrected" and number == str(self._details.round)
@@ -376,12 +371,19 @@ class _Case:
                 amount = self._show(abs(one.amount or 0))
                 yield f"{way} what {client} was paid: {amount}, by {one.by}: {one.reason}."
 
-    def _transferred(self, batch: int, client: str) -> str:
-        for text in self._books.bodies("transferred"):
-            for number, name, day in json.loads(text)["transfers"]:
-                if (number, name) == (batch, client):
-                    return f"transferred on {day} by the bank's statement"
-        return "which no bank's statement has shown yet"
+    def _where(self, client: str) -> str:
+        """Tell which batches pay what the client earned, and what became of each payment."""
+        words = []
+        for one in payments_of(self._books, client, self._details.round):
+            became = "which no bank's statement has shown yet"
+            if one["transferred"]:
+                became = f"transferred on {one['transferred']} by the bank's statement"
+            if one["returned"]:
+                became = "which came back"
+            words.append(f"in batch {one['batch']}, {became}")
+        if not words or words[-1].endswith("came back"):
+            words.append("in no batch yet")
+        return "; ".join(words)
 
     # --- client by client ------------------------------------------------------------------------
 

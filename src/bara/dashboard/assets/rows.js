@@ -1,4 +1,4 @@
-// A row for each client: what it was paid, what it asked, and what was promised but came back.
+// A row for each client: what it earned, what it asked, and what was promised but came back.
 
 import { money, s } from "./dom.js";
 import { extent, scale, ticks } from "./scales.js";
@@ -32,7 +32,7 @@ export function payments(spec, width) {
     cursor);
   const readings = clients.map((one) => ({
     x: room,
-    lines: [one.client, `paid ${money(one.paid)} in ${one.won - one.void} rounds`, ...(one.asked === null ? [] : [`asked ${money(one.asked)}`]), `void ${one.void}, ${money(one.returned)} back`],
+    lines: [one.client, `earned ${money(one.paid)} in ${one.won - one.void} rounds`, ...(one.asked === null ? [] : [`asked ${money(one.asked)}`]), `void ${one.void}, ${money(one.returned)} back`],
   }));
   return {
     svg,

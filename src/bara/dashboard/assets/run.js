@@ -84,8 +84,8 @@ function drawVerdict() {
     const signed = `${bought.points < 0 ? "−" : "+"}${Math.abs(bought.points).toFixed(1)} points`;
     parts.push("The last ", h("b", {}, money(bought.money)), ` (${count(bought.rounds)} ${bought.rounds === 1 ? "round" : "rounds"}) bought `, h("b", { class: way }, signed), ` of ${run.metric}${way === "level" ? ": the curve is level" : ""}. `);
   }
-  if (top) parts.push(h("b", {}, percent(top.share)), ` of the money went to the best paid ${top.clients === 1 ? "client" : `${count(top.clients)} clients`}. `);
-  if (never.count) parts.push(h("b", {}, count(never.count)), ` ${never.count === 1 ? "client" : "clients"} bid and ${never.count === 1 ? "was" : "were"} never paid (${never.names}): the model has not heard them. `);
+  if (top) parts.push(h("b", {}, percent(top.share)), ` of the money went to the ${top.clients === 1 ? "client" : `${count(top.clients)} clients`} that earned most. `);
+  if (never.count) parts.push(h("b", {}, count(never.count)), ` ${never.count === 1 ? "client" : "clients"} bid and earned nothing (${never.names}): the model has not heard them. `);
   if (oldest) parts.push("The oldest update in the model is ", h("b", {}, count(oldest)), ` ${oldest === 1 ? "round" : "rounds"} old. `);
   if (failed) parts.push(h("b", {}, count(failed)), ` ${failed === 1 ? "delivery" : "deliveries"} failed, and ${money(returned)} came back.`);
   get("verdict").replaceChildren(...parts);
@@ -161,13 +161,13 @@ function drawPayments() {
   get("payments").hidden = !clients.length;
   const columns = [
     { key: "client", label: "client", name: true }, { key: "won", label: "won", format: count }, { key: "void", label: "void", format: count },
-    ...(open ? [{ key: "asked", label: "asked", format: money }, { key: "asked_last", label: "asked last", format: money }] : []), { key: "paid", label: "paid", format: money }, { key: "returned", label: "came back", format: money }];
+    ...(open ? [{ key: "asked", label: "asked", format: money }, { key: "asked_last", label: "asked last", format: money }] : []), { key: "paid", label: "earned", format: money }, { key: "returned", label: "came back", format: money }];
   figures.payments.draw({
     drawing: payments, clients, legend: true,
-    series: [{ name: "paid", kind: "bars", colour: 0 }, { name: "void: promised, came back", kind: "bars", colour: "bad" }, ...(open ? [{ name: "asked, over all rounds won", kind: "line", colour: "ink" }] : [])],
+    series: [{ name: "earned", kind: "bars", colour: 0 }, { name: "void: promised, came back", kind: "bars", colour: "bad" }, ...(open ? [{ name: "asked, over all rounds won", kind: "line", colour: "ink" }] : [])],
     empty: !clients.length && "nobody has been recruited yet",
     caption: open ? "" : "What clients asked is not shown: this ledger drops bids.",
-    words: `${count(all)} clients bid or were recruited; ${top[0]?.client ?? "nobody"} was paid most, ${money(top[0]?.paid)}.`,
+    words: `${count(all)} clients bid or were recruited; ${top[0]?.client ?? "nobody"} earned most, ${money(top[0]?.paid)}.`,
     table: { columns, rows: clients },
   });
 }
@@ -180,7 +180,7 @@ function drawContributions() {
   get("contributions").querySelector("p").textContent = found.caution;
   get("contributions").querySelector("div").replaceChildren(table([
     { key: "client", label: "client", name: true }, { key: "mean", label: `points of ${run.metric}`, format: points }, { key: "low", label: "low", format: points },
-    { key: "high", label: "high", format: points }, { key: "rounds", label: "rounds", format: count }, { key: "paid", label: "paid", format: money }], found.clients, "Contributions by client"));
+    { key: "high", label: "high", format: points }, { key: "rounds", label: "rounds", format: count }, { key: "paid", label: "earned", format: money }], found.clients, "Contributions by client"));
 }
 
 function drawFailures() {
@@ -219,7 +219,7 @@ function drawSheet() {
   figures.belief.draw(believed);
   const cell = (key, label) => ({ key, label, format: money });
   get("bids").querySelector("div").replaceChildren(sheet ? table(
-    [{ key: "client", label: "client", name: true }, ...(run.retention === "keep" ? [cell("asked", "asked")] : []), cell("promised", "promised"), cell("paid", "paid"), { key: "became", label: "what became of it", name: true }],
+    [{ key: "client", label: "client", name: true }, ...(run.retention === "keep" ? [cell("asked", "asked")] : []), cell("promised", "promised"), cell("paid", "earned"), { key: "became", label: "what became of it", name: true }],
     sheet.bids, `Round ${sheet.round}`) : "");
 }
 
