@@ -3,21 +3,26 @@
     python tests/e2e/misfortune.py --count 20000
     python tests/e2e/misfortune.py --seed 4711 --count 1 --told
 
-Players, operators and cashiers work on one run: the real session, ledger and payouts, each step one
-public call. Wherever a call reaches its store or a fault point, another actor may act in between,
-the call may fail (before or after its commit), its process may die, or the power go, which loses
-what was not synced. While the power is off, an older state may be put back and the receipt lost,
-the folder copied, or the whole disk, whose twin a cashier works on. One client bids what nobody can
-pay. The clock jumps, also backwards. One seed fixes all of it.
+Players, operators, cashiers and their bank work on one run: the real session, ledger, payouts and
+reconciliation, each step one public call. Clients are entered and struck off, payments corrected,
+awards approved by one person or two, and transfers come back. Wherever a call reaches its store or
+a fault point, another actor may act in between, the call may fail (before or after its commit), its
+process may die, or the power go, which loses what was not synced. While the power is off, an older
+state may be put back and the receipt lost, the folder copied, or the whole disk, whose twin a
+cashier works on. One client bids what nobody can pay. The clock jumps, also backwards. One seed
+fixes all of it.
+
 
 In the end misfortune ceases, and the run must come to its end: nobody was paid twice, nothing that
-was acknowledged is lost, every decision is the undisturbed one, every cent is in exactly one batch,
-and the record verifies and replays.
+was acknowledged is lost, every decision is the undisturbed one, nobody wins who is not known, every
+cent is in exactly one of due, batched, transferred and corrected, and the record verifies and
+replays.
 """
 
 import argparse
 import contextlib
 import gc
+import json
 import multiprocessing
 import os
 import random
@@ -42,11 +47,14 @@ import bara.ledger.books
 import bara.runs.session
 from bara.errors import ConfigError, LedgerError, RunStoppedError
 from bara.ledger import Receipt, Store, _events, operators, store
+from bara.ledger.bank import reconcile
+from bara.ledger.corrections import correct
+from bara.ledger.decisions import decisions
 from bara.ledger.operators import require_place
-from bara.ledger.payouts import batches, new_batch
-from bara.ledger.statements import statement
+from bara.ledger.payouts import batches, new_batch, reference_of, returned, transfers
+from bara.ledger.statements import statement, stored_corrections
 from bara.market import Market
-from bara.records import Award, Delivery, Evaluation, Evidence
+from bara.records import Award, Delivery, Evaluation, Evidence, show_money
 from bara.runs.config import Config
 from bara.runs.database import DatabaseRun
 from bara.runs.factory import build_allocator, build_mechanism
@@ -55,6 +63,10 @@ from bara.runs.replay import replay
 RUN = "spring"
 CLIENTS = ("ann", "bob", "cat", "dan")
 LIAR = "eve"
+STRANGER = "sly"
+"""Who bids less than everybody and is never entered in a register."""
+PEOPLE = ("anna", "ANNA", "berta")
+"""Two people, one of whom is spelled in two ways."""
 FILES = ("books.db", "books.db-wal")
 TOP_UP = 4_000_000
 LONGEST = 60
@@ -175,6 +187,11 @@ class Schedule:
                 self.commands.append(command)
         if "approve_above" in self.tree["ledger"]:
             self.commands += ["approve", "approve"]
+        if "clients" in self.tree["ledger"]:
+            self.commands += ["register", "strike_off"]
+        if dice.random() < 0.5:
+            self.commands += ["correct", "correct"]
+        self._bounces = dice.choice([0, 0, 0.2])  # how often a transfer comes back
         kinds = ["between", "between", "error", "error", "kill", "power"]
         self._misfortunes = dice.sample(kinds, dice.randint(2, len(kinds)))
         self._cuts = dice.choice([0.03, 0.03, 0.3])  # how often the power goes between two calls
@@ -192,10 +209,14 @@ class Schedule:
             Actor("cashier", self._pay_out),
             Actor("another cashier", self._pay_out),
         ]
-        self._often = [*self.actors, self.actors[0], self.actors[0]]
+        self._often = [*self.actors, *self.actors[:3], self.actors[0]]
         self._acting = []
         # What was acknowledged: a call that said so has returned.
         self.awards, self.settled, self.bank = {}, {}, {}
+        self.moved = {}  # every transfer that the bank has made: its amount, by reference
+        self.bounced = {}  # those of them that came back: batch and client, by reference
+        self.planned = {}  # each correction that was tried: round, client and amount, by its name
+        self.corrected, self.registered = set(), []
         self.tried, self.done = Counter(), Counter()
         self.taken_back = set()
         self.adopted = set()
@@ -211,6 +232,10 @@ class Schedule:
             ledger["client_cap"] = 6
         if dice.random() < 0.3:
             ledger["approve_above"] = 7
+            ledger["approvals"] = dice.choice([1, 2])
+        if dice.random() < 0.4:
+            known = self.clients[dice.choice([0, 0, 1]) :]
+            ledger["clients"] = {client: {"limit": dice.choice([5, 50])} for client in known}
         if dice.random() < 0.03:
             ledger["url"] = dice.choice(["sqlite://", "sqlite:///:memory:"])
             ledger.pop("receipt", None)  # with one, nobody could open them
@@ -385,12 +410,19 @@ class Schedule:
         self.require(number not in self.settled, f"round {number} was settled twice")
         self.settled[number] = record.payments
 
-    def _transfer(self, batch):
+    def _transfer(self, books, batch):
         self.acknowledge(f"batch {batch.number} is transferred: {batch.payments}")
         for other in self.bank.values():
-            apart = batch.first > other.last or batch.last < other.first
+            rounds = set(range(batch.first, batch.last + 1))
+            apart = rounds.isdisjoint(range(other.first, other.last + 1))
             self.require(apart, f"batches {other.number} and {batch.number} pay the same rounds")
         self.bank[batch.number] = batch
+        for place, (client, amount, _) in enumerate(batch.payments, 1):
+            reference = reference_of(books, batch.number, place)
+            self.require(reference not in self.moved, f"{reference} was transferred twice")
+            self.moved[reference] = amount
+            if self.dice.random() < self._bounces:
+                self.bounced[reference] = (batch.number, client)
 
     # --- the actors ------------------------------------------------------------------------------
 
@@ -448,6 +480,8 @@ class Schedule:
         prices[LIAR] = _lie(number)
         if self.tree["ledger"]["retention"] == "keep":
             prices[LIAR] = self.dice.choice([_lie(number), "80,50", -3, 1e12, float("nan"), None])
+        if "clients" in self.tree["ledger"]:
+            prices[STRANGER] = "0.50"
         return prices
 
     def _look_for_dropped_bids(self, place, number):
@@ -479,9 +513,12 @@ class Schedule:
         what = what or self.dice.choice(self.commands)
         if (place != self.disk.places[0] and place not in self.adopted) != (what == "adopt"):
             return
+        if what == "correct":
+            self._stop_players()
         try:
             with DatabaseRun.of(RUN, self.config(place)) as run:
-                books = run.hold_books() if what == "void" else run.open_books()
+                held = what in {"void", "correct"}
+                books = run.hold_books() if held else run.open_books()
                 yield
                 self.tried[what] += 1
                 self._command(books, what)
@@ -489,9 +526,18 @@ class Schedule:
             self.say(f"{what} is refused: {error}")
             return
         self.done[what] += 1
+        self.figures[f"{what}, done"] += 1
         self.acknowledge(f"{what} in {place.name}")
         if what == "adopt":
             self.adopted.add(place)
+
+    def _stop_players(self):
+        """End the programs that play, as whoever wants to correct a payment does."""
+        for actor in self.actors:
+            if "player" in actor.name and actor not in self._acting and actor.steps is not None:
+                with contextlib.suppress(Killed):
+                    actor.steps.close()
+                actor.steps = self.dead = None
 
     def _command(self, books, what):
         number = books.last_round() + 1
@@ -503,14 +549,36 @@ class Schedule:
             case "void":
                 operators.void(books, number, "the training fails")
             case "approve" | "decline":
-                getattr(operators, what)(books, number)
+                getattr(operators, what)(books, number, by=self.dice.choice(PEOPLE))
+            case "register" | "strike_off":
+                client = self.dice.choice(self.clients)
+                begins = getattr(operators, what)(books, client)
+                self.registered.append((what == "register", client, begins))
+            case "correct":
+                self._correct(books)
             case "continue":
                 operators.let_go_on(books)
             case "pause" | "adopt":
                 getattr(operators, what)(books)
 
+    def _correct(self, books):
+        """Correct a payment; a correction that may not be stored is tried again by its name."""
+        again = [name for name in self.planned if name not in self.corrected]
+        if again and self.dice.random() < 0.5:
+            name = self.dice.choice(again)
+        else:
+            name = f"correction {len(self.planned) + 1}"
+            paid = [(number, one) for number, some in self.settled.items() for one in some]
+            amount = self.dice.choice([-2_000_000, -1_250_000, -500_000, 250_000, 1_000_000])
+            self.planned[name] = (*self.dice.choice(paid or [(1, self.clients[0])]), amount)
+        correct(books, *self.planned[name], once=name)
+        self.corrected.add(name)
+        self.figures["corrections"] += 1
+
     def _pay_out(self):
-        """A cashier: makes a batch of what is due, and transfers each that is not yet."""
+        """A cashier: makes a batch of what is due, transfers each that is not yet, and reads what
+        the bank says of them.
+        """
         try:
             place = self.dice.choice([self._somewhere(), *self.disk.twins])
             with DatabaseRun.of(RUN, self.config(place)) as run:
@@ -522,11 +590,31 @@ class Schedule:
                 for batch in batches(books):
                     known = self.bank.get(batch.number)
                     if known is None:
-                        self._transfer(batch)
+                        self._transfer(books, batch)
                     elif self.disk.newest is None:
                         self.require(known == batch, f"batch {batch.number} has changed")
+                yield
+                self._reconcile(books)
         except (LedgerError, ConfigError) as error:
             self.say(f"cannot pay out: {error}")
+
+    def _reconcile(self, books):
+        """Say which transfers came back, and read the bank's statement in."""
+        back = {one["reference"] for one in transfers(books) if one["returned"]}
+        for reference, (number, client) in list(self.bounced.items()):
+            if reference not in back:
+                returned(books, number, [client])
+                self.acknowledge(f"{reference} came back")
+                self.figures["transfers that came back"] += 1
+        rows = ["reference,amount", "rent,-800"]
+        rows += [f"{one},-{show_money(amount)}" for one, amount in self.moved.items()]
+        rows += [f"{one},{show_money(self.moved[one])}" for one in self.bounced]
+        file = self.disk.second / "statement.csv"
+        file.write_text("\n".join(rows) + "\n")
+        report = reconcile(books, file)
+        if report.found:
+            self.acknowledge(f"{len(report.found)} were found in the bank's statement")
+        self.figures["transfers found"] += len(report.found)
 
     # --- the end ---------------------------------------------------------------------------------
 
@@ -582,35 +670,56 @@ class Schedule:
         with DatabaseRun.of(RUN, self.config(place)) as run, contextlib.suppress(LedgerError):
             books = run.open_books()
             account = statement(books)
+            for person in PEOPLE:
+                with contextlib.suppress(LedgerError):  # who has approved it already
+                    operators.approve(books, account.waiting or 0, by=person)
             if account.paused:
                 operators.let_go_on(books)
-            if account.waiting is not None:
-                operators.approve(books, account.waiting)
 
     def _check(self, place):
         with DatabaseRun.of(RUN, self.config(place)) as run:
-            books = run.open_books()
+            books = run.hold_books()
+            if "correct" in self.commands:
+                with contextlib.suppress(LedgerError):  # nobody was paid, say
+                    self._correct(books)
+            for name in sorted(self.planned.keys() - self.corrected):
+                with contextlib.suppress(LedgerError):  # it takes more than was paid, say
+                    correct(books, *self.planned[name], once=name)
             with contextlib.suppress(LedgerError):  # nothing is due
                 new_batch(books, without_receipt=True)
+            for batch in batches(books):
+                if batch.number not in self.bank:
+                    self._transfer(books, batch)
+            self._bounces = 0  # from now on no transfer comes back
+            self._reconcile(books)
+            with contextlib.suppress(LedgerError):  # nothing came back
+                self._transfer(books, new_batch(books, without_receipt=True))
+            self._reconcile(books)
             made = batches(books)  # refuses a record that is not whole
             again = replay(books, plugins=True)  # looks for none, which would take long
             self.require(again.ok, f"replayed otherwise: {again}")
             records = list(books.history())
             self._check_decisions(records, books)
             self._check_acknowledged(records, books)
-            self._check_money(records, made)
+            self._check_people(records, books)
+            self._check_money(records, made, books)
         self.figures["rounds"] += len(records)
 
     def _check_decisions(self, records, books):
         """Compare every round with the market alone, which no store and no session disturbs."""
         config = self.config(self.disk.places[0])
         totals = {record.round: record.awarded.purse.total for record in records}
-        market = Market(
-            build_allocator(config),
-            build_mechanism(config),
-            books.purse,
-            lambda purse: replace(purse, total=totals.get(purse.round, purse.total)),
-        )
+        later = Counter()
+        for one in self._corrections(books):
+            later[one.counts_from] += one.amount
+
+        def before_round(purse):
+            total = totals.get(purse.round, purse.total)
+            return replace(purse, total=total, spent=purse.spent + later[purse.round])
+
+        mechanism = build_mechanism(config)
+        books.guide(mechanism)
+        market = Market(build_allocator(config), mechanism, books.purse, before_round)
         market.tell(market.begin(Evaluation(0.1)))
         for record in records[1:]:
             number, known = record.round, record.awarded
@@ -639,23 +748,82 @@ class Schedule:
         for number, payments in self.settled.items():
             kept = number in rounds and rounds[number].payments == payments
             self.require(kept, f"the settlement of round {number} is lost")
+        stored = Counter((one.round, one.client, one.amount) for one in self._corrections(books))
+        said = Counter(self.planned[name] for name in self.corrected)
+        self.require(said <= stored, f"corrections said: {said}, stored: {stored}")
+        tried = Counter(self.planned.values())
+        self.require(stored <= tried, f"corrections tried: {tried}, stored: {stored}")
         added = len(books.bodies("topped up"))
         said = self.done["top_up"]  # the last one may be stored, but never be acknowledged
         self.require(said <= added <= said + 1, f"{said} top-ups said, {added} stored")
 
-    def _check_money(self, records, made):
-        """Every cent is in exactly one batch, and whoever was transferred money was owed it."""
+    @staticmethod
+    def _corrections(books):
+        with books.store.read() as connection:
+            return stored_corrections(connection, books.chain.run)
+
+    def _check_people(self, records, books):
+        """Nobody wins who is not known, and two people have approved where two must."""
+        changes = [json.loads(text) for text in books.bodies("registered", "struck off")]
+        stored = [("entry" in one, one["client"], one["round"]) for one in changes]
+        for change in self.registered:
+            self.require(change in stored, f"the change {change} of the register is lost")
+        for record in records:
+            known = set(self.tree["ledger"].get("clients", self.clients))
+            for entered, client, begins in stored:
+                if begins <= record.round:
+                    (known.add if entered else known.discard)(client)
+            unknown = record.payments.keys() - known
+            self.require(not unknown, f"{unknown} won round {record.round}")
+        first = {}
+        for one in decisions(books):
+            if one.what == "endorsed":
+                first[one.about] = one.by.casefold()
+            elif one.what == "approved" and self.tree["ledger"]["approvals"] == 2:
+                two = first.get(one.about, one.by.casefold())
+                self.require(two != one.by.casefold(), f"{one.about} was approved by one person")
+
+    def _check_money(self, records, made, books):
+        """Every cent is due, batched, transferred or corrected, and only what is owed is paid."""
         for number, batch in self.bank.items():
             kept = number <= len(made) and made[number - 1] == batch
             self.require(kept, f"the transferred batch {number} is lost")
-        owed, batched = Counter(), Counter()
-        for record in records:
-            owed.update(record.payments)
-        for batch in made:
-            batched.update({client: amount for client, amount, _ in batch.payments})
-        self.require(owed == batched, f"owed {owed}, in batches {batched}")
+        payments = {record.round: record.payments for record in records}
+        corrected = {one.number: one for one in self._corrections(books)}
+        with books.store.read() as connection:
+            events = list(books.chain.events(connection))
+        owed, earned, paid = Counter(), Counter(), iter(made)  # owed: what is in no batch yet
+        for event in events:
+            if event.kind == "settled":
+                owed.update(payments[event.round])
+                earned.update(payments[event.round])
+            elif event.kind == "corrected":
+                owed[corrected[event.number].client] += corrected[event.number].amount
+                earned[corrected[event.number].client] += corrected[event.number].amount
+            elif event.kind == "returned":
+                body = json.loads(event.body)
+                for client, amount, _ in made[body["batch"] - 1].payments:
+                    owed[client] += amount if client in body["clients"] else 0
+            elif event.kind == "paid out":
+                batch = next(paid)
+                batched = {client: amount for client, amount, _ in batch.payments}
+                due = dict(+owed)
+                self.require(due == batched, f"{due} is due, and batch {batch.number}: {batched}")
+                owed.subtract(batched)
+        self.require(not +owed, f"{+owed} is in no batch")
+        for one in transfers(books):
+            reference = one["reference"]
+            back = reference in self.bounced
+            self.require(one["returned"] == back, f"whether {reference} came back is lost")
+            self.require(one["transferred"] != "", f"the transfer of {reference} is lost")
+            self.require(one["amount"] == self.moved[reference], f"{reference} has changed")
+        self.require(len(self.moved) == sum(len(one.payments) for one in made), "other transfers")
+        settled = earned.total()
+        for one in corrected.values():
+            settled -= one.amount if one.counts_from > records[-1].round else 0
         spent = records[-1].purse_after.spent
-        self.require(spent == owed.total(), f"{spent} was spent, {owed.total()} paid")
+        self.require(spent == settled, f"{spent} was spent, {settled} paid")
+        self.require(statement(books).spent == earned.total(), "the statement says another sum")
 
 
 def _lie(number):

@@ -6,7 +6,7 @@ import misfortune
 import pytest
 
 import bara.runs.config_sections
-from bara.ledger import Books, operators, payouts, store
+from bara.ledger import Books, _verification, bank, operators, payouts, store
 from bara.ledger._events import Receipt
 from bara.runs import database, place
 from bara.runs.session import Session
@@ -110,6 +110,20 @@ def pay_without_a_receipt(patch):
     patch.setattr(misfortune, "new_batch", partial(payouts.new_batch, without_receipt=True))
 
 
+def take_spellings_for_people(patch):
+    """Who has approved an award approves it once more, in capitals."""
+    for module in (operators, _verification):
+        patch.setattr(module, "is_same_person", lambda one, other: one == other)
+
+
+def believe_each_statement_anew(patch):
+    """What the bank has shown before is stored as transferred once more."""
+    known = bank.transfers
+    patch.setattr(
+        bank, "transfers", lambda books: [{**one, "transferred": ""} for one in known(books)]
+    )
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -123,6 +137,8 @@ def pay_without_a_receipt(patch):
         promise_after_training,
         sync_no_commit,
         let_copies_go_on,
+        take_spellings_for_people,
+        believe_each_statement_anew,
     ],
 )
 def test_a_fault_is_found(monkeypatch, tmp_path, fault):
