@@ -177,6 +177,14 @@ def test_oort_counts_data_and_who_was_long_away():
     assert [BIDS.clients[i] for i in mechanism.menu(BIDS).order[:3]] == ranked
 
 
+def test_to_oort_whoever_was_never_heard_is_worth_as_much_as_anybody():
+    mechanism = rivals.oort()
+    mechanism.tell(heard(1, {"ann": (100, 2.0), "bob": (50, 1.0)}))
+    alike = Bids.of({"ann": 1.0, "cat": 1.0, "bob": 1.0})
+    menu = mechanism.menu(alike)
+    assert {alike.clients[i] for i in menu.order[:2]} == {"ann", "cat"}
+
+
 # --- pacing --------------------------------------------------------------------------------------
 
 
@@ -186,7 +194,8 @@ def test_a_virtual_queue_of_what_was_overspent_caps_what_a_client_may_cost():
     purse = Purse(100_000_000, 10, 0, 1)
     assert pacer.ask(purse) == Offer.spend(100_000_000)
     pacer.tell(heard(1, dict.fromkeys(["ann", "bob", "cat"], (1, 1.0))))
-    each = 10_000_000 * 0.1 / (4 * 0.2)
-    assert pacer.ask(purse).table == pytest.approx([n * each for n in (1, 2, 3, 4)], abs=1)
+    most = 10_000_000 * 0.1 / 0.2
+    shares = [math.log(1 + n) / math.log(5) for n in (1, 2, 3, 4)]
+    assert pacer.ask(purse).table == pytest.approx([most * share for share in shares], abs=1)
     pacer.tell(heard(2, dict.fromkeys(["ann", "bob"], (1, 1.0))))
     assert pacer.ask(purse) == Offer.spend(100_000_000)

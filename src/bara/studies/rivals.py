@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from bara.mechanisms import CRITICAL_PAYMENTS, critical_menu
 from bara.protocols import LearnsNothing, Requirements
 from bara.randomness import stream
-from bara.records import MAX_MONEY, Bids, Menu, Offer, Purse, RoundRecord
+from bara.records import Bids, Menu, Offer, Purse, RoundRecord
 from bara.server.checkpoints import Arrays, Checkpoint
 from bara.server.memory import Fresh, Vector
 
@@ -320,7 +320,8 @@ class LastLosses:
     Oort (Lai et al. 2021) prefers a large loss on much data, and who was long away:
     q_i = d_i (L_i + sqrt(0.1 log t / t_i)), where t_i is the round i was last heard in.
     Power-of-choice (Cho et al. 2022, with last known losses) draws candidates and takes those of
-    the largest loss: q_i = L_i. Whoever was never heard counts as the largest loss known.
+    the largest loss: q_i = L_i. Whoever was never heard counts as the largest loss and the most
+    data known.
 
     Args:
         oort: Oort; otherwise power-of-choice.
@@ -343,6 +344,7 @@ class LastLosses:
     def menu(self, bids: Bids) -> Menu:
         """Return the critical-payment menu over losses."""
         largest = max(self._losses.values(), default=1.0)
+        most = max(self._samples.values(), default=1.0)
         now = self._round + 1
         quality = []
         for client in bids.clients:
@@ -350,7 +352,7 @@ class LastLosses:
             if self._oort:
                 since = self._heard.get(client, 1)
                 loss += float(np.sqrt(0.1 * np.log(now) / since))
-                loss *= self._samples.get(client, 1.0)
+                loss *= self._samples.get(client, most)
             quality.append(max(loss, 1e-9))
         admitted = None
         if not self._oort:
@@ -394,8 +396,9 @@ def _candidates(bids: Bids, share: float, seed: int, round: int) -> NDArray[np.b
 class VirtualQueue:
     """Pacing by a virtual queue (drift plus penalty, Neely 2010): what is overspent waits in it.
 
-    With r the even share of a round, in which Q is measured: recruits n clients if
-    V n / N - Q B(n) / r >= 0; then Q <- max(Q + spent / r - 1, 0). An empty queue stops nobody.
+    With r the even share of a round, in which Q is measured: recruits the most clients with
+    V log(1 + n) / log(1 + N) - Q B(n) / r >= 0; then Q <- max(Q + spent / r - 1, 0). An empty queue
+    stops nobody.
 
     Args:
         clients: N, the number of clients.
@@ -413,9 +416,11 @@ class VirtualQueue:
             return Offer.stop()
         if not self._queue:
             return Offer.spend(purse.left)
-        each = purse.total / purse.max_rounds * self._weight / self._clients / self._queue
-        many = range(1, self._clients + 1)
-        return Offer.caps([int(min(n * each, MAX_MONEY)) for n in many])
+        share = purse.total / purse.max_rounds
+        most = share * self._weight / self._queue
+        many = np.arange(1, self._clients + 1)
+        caps = most * np.log1p(many) / math.log1p(self._clients)
+        return Offer.caps(np.minimum(caps, purse.left).astype(np.int64))
 
     def tell(self, record: RoundRecord) -> None:
         """Add what the round cost to the queue; take a round's share from it."""
