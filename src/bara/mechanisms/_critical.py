@@ -227,8 +227,7 @@ def exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
     tied = np.zeros(len(order), bool)
     tied[1:] = close
     tied[:-1] |= close
-    ties = order[tied]
-    order[tied] = ties[np.lexsort((ties, units[ties]))]
+    order[tied] = _by_position(order[tied], units)
     asked = prices[order]
     scores = quality[order]
     differ = (asked[1:] != asked[:-1]) | (scores[1:] != scores[:-1])
@@ -237,6 +236,14 @@ def exact_order(prices: IntArray, quality: FloatArray) -> NDArray[np.int64]:
         run = order[first:last].tolist()
         order[first:last] = sorted(run, key=lambda i: (unit_price(prices, quality, i), i))
     return order
+
+
+def _by_position(order: NDArray[np.int64], units: FloatArray) -> NDArray[np.int64]:
+    """Return positions that are in order of their units, those of equal units by position."""
+    values = units[order]
+    start_of_group = np.zeros(len(order), np.int64)
+    start_of_group[1:] = (values[1:] != values[:-1]).cumsum() * len(units)
+    return np.sort(start_of_group + order) - start_of_group
 
 
 def upper_bounds(sums: FloatArray) -> IntArray:
