@@ -15,12 +15,20 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, pstdev
 from tempfile import TemporaryDirectory
 
 import pyarrow.csv
 
-from bara.paper.analysis import BASELINE, LESS, described, grouped
+from bara.paper.analysis import (
+    BASELINE,
+    LESS,
+    SETTLED,
+    after_correction,
+    described,
+    grouped,
+    standing,
+)
 from bara.paper.exhibits import BARA, BORDER, DATASETS, EXHIBITS, HORIZON, TITLES, Scale
 from bara.paper.pages import draw_exhibit, tabled
 from bara.reports.publication import Origin
@@ -53,12 +61,13 @@ def _places(rows):
 
 
 def numbers(shown):
-    """What stands between an exhibit's marks, and the size of the exhibit.
-
-    A line for each dataset, or what was found in words.
-    """
-    found = _table(shown) if tabled(shown) else shown.measured
-    return f"{found}\n\nSize: {shown.size}\n"
+    """What stands between an exhibit's marks: its table, and what was changed for its runs."""
+    if tabled(shown):
+        found = _table(shown)
+    else:
+        found = _regimes(shown) if shown.exhibit.name == "regimes" else _curves(shown)
+    changes = ", ".join(f"`{change}`" for change in shown.scale.changes)
+    return f"{found}\n\nWith {changes}.\n" if changes else f"{found}\n"
 
 
 def _table(shown):
@@ -67,20 +76,62 @@ def _table(shown):
     That is the mean of paired differences and half of its interval.
     """
     methods = list(dict.fromkeys(row["method"] for row in shown.rows if row["method"] != BASELINE))
-    head = ["", BASELINE, *(["in the paper"] if shown.exhibit.reported else []), *methods, "seeds"]
+    reported = ["in the paper"] if shown.exhibit.reported else []
+    head = ["", BASELINE, *reported, *methods, "samples", "seeds"]
     lines = []
     for (dataset,), rows in grouped(shown.rows, "dataset"):
         by_method = {row["method"]: row for row in rows}
         base = by_method[BASELINE]
         line = [TITLES[dataset], _points(base, "final")]
-        line += [f"{base['paper']:.1f}"] if shown.exhibit.reported else []
+        if shown.exhibit.reported:
+            line.append("" if base["paper"] is None else f"{base['paper']:.1f}")
         line += [_less(by_method.get(method)) for method in methods]
-        lines.append([*line, str(base["seeds"])])
+        lines.append([*line, _samples(shown, dataset), str(base["seeds"])])
     return _markdown(head, lines)
 
 
+def _samples(shown, dataset):
+    """How many samples train, and how many evaluate."""
+    data = shown.scale.config(shown.exhibit.family, dataset).data
+    sizes = (data.train_samples, data.evaluation_samples)
+    if not any(sizes):
+        return "all"
+    return " / ".join(f"{size:,}" if size else "all" for size in sizes)
+
+
+def _regimes(shown):
+    """In how many regimes each method is ahead of EA, and behind; after correction for all, too."""
+    lines = []
+    for (method,), rows in grouped(shown.rows, "method"):
+        if method == BASELINE:
+            continue
+        standings = list(map(standing, rows))
+        leads = [100 * row[LESS] for row in rows]
+        kept = after_correction(rows) or ("", "")
+        line = [method, standings.count(1), standings.count(-1)]
+        points = f"{min(leads):+.1f} to {max(leads):+.1f}"
+        lines.append([*line, points, *kept, rows[0]["seeds"]])
+    told = f"of {len({row['dataset'] for row in shown.rows})} regimes: ahead of EA"
+    head = ["", told, "behind", "points", "corrected: ahead", "corrected: behind", "seeds"]
+    return _markdown(head, lines)
+
+
+def _curves(shown):
+    """The mean accuracy of each method at three moments, on the exhibit's one dataset."""
+    methods = {}
+    for (method,), rows in grouped(shown.rows, "method"):
+        methods[method] = [100 * row["accuracy"] for row in rows]
+    lines = []
+    for title, moment in (("round 50", 50), ("round 150", 150), ("the end", -1)):
+        values = [found[min(moment, len(found) - 1)] for found in methods.values()]
+        lines.append([title, *(f"{value:.1f}" for value in values)])
+    where = f"{TITLES[shown.rows[0]['dataset']]}, {shown.scale.seeds} seeds, after"
+    return _markdown([where, *methods], lines)
+
+
 def _markdown(head, lines):
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *lines))
+    rows = (head, ["---"] * len(head), *lines)
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
 
 
 def _less(row):
@@ -159,6 +210,47 @@ def sweep():
     return _markdown(["prices", *columns, "seeds"], lines) + "\n"
 
 
+CONDITIONS = {
+    "": "",
+    "-digits": "",
+    "-digits-shares": ", no deadline",
+    "-digits-stable-fast": ", stable prices, three times the rate",
+}
+"""What the name of a file of Figure 2 or 3 ends with, and the conditions that it stands for."""
+
+
+def settling():
+    """The mean n over the last rounds, seed by seed, and how far n deviates from it."""
+    lines = []
+    for title, method, rows in _by_reading("fig2"):
+        last = []
+        for _, own in grouped(rows, "seed"):
+            last.append([row["n"] for row in own][-SETTLED:])
+        means = ", ".join(f"{fmean(numbers):.1f}" for numbers in last)
+        lines.append([title, method, means, f"{fmean(map(pstdev, last)):.1f}"])
+    head = ["", "reading", f"mean n of the last {SETTLED} rounds, seed by seed", "deviation"]
+    return _markdown(head, lines) + "\n"
+
+
+def regrets():
+    """The regret in the last round that all seeds play."""
+    lines = []
+    for title, method, rows in _by_reading("fig3"):
+        row = [row for row in rows if row["seeds"] == rows[0]["seeds"]][-1]
+        best = f"{row['best_n']} ({100 * row['best_accuracy']:.1f} %)"
+        told = [f"{row['predicted']:+.2g}", f"{row['real']:+.2f}"]
+        lines.append([title, method, best, row["round"], *told, row["seeds"]])
+    head = ["", "reading", "n*", "t", "Reg_t / t, as it predicts", "really", "seeds"]
+    return _markdown(head, lines) + "\n"
+
+
+def _by_reading(figure):
+    for ending, conditions in CONDITIONS.items():
+        if (DATA / f"{figure}{ending}.csv").exists():
+            for (dataset, method), rows in grouped(table(figure + ending), "dataset", "method"):
+                yield TITLES[dataset] + conditions, method, rows
+
+
 PILOTS = 900
 """The first seed of the pilots, by which a training is chosen; reported seeds are smaller."""
 
@@ -188,13 +280,20 @@ def readings():
         if row["allocator"].startswith("bara"):
             changes = f"{100 * row['n_changes']:.0f} %"
             lines.append([row["method"], changes, _less(row), _less(mnist.get(row["method"]))])
-    return _markdown(["reading", "n changes", "digits, less EA", "MNIST, less EA"], lines) + "\n"
+    return _markdown(["reading", "n changes", "digits, minus EA", "MNIST, minus EA"], lines) + "\n"
 
 
 def page(path=PAGE):
     """A page with its numbers made anew."""
     text = path.read_text()
-    makers = {"answers": answers, "sweep": sweep, "shapes": shapes, "readings": readings}
+    makers = {
+        "answers": answers,
+        "sweep": sweep,
+        "settling": settling,
+        "regrets": regrets,
+        "shapes": shapes,
+        "readings": readings,
+    }
     for name, shown in exhibits():
         makers[name] = partial(numbers, shown)
     for name, make in makers.items():

@@ -365,13 +365,13 @@ def _say_regimes(rows: Sequence[Row]) -> str:
             f"behind in {standings.count(-1)} of {len(own)} "
             f"({100 * min(leads):+.1f} to {100 * max(leads):+.1f} points"
         )
-        if (kept := _after_correction(own)) is not None:
+        if (kept := after_correction(own)) is not None:
             text += f"; corrected for {len(own)} regimes, ahead in {kept[0]}, behind in {kept[1]}"
         said.append(f"{text})")
     return "; ".join(said) + "."
 
 
-def _after_correction(rows: Sequence[Row]) -> tuple[int, int] | None:
+def after_correction(rows: Sequence[Row]) -> tuple[int, int] | None:
     """Count rows ahead of EA and behind at p < 0.05, corrected for all of them (Holm).
 
     None where none of them is tested.
