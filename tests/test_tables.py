@@ -77,6 +77,7 @@ def test_the_figures_on_the_page_of_results_are_drawn_from_the_data_beside_them(
     ("name", "data"),
     [
         ("table1", "table1-runs"),
+        ("table2-dm-regretnet", "table2-dm-regretnet-runs"),
         ("ablation-digits", "ablation-digits-runs"),
         ("fig1-digits", "digits-runs"),
         ("fig1-digits-sum", "digits-sum-runs"),
