@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from bara.studies.forecast import plan
     from bara.studies.stored import open  # noqa: A004 - bara.open
 
-__version__ = "0.3.0.dev0"
+__version__ = "0.3.0"
 
 __all__ = [
     "ALLOCATORS",
