@@ -76,7 +76,7 @@ def _table(shown):
     That is the mean of paired differences and half of its interval.
     """
     methods = list(dict.fromkeys(row["method"] for row in shown.rows if row["method"] != BASELINE))
-    reported = ["in the paper"] if shown.exhibit.reported else []
+    reported = ["in the paper, with BARA"] if shown.exhibit.reported else []
     head = ["", BASELINE, *reported, *methods, "samples", "seeds"]
     lines = []
     for (dataset,), rows in grouped(shown.rows, "dataset"):
@@ -84,7 +84,8 @@ def _table(shown):
         base = by_method[BASELINE]
         line = [TITLES[dataset], _points(base, "final")]
         if shown.exhibit.reported:
-            line.append("" if base["paper"] is None else f"{base['paper']:.1f}")
+            told = [row["paper"] for row in (base, by_method["BARA (ours)"])]
+            line.append("" if None in told else f"{told[0]:.1f}, {told[1]:.1f}")
         line += [_less(by_method.get(method)) for method in methods]
         lines.append([*line, _samples(shown, dataset), str(base["seeds"])])
     return _markdown(head, lines)
@@ -255,7 +256,7 @@ def regrets():
         best = f"{row['best_n']} ({100 * row['best_accuracy']:.1f} %)"
         told = [f"{row['predicted']:+.2g}", f"{row['real']:+.2f}"]
         lines.append([title, method, best, row["round"], *told, row["seeds"]])
-    head = ["", "reading", "n*", "t", "Reg_t / t, as it predicts", "really", "seeds"]
+    head = ["", "reading", "n* of seven", "t", "Reg_t / t, as it predicts", "really", "seeds"]
     return _markdown(head, lines) + "\n"
 
 
