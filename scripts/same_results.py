@@ -105,8 +105,28 @@ TRAININGS = {
         "clients.bids=lognormal(0, 0.5)",
     ],
 }
-SINCE_0_2 = {"never_paid", "never_paid_exact", "stability", "costs", "min_clients"}
-"""The keys of results and configurations that 0.2 did not have."""
+ADDED = {
+    "never_paid": "results: who was never paid, and what they asked last",
+    "never_paid_exact": "results: the same as text",
+    "made_by": "results: fingerprints of what made them",
+    "oldest": "results: the age of the oldest update in the model",
+    "validated": "results: the accuracy of each model on validation data",
+    "stability": "configurations: how stable the clients' prices are",
+    "costs": "configurations: what each client costs, by name",
+    "min_clients": "configurations: how many clients a target needs",
+    "approvals": "configurations: how many people approve",
+    "receipt_above": "configurations: the batch that needs a receipt",
+    "shapley_every": "configurations: how often Shapley values are estimated",
+    "clients": "configurations: the register of known clients; plans: how many clients there are",
+    "correction": "lines: the correction that a line belongs to",
+    "paid": "plans: how many clients would be paid",
+    "few": "plans: the share of those that are paid most",
+    "refused": "audits: whether a run would refuse what the mechanism did",
+}
+"""The keys that were added since 0.2, and what they hold: left out where the other lacks them."""
+
+SHOWN = 100
+"""How many characters of a value are shown where it differs."""
 
 FAULTS = (
     "bids opened@4",
@@ -251,13 +271,23 @@ def _plain(body):
     return body
 
 
-def _known_to_all(tree):
-    """A tree without the keys that 0.2 did not have."""
-    if isinstance(tree, dict):
-        return {key: _known_to_all(value) for key, value in tree.items() if key not in SINCE_0_2}
-    if isinstance(tree, list):
-        return [_known_to_all(one) for one in tree]
-    return tree
+def differences(theirs, ours, place=""):
+    """Every place where two trees differ, with what stands there in either."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in sorted(theirs.keys() | ours.keys()):
+            if key in theirs and key in ours:
+                yield from differences(theirs[key], ours[key], f"{place}.{key}")
+            elif key in theirs:
+                yield f"{place}.{key}: only there"
+            elif key not in ADDED:
+                yield f"{place}.{key}: only here"
+    elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
+        for number, (their, our) in enumerate(zip(theirs, ours, strict=True)):
+            yield from differences(their, our, f"{place}[{number}]")
+    else:
+        there, here = json.dumps(theirs), json.dumps(ours)
+        if there != here:
+            yield f"{place}: {there[:SHOWN]} there, {here[:SHOWN]} here"
 
 
 def _flower_in(root):
@@ -299,11 +329,14 @@ def main():
     for root in (other, HERE):
         with tempfile.TemporaryDirectory() as name:
             found[root] = play_in_process(root, Path(name)) | play_with_folders(root, Path(name))
-    theirs, ours = (_known_to_all(found[root]) for root in (other, HERE))
-    different = [name for name in theirs.keys() | ours.keys() if theirs.get(name) != ours.get(name)]
-    for name in sorted(different):
-        sys.stdout.write(f"DIFFERENT: {name}\n")
-    sys.stdout.write(f"{len(ours) - len(different)} of {len(ours)} are the same, bit for bit\n")
+    theirs, ours = found[other], found[HERE]
+    different = 0
+    for name in sorted(theirs.keys() | ours.keys()):
+        places = list(differences(theirs.get(name), ours.get(name)))
+        if places:
+            different += 1
+            sys.stdout.write(f"DIFFERENT: {name}, in {len(places)} places, such as {places[0]}\n")
+    sys.stdout.write(f"{len(ours) - different} of {len(ours)} are the same, bit for bit\n")
     return bool(different)
 
 
