@@ -21,6 +21,7 @@ replays.
 
 import argparse
 import contextlib
+import copy
 import gc
 import json
 import multiprocessing
@@ -865,7 +866,8 @@ def _write(entered):
         with entered(self) as connection:
             yield connection
             Schedule.playing.moment("commit")
-            synced = connection.exec_driver_sql("PRAGMA synchronous").scalar() >= 2
+            (level,) = connection.connection.execute("PRAGMA synchronous").fetchone()
+            synced = level >= 2
         Schedule.playing.moment("committed", Path(self.place) if synced and self.place else None)
 
     return write
@@ -908,7 +910,7 @@ def surroundings():
         Store.in_file(template).close()
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("BARA_MISFORTUNE_KEY", "correct-horse-battery-staple")
-        patch.setattr(store, "_engine", partial(_light_engine, store._engine, []))
+        patch.setattr(store, "_engine", partial(_light_engine, store._engine, {}))
         patch.setattr(Store, "_migrate", _skip_if_file(Store._migrate))
         patch.setattr(Store, "write", _write(Store.write))
         patch.setattr(Store, "read", _read_from(Store.read))
@@ -955,14 +957,13 @@ def _skip_if_file(migrate):
     return migrate_memory
 
 
-def _light_engine(engine, dialects, url, _patience):
-    """Make an engine that waits for no lock, and that shares what was compiled with all others."""
-    made = engine(url, 0.0)
-    if not dialects:
-        dialects += [made.dialect, {}]
-    made.dialect = made.pool._dialect = dialects[0]
-    made.update_execution_options(compiled_cache=dialects[1])
-    return made
+def _light_engine(engine, made, url, _patience):
+    """Make an engine that waits for no lock: one made before, with connections of its own."""
+    if url not in made:
+        made[url] = engine(url, 0.0)
+    copied = copy.copy(made[url])
+    copied.pool = made[url].pool.recreate()
+    return copied
 
 
 def play_seeds(seeds):

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from bara.errors import LedgerError
 from bara.files import SMALL, read_whole, write_whole
 from bara.ledger import _schema as schema
-from bara.ledger.store import insert
+from bara.ledger.store import fetch, insert
 
 START = "0" * 64
 """The `previous` hash of the first event."""
@@ -112,6 +112,19 @@ def content(
 
 _HEAD = "SELECT number, hash FROM events WHERE run = {} ORDER BY number DESC LIMIT 1"
 
+_OF_RUN = schema.events.c.run == sa.bindparam("run")
+
+_HASH = sa.select(schema.events.c.hash).where(
+    _OF_RUN, schema.events.c.number == sa.bindparam("number")
+)
+
+_EVENTS = (
+    sa.select(schema.events)
+    .where(_OF_RUN, schema.events.c.number > sa.bindparam("last"))
+    .order_by(schema.events.c.number)
+    .limit(sa.bindparam("most"))
+)
+
 
 @dataclass(frozen=True)
 class Chain:
@@ -141,9 +154,15 @@ class Chain:
         """
         if number == 0:
             return START
-        table = schema.events
-        query = sa.select(table.c.hash).where(table.c.run == self.run, table.c.number == number)
-        return connection.scalar(query)
+        for (found,) in fetch(connection, _HASH, run=self.run, number=number):
+            return str(found)
+        return None
+
+    def first(self, connection: sa.Connection) -> Event | None:
+        """Return the first event; None if there is none."""
+        for row in fetch(connection, _EVENTS, run=self.run, last=0, most=1):
+            return Event(*row[1:])
+        return None
 
     def append(self, connection: sa.Connection, *drafts: Draft) -> int:
         """Append events and return the last one's number.
@@ -174,20 +193,14 @@ class Chain:
 
     def events(self, connection: sa.Connection) -> Iterator[Event]:
         """Yield every event in order, reading a page at a time."""
-        table = schema.events
         last = 0
         while True:
-            page = connection.execute(
-                sa.select(table)
-                .where(table.c.run == self.run, table.c.number > last)
-                .order_by(table.c.number)
-                .limit(PAGE)
-            ).all()
+            page = fetch(connection, _EVENTS, run=self.run, last=last, most=PAGE)
             for row in page:
                 yield Event(*row[1:])
             if len(page) < PAGE:
                 return
-            last = page[-1].number
+            last = page[-1][1]
 
 
 def seal(contents: Mapping[str, Any]) -> tuple[list[tuple[str, str, str]], dict[str, str]]:

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from bara.ledger import _schema as schema
 from bara.ledger._events import PAGE
 from bara.ledger.retention import DROPPED_BIDS, DROPPED_COSTS
+from bara.ledger.store import fetch
 from bara.mechanisms.client_cap import UNKNOWN
 from bara.records import (
     Award,
@@ -337,8 +338,9 @@ def last_of(
     asked = {"asked_run": run}
     if round_number is not None:
         asked["asked_round"] = round_number
-    found: str | None = connection.scalar(query, asked)
-    return found
+    for (found,) in fetch(connection, query, **asked):
+        return None if found is None else str(found)
+    return None
 
 
 @lru_cache
@@ -355,6 +357,15 @@ def _last_event(kinds: tuple[str, ...], column: str, *, between_rounds: bool) ->
     is_kind = [table.c.kind == kind for kind in kinds]
     query = sa.select(table.c[column]).where(about, sa.or_(*is_kind))
     return query.order_by(table.c.number.desc()).limit(1)
+
+
+@lru_cache
+def bodies_of(kinds: tuple[str, ...]) -> sa.Select[Any]:
+    """Select the bodies of a run's events of these kinds, in order."""
+    table = schema.events
+    is_kind = [table.c.kind == kind for kind in kinds]
+    query = sa.select(table.c.body).where(table.c.run == sa.bindparam("run"), sa.or_(*is_kind))
+    return query.order_by(table.c.number)
 
 
 _ADDED = sa.select(sa.func.sum(schema.top_ups.c.amount)).where(

@@ -13,7 +13,7 @@ from bara.ledger._events import START, Event, Receipt, Rows, commitment
 from bara.ledger._reading import REFUSALS, is_same_person
 from bara.ledger.books import Books
 from bara.ledger.migrations.rules import RULES
-from bara.ledger.store import HEAD, schema_version
+from bara.ledger.store import HEAD, fetch, schema_version
 from bara.records import Offer
 from bara.text import counted
 
@@ -176,7 +176,7 @@ class _Walk:
         return []
 
     def _fetch(self, table: sa.Table, columns: list[str], **where: Any) -> list[list[Any]]:
-        found = self._connection.execute(_query(table, tuple(columns), tuple(where)), where).all()
+        found = fetch(self._connection, _query(table, tuple(columns), tuple(where)), **where)
         if table.name in self._seen:
             self._seen[table.name] += len(found)
         return list(map(list, found))
@@ -199,33 +199,21 @@ class _Walk:
         """Return whether the run drops bids and the event's round is settled."""
         if _opening(self._books).get("retention") != "drop":
             return False
-        table = schema.closings
-        query = sa.select(table.c.round).where(
-            table.c.run == self._books.chain.run, table.c.round == event.round
-        )
-        return self._connection.scalar(query) is not None
+        query = _query(schema.closings, ("round",), ("run", "round"))
+        asked = {"run": self._books.chain.run, "round": event.round}
+        return bool(fetch(self._connection, query, **asked))
 
     def _check_rules(self) -> None:
         """Refuse a database whose triggers are not those of its version of the schema."""
         rules = RULES[schema_version(self._connection) or HEAD]
-        tables = list(schema.metadata.tables)
         if self._connection.dialect.name == "sqlite":
             expected = {(rule.table, rule.name): rule.sqlite for rule in rules}
-            query = sa.text(
-                "SELECT tbl_name, name, sql FROM sqlite_master WHERE type = 'trigger' "
-                "AND LOWER(tbl_name) IN :tables"
-            )
+            query = _TRIGGERS_SQLITE
         else:
             expected = {(rule.table, rule.name): f"O{rule.source}" for rule in rules}
-            query = sa.text(
-                "SELECT c.relname, t.tgname, CAST(t.tgenabled AS text) || p.prosrc "
-                "FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
-                "JOIN pg_proc p ON p.oid = t.tgfoid "
-                "WHERE NOT t.tgisinternal AND pg_table_is_visible(c.oid) AND c.relname IN :tables"
-            )
-        query = query.bindparams(sa.bindparam("tables", expanding=True))
+            query = _TRIGGERS_POSTGRES
         found = {}
-        for table, name, text in self._connection.execute(query, {"tables": tables}):
+        for table, name, text in self._connection.exec_driver_sql(query.format(_OURS)):
             found[table, name] = text
         for table, name in sorted(expected.keys() | found.keys()):
             if found.get((table, name)) != expected.get((table, name)):
@@ -241,12 +229,9 @@ class _Walk:
         """
         if self._connection.dialect.name != "sqlite":
             return
-        for name in sa.inspect(self._connection).get_table_names():
-            if name in schema.metadata.tables:
-                check = f"PRAGMA integrity_check({name})"
-                found = self._connection.exec_driver_sql(check).scalar()
-                if found != "ok":
-                    raise _Wrong(f"the file is damaged: {found}")
+        found = self._connection.exec_driver_sql(_DAMAGE.format(_OURS)).scalar()
+        if found is not None:
+            raise _Wrong(f"the file is damaged: {found}")
 
     def _check_whole(self) -> None:
         """Refuse a record that lacks events or has rows that belong to no event."""
@@ -261,36 +246,18 @@ class _Walk:
                 f"the receipt counts {counted(self._receipt.events, 'event')}, "
                 f"the ledger has {self._done}: its tail is missing"
             )
-        for name, seen in self._seen.items():
-            table = schema.metadata.tables[name]
-            count = (
-                sa.select(sa.func.count())
-                .select_from(table)
-                .where(table.c.run == self._books.chain.run)
-            )
-            if self._connection.scalar(count) != seen:
+        counts = fetch(self._connection, _counts(), run=self._books.chain.run)[0]
+        for (name, seen), count in zip(self._seen.items(), counts, strict=True):
+            if count != seen:
                 raise _Wrong(f"there are rows among the {name} that belong to no event")
         self._check_corrections()
         self._check_memories()
 
     def _check_corrections(self) -> None:
         """Refuse corrections that take back more than was paid."""
-        table, paid = schema.corrections, schema.settlements
-        query = (
-            sa.select(table.c.round, table.c.client)
-            .join(
-                paid,
-                (paid.c.run == table.c.run)
-                & (paid.c.round == table.c.round)
-                & (paid.c.client == table.c.client),
-            )
-            .where(table.c.run == self._books.chain.run)
-            .group_by(table.c.round, table.c.client, paid.c.paid)
-            .having(paid.c.paid + sa.func.sum(table.c.amount) < 0)
-        )
-        found = self._connection.execute(query).first()
-        if found is not None:
-            raise _Wrong(f"more is taken back from {found.client!r} than it was ever paid")
+        found = fetch(self._connection, _taken_back(), run=self._books.chain.run)
+        if found:
+            raise _Wrong(f"more is taken back from {found[0][0]!r} than it was ever paid")
 
     def _check_memories(self) -> None:
         """Refuse memories that do not match the digests in the last settlement."""
@@ -309,11 +276,7 @@ class _Walk:
 
 def paid_in(connection: sa.Connection, run: int, first: int, last: int) -> Rows:
     """Return [round, client, amount] of every payment in rounds first .. last, sorted."""
-    table = schema.settlements
-    query = sa.select(table.c.round, table.c.client, table.c.paid).where(
-        table.c.run == run, table.c.round.between(first, last), table.c.paid > 0
-    )
-    return sorted(map(list, connection.execute(query)))
+    return sorted(map(list, fetch(connection, _paid(), run=run, first=first, last=last)))
 
 
 class _Sums:
@@ -498,6 +461,63 @@ def _query(table: sa.Table, columns: tuple[str, ...], where: tuple[str, ...]) ->
     conditions = [table.c[name] == sa.bindparam(name) for name in where]
     return sa.select(*selected).where(*conditions)
 
+
+@lru_cache
+def _paid() -> sa.Select[Any]:
+    table = schema.settlements
+    rounds = table.c.round.between(sa.bindparam("first"), sa.bindparam("last"))
+    return sa.select(table.c.round, table.c.client, table.c.paid).where(
+        table.c.run == sa.bindparam("run"), rounds, table.c.paid > 0
+    )
+
+
+@lru_cache
+def _counts() -> sa.Select[Any]:
+    """Count a run's rows in each table whose rows belong to events."""
+    counts = []
+    for name in _COUNTED:
+        table = schema.metadata.tables[name]
+        query = sa.select(sa.func.count()).select_from(table)
+        counts.append(query.where(table.c.run == sa.bindparam("run")).scalar_subquery())
+    return sa.select(*counts)
+
+
+@lru_cache
+def _taken_back() -> sa.Select[Any]:
+    """Select the clients from whom corrections take more than a round has paid them."""
+    table, paid = schema.corrections, schema.settlements
+    same = (
+        (paid.c.run == table.c.run)
+        & (paid.c.round == table.c.round)
+        & (paid.c.client == table.c.client)
+    )
+    return (
+        sa.select(table.c.client)
+        .join(paid, same)
+        .where(table.c.run == sa.bindparam("run"))
+        .group_by(table.c.round, table.c.client, paid.c.paid)
+        .having(paid.c.paid + sa.func.sum(table.c.amount) < 0)
+    )
+
+
+_OURS = ", ".join(map(repr, schema.metadata.tables))
+"""The names of our tables, as SQL quotes them."""
+
+_TRIGGERS_SQLITE = """
+SELECT tbl_name, name, sql FROM sqlite_master WHERE type = 'trigger' AND LOWER(tbl_name) IN ({})
+"""
+
+_TRIGGERS_POSTGRES = """
+SELECT c.relname, t.tgname, CAST(t.tgenabled AS text) || p.prosrc
+FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid
+WHERE NOT t.tgisinternal AND pg_table_is_visible(c.oid) AND c.relname IN ({})
+"""
+
+_DAMAGE = """
+SELECT integrity_check FROM sqlite_master, pragma_integrity_check(sqlite_master.name)
+WHERE type = 'table' AND name IN ({}) AND integrity_check <> 'ok'
+"""
+"""Finds what is wrong with tables of these names in a SQLite file."""
 
 _COUNTED = ("promises", "settlements", "closings", "top_ups", "corrections", "sealed")
 """The tables in which every row belongs to an event."""

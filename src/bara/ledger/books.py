@@ -29,6 +29,7 @@ from bara.ledger._events import (
 )
 from bara.ledger._reading import (
     award_json,
+    bodies_of,
     endorsement,
     is_paused,
     last_of,
@@ -40,13 +41,17 @@ from bara.ledger._reading import (
     stored_page,
     topped_up,
 )
-from bara.ledger.store import Store, insert
+from bara.ledger.store import Store, fetch, insert
 from bara.mechanisms.client_cap import ClientCap
 from bara.protocols import Mechanism
 from bara.records import MAX_MONEY, AwardedRound, Delivery, Entry, Purse, Register, RoundRecord
 
 _OPENED = ("retention", "approve_above")
 """Terms that are fixed when a run is opened; so are `approvals`, stored where they are two."""
+
+_LAST_ROUND = sa.select(sa.func.max(schema.closings.c.round)).where(
+    schema.closings.c.run == sa.bindparam("run")
+)
 
 
 @dataclass(frozen=True)
@@ -250,11 +255,8 @@ class Books:
 
     def last_round(self) -> int:
         """Return the last settled round; -1 before the initial evaluation."""
-        last = sa.select(sa.func.max(schema.closings.c.round)).where(
-            schema.closings.c.run == self.chain.run
-        )
         with self.store.read() as connection:
-            found = connection.scalar(last)
+            ((found,),) = fetch(connection, _LAST_ROUND, run=self.chain.run)
         return -1 if found is None else int(found)
 
     def delivery(self, number: int) -> Delivery | None:
@@ -345,12 +347,9 @@ class Books:
 
     def bodies(self, *kinds: str) -> list[str]:
         """Return the bodies of all events of these kinds, in order, as stored JSON."""
-        table = schema.events
-        query = sa.select(table.c.body).where(
-            table.c.run == self.chain.run, table.c.kind.in_(kinds)
-        )
         with self.store.read() as connection:
-            return list(connection.scalars(query.order_by(table.c.number)))
+            rows = fetch(connection, bodies_of(kinds), run=self.chain.run)
+        return [body for (body,) in rows]
 
     def memory(self, part: str) -> Any:
         """Return the memory last stored for an allocator or mechanism; None if there is none."""
@@ -453,7 +452,7 @@ class Books:
     def check_key(self) -> None:
         """Refuse a key that is not the run's: an event hashed with it would break the chain."""
         with self.store.read() as connection:
-            first = next(self.chain.events(connection), None)
+            first = self.chain.first(connection)
         rows = [self.purse.total, self.purse.max_rounds]
         if self.chain.key is None and first is not None and self.opening.get("keyed"):
             raise LedgerError(

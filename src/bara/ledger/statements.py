@@ -24,6 +24,7 @@ from bara.ledger._reading import (
 from bara.ledger._verification import require_whole
 from bara.ledger.books import Books
 from bara.ledger.retention import is_dropped
+from bara.ledger.store import fetch
 from bara.records import json_money, plain_money
 from bara.text import counted, csv_text, probably_meant
 
@@ -106,9 +107,18 @@ def stored_corrections(connection: sa.Connection, run: int, after: int = 0) -> l
         run: The run's number in it.
         after: Only corrections whose events have a greater number.
     """
-    table = schema.corrections
-    query = sa.select(table).where(table.c.run == run, table.c.number > after)
-    return [Correction(*row[1:]) for row in connection.execute(query.order_by(table.c.number))]
+    rows = fetch(connection, _CORRECTIONS, run=run, after=after)
+    return [Correction(*row[1:]) for row in rows]
+
+
+_CORRECTIONS = (
+    sa.select(schema.corrections)
+    .where(
+        schema.corrections.c.run == sa.bindparam("run"),
+        schema.corrections.c.number > sa.bindparam("after"),
+    )
+    .order_by(schema.corrections.c.number)
+)
 
 
 def amounts_by_event(connection: sa.Connection, run: int) -> dict[int, int]:

@@ -324,7 +324,7 @@ class Store:
 
 def schema_version(connection: sa.Connection) -> str | None:
     """Return the version of the schema as the database itself says it."""
-    found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
     return None if found is None else str(found)
 
 
@@ -357,6 +357,32 @@ def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[Any,
 @lru_cache
 def _insertion(table: sa.Table, dialect: sa.Dialect) -> str:
     return str(sa.insert(table).compile(dialect=dialect))
+
+
+def fetch(connection: sa.Connection, query: sa.Select[Any], **values: Any) -> list[Any]:
+    """Return the rows of a query that is compiled once and goes straight to the driver.
+
+    SQLAlchemy's own way takes several times as long as the database for the few rows of an event.
+
+    Args:
+        connection: The database.
+        query: The query, which must be built once, not at each call.
+        values: The values of its parameters.
+    """
+    text, names, constants = _selection(query, connection.dialect)
+    given = constants | values
+    cursor = connection.connection.cursor()
+    cursor.execute(text, [given[name] for name in names])
+    return list(cursor.fetchall())
+
+
+@lru_cache
+def _selection(
+    query: sa.Select[Any], dialect: sa.Dialect
+) -> tuple[str, Sequence[str], dict[str, Any]]:
+    """Return a query's text, the names of its parameters in order, and the values of its own."""
+    compiled: Any = query.compile(dialect=dialect)
+    return str(compiled), compiled.positiontup or (), compiled.params
 
 
 def whole_url(url: str) -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import shlex
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -11,6 +12,7 @@ from bara.ledger import Books, Store, read_books
 from bara.ledger.locks import only_player
 from bara.ledger.store import run_names, whole_url
 from bara.runs.config import Config, read_toml
+from bara.runs.config_sections import FederationSection
 from bara.runs.engines import OWN_LOOP, kind_of
 from bara.runs.factory import build_allocator, build_mechanism, limits_of
 from bara.runs.folder import RunFolder
@@ -195,15 +197,18 @@ def find_run(place: str, run: str | None = None) -> Place:
 
 def _own(given: Given) -> Config:
     """Read the configuration of an own program; refuse keys that the program itself decides."""
-    federation = {"engine": OWN_LOOP}
     if isinstance(given, Config):
-        own = Config.parse({"federation": federation}).federation
-        return given.model_copy(update={"federation": own})
+        return given.model_copy(update={"federation": _own_loop()})
     tree = dict(given) if isinstance(given, Mapping) else read_toml(Path(given))
     for key in flat(tree):
         if not _is_own(key):
             raise ConfigError(f"{key} is set, which your own program decides; leave it out")
-    return Config.parse({**tree, "federation": federation})
+    return Config.parse({**tree, "federation": {"engine": OWN_LOOP}})
+
+
+@cache
+def _own_loop() -> FederationSection:
+    return Config.parse({"federation": {"engine": OWN_LOOP}}).federation
 
 
 def _is_own(key: str) -> bool:
