@@ -46,7 +46,7 @@ import pytest
 import bara
 import bara.ledger.books
 import bara.runs.session
-from bara.errors import ConfigError, LedgerError, RunStoppedError
+from bara.errors import ConfigError, LedgerError, RunStoppedError, WaitingError
 from bara.ledger import Receipt, Store, _events, operators, store
 from bara.ledger.bank import reconcile
 from bara.ledger.corrections import correct
@@ -219,6 +219,7 @@ class Schedule:
         self.planned = {}  # each correction that was tried: round, client and amount, by its name
         self.corrected, self.registered = set(), []
         self.tried, self.done = Counter(), Counter()
+        self.waiting = False  # whether a program has stopped at an award that waits
         self.taken_back = set()
         self.adopted = set()
 
@@ -231,8 +232,8 @@ class Schedule:
             ledger["key"] = "BARA_MISFORTUNE_KEY"
         if dice.random() < 0.5:
             ledger["client_cap"] = 6
-        if dice.random() < 0.3:
-            ledger["approve_above"] = 7
+        if dice.random() < 0.4:
+            ledger["approve_above"] = dice.choice([3, 7])
             ledger["approvals"] = dice.choice([1, 2])
         if dice.random() < 0.4:
             known = self.clients[dice.choice([0, 0, 1]) :]
@@ -399,6 +400,7 @@ class Schedule:
 
     def _promised(self, number, award):
         self.acknowledge(f"round {number} is promised")
+        self.waiting = False
         known = self.awards.setdefault(number, award)
         if number in self.taken_back and not award.n:
             self.awards[number] = award
@@ -450,7 +452,6 @@ class Schedule:
             with bara.open_session(RUN, self.config(place)) as session:
                 self.say(f"plays in {place.name}")
                 self._look_for_dropped_bids(place, session.round)
-                yield
                 yield from self._insist(partial(session.begin, 0.1))
                 while True:
                     yield
@@ -466,6 +467,8 @@ class Schedule:
                     self._settled(record)
                 self.done["end"] += 1
         except (LedgerError, ConfigError, RunStoppedError) as error:
+            if isinstance(error, WaitingError):
+                self.waiting = True
             self.say(f"stops: {error}")
             self.require(not (self.calm and isinstance(error, ConfigError)), str(error))
 
@@ -508,10 +511,10 @@ class Schedule:
             return session.settle()
         return session.settle(self._delivery(session.round, award))
 
-    def _operate(self, what=None):
+    def _operate(self):
         """An operator: one command, at the run or, to adopt it, at a copy."""
         place = self._somewhere()
-        what = what or self.dice.choice(self.commands)
+        what = self._wanted()
         if (place != self.disk.places[0] and place not in self.adopted) != (what == "adopt"):
             return
         if what == "correct":
@@ -520,17 +523,33 @@ class Schedule:
             with DatabaseRun.of(RUN, self.config(place)) as run:
                 held = what in {"void", "correct"}
                 books = run.hold_books() if held else run.open_books()
-                yield
+                if self.dice.random() < 0.5:
+                    yield
                 self.tried[what] += 1
-                self._command(books, what)
+                yield from self._insist(partial(self._command, books, what))
         except (LedgerError, ConfigError) as error:
             self.say(f"{what} is refused: {error}")
+            self.figures[f"{what}, refused or failed"] += 1
             return
         self.done[what] += 1
         self.figures[f"{what}, done"] += 1
         self.acknowledge(f"{what} in {place.name}")
         if what == "adopt":
             self.adopted.add(place)
+
+    def _wanted(self):
+        """A command; mostly one that makes sense now."""
+        useful = []
+        if self.waiting:
+            useful += ["approve", "approve", "decline"]
+        if any(self.settled.values()):
+            useful += ["correct"]
+        elif not self.settled:
+            useful += ["strike_off", "register"]
+        useful = [command for command in useful if command in self.commands]
+        if useful and self.dice.random() < 0.7:
+            return self.dice.choice(useful)
+        return self.dice.choice(self.commands)
 
     def _stop_players(self):
         """End the programs that play, as whoever wants to correct a payment does."""
@@ -572,6 +591,9 @@ class Schedule:
             paid = [(number, one) for number, some in self.settled.items() for one in some]
             amount = self.dice.choice([-2_000_000, -1_250_000, -500_000, 250_000, 1_000_000])
             self.planned[name] = (*self.dice.choice(paid or [(1, self.clients[0])]), amount)
+        self._correct_as_planned(books, name)
+
+    def _correct_as_planned(self, books, name):
         correct(books, *self.planned[name], once=name)
         self.corrected.add(name)
         self.figures["corrections"] += 1
@@ -623,14 +645,21 @@ class Schedule:
         """Play the schedule; raise `Broken` if a promise is."""
         Schedule.playing = self
         turns = self.dice.randint(4, 16)
-        for _ in range(turns):
+        alone = self.dice.choice([0, 0, 1, 4, 4])  # turns of the first player before all others'
+        for number in range(turns + alone):
             try:
-                self.turn(self.dice.choice(self._often))
+                self.turn(self._whose_turn(early=number < alone))
                 if self.dice.random() < self._cuts:
                     self._cut_power()
             except PowerCut:
                 self._power_off()
         self._end()
+
+    def _whose_turn(self, *, early):
+        player, _, operator = self.actors[:3]
+        if self.waiting and self.dice.random() < 0.5:
+            return operator
+        return player if early else self.dice.choice(self._often)
 
     def _end(self):
         """Let misfortune cease, let the run come to its end, and look at what was promised."""
@@ -683,15 +712,21 @@ class Schedule:
             if "correct" in self.commands:
                 with contextlib.suppress(LedgerError):  # nobody was paid, say
                     self._correct(books)
-            for name in sorted(self.planned.keys() - self.corrected):
+            for name in sorted(self.planned):
                 with contextlib.suppress(LedgerError):  # it takes more than was paid, say
                     correct(books, *self.planned[name], once=name)
+            for number in range(self.done["top_up"]):
+                again = operators.top_up(books, TOP_UP, once=f"top-up {number}")
+                self.require(not again, f"top-up {number} was added again")
             with contextlib.suppress(LedgerError):  # nothing is due
                 new_batch(books, without_receipt=True)
             for batch in batches(books):
                 if batch.number not in self.bank:
                     self._transfer(books, batch)
             self._bounces = 0  # from now on no transfer comes back
+            if "correct" in self.commands and self.dice.random() < 0.3:
+                with contextlib.suppress(LedgerError):  # too little is left of the budget, say
+                    self._keep_back(books)
             self._reconcile(books)
             with contextlib.suppress(LedgerError):  # nothing came back
                 self._transfer(books, new_batch(books, without_receipt=True))
@@ -705,6 +740,20 @@ class Schedule:
             self._check_people(records, books)
             self._check_money(records, made, books)
         self.figures["rounds"] += len(records)
+
+    def _keep_back(self, books):
+        """Take back what one client was transferred, pay another, and then the first again."""
+        paid = [(number, one) for number, some in self.settled.items() for one in some]
+        first = self.dice.choice(paid or [(1, self.clients[0])])
+        others = [one for one in paid if one[1] != first[1]]
+        other = self.dice.choice(others or [first])
+        for who, amount in ((first, -1_000_000), (other, 250_000), (first, 500_000)):
+            name = f"correction {len(self.planned) + 1}"
+            self.planned[name] = (*who, amount)
+            self._correct_as_planned(books, name)
+            with contextlib.suppress(LedgerError):  # nothing is due
+                self._transfer(books, new_batch(books, without_receipt=True))
+        self.figures["debts kept back"] += 1
 
     def _check_decisions(self, records, books):
         """Compare every round with the market alone, which no store and no session disturbs."""

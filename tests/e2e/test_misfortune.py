@@ -6,8 +6,9 @@ import misfortune
 import pytest
 
 import bara.runs.config_sections
-from bara.ledger import Books, _verification, bank, operators, payouts, store
+from bara.ledger import Books, _verification, bank, corrections, operators, payouts, store
 from bara.ledger._events import Receipt
+from bara.records import Entry
 from bara.runs import database, place
 from bara.runs.session import Session
 
@@ -124,6 +125,35 @@ def believe_each_statement_anew(patch):
     )
 
 
+def store_each_correction_anew(patch):
+    """A correction that is said again by its name is stored again."""
+    patch.setattr(corrections, "stored_once", lambda *_: None)
+
+
+def follow_no_register(patch):
+    """Clients are known as they were when the run was opened."""
+
+    def registered(books, _round_number):
+        opened = books.opening.get("register")
+        if opened is None:
+            return None
+        return {client: Entry(**entry) for client, entry in opened.items()}
+
+    patch.setattr(Books, "registered", registered)
+
+
+def forget_debts(patch):
+    """What a client owes is forgotten by the next batch."""
+    pay = payouts._Account._pay
+
+    def pay_anew(account, last, at):
+        batch = pay(account, last, at)
+        account._owed = +account._owed
+        return batch
+
+    patch.setattr(payouts._Account, "_pay", pay_anew)
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -139,6 +169,9 @@ def believe_each_statement_anew(patch):
         let_copies_go_on,
         take_spellings_for_people,
         believe_each_statement_anew,
+        store_each_correction_anew,
+        follow_no_register,
+        forget_debts,
     ],
 )
 def test_a_fault_is_found(monkeypatch, tmp_path, fault):

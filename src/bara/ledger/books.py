@@ -53,6 +53,15 @@ _LAST_ROUND = sa.select(sa.func.max(schema.closings.c.round)).where(
     schema.closings.c.run == sa.bindparam("run")
 )
 
+_CORRECTED = (
+    sa.select(schema.corrections.c.client, sa.func.sum(schema.corrections.c.amount))
+    .where(
+        schema.corrections.c.run == sa.bindparam("run"),
+        schema.corrections.c.counts_from <= sa.bindparam("round"),
+    )
+    .group_by(schema.corrections.c.client)
+)
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -431,12 +440,8 @@ class Books:
 
     def corrected(self, round_number: int) -> Mapping[str, int]:
         """Return by how much each client's payments were corrected, as known in a round."""
-        table = schema.corrections
-        query = sa.select(table.c.client, sa.func.sum(table.c.amount)).where(
-            table.c.run == self.chain.run, table.c.counts_from <= round_number
-        )
         with self.store.read() as connection:
-            rows = connection.execute(query.group_by(table.c.client)).all()
+            rows = fetch(connection, _CORRECTED, run=self.chain.run, round=round_number)
         return {client: int(amount) for client, amount in rows}
 
     @property

@@ -22,12 +22,14 @@ import sqlalchemy as sa
 from bara.errors import ConfigError, LedgerError
 from bara.files import read_whole
 from bara.ledger import _schema as schema
-from bara.ledger._events import Draft
+from bara.ledger._events import Draft, Event
+from bara.ledger._reading import bodies_of
 from bara.ledger._verification import paid_in, require_whole
 from bara.ledger.books import Books
 from bara.ledger.decisions import signed
 from bara.ledger.operators import require_place, writing
 from bara.ledger.statements import lines, stored_corrections
+from bara.ledger.store import fetch
 from bara.records import json_money, plain_money
 from bara.text import counted, csv_text
 
@@ -413,12 +415,12 @@ def _columns(payees: Payees | None) -> list[str]:
     return [name for name in first if name not in own]
 
 
-def _events(connection: sa.Connection, books: Books) -> Sequence[Any]:
-    table = schema.events
-    query = sa.select(table).where(
-        table.c.run == books.chain.run, table.c.kind.in_(("paid out", "corrected", "returned"))
-    )
-    return connection.execute(query.order_by(table.c.number)).all()
+_EVENTS = bodies_of(("paid out", "corrected", "returned")).with_only_columns(schema.events)
+
+
+def _events(connection: sa.Connection, books: Books) -> list[Event]:
+    rows = fetch(connection, _EVENTS, run=books.chain.run)
+    return [Event(*row[1:]) for row in rows]
 
 
 class _Account:
