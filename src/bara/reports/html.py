@@ -289,9 +289,9 @@ def _remembered(result: Result) -> dict[str, str]:
     last = result.history[-1]
     if "remembered" not in last:
         return {}
-    told = f"{last['n']} fresh, {last['remembered']} of {last['age']:.1f} rounds ago"
+    told = f"{last['n']} fresh, {last['remembered']} remembered"
     if "oldest" in last:  # results of 0.2 do not say it
-        told += f", the oldest of {last['oldest']}"
+        told += f", the oldest for {counted(last['oldest'], 'round')}"
     return {"updates in the last round": told}
 
 
