@@ -398,3 +398,24 @@ def test_the_runs_of_a_database_are_shown_by_its_url(tmp_path, visit):
             "Round 1. Before any bid was opened"
             in visitor.get("/runs/spring/rounds/1.json").json()["words"][0]
         )
+
+
+def test_what_the_last_money_bought_is_told_over_five_rounds_at_least(tmp_path, visit):
+    """The last of twelve rounds alone costs more than a tenth of the budget."""
+    url = f"sqlite:///{tmp_path}/books.db"
+    config = {
+        "budget": {"total": 30, "max_rounds": 12},
+        "clients": {"count": 3},
+        "mechanism": {"name": "bid-price-first"},
+        "allocator": {"name": "fixed", "n": 1},
+        "ledger": {"url": url},
+    }
+    with bara.open_session("spring", config) as session:
+        session.begin(0.1)
+        for number in range(1, 13):
+            session.ask()
+            session.award({"north": 1, "south": 8 if number == 12 else 2, "east": 9})
+            session.settle(0.1 + 0.05 * number)
+    bought = visit(folder=url).get("/runs/spring.json").json()["glance"]["bought"]
+    assert bought["rounds"] == 5
+    assert bought["points"] == pytest.approx(25)

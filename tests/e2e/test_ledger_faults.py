@@ -228,7 +228,9 @@ def test_an_operator_answers_what_waits_and_the_run_says_how(tmp_path):
     folder = tmp_path / "run"
     changes = [*SMALL, "budget.max_rounds=2", "ledger.approve_above=1"]
     done = bara("run", "--out", folder, changes=changes, code=1)
-    assert f"bara ledger {folder} approve 1` or `decline 1`" in done.stderr
+    assert (
+        f"bara ledger {folder} approve 1 --reason TEXT` or `decline 1 --reason TEXT`" in done.stderr
+    )
     assert "round 1 waits for approval" in bara("ledger", folder).stdout
     assert (
         f"go on with: bara resume {folder}"

@@ -90,7 +90,8 @@ def test_an_award_that_waits_is_said_everywhere_and_the_hook_is_told_once(config
     for _ in range(2):  # started again, it still waits, and nobody is told twice
         with pytest.raises(WaitingError):
             play(given, 9)
-    answer = f"bara ledger {url} --run spring approve 1 --reason TEXT, or decline 1"
+    command = f"bara ledger {url} --run spring approve 1"
+    answer = f"{command} --reason TEXT, or decline 1 --reason TEXT"
     assert [one["what"] for one in mailbox()] == ["approval of round 1"]
     assert mailbox()[0]["answer"] == answer
     assert f"needs you: round 1 promises 8.00 EUR and waits for your answer; {answer}" in cli(

@@ -471,3 +471,11 @@ def test_a_copy_reads_no_statement(config, tmp_path):
     copy = {**config, "ledger": {"url": f"sqlite:///{tmp_path}/copy.db"}}
     with refused(LedgerError, "copy"):
         read_in(copy, tmp_path, camt(("spring-1-1", "6.50", "DBIT")))
+
+
+def test_a_whole_batch_does_not_come_back_once_a_statement_shows_a_transfer_of_it(config, tmp_path):
+    at(config, new_batch)
+    read_in(config, tmp_path, camt(("spring-1-1", "6.50", "DBIT")))
+    with refused(LedgerError, "batch 1", "north", "--client"):
+        at(config, lambda books: returned(books, 1))
+    assert at(config, lambda books: returned(books, 1, ["south"])) == ["south"]

@@ -135,7 +135,7 @@ def test_an_award_above_the_limit_waits_for_approval_and_is_then_trained_as_prom
 
 def test_a_declined_award_is_trained_by_nobody_paid_to_nobody_and_held_against_nobody(tmp_path):
     path = tmp_path / "run"
-    with refused(RunStoppedError, f"{path} approve 1`", "`decline 1`"):
+    with refused(RunStoppedError, f"{path} approve 1 --reason TEXT`", "`decline 1 --reason TEXT`"):
         sitting(path, config("ledger.approve_above=0.5", "clients.failure_rate=0"))
     promised = look(path, lambda books: books.awarded().award)
     look(path, lambda books: operators.decline(books, 1))

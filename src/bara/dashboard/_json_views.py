@@ -237,12 +237,16 @@ def _outlook(view: RunView) -> Json | None:
 
 
 def _bought(rounds: Sequence[ClosedRound]) -> Json | None:
-    """Return what the last tenth of the budget did to the accuracy, by means over five rounds."""
+    """Return what the last tenth of the budget, or five rounds, did to the accuracy.
+
+    The accuracy before and after is a mean over five rounds.
+    """
     if len(rounds) < 12:
         return None
     last = rounds[-1]
     since = last.spent - 0.1 * last.total
     start = next(i for i, one in enumerate(rounds) if one.spent >= since)
+    start = min(start, len(rounds) - 6)  # the five rounds before and the last five are others
     before = fmean(one.accuracy for one in rounds[max(start - 4, 0) : start + 1])
     now = fmean(one.accuracy for one in rounds[-5:])
     return {

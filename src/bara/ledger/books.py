@@ -606,4 +606,6 @@ class Books:
         if first is not None:
             why = f"{first} has approved, and a second person must, too: {why}"
         command = f"bara ledger {self.address} approve {number}"
-        raise WaitingError(f"{why}: it waits for `{command}` or `decline {number}`")
+        raise WaitingError(
+            f"{why}: it waits for `{command} --reason TEXT` or `decline {number} --reason TEXT`"
+        )

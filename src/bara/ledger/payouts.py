@@ -218,7 +218,8 @@ def returned(
     Args:
         books: The run's books.
         number: The batch.
-        clients: Whose transfers came back; none for all of the batch.
+        clients: Whose transfers came back; none for all of the batch, of which the bank's statement
+            must not show any as transferred.
         by: The person who says so.
         reason: Why they came back, as the bank says.
 
@@ -230,14 +231,17 @@ def returned(
     batch = find_batch(books, number)
     paid = [client for client, _, _ in batch.payments]
     chosen = list(dict.fromkeys(clients or paid))
-    before = set[str]()
     with writing(books) as connection:
-        for text in books.bodies("returned"):
-            body = json.loads(text)
-            if body["batch"] == number:
-                before.update(body["clients"])
+        shown, back = _what_became(books)
+        before = {client for batch_number, client in back if batch_number == number}
         if not clients:
             chosen = [client for client in paid if client not in before]
+            arrived = [client for client in chosen if (number, client) in shown]
+            if arrived:
+                raise LedgerError(
+                    f"the bank's statement shows that {', '.join(arrived)} of batch {number} got the "
+                    "money; name those whose transfers came back with --client"
+                )
         for client in chosen:
             if client not in paid:
                 raise LedgerError(f"batch {number} of {books.name!r} pays nothing to {client!r}")

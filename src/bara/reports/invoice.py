@@ -98,7 +98,7 @@ class Invoice:
     def _sums(self) -> list[tuple[str, str]]:
         """Return the net amount, the VAT that the total includes, and the total."""
         transferred = sum(one.amount for one in self.parts)
-        totals = [("total, as transferred", self._show(self.total))]
+        totals = [("total", self._show(self.total))]
         if transferred != self.total:
             totals = [
                 ("total", self._show(self.total)),

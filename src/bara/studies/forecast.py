@@ -87,7 +87,9 @@ def plan(
         tried = [total * multiple for multiple in BUDGETS]
         wanted = wanted[:1]
     grid = forecast_cells(config, wanted, tried, drawn)
-    results, failures = run_grid(grid, None, jobs, progress=progress)
+    _, failures = run_grid(grid[:1], None, 1)  # what cannot run fails once, not in every draw
+    if not failures:
+        results, failures = run_grid(grid, None, jobs, progress=progress)
     if failures:
         raise ConfigError(f"the forecast with {failures[0].allocator} failed: {failures[0].error}")
     needed = None
