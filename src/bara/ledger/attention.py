@@ -199,7 +199,8 @@ def _waiting(books: Books, awarded: AwardedRound, first: str | None) -> Attentio
     if first is not None:
         key = f"approval of round {number} by a second person"
         text += f"; {first} has approved, and another person must, too"
-    answer = f"bara ledger {books.address} approve {number} --reason TEXT, or decline {number} --reason TEXT"
+    command = f"bara ledger {books.address} approve {number}"
+    answer = f"{command} --reason TEXT, or decline {number} --reason TEXT"
     return Attention(key, text, answer)
 
 

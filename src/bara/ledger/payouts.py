@@ -239,8 +239,8 @@ def returned(
             arrived = [client for client in chosen if (number, client) in shown]
             if arrived:
                 raise LedgerError(
-                    f"the bank's statement shows that {', '.join(arrived)} of batch {number} got the "
-                    "money; name those whose transfers came back with --client"
+                    f"the bank's statement shows that {', '.join(arrived)} got the money of batch "
+                    f"{number}; name those whose transfers came back with --client"
                 )
         for client in chosen:
             if client not in paid:
