@@ -236,7 +236,7 @@ def test_an_operator_answers_what_waits_and_the_run_says_how(tmp_path):
         f"go on with: bara resume {folder}"
         in bara("ledger", folder, "decline", 1, "--reason", "agreed").stdout
     )
-    assert "approve 2`" in bara("resume", folder, code=1).stderr
+    assert "approve 2 " in bara("resume", folder, code=1).stderr
     assert (
         f"train it with: bara resume {folder}"
         in bara("ledger", folder, "approve", 2, "--reason", "agreed").stdout

@@ -70,7 +70,7 @@ def test_the_comparison_of_the_readme_works(plain):
     assert "seeds=5" in code
     table = call(plain, "python", "-c", code.replace("seeds=5", "seeds=1")).stdout
     assert [line.split(" | ")[0] for line in table.splitlines()[2:5]] == [
-        "| even",
+        "| even:carry_over=true",
         "| planner",
         "| Halves",
     ]

@@ -595,7 +595,7 @@ class World:
             outcome = self.sit(place)
             if outcome.code == 0:
                 break
-            if found := re.search(r"approve (\d+)`", outcome.words):
+            if found := re.search(r"approve (\d+) ", outcome.words):
                 assert (
                     call("ledger", place.path, "approve", found[1], "--reason", "it waits").code
                     == 0
