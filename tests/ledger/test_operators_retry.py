@@ -11,10 +11,11 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+from striking import STRUCK, strike
 
 import bara
 from bara.errors import LedgerError, WaitingError
-from bara.ledger import Receipt, Store, operators, verify
+from bara.ledger import Receipt, operators, verify
 from bara.ledger.bank import reconcile
 from bara.ledger.corrections import correct
 from bara.ledger.payouts import batch_csv, batches, new_batch, returned
@@ -23,39 +24,11 @@ from bara.runs.database import DatabaseRun
 
 BIDS = {"north": 3, "south": 4, "east": 6}
 FILES = ("books.db", "receipt.json")
-STRUCK = "misfortune"
-
-
-class Misfortune:
-    """Raises a `LedgerError` at one call out of all; counts the calls."""
-
-    def __init__(self):
-        self.calls = self.fails_at = 0
-
-    def strike(self, _name=None):
-        self.calls += 1
-        if self.calls == self.fails_at:
-            raise LedgerError(STRUCK)
 
 
 @pytest.fixture
 def misfortune(monkeypatch):
-    bad = Misfortune()
-
-    def around(entered):
-        @contextlib.contextmanager
-        def transaction(store):
-            bad.strike()
-            with entered(store) as connection:
-                yield connection
-            bad.strike()  # stored, or read, and yet the caller hears of an error
-
-        return transaction
-
-    monkeypatch.setattr(Store, "write", around(Store.write))
-    monkeypatch.setattr(Store, "read", around(Store.read))
-    monkeypatch.setattr("bara.ledger.books.point", bad.strike)
-    return bad
+    return strike(monkeypatch, "bara.ledger.books.point")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import json
 from functools import partial
 
 import pytest
+from striking import strike
 
 import bara
 from bara.errors import LedgerError
@@ -20,44 +21,10 @@ ASKED = {"ann": "2.00", "bob": "2.50", "cat": "3.00", "dan": "4.00"}
 SALTED = {"menu", "bids", "memories", "place"}
 
 
-class Misfortune:
-    """Raises a `LedgerError` at one call out of all; counts the calls."""
-
-    def __init__(self, fails_at):
-        self.calls = 0
-        self.fails_at = fails_at
-
-    def strike(self):
-        self.calls += 1
-        if self.calls == self.fails_at:
-            raise LedgerError("the ledger is locked by another process")
-
-
 @pytest.fixture
 def misfortune(monkeypatch):
-    """Let the n-th moment of a run fail; the moments are entering and leaving the store's
-    transactions, and the fault points.
-    """
-    bad = Misfortune(0)
-
-    def around(entered):
-        @contextlib.contextmanager
-        def transaction(store):
-            bad.strike()
-            with entered(store) as connection:
-                yield connection
-            bad.strike()  # stored, or read, and yet the caller hears of an error
-
-        return transaction
-
-    def fail(_name):
-        bad.strike()
-
-    monkeypatch.setattr(Store, "write", around(Store.write))
-    monkeypatch.setattr(Store, "read", around(Store.read))
-    monkeypatch.setattr("bara.ledger.books.point", fail)
-    monkeypatch.setattr("bara.runs.session.point", fail)
-    return bad
+    """Let the n-th moment of a run fail."""
+    return strike(monkeypatch, "bara.ledger.books.point", "bara.runs.session.point")
 
 
 def again(step):
