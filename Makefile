@@ -33,7 +33,7 @@ test-all: lint  ## everything, as CI: also every page, kills, PostgreSQL, a brow
 	@echo "== what make test adds"
 	$(PYTEST) -m path --durations=10
 	@echo "== what make test-all adds"
-	scripts/with_chromium.sh scripts/with_postgres.sh $(PYTEST) -m full --durations=10
+	scripts/with_programs.sh scripts/with_postgres.sh $(PYTEST) -m full --durations=10
 	$(BIN)/python scripts/flower_versions.py --quick
 
 coverage: $(READY)  ## which branches the tests of make test take, room by room; writes the table in CONTRIBUTING.md

@@ -54,6 +54,7 @@ PARTS = {
     "root": lambda: os.getuid() == 0,
     "PostgreSQL": lambda: "BARA_TEST_POSTGRES" in os.environ,
     "Chromium": lambda: "BARA_TEST_CHROMIUM" in os.environ,
+    "LaTeX": lambda: shutil.which("pdflatex") is not None,
 }
 """What the mark `debian` may ask for, and whether it is there."""
 

@@ -5,7 +5,6 @@ numbers that cannot be read wrongly.
 import csv
 import json
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 from html import unescape
@@ -375,7 +374,8 @@ def test_no_name_means_anything_to_latex(found):
     assert not any(row.startswith(("[", "*")) for row in rows)
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no LaTeX here")
+@pytest.mark.full
+@pytest.mark.debian("LaTeX")
 def test_latex_compiles(found, tmp_path):
     text = awkward(found).to_latex()
     head = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n"
