@@ -7,6 +7,8 @@ MINUTES ?= 30
 COUNT ?= 1000000
 SEED ?= 1
 VERSIONS ?=
+EXTRAS ?=
+WITH ?= $(PYTHON)
 # Three on two cores: many tests wait, for servers, for browsers, for what was killed to be missed.
 PYTEST := $(VENV)/bin/pytest -n 3 --dist loadgroup
 # Where it is set, each of the hundreds of programs that the tests start would compile all that it imports.
@@ -93,10 +95,10 @@ audit:  ## known vulnerabilities in what is pinned; asks pip-audit's service, an
 		.audit-venv/bin/python -m pip --disable-pip-version-check -qq install pip-audit)
 	@$(PYTHON) scripts/audit.py .audit-venv/bin/pip-audit
 
-release: $(READY)  ## sdist and wheel in dist/: metadata checked, the wheel tried with each light extra in a clean environment
+release: $(READY)  ## sdist and wheel in dist/: metadata checked, the wheel tried with each extra in a clean environment (EXTRAS="bank" WITH=python3.13)
 	@test -x .release-venv/bin/twine || ($(PYTHON) -m venv .release-venv && \
 		.release-venv/bin/python -m pip --disable-pip-version-check -qq install twine)
-	@$(BIN)/python scripts/release.py .release-venv/bin/twine
+	@$(BIN)/python scripts/release.py --python $(WITH) .release-venv/bin/twine $(EXTRAS)
 
 clean:  ## remove what set-up made
 	rm -rf $(VENV) .bench-venv .audit-venv .release-venv dist site

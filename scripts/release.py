@@ -1,11 +1,12 @@
 """Builds sdist and wheel into dist/, checks their metadata, and tries the wheel with each extra.
 
-python scripts/release.py TWINE [EXTRA ...]
+python scripts/release.py [--python PYTHON] TWINE [EXTRA ...]
 
-TWINE is the path of twine. Each extra gets a clean environment. The extra `sim` brings torch; it is
-installed first, exactly as pinned.
+TWINE is the path of twine. Each extra gets a clean environment, of the given Python or of the one
+that runs this. Some extras bring torch; it is installed first, exactly as pinned.
 """
 
+import argparse
 import os
 import subprocess
 import sys
@@ -15,7 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 BRINGS = {
     "": "bara",
+    "bank": "sepaxml",
     "dashboard": "bara.dashboard",
+    "docs": "mkdocs",
     "figures": "matplotlib",
     "frames": "pandas",
     "postgres": "psycopg",
@@ -23,8 +26,13 @@ BRINGS = {
     "tensorboard": "tensorboard",
     "mlflow": "mlflow",
     "sim": "torch",
+    "tables": "pyarrow",
+    "silos": "statsmodels",
+    "flower": "bara.flower",
 }
 """The extras that are tried, and a module that works only with each."""
+
+WITH_TORCH = {"sim", "tables", "silos", "flower"}
 
 
 def build(folder, *kinds):
@@ -34,9 +42,9 @@ def build(folder, *kinds):
     return wheel
 
 
-def install(folder, wheel, extra=""):
+def install(folder, wheel, extra="", python=sys.executable):
     """The programs of a new environment with only the wheel and what it and the extra require."""
-    _run(sys.executable, "-m", "venv", folder)
+    _run(python, "-m", "venv", folder)
     pip = [
         folder / "bin" / "python",
         "-m",
@@ -47,7 +55,7 @@ def install(folder, wheel, extra=""):
         "--no-compile",
     ]
     pip += ["-c", ROOT / "constraints.txt"]
-    if extra == "sim":
+    if extra in WITH_TORCH:
         _run(*pip, "torch==2.13.0")
     _run(*pip, f"{wheel}[{extra}]" if extra else wheel)
     return folder / "bin"
@@ -75,14 +83,18 @@ def _run(*command, cwd=None):
 
 
 if __name__ == "__main__":
-    twine, *extras = sys.argv[1:]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("twine")
+    parser.add_argument("extras", nargs="*")
+    asked = parser.parse_args()
     dist = ROOT / "dist"
     for old in dist.glob("bara_fl-*"):
         old.unlink()
     made = build(dist, "--sdist")
-    _run(twine, "check", "--strict", *dist.glob("bara_fl-*"))
+    _run(asked.twine, "check", "--strict", *dist.glob("bara_fl-*"))
     sys.stdout.write(f"{made.name} and its sdist are in dist/, their metadata are sound\n")
-    for extra in extras or BRINGS:
+    for extra in asked.extras or BRINGS:
         with tempfile.TemporaryDirectory() as home:
-            smoke(install(Path(home) / "venv", made, extra), extra)
+            smoke(install(Path(home) / "venv", made, extra, asked.python), extra)
         sys.stdout.write(f"bara-fl{f'[{extra}]' if extra else ''} works\n")
