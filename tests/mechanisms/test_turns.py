@@ -299,9 +299,10 @@ def test_a_reserve_is_rounded_down_to_what_can_be_paid():
     assert mechanism.menu(bids).award(Offer.recruit(2), PURSE).payments == (1_200_000, 1_200_000)
 
 
-def test_with_a_reserve_nobodys_quality_is_too_small_or_too_large_for_the_others_to_be_paid():
+@pytest.mark.parametrize("unit", [1, 10_000])
+def test_with_a_reserve_nobodys_quality_is_too_small_or_too_large_for_the_others_to_be_paid(unit):
     """Such bids were refused: the reserve per unit of the least quality did not fit in 63 bits."""
     samples = {"ann": 1e9, "bob": 300, "cat": 1e-9}
-    bids = Bids.of({"ann": 1, "bob": 1.5, "cat": 2}, samples=samples)
+    bids = Bids.of({"ann": 1, "bob": 1.5, "cat": 2}, samples=samples).in_units_of(unit)
     menu = Turns(quality="samples", reserve=2).menu(bids)
     assert [menu.cost(n) for n in (1, 2, 3)] == [2_000_000, 4_000_000, 6_000_000]

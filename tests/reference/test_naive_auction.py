@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bara import Bids, Offer, Purse
-from bara.mechanisms import critical_menu
+from bara.mechanisms import capped_menu, critical_menu
 
 prices = st.one_of(st.integers(1, 5), st.integers(1, 10**6), st.integers(1, 2**50))
 qualities = st.one_of(st.sampled_from([1.0, 2.0, 3.0, 1 / 3]), st.floats(0.1, 10))
@@ -52,6 +52,31 @@ def test_property_the_fast_auction_is_the_formula_to_the_micro_unit(case):
         award = menu.award(Offer.caps([0] * (n - 1) + [cost]), Purse(2**62, 1))
         assert (award.clients, award.payments, cost) == (winners, payments, sum(payments))
         assert cost <= menu.costs[n - 1] <= cost + 2 * n + cost * (n + 4) * 2.0**-48
+
+
+@given(rounds(), st.data())
+def test_property_what_a_cap_on_payments_costs_is_the_formula_to_the_micro_unit(
+    case, drawn
+):
+    bids, _, _ = case
+    unit = drawn.draw(st.sampled_from([1, 2, 100]))
+    bids = Bids(bids.clients, bids.prices * unit).in_units_of(unit)
+    q = drawn.draw(st.lists(qualities, min_size=len(bids), max_size=len(bids)))
+    most = drawn.draw(st.integers(int(bids.prices.min()), 2 * int(bids.prices.max())))
+    menu = capped_menu(bids, np.array(q), most)
+    most -= most % unit
+    inside = [i for i in range(len(bids)) if bids.prices[i] <= most]
+    ranked = sorted(inside, key=lambda i: (int(bids.prices[i]) / Fraction(q[i]), i))
+    units = [int(bids.prices[i]) / Fraction(q[i]) for i in ranked]
+    units.append(most / Fraction(min(q[i] for i in inside)))
+    assert len(menu) == len(ranked)
+    for n in range(1, len(menu) + 1):
+        payments = [min(Fraction(q[i]) * units[n] // unit * unit, most) for i in ranked[:n]]
+        cost = menu.cost(n)
+        award = menu.award(Offer.caps([0] * (n - 1) + [cost]), Purse(2**62, 1))
+        assert award.clients == tuple(bids.clients[i] for i in ranked[:n])
+        assert list(award.payments) == payments
+        assert cost == sum(payments) <= menu.costs[n - 1]
 
 
 @given(rounds(), st.integers(0, 2**8))

@@ -286,7 +286,7 @@ def _runs(flags: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> list[tuple[int
 def floor_products(scores: FloatArray, unit: Fraction, step: int = 1) -> IntArray:
     """Return q_i u for each q_i, rounded down exactly to a whole number of steps; 2^62 at most."""
     if step > 1:
-        return floor_products(scores, unit / step) * step
+        return np.minimum(floor_products(scores, unit / step), 2**62 // step) * step
     products = np.minimum(scores * float(unit), 2.0**62)
     payments = np.floor(products).astype(np.int64)
     near = (np.abs(products - np.rint(products)) <= products * _ERROR).nonzero()[0]
