@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 import bara
 from bara.cli import app
 from bara.ledger.corrections import correct
-from bara.ledger.payouts import new_batch, payment, returned
+from bara.ledger.payouts import Part, new_batch, payment, returned
+from bara.ledger.statements import lines
 from bara.records import money
 from bara.runs.database import DatabaseRun
 
@@ -124,6 +125,8 @@ def test_an_invoice_shows_corrections_and_leaves_out_what_came_back(config):
     at(config, new_batch)
     parts = at(config, lambda books: payment(books, 2, "north"))
     assert sorted(one.amount for one in parts) == sorted(map(money, ("6.50", "6.50", "-1")))
+    settled = {line.round: line.at for line in at(config, lambda b: list(lines(b, "south")))}
+    assert Part(2, money("6.50"), settled[2]) in parts
     page = invoice(config, 2, "north").output
     assert "came late" in page
     assert amounts(page)[-3:] == [money("5.50"), money("6.50"), money("12")]

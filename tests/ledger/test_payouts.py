@@ -32,6 +32,7 @@ from bara.ledger.payouts import (
     batches,
     due,
     find_batch,
+    kept_back,
     new_batch,
     read_payees,
 )
@@ -330,7 +331,7 @@ def test_without_the_key_of_its_run_no_batch_is_made_or_shown(open_books, play_i
     new_batch(keyed)
     play_into(keyed)
     without = Books.find(keyed.store)
-    for use in (due, batches, new_batch, partial(find_batch, number=1)):
+    for use in (due, batches, kept_back, new_batch, partial(find_batch, number=1)):
         with refused(LedgerError, "'keyed'", "ledger.key"):
             use(without)
     assert len(batches(keyed)) == 1

@@ -198,8 +198,17 @@ CLOSE = float(np.nextafter(1.9, 2))  # 1 / CLOSE is 1 / 1.9 in floats
         ({"a": (1, 1.0), "b": (1, 1.0), "c": (5, 1.0), "d": (3, THIRD), "e": (9, 1.0)}, "abced"),
         ({"a": (1, 1.9), "b": (1, CLOSE), "c": (1, 1.0)}, "bac"),
         ({"a": (2**55 + 1, 1.0), "b": (2**55, 1.0), "c": (2**55 + 2, 1.0)}, "bac"),
+        ({"a": (1, CLOSE), "b": (2, 1.9), "c": (2, CLOSE)}, "acb"),
+        ({"a": (2**55, 2.0), "b": (2**55 + 1, 1.0), "c": (2**55, 1.0)}, "acb"),
     ],
-    ids=["both differ", "only the last differ", "qualities differ", "prices differ"],
+    ids=[
+        "both differ",
+        "only the last differ",
+        "qualities differ",
+        "prices differ",
+        "one of the qualities is the first's",
+        "one of the prices is the first's",
+    ],
 )
 def test_unit_prices_that_floats_cannot_tell_apart_are_ranked_exactly(rows, order):
     prices = np.array([price for price, _ in rows.values()])
@@ -210,12 +219,18 @@ def test_unit_prices_that_floats_cannot_tell_apart_are_ranked_exactly(rows, orde
 
 
 def test_many_equal_bids_of_equal_quality_go_to_the_names_that_sort_first():
-    bids = Bids(tuple(f"{i:03d}" for i in range(500)), np.full(500, 7), {"samples": np.ones(500)})
-    assert QualityAuction("samples").menu(bids).order.tolist() == list(range(500))
+    prices = np.resize([7, 8], 500)
+    bids = Bids(tuple(f"{i:03d}" for i in range(500)), prices, {"samples": np.ones(500)})
+    order = QualityAuction("samples").menu(bids).order
+    assert order.tolist() == [*range(0, 500, 2), *range(1, 500, 2)]
 
 
-def test_the_costs_of_many_clients_are_never_less_than_they_are_exactly():
-    scores = np.random.default_rng(0).uniform(0.1, 1, 3000)
+@pytest.mark.parametrize(
+    "scores",
+    [np.random.default_rng(0).uniform(0.1, 1, 3000), np.full(3000, 0.3)],
+    ids=["which differ", "whose sum in floats is too small"],
+)
+def test_the_costs_of_many_clients_are_never_less_than_they_are_exactly(scores):
     prices = np.full(3000, 10**14)
     menu = QualityAuction("samples").menu(
         Bids(tuple(f"{i:04d}" for i in range(3000)), prices, {"samples": scores})

@@ -22,7 +22,7 @@ from bara import (
 from bara.allocators import Bara, Even, Fixed
 from bara.errors import InvalidOfferError, InvalidRecordError, LedgerError, OverspentError
 from bara.ledger import Books, Store
-from bara.market import Backoff
+from bara.market import BACKS_OFF, Backoff
 from bara.mechanisms import bid_price_first
 from bara.protocols import Capabilities
 from bara.runs.session import OwnLoop
@@ -166,11 +166,23 @@ def test_what_an_allocator_believes_stands_in_the_round_that_it_asked_for(make_f
     assert [one.belief for one in awarded] == [{"rounds told": n} for n in (1, 2, 3)]
 
 
-def test_a_client_may_be_paid_just_what_it_asks():
-    session = Session(Script(Offer.recruit(1)), Careless([0], [1_000_000], [1_000_000]), OwnLoop())
+@pytest.mark.parametrize("asked", [1, 10])
+def test_a_client_may_be_paid_just_what_it_asks_up_to_the_whole_budget(asked):
+    mechanism = Careless([0], [asked * 10**6], [asked * 10**6])
+    session = Session(Script(Offer.recruit(1)), mechanism, OwnLoop())
     session.start(Purse.of(10, 1))
     session.begin(0.1)
-    assert session.award({"ann": 1, "bob": 2}) == Award(("ann",), (1_000_000,))
+    assert session.award({"ann": asked, "bob": 2}) == Award(("ann",), (asked * 10**6,))
+
+
+def test_a_client_that_backs_off_is_left_out_with_the_reason():
+    session = own_loop(Offer.recruit(1))
+    session.start(Purse.of(10, 2))
+    session.begin(0.1)
+    session.award(ASKED)
+    session.settle(0.2, void={"ann": "no answer"})
+    assert session.award(ASKED).clients == ("bob",)
+    assert session.promised.left_out.reasons == {"ann": BACKS_OFF}
 
 
 @pytest.mark.parametrize("stop_after", range(1, 12))

@@ -141,7 +141,7 @@ def test_where_the_engine_makes_no_model_nobody_is_paid_or_blamed_and_nothing_is
         "bob": NOT_TAKEN,
     }
     assert delivery.blameless == ("dan", "ann", "bob")
-    assert (delivery.contributions, delivery.ages) == ({}, {})
+    assert (delivery.contributions, delivery.shapley, delivery.ages) == ({}, None, {})
     assert engine.evaluated == [(1, [0.0, 0.0])]
     assert engine.said[-1] == ("save", 1, [0.0, 0.0])
     assert list(state.memory.remembered(2)) == []
@@ -178,7 +178,7 @@ def test_a_step_that_spoils_the_model_is_taken_back_but_its_updates_are_paid_and
     delivery = train_round(state, engine, 2, BOB)
     assert engine.model.tolist() == final(state) == kept
     assert delivery.delivered.keys() == {"bob"}
-    assert delivery.contributions == {}
+    assert (delivery.contributions, delivery.shapley) == ({}, None)
     assert engine.evaluated[-1] == (2, kept)
     assert delivery.evaluation.loss == 0
     assert [client for client, _ in state.memory.remembered(3)] == ["ann", "bob"]

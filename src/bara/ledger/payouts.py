@@ -125,15 +125,15 @@ def payments_of(books: Books, client: str, round_number: int) -> list[dict[str, 
     """
     with books.store.read() as connection:
         account = _Account(connection, books)
-    found = []
-    came_back = None  # the batch of the last of them, if it came back
+    found: list[dict[str, Any]] = []
     for one in _told(books, account.batches):
-        made_of = account.parts[one["batch"], one["client"]]
+        if one["client"] != client:
+            continue
+        made_of = account.parts[one["batch"], client]
         first = any(part.round == round_number and part.correction is None for part in made_of)
-        again = came_back is not None and came_back in [part.again for part in made_of]
-        if one["client"] == client and (first or again):
+        again = bool(found) and any(part.again == found[-1]["batch"] for part in made_of)
+        if first or again:
             found.append(one)
-            came_back = one["batch"] if one["returned"] else None
     return found
 
 

@@ -76,8 +76,7 @@ def critical_menu(
     if admitted is not None and admitted.all():
         admitted = None
     if admitted is not None:  # any valid quality will do for the others
-        filler = quality[admitted].max() if admitted.any() else 1.0
-        quality = np.where(admitted, quality, filler)
+        quality = np.where(admitted, quality, 1.0)
     quality = checked_column("quality", quality, bids.clients)
     if reserve is not None:
         check_reserve(reserve, len(bids))
@@ -144,7 +143,7 @@ def capped_menu(
     if admitted is not None:
         affordable &= admitted
     if not affordable.any():
-        return equal_menu(bids, most, affordable)  # of nobody
+        return equal_menu(bids, admitted=affordable)  # of nobody
     quality = checked_column("quality", np.where(affordable, quality, 1.0), bids.clients)
     # The virtual last bid: against it the client of the least quality would win at `most`.
     least = float(quality[affordable].min())
