@@ -135,6 +135,7 @@ def test_the_site_builds_strictly_has_everything_and_loads_nothing_from_elsewher
     for name, text in pages.items():
         assert not (found := LOADS.findall(text)), f"{name} loads {found}"
         assert not re.search(r"arithmatex|<m[ion]>\\", text), f"a formula of {name} is not set"
+        assert "<p>---" not in text, f"{name} shows what stands above it for mkdocs"
     assert "<math" in pages["the-paper.html"]
     assert all(
         f"bara {' '.join(path)}" in pages["reference/cli.html"] for path, _ in programs.verbs()
