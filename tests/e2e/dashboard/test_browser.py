@@ -277,6 +277,13 @@ def test_hostile_names_show_as_text(play, dashboard, browse):
     assert page.locator("main img, main script, main b:text-is('gone')").count() == 0
 
 
+LINES = """(cells) => cells.map((cell) => {
+    const number = document.createRange();
+    number.setStart(cell.firstChild, 0);
+    number.setEnd(cell.firstChild, cell.textContent.indexOf(" "));
+    return number.getClientRects().length;
+})"""
+"""In how many lines each amount stands."""
 FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
@@ -308,6 +315,27 @@ def test_everybody_can_use_it(play, dashboard, browse, shoot, width):
             found = Axe().run(page).response["violations"]
             grave = [one["id"] for one in found if one["impact"] in ("serious", "critical")]
             assert grave == [], f"{name}, {scheme}"
+
+
+def test_a_phone_breaks_no_amount_and_an_axis_ends_beside_its_values(tmp_path, dashboard, browse):
+    books = f"sqlite:///{tmp_path}/books.db"
+    config = {
+        "budget": {"total": 8000, "max_rounds": 9, "currency": "EUR"},
+        "clients": {"count": 3},
+        "allocator": {"name": "fixed", "n": 2},
+        "ledger": {"url": books},
+    }
+    with bara.open_session("autumn", config) as session:
+        session.begin(0.1)
+        session.award({"a clinic with a long name": "300.00", "south": "310.00", "east": "600.00"})
+    page = browse(390)
+    ready(page, f"{dashboard(books)}/runs/autumn")
+    page.click("#bids summary")
+    amounts = page.locator("#bids td", has_text="EUR")
+    expect(amounts.first).to_be_visible()
+    assert amounts.evaluate_all(LINES) == [1] * amounts.count()
+    extent = "import('/assets/scales.js').then(({ extent }) => extent([1, 19], {}, 3))"
+    assert page.evaluate(extent) == [0, 20]
 
 
 def test_a_figure_is_read_with_the_keyboard_alone(play, dashboard, browse):
