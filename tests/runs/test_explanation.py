@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 import bara
 from bara.cli import app
 from bara.errors import LedgerError
+from bara.records import show_money
 from bara.runs.config import Config
-from bara.runs.explanation import explain_round
+from bara.runs.explanation import explain_round, offer_words
 from bara.runs.folder import RunFolder
 from bara.runs.play import play_run
 from bara.runs.replay import replay
@@ -94,6 +95,12 @@ def test_what_another_ask_would_have_brought_shows_that_the_truth_is_best(hospit
     said = cli("ledger", hospitals, "explain", 1, "--client", "west")
     assert "west asked 9.00 EUR and did not win; a price of at most 3.09 EUR would have won" in said
     assert "nothing at 9.00 EUR" in said
+
+
+def test_an_offer_tells_only_of_numbers_of_clients_for_which_it_pays():
+    caps = bara.Offer.caps([0, 0, 3_000_000, 4_500_000, 4_500_000])
+    assert offer_words(caps, show_money) == "up to 3.00 for 3, 4.50 for 4 to 5 clients"
+    assert offer_words(bara.Offer.caps([0, 0]), show_money) == "nothing: it let the round pass"
 
 
 def test_an_explanation_of_one_client_ends_with_what_it_was_paid_and_in_which_batch(hospitals):

@@ -6,6 +6,8 @@ clients would have been promised had they asked other prices.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from bara.errors import BaraError, LedgerError
@@ -467,12 +469,17 @@ def offer_words(offer: Offer, show: Any) -> str:
         offer: The offer.
         show: A function that formats an amount in micro-units.
     """
-    if not offer.limit:
+    if not offer.limit or (offer.table is not None and not any(offer.table)):
         return "nothing: it let the round pass"
     if offer.table is not None:
-        caps = [f"{show(cap)} for {n}" for n, cap in enumerate(offer.table[:MOST_CAPS], 1)]
-        more = ", ..." if len(offer.table) > MOST_CAPS else ""
-        return f"up to {', '.join(caps)}{more} clients"
+        caps = []
+        for cap, alike in groupby(enumerate(offer.table, 1), key=itemgetter(1)):
+            numbers = [n for n, _ in alike]
+            which = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
+            if cap:
+                caps.append(f"{show(cap)} for {which}")
+        more = ", ..." if len(caps) > MOST_CAPS else ""
+        return f"up to {', '.join(caps[:MOST_CAPS])}{more} clients"
     if offer.budget >= MAX_MONEY:
         return f"to take {counted(offer.limit, 'client')}, whatever they cost"
     many = f"up to {counted(offer.limit, 'client')}"
