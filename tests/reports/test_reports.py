@@ -1,4 +1,5 @@
 import io
+import re
 from dataclasses import replace
 
 import pytest
@@ -107,6 +108,13 @@ def test_the_axis_of_a_chart_on_a_page_fits_its_values_and_the_legend_shows_dash
 def test_a_value_that_never_changes_has_an_axis():
     level = ChartLine("level", [0, 1], [0.5, 0.5])
     assert ">50 %</text>" in draw(Chart("Accuracy", "round", "", (level,), per_cent=True))
+
+
+@pytest.mark.parametrize("ys", [[19, 19], [0, 0], [-3, -3], [1500, 1500.5]])
+def test_no_two_ticks_of_an_axis_have_the_same_label(ys):
+    drawn = draw(Chart("Clients", "round", "", (ChartLine("n", [0, 1], ys),)))
+    labels = re.findall(r'text-anchor="end">([^<]+)</text>', drawn)[:-1]  # the last is the round
+    assert len(set(labels)) == len(labels) > 1
 
 
 def test_what_is_compared_is_on_the_page_as_dots_around_zero():

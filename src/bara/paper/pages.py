@@ -57,7 +57,8 @@ def publish_paper(
                 write_whole(stem.with_suffix(".tex"), [exhibit_latex(one, command)])
             else:
                 draw_exhibit(one, stem, origin)
-                body += f'<div class="print">{_inline(stem.with_suffix(".svg"))}</div>'
+                drawn = _inline(stem.with_suffix(".svg"))
+                body += f'<div class="print" tabindex="0">{drawn}</div>'
             if tabled(one):
                 head, *rows = table_rows(one)
                 body += table(head, rows)

@@ -64,6 +64,7 @@ padding: .7rem; }
 .prose .scroll { max-height: none; } .prose td, .prose th { text-align: left; vertical-align: top; }
 .d1 { stroke-dasharray: 6 3; } .d2 { stroke-dasharray: 2 2; } .d3 { stroke-dasharray: 8 2 2 2; }
 @media (max-width: 40rem) {
+  .wide, .print { overflow-x: auto; } .figures .wide svg, .print svg { width: 32rem; }
   .scroll { max-height: none; } table, tbody { display: block; }
   tr:first-child { display: none; } tr { display: block; padding: .4rem 0; \
 border-bottom: 1px solid var(--rule); }

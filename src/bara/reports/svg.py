@@ -100,7 +100,9 @@ def _ticks(values: Sequence[float]) -> tuple[float, int, int]:
     """Return the step of an axis that fits the values, and its first and last tick in steps."""
     lowest = min(values)
     highest = max(values)
-    step = nice_step(max(highest - lowest, 1e-3 * abs(highest), 1e-9))
+    span = highest - lowest
+    # so wide that no two ticks have the same label, also around a line that never changes
+    step = nice_step(max(span, 4e-3 * abs(highest)) if span else 2 * abs(highest) or 1.0)
     below = math.floor(lowest / step)
     return step, below, max(math.ceil(highest / step), below + 1)
 
@@ -175,7 +177,7 @@ def _draw_dots(chart: DotChart) -> str:
         f'aria-label="{escape(label)}">'
         f"{names}{levels}{differences}{axis}</svg>"
     )
-    return f'<section class="wide"><h2>{escape(chart.title)}</h2>{svg}</section>'
+    return f'<section class="wide" tabindex="0"><h2>{escape(chart.title)}</h2>{svg}</section>'
 
 
 def _panel(
