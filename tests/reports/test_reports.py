@@ -42,6 +42,13 @@ def test_a_spark_line_spans_low_to_high_and_is_thinned():
     assert spark_line([2, 2]) == "▁▁"
 
 
+@pytest.mark.parametrize("width", [30, 60, 80])
+def test_a_spark_line_has_its_newest_value_at_every_width(width):
+    rising = result(history=[{"round": t, "accuracy": t / 200, "n": t} for t in range(201)])
+    lines = text(run_summary(rising, {}), width=width).splitlines()
+    assert sum(bool(re.search("▇█+ *│", line)) for line in lines) == 2
+
+
 def test_a_hostile_client_name_shows_as_text_everywhere():
     bad = result(payments={HOSTILE: 5.0, "[bold]x": 1.0})
     page = run_report(bad, "", "bara run")

@@ -1,9 +1,11 @@
 """The summaries and tables that a person sees in the terminal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import final
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -30,9 +32,10 @@ from bara.reports.standings import Standings
 from bara.text import counted, listing
 
 _BARS = "▁▂▃▄▅▆▇█"
+_WIDEST = 50
 
 
-def spark_line(values: Sequence[float], width: int = 50) -> str:
+def spark_line(values: Sequence[float], width: int = _WIDEST) -> str:
     """Draw a curve in one line of text, thinned to the width.
 
     Args:
@@ -51,6 +54,28 @@ def spark_line(values: Sequence[float], width: int = 50) -> str:
     high = max(values)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0
     return "".join(_BARS[round((value - low) * scale)] for value in shown)
+
+
+@final
+class Spark:
+    """A curve in one line of text, thinned to the room that there is.
+
+    Args:
+        values: The heights of the curve.
+        style: The colour.
+    """
+
+    def __init__(self, values: Sequence[float], style: str) -> None:
+        self._values = values
+        self._style = style
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Draw the curve."""
+        yield Text(spark_line(self._values, min(_WIDEST, options.max_width)), style=self._style)
+
+    def __rich_measure__(self, _: Console, options: ConsoleOptions) -> Measurement:
+        """Return the least and the most room that it takes."""
+        return Measurement(1, max(min(len(self._values), _WIDEST, options.max_width), 1))
 
 
 def per_cent(value: float) -> str:
@@ -86,8 +111,8 @@ def run_summary(result: Result, places: dict[str, str]) -> RenderableType:
     if result.kept != "best":
         reached.append(f"{per_cent(result.accuracy_best)} best")
     facts.add_row(result.measure, ", ".join(reached))
-    facts.add_row("", Text(spark_line(accuracies), style="green"))
-    facts.add_row("clients / round", Text(spark_line(clients), style="cyan"))
+    facts.add_row("", Spark(accuracies, "green"))
+    facts.add_row("clients / round", Spark(clients, "cyan"))
     spent = f"{tell(result.spent)} of {tell(result.budget)}"
     rounds = counted(result.rounds, "round")
     facts.add_row("spent", f"{spent} in {rounds} ({plain(result.ended)})")

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from bara.ledger.attention import Watch
 from bara.records import AwardedRound, MoneyOutlook, Purse, RoundRecord, decimal_money, tell_money
-from bara.reports.terminal import goal_line, outlook_line, per_cent, spark_line
+from bara.reports.terminal import Spark, goal_line, outlook_line, per_cent
 from bara.text import counted, note, spelled
 
 RECENT = 10
@@ -117,11 +117,9 @@ class RunScreen:
         bar = ProgressBar(purse.total, purse.left, complete_style="yellow", finished_style="yellow")
         grid.add_row("purse left", money, bar)
         accuracy = per_cent(self._accuracies[-1]) if self._accuracies else "–"
-        grid.add_row(
-            self._measure, f"[bold]{accuracy}[/]", Text(spark_line(self._accuracies), style="green")
-        )
+        grid.add_row(self._measure, f"[bold]{accuracy}[/]", Spark(self._accuracies, "green"))
         n = f"{self._clients[-1]:.0f}" if self._clients else "–"
-        grid.add_row("clients", n, Text(spark_line(self._clients), style="cyan"))
+        grid.add_row("clients", n, Spark(self._clients, "cyan"))
         grid.add_row("time left", duration(self.seconds_left), Text(self._now, style="dim"))
         if self._outlook is not None:
             goal = goal_line(self._outlook)
