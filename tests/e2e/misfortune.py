@@ -594,7 +594,7 @@ class Schedule:
         self._correct_as_planned(books, name)
 
     def _correct_as_planned(self, books, name):
-        correct(books, *self.planned[name], once=name)
+        correct(books, *self.planned[name], once=name, again=True)
         self.corrected.add(name)
         self.figures["corrections"] += 1
 
@@ -714,7 +714,7 @@ class Schedule:
                     self._correct(books)
             for name in sorted(self.planned):
                 with contextlib.suppress(LedgerError):  # it takes more than was paid, say
-                    correct(books, *self.planned[name], once=name)
+                    correct(books, *self.planned[name], once=name, again=True)
             for number in range(self.done["top_up"]):
                 again = operators.top_up(books, TOP_UP, once=f"top-up {number}")
                 self.require(not again, f"top-up {number} was added again")

@@ -112,6 +112,23 @@ def test_a_correction_that_is_made_again_after_an_error_changes_nothing(config):
     assert whole(config).spent == money("21.50")
 
 
+def test_a_correction_like_an_earlier_one_is_refused_unless_it_is_said_to_be_another(config):
+    play(config, 2)
+    put_right(config, 1, "north", "-2.50", "half a test set")
+    (first,) = at(config, decisions)
+    words = ["correct", 1, "north", "-2.50", "--reason", "half a test set", "--as", "berta"]
+    with refused(LedgerError, "anna", first.at, "'north'", "round 1", "-2.50 EUR", "--again"):
+        put_right(config, 1, "north", "-2.50")
+    for more in ([], ["--once", "letter 8"]):
+        assert cli(config, *words, *more).exit_code == 1
+    assert whole(config).spent == money("21.50")
+    for others in ((2, "north", "-2.50"), (1, "south", "-2.50"), (1, "north", "-1")):
+        put_right(config, *others)
+    assert whole(config).spent == money("15.50")
+    assert cli(config, *words, "--again").exit_code == 0
+    assert whole(config).spent == money(13)
+
+
 def test_the_next_round_has_the_money_that_came_back(config):
     play(config, 2)
     put_right(config, 1, "north", -6)

@@ -55,9 +55,7 @@ def test_property_the_fast_auction_is_the_formula_to_the_micro_unit(case):
 
 
 @given(rounds(), st.data())
-def test_property_what_a_cap_on_payments_costs_is_the_formula_to_the_micro_unit(
-    case, drawn
-):
+def test_property_what_a_cap_on_payments_costs_is_the_formula_to_the_micro_unit(case, drawn):
     bids, _, _ = case
     unit = drawn.draw(st.sampled_from([1, 2, 100]))
     bids = Bids(bids.clients, bids.prices * unit).in_units_of(unit)

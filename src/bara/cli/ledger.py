@@ -631,6 +631,10 @@ def correct_command(
         str, typer.Option(metavar="TEXT", help="Why, for the record and the client's statement.")
     ],
     once: Once = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Correct by an amount by which it was corrected before."),
+    ] = False,
     by: By = None,
     debug: Debug = False,
 ) -> None:
@@ -641,7 +645,9 @@ def correct_command(
 
         books = folder.hold_books()
         change = money(amount, what="the correction")
-        now = correct(books, round_number, client, change, by=by, reason=reason, once=once)
+        now = correct(
+            books, round_number, client, change, by=by, reason=reason, once=once, again=again
+        )
         say(f"{client} has earned {books.purse.show(now)} in round {round_number} now")
 
 

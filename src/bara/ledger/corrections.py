@@ -12,7 +12,7 @@ from bara.ledger import _schema as schema
 from bara.ledger._events import Draft
 from bara.ledger._verification import require_whole
 from bara.ledger.books import Books
-from bara.ledger.decisions import signed
+from bara.ledger.decisions import Decision, decisions, signed
 from bara.ledger.operators import named_once, stored_once, writing
 from bara.ledger.statements import statement, stored_corrections
 from bara.ledger.store import insert
@@ -27,12 +27,13 @@ def correct(
     by: str | None = None,
     reason: str | None = None,
     once: str | None = None,
+    again: bool = False,
 ) -> int:
     """Correct what a client was paid for a settled round; return what it is paid for it now.
 
     The caller must see to it that nobody plays the run meanwhile (`Place.hold_books`). After an
     error nobody knows whether the correction was stored. Called again with the same `once`, one
-    that is stored changes nothing.
+    that is stored changes nothing; without, one like an earlier correction is refused.
 
     Args:
         books: The run's books.
@@ -41,7 +42,8 @@ def correct(
         amount: What to add, in micro-units; negative to take back.
         by: The person who decides it.
         reason: Why, for the record and for the client's statement.
-        once: A name for this correction, like the number of a letter; None to correct at each call.
+        once: A name for this correction, like the number of a letter.
+        again: Whether to correct though the same amount of this payment was corrected before.
     """
     body = {**signed(books, by, reason), **named_once(once)}
     show = books.purse.show
@@ -52,23 +54,10 @@ def correct(
         )
     require_whole(books, needs_key=True)
     account = statement(books)
+    alike = _last_alike(books, round_number, client, amount)
     with writing(books) as connection:
         run = books.chain.run
-        table = schema.settlements
-        settled = connection.scalar(
-            sa.select(table.c.paid).where(
-                table.c.run == run, table.c.round == round_number, table.c.client == client
-            )
-        )
-        if settled is None:
-            raise LedgerError(
-                f"client {client!r} has no settled payment for round {round_number} of "
-                f"{books.name!r}; only a winner's, once the round is settled, can be corrected"
-            )
-        before = int(settled)
-        for one in stored_corrections(connection, run):
-            if (one.round, one.client) == (round_number, client):
-                before += one.amount
+        before = _paid(connection, books, round_number, client)
         stored = stored_once(connection, schema.corrections, books, body)
         if stored is not None:
             if (stored.round, stored.client, stored.amount) == (round_number, client, amount):
@@ -76,6 +65,11 @@ def correct(
             raise LedgerError(
                 f"the correction {body['once']!r} is of {show(stored.amount)} for "
                 f"{stored.client!r} in round {stored.round}; another needs another --once"
+            )
+        if alike is not None and not again:
+            raise LedgerError(
+                f"{alike.by} corrected what {client!r} was paid for round {round_number} by "
+                f"{show(amount)} before, at {alike.at}; say --again to do so once more"
             )
         if before + amount < 0:
             raise LedgerError(
@@ -96,3 +90,30 @@ def correct(
         number = books.chain.append(connection, Draft("corrected", None, body, rows))
         insert(connection, schema.corrections, [(run, number, *rows)])
     return before + amount
+
+
+def _paid(connection: sa.Connection, books: Books, round_number: int, client: str) -> int:
+    """Return what a client is paid for a settled round, with the corrections so far."""
+    run = books.chain.run
+    table = schema.settlements
+    settled = connection.scalar(
+        sa.select(table.c.paid).where(
+            table.c.run == run, table.c.round == round_number, table.c.client == client
+        )
+    )
+    if settled is None:
+        raise LedgerError(
+            f"client {client!r} has no settled payment for round {round_number} of "
+            f"{books.name!r}; only a winner's, once the round is settled, can be corrected"
+        )
+    corrections = stored_corrections(connection, run)
+    return int(settled) + sum(
+        one.amount for one in corrections if (one.round, one.client) == (round_number, client)
+    )
+
+
+def _last_alike(books: Books, round_number: int, client: str, amount: int) -> Decision | None:
+    """Return the last correction of the same payment by the same amount, if any."""
+    same = ("corrected", f"{client}, round {round_number}", amount)
+    alike = [one for one in decisions(books) if (one.what, one.about, one.amount) == same]
+    return alike[-1] if alike else None
