@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import bara
 from bara.cli import app
-from bara.errors import LedgerError
+from bara.errors import LedgerError, WaitingError
 from bara.ledger import operators, verify
 from bara.ledger.corrections import correct
 from bara.ledger.decisions import decisions
@@ -127,6 +127,51 @@ def test_a_correction_like_an_earlier_one_is_refused_unless_it_is_said_to_be_ano
     assert whole(config).spent == money("15.50")
     assert cli(config, *words, "--again").exit_code == 0
     assert whole(config).spent == money(13)
+
+
+def test_a_correction_above_the_limit_takes_effect_once_two_people_gave_the_command(config):
+    config["ledger"] |= {"approve_above": 2, "approvals": 2}
+    with bara.open_session("spring", config) as session:
+        session.begin(0.1)
+        session.ask()
+        with pytest.raises(WaitingError):
+            session.award(BIDS)
+    at(config, lambda books: operators.approve(books, 1, by="anna", reason="fine"))
+    at(config, lambda books: operators.approve(books, 1, by="berta", reason="fine"))
+    with bara.open_session("spring", config) as session:
+        session.award()
+        session.settle(0.2)
+    words = ["correct", 1, "north", "-2.50", "--reason", "half a test set", "--as"]
+    assert cli(config, *words, "anna").exit_code == 0
+    assert whole(config).spent == money(12)
+    with refused(LedgerError, "anna", "ledger.approvals"):
+        put_right(config, 1, "north", "-2.50")
+    assert cli(config, *words, "berta").exit_code == 0
+    assert whole(config).spent == money("9.50")
+    assert cli(config, *words, "clara").exit_code == 1
+    assert cli(config, *words, "clara", "--again").exit_code == 0
+    assert put_right(config, 1, "south", -2) == money(4)  # as much as one person may decide
+    assert whole(config).spent == money("7.50")
+    told = [(one.what, one.by, one.amount) for one in at(config, decisions)[2:]]
+    assert told == [
+        ("endorsed", "anna", money("-2.50")),
+        ("corrected", "berta", money("-2.50")),
+        ("endorsed", "clara", money("-2.50")),
+        ("corrected", "anna", money(-2)),
+    ]
+
+
+def test_to_approve_a_correction_approves_no_award(config):
+    config["ledger"] |= {"approve_above": 12, "approvals": 2}
+    play(config, 2)
+    with bara.open_session("spring", config) as session:
+        session.ask()
+        with pytest.raises(WaitingError):
+            session.award({"north": 8, "south": 9, "east": 10})
+    at(config, lambda books: operators.approve(books, 3, by="anna", reason="fine"))
+    assert put_right(config, 1, "north", 13) is None
+    at(config, lambda books: operators.approve(books, 3, by="berta", reason="fine"))
+    assert at(config, verify).ok
 
 
 def test_the_next_round_has_the_money_that_came_back(config):

@@ -648,7 +648,10 @@ def correct_command(
         now = correct(
             books, round_number, client, change, by=by, reason=reason, once=once, again=again
         )
-        say(f"{client} has earned {books.purse.show(now)} in round {round_number} now")
+        if now is None:
+            say("noted; it takes effect once another person gives the same command")
+        else:
+            say(f"{client} has earned {books.purse.show(now)} in round {round_number} now")
 
 
 @ledger_app.command(

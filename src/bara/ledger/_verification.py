@@ -329,7 +329,7 @@ class _Sums:
 
     def _answer(self, event: Event) -> None:
         """Follow what an operator answered to an award that waits."""
-        if event.kind == "endorsed":
+        if event.kind == "endorsed" and event.round is not None:
             self._endorsed = (event.round, json.loads(event.body)["by"])
         elif event.kind == "approved":
             self._approve(event, json.loads(event.body))

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from bara.errors import LedgerError
 from bara.ledger import _schema as schema
 from bara.ledger._events import Draft
+from bara.ledger._reading import is_same_person
 from bara.ledger._verification import require_whole
 from bara.ledger.books import Books
 from bara.ledger.decisions import Decision, decisions, signed
@@ -28,8 +29,11 @@ def correct(
     reason: str | None = None,
     once: str | None = None,
     again: bool = False,
-) -> int:
+) -> int | None:
     """Correct what a client was paid for a settled round; return what it is paid for it now.
+
+    Where the terms ask for two approvals, the first call for an amount above their limit is stored
+    as `endorsed` and returns None; that of another person makes the correction.
 
     The caller must see to it that nobody plays the run meanwhile (`Place.hold_books`). After an
     error nobody knows whether the correction was stored. Called again with the same `once`, one
@@ -54,7 +58,6 @@ def correct(
         )
     require_whole(books, needs_key=True)
     account = statement(books)
-    alike = _last_alike(books, round_number, client, amount)
     with writing(books) as connection:
         run = books.chain.run
         before = _paid(connection, books, round_number, client)
@@ -66,11 +69,7 @@ def correct(
                 f"the correction {body['once']!r} is of {show(stored.amount)} for "
                 f"{stored.client!r} in round {stored.round}; another needs another --once"
             )
-        if alike is not None and not again:
-            raise LedgerError(
-                f"{alike.by} corrected what {client!r} was paid for round {round_number} by "
-                f"{show(amount)} before, at {alike.at}; say --again to do so once more"
-            )
+        first = _endorsed(books, round_number, client, amount, again=again)
         if before + amount < 0:
             raise LedgerError(
                 f"client {client!r} was paid {show(before)} for round {round_number}; at most that "
@@ -86,6 +85,10 @@ def correct(
         if account.rounds[-1].paid is None:  # its promise was made with the balance before
             begins += 1
         body |= {"client": client, "corrects": round_number}
+        if not _takes_effect(books, amount, first, body["by"]):
+            draft = Draft("endorsed", None, {**body, "amount": amount})
+            books.chain.append(connection, draft)
+            return None
         rows = [round_number, client, begins, amount]
         number = books.chain.append(connection, Draft("corrected", None, body, rows))
         insert(connection, schema.corrections, [(run, number, *rows)])
@@ -112,8 +115,33 @@ def _paid(connection: sa.Connection, books: Books, round_number: int, client: st
     )
 
 
-def _last_alike(books: Books, round_number: int, client: str, amount: int) -> Decision | None:
-    """Return the last correction of the same payment by the same amount, if any."""
-    same = ("corrected", f"{client}, round {round_number}", amount)
-    alike = [one for one in decisions(books) if (one.what, one.about, one.amount) == same]
-    return alike[-1] if alike else None
+def _endorsed(
+    books: Books, round_number: int, client: str, amount: int, *, again: bool
+) -> Decision | None:
+    """Return the first of two approvals of a correction, if any; refuse what was made before."""
+    same = (f"{client}, round {round_number}", amount)
+    alike = [one for one in decisions(books) if (one.about, one.amount) == same]
+    if not alike:
+        return None
+    last = alike[-1]
+    if last.what == "endorsed":
+        return last
+    if not again:
+        raise LedgerError(
+            f"{last.by} corrected what {client!r} was paid for round {round_number} by "
+            f"{books.purse.show(amount)} before, at {last.at}; say --again to do so once more"
+        )
+    return None
+
+
+def _takes_effect(books: Books, amount: int, first: Decision | None, by: str) -> bool:
+    """Return whether nobody else must approve a correction; refuse one person's two approvals."""
+    limit = books.terms.approve_above
+    if books.terms.approvals == 1 or limit is None or abs(amount) <= limit:
+        return True
+    if first is not None and is_same_person(first.by, by):
+        raise LedgerError(
+            f"{first.by} has approved this correction already; ledger.approvals = 2 wants another "
+            "person to give the same command, too"
+        )
+    return first is not None

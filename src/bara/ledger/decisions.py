@@ -96,7 +96,7 @@ def decisions(books: Books) -> list[Decision]:
             body.get("by", ""),
             body.get("login", ""),
             body.get("reason", ""),
-            moved.get(row.number),
+            moved.get(row.number, body.get("amount")),
         )
         found.append(one)
     return found
