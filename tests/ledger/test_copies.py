@@ -103,7 +103,7 @@ def test_a_restored_backup_is_a_copy(tmp_path):
     for _ in range(3):  # a file system may give the same numbers out again
         shutil.rmtree(tmp_path / "run")
         shutil.copytree(tmp_path / "backup", tmp_path / "run")
-        with refused(LedgerError, "'run'", "bara ledger", "adopt`"):
+        with refused(LedgerError, "'run'", "bara ledger", "adopt --reason TEXT`"):
             resume(tmp_path / "run")
 
 
@@ -235,7 +235,7 @@ def test_no_command_makes_a_receipt_that_is_missing(put_back, words):
     said = bara("ledger", path, *words)
     assert said.exit_code == 1
     assert f"{receipt} is missing" in said.stderr
-    assert f"bara ledger {path} adopt --new-receipt" in said.stderr
+    assert f"bara ledger {path} adopt --new-receipt --reason TEXT`" in said.stderr
     assert not receipt.exists()
     with refused(LedgerError, receipt, "missing"):
         resume(path)

@@ -1,12 +1,16 @@
 """Who gave an operator's command, and why: in the books and on every list; two people if asked."""
 
+import ast
 import csv
 import io
 import json
+import re
 from functools import partial
+from pathlib import Path
 
 import pytest
 from refusals import refused
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import bara
@@ -107,6 +111,41 @@ def test_every_command_that_decides_wants_a_reason_and_stores_it_with_the_person
     ]
     with refused(LedgerError, "--reason"):
         at(config, lambda books: operators.top_up(books, 1_000_000, reason=" "))
+
+
+def test_every_command_that_a_message_names_has_the_reason_that_it_needs():
+    group = get_command(app).commands["ledger"]
+    wanting = [
+        name
+        for name, verb in group.commands.items()
+        if any(one.name == "reason" and one.required for one in verb.params)
+    ]
+    assert {"adopt", "returned"} <= set(wanting)
+    named = re.compile(rf"bara ledger \S+ (?:{'|'.join(wanting)}|register \S+)\b[^`]*")
+    found = []
+    for path in Path(bara.__file__).parent.rglob("*.py"):
+        for text in texts(ast.parse(path.read_text("utf-8"))):
+            found += [(path.name, one) for one in named.findall(text)]
+    assert len(found) > 10
+    assert [one for one in found if "--reason" not in one[1]] == []
+
+
+def texts(tree):
+    """Yield every text in a module, with `X` for what is put into it."""
+    inside = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            inside.update(map(id, node.values))
+            yield "".join(
+                getattr(part, "value", "") if isinstance(part, ast.Constant) else "X"
+                for part in node.values
+            )
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in inside
+        ):
+            yield node.value
 
 
 def test_who_and_why_stand_in_the_list_the_export_and_the_explanation(waiting):

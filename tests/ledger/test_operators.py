@@ -342,7 +342,7 @@ def test_nothing_is_void_in_a_copy_or_in_a_record_that_is_not_whole(tmp_path, mo
     with pytest.raises(ZeroDivisionError):
         sitting(path, config())
     shutil.copytree(path, copy)
-    with refused(LedgerError, "'run'", "bara ledger", "adopt`"):
+    with refused(LedgerError, "'run'", "bara ledger", "adopt --reason TEXT`"):
         void(copy, 3)
     with closing(sqlite3.connect(path / "ledger.db")) as connection:
         connection.execute("DROP TRIGGER promises_no_update")
@@ -509,7 +509,9 @@ def test_a_receipt_that_is_gone_stops_a_resume_until_it_is_back(tmp_path):
             path, config(f"ledger.receipt={receipt}"), at(3, lambda: look(path, operators.pause))
         )
     receipt.rename(tmp_path / "elsewhere.json")
-    with refused(LedgerError, receipt, "missing", f"ledger {path} adopt --new-receipt"):
+    with refused(
+        LedgerError, receipt, "missing", f"ledger {path} adopt --new-receipt --reason TEXT"
+    ):
         sitting(path)
     (tmp_path / "elsewhere.json").rename(receipt)
     assert sitting(path).rounds == 10

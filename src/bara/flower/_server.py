@@ -284,8 +284,8 @@ def _found(path: Path, tree: dict[str, Any], app: AppSection) -> RunFolder | Non
     app_identity.check_training(path, opened, app)
     if others:
         log.warning(
-            "bara: the run in %s keeps the configuration it began with; `bara ledger DIR topup` "
-            "adds money",
+            "bara: the run in %s keeps the configuration it began with; "
+            "`bara ledger DIR topup AMOUNT --reason TEXT` adds money",
             path,
         )
     if changed and folder.config.app:

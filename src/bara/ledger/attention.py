@@ -199,8 +199,8 @@ def _waiting(books: Books, awarded: AwardedRound, first: str | None) -> Attentio
     if first is not None:
         key = f"approval of round {number} by a second person"
         text += f"; {first} has approved, and another person must, too"
-    command = f"bara ledger {books.address} approve {number}"
-    answer = f"{command} --reason TEXT, or decline {number} --reason TEXT"
+    answer = f"bara ledger {books.address} approve {number} --reason TEXT"
+    answer += f", or decline {number} --reason TEXT"
     return Attention(key, text, answer)
 
 

@@ -6,6 +6,7 @@ statement of the bank has been read that shows it, by its end-to-end reference a
 
 import hashlib
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -282,7 +283,7 @@ def _why_unknown(
     if entry.came_back:
         return (
             f"it came back; `bara ledger {books.address} returned {one['batch']} --client "
-            f"{one['client']}` puts it among what is due"
+            f"{shlex.quote(one['client'])} --reason TEXT` puts it among what is due"
         )
     ours = books.purse.currency
     foreign = ours is not None and entry.currency not in {"", ours}

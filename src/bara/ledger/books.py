@@ -504,7 +504,7 @@ class Books:
             raise LedgerError(
                 f"the receipt {path} is missing, so nobody can tell whether events are, too; "
                 "restore it, or, if it is lost for good and this record is certainly the newest, "
-                f"begin another with `bara ledger {self.address} adopt --new-receipt`"
+                f"begin another with `bara ledger {self.address} adopt --new-receipt --reason TEXT`"
             )
         return Receipt.read(path)
 
@@ -605,7 +605,7 @@ class Books:
             why = f"{asks}; {why}"
         if first is not None:
             why = f"{first} has approved, and a second person must, too: {why}"
-        command = f"bara ledger {self.address} approve {number}"
         raise WaitingError(
-            f"{why}: it waits for `{command} --reason TEXT` or `decline {number} --reason TEXT`"
+            f"{why}: it waits for `bara ledger {self.address} approve {number} --reason TEXT` or "
+            f"`decline {number} --reason TEXT`"
         )

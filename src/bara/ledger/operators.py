@@ -160,7 +160,7 @@ def require_place(books: Books) -> None:
         raise LedgerError(
             f"run {books.name!r} is here as a copy, a moved folder or a restored backup; "
             "if it is to go on and be paid out here and nowhere else, "
-            f"use `bara ledger {books.address} adopt` "
+            f"use `bara ledger {books.address} adopt --reason TEXT` "
             f"(it belongs to: {place}; this is: {books.store.identity()})"
         )
 
@@ -376,7 +376,7 @@ def writing(books: Books) -> Iterator[sa.Connection]:
     if not _cover(books):
         note(
             "only this copy of the run was changed; "
-            f"it goes on after `bara ledger {books.address} adopt`"
+            f"it goes on after `bara ledger {books.address} adopt --reason TEXT`"
         )
 
 

@@ -191,8 +191,8 @@ def new_batch(
                 f"{books.purse.show(batch.total)} is due, above ledger.receipt_above = "
                 f"{books.purse.show(limit)}, and run {books.name!r} has no receipt, so a twin of "
                 "this disk (an image, a snapshot) could pay it once more; set ledger.receipt and "
-                f"begin one with `bara ledger {books.address} adopt --new-receipt`, or, if there "
-                "is no twin, say --without-receipt. No batch was made"
+                f"begin one with `bara ledger {books.address} adopt --new-receipt --reason TEXT`, "
+                "or, if there is no twin, say --without-receipt. No batch was made"
             )
         _rows(books, batch, payees)  # refuses an unknown payee before anything is stored
         check(batch)

@@ -195,7 +195,7 @@ def _refuse_changes(now: Config, opened: Config) -> None:
     if now.ledger.clients != opened.ledger.clients:
         raise ConfigError(
             "ledger.clients must be the register that the run was opened with; put it back, and "
-            "change it with `bara ledger DIR register`"
+            "change it with `bara ledger DIR register CLIENT --reason TEXT`"
         )
     changed = flat(now.model_dump(mode="json"))
     known = flat(opened.model_dump(mode="json"))
@@ -204,7 +204,7 @@ def _refuse_changes(now: Config, opened: Config) -> None:
             continue
         hint = ""
         if key == "budget.total":
-            hint = " (`bara ledger DIR topup` adds to a budget)"
+            hint = " (`bara ledger DIR topup AMOUNT --reason TEXT` adds to a budget)"
         raise ConfigError(
             f"{key} must be the {known.get(key)!r} the run was opened with, got "
             f"{changed.get(key)!r} in its configuration{hint}"
