@@ -12,6 +12,7 @@ from refusals import refused
 from tampering import without_rules
 from typer.testing import CliRunner
 
+from bara import open_session
 from bara.cli import app
 from bara.errors import LedgerError, WaitingError
 from bara.ledger import Books, Receipt, Store, Terms, operators, signatures, verify
@@ -284,6 +285,38 @@ def test_the_receipt_is_there_before_the_first_event(tmp_path):
         refused(LedgerError, tmp_path / "receipt.json"),
     ):
         Books.open(store, "another", {}, Purse.of(1, 1), terms)
+
+
+def test_the_receipt_of_another_run_is_told_as_such_and_neither_run_loses_it(tmp_path):
+    config = {
+        "budget": {"total": 100, "max_rounds": 9},
+        "clients": {"count": 3},
+        "ledger": {"url": f"sqlite:///{tmp_path}/books.db", "receipt": f"{tmp_path}/receipt.json"},
+    }
+    others = {**config, "ledger": {**config["ledger"], "receipt": f"{tmp_path}/others.json"}}
+    with open_session("spring", config) as session:
+        session.begin(0.1)
+    for _ in range(2):
+        with (
+            refused(LedgerError, tmp_path / "receipt.json", "'spring'", "'summer'") as caught,
+            open_session("summer", config),
+        ):
+            pass
+        assert "copy" not in str(caught.value)
+        with open_session("summer", others) as session:  # and later under the wrong name
+            session.begin(0.1)
+    said = bara(
+        "ledger",
+        config["ledger"]["url"],
+        "--run",
+        "summer",
+        "verify",
+        "--receipt",
+        tmp_path / "receipt.json",
+    )
+    assert (said.exit_code, "'spring'" in said.output) == (1, True)
+    with open_session("spring", config) as session:
+        session.ask()
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced"])

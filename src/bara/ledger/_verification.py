@@ -139,6 +139,7 @@ class _Walk:
             self._settled = event
         if (
             self._receipt is not None
+            and self._receipt.run == self._books.name
             and event.number == self._receipt.events
             and event.hash != self._receipt.head
         ):

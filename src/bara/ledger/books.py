@@ -493,9 +493,10 @@ class Books:
         self.receipt().write(path)
 
     def stored_receipt(self) -> Receipt | None:
-        """Read the receipt that the terms name; None if they name none. A missing one is refused.
+        """Read the receipt that the terms name; None if they name none.
 
-        Without it an older state of the record would look whole, and be paid once more.
+        Another run's is refused, and a missing one: without it an older state of the record would
+        look whole, and be paid once more.
         """
         path = self.terms.receipt
         if path is None:
@@ -506,7 +507,13 @@ class Books:
                 "restore it, or, if it is lost for good and this record is certainly the newest, "
                 f"begin another with `bara ledger {self.address} adopt --new-receipt --reason TEXT`"
             )
-        return Receipt.read(path)
+        receipt = Receipt.read(path)
+        if receipt.run != self.name:
+            raise LedgerError(
+                f"the receipt {path} belongs to run {receipt.run!r}; name another file for run "
+                f"{self.name!r} in ledger.receipt"
+            )
+        return receipt
 
     def check_receipt(self) -> None:
         """Refuse to go on if the receipt in its file is missing or does not match this record."""
@@ -515,7 +522,7 @@ class Books:
             return
         with self.store.read() as connection:
             known = self.chain.hash_of(connection, before.events)
-        if before.run != self.name or known != before.head:
+        if known != before.head:
             raise LedgerError(
                 f"the receipt {self.terms.receipt} does not match this record: a copy of the run "
                 "goes on elsewhere, or events were removed here; stop the copy, or restore this "
