@@ -1,6 +1,8 @@
 """The bank: SEPA files by reference, and what its statements show as transferred."""
 
+import csv
 import hashlib
+import io
 import json
 from xml.etree import ElementTree as ET
 
@@ -14,6 +16,7 @@ from bara.errors import ConfigError, LedgerError
 from bara.ledger import verify
 from bara.ledger.bank import credit_transfers, read_statement, reconcile
 from bara.ledger.corrections import correct
+from bara.ledger.decisions import decisions
 from bara.ledger.payouts import (
     batches,
     due,
@@ -388,6 +391,28 @@ def test_every_cent_is_due_batched_transferred_or_came_back(config, tmp_path):
     assert sum(one["amount"] for one in kept) == money(26 - 2)
 
 
+def test_the_decisions_about_transfers_say_which_and_how_much(config, tmp_path):
+    at(config, new_batch)
+    at(config, lambda books: returned(books, 1, ["south"], reason="closed"))
+    at(config, lambda books: correct(books, 1, "south", money(-2), reason="too much"), hold=True)
+    at(config, new_batch)
+    paid = (("spring-1-1", "6.50", "DBIT"), ("spring-2-1", "4.50", "DBIT"))
+    read_in(config, tmp_path, camt(*paid))
+    told = [(one.what, one.about, one.amount) for one in at(config, decisions)]
+    assert told == [
+        ("paid out", "batch 1", money(13)),
+        ("returned", "batch 1: south", money("6.50")),
+        ("corrected", "south, round 1", money(-2)),
+        ("paid out", "batch 2", money("4.50")),
+        ("transferred", "batch 1: north; batch 2: south", money(11)),
+    ]
+    rows = list(csv.DictReader(io.StringIO(cli(config, "decisions", "--csv").output)))
+    assert [row["amount"] for row in rows] == ["13.00", "6.50", "-2.00", "4.50", "11.00"]
+    tree = json.loads(cli(config, "decisions", "--json").output)
+    assert (tree[1]["about"], tree[1]["amount_exact"]) == ("batch 1: south", "6.50")
+    assert all(text in cli(config, "decisions").output for text in ("6.50", "11.00", "south"))
+
+
 def test_the_list_of_batches_says_what_was_transferred_and_who_owes(config, tmp_path):
     at(config, new_batch)
     read_in(config, tmp_path, camt(("spring-1-1", "6.50", "DBIT"), ("spring-1-2", "6.50", "DBIT")))
@@ -446,7 +471,7 @@ def test_the_command_prints_the_reconciliation_and_who_read_it_stands_in_the_boo
     tree = json.loads(cli(config, "reconcile", tmp_path / "bank.xml", "--json").output)
     assert [row["amount"] for row in tree["missing"]] == ["6.50"]
     told = cli(config, "decisions", "--csv").output.splitlines()
-    assert ",transferred,,carl," in told[-1]
+    assert ",transferred,batch 1: north,carl," in told[-1]
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from xml.etree import ElementTree as ET
 from bara.errors import ConfigError, InvalidMoneyError, MissingExtraError
 from bara.files import read_whole
 from bara.ledger._events import Draft
+from bara.ledger._signed import signed
 from bara.ledger._verification import require_whole
 from bara.ledger.books import Books
-from bara.ledger.decisions import signed
 from bara.ledger.operators import require_place, writing
 from bara.ledger.payouts import Batch, Payees, check_payees, csv_rows, reference_of, transfers
 from bara.records import money, show_money

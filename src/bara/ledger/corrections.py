@@ -11,9 +11,10 @@ from bara.errors import LedgerError
 from bara.ledger import _schema as schema
 from bara.ledger._events import Draft
 from bara.ledger._reading import is_same_person
+from bara.ledger._signed import signed
 from bara.ledger._verification import require_whole
 from bara.ledger.books import Books
-from bara.ledger.decisions import Decision, decisions, signed
+from bara.ledger.decisions import Decision, decisions
 from bara.ledger.operators import named_once, stored_once, writing
 from bara.ledger.statements import statement, stored_corrections
 from bara.ledger.store import insert

@@ -1,23 +1,18 @@
 """Decisions: who gave an operator's command, and why; recorded in the event of each command."""
 
-import getpass
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from bara.errors import LedgerError
 from bara.ledger import _schema as schema
 from bara.ledger.books import Books
+from bara.ledger.payouts import paid_by_batch
 from bara.ledger.statements import amounts_by_event, exact_values
 from bara.records import json_money
-from bara.text import UNSTORABLE, csv_text
-
-OPERATOR = "BARA_OPERATOR"
-"""The environment variable that names the person who gives an operator's commands."""
+from bara.text import csv_text
 
 _COLUMNS = ("event", "at", "what", "about", "by", "login", "reason", "amount")
 
@@ -30,11 +25,12 @@ class Decision:
         event: The number of its event.
         at: When it was given, in ISO 8601.
         what: The kind of its event, like `approved`.
-        about: Which round, client or batch it is about; "" for the whole run.
+        about: Which round, client or transfers it is about; "" for the whole run.
         by: The person who gave it, as that person said; "" where an earlier version stored none.
         login: Who was logged in, as the database or this machine knows, where that is another name.
         reason: Why, in the person's words; "" where none was given.
-        amount: The amount that it moves, in micro-units; None if it moves none.
+        amount: The amount that it moves, or of the transfers that it names, in micro-units; None
+            if there is none.
     """
 
     event: int
@@ -47,36 +43,6 @@ class Decision:
     amount: int | None = None
 
 
-def signed(books: Books, by: str | None, reason: str | None = None) -> dict[str, Any]:
-    """Return who gives a command and why, for the body of its event.
-
-    Args:
-        books: The run's books.
-        by: The person; None for the one that `BARA_OPERATOR` names, or else who is logged in.
-        reason: Why; None to give no reason.
-    """
-    login = books.store.server_user() or _login()
-    name = (by or os.environ.get(OPERATOR) or login).strip()
-    if not name or UNSTORABLE.search(name):
-        raise LedgerError(f"--as must name the person who decides, got {name!r}")
-    body: dict[str, Any] = {"by": name}
-    if login not in ("", name):
-        body["login"] = login
-    if reason is not None:
-        if not reason.strip() or UNSTORABLE.search(reason):
-            raise LedgerError(f"--reason must say why, for the record, got {reason!r}")
-        body["reason"] = reason.strip()
-    return body
-
-
-def _login() -> str:
-    """Return who is logged in on this machine; "" where nobody is, as in some containers."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return ""
-
-
 def decisions(books: Books) -> list[Decision]:
     """Return every command of an operator, in order."""
     events = schema.events
@@ -85,6 +51,8 @@ def decisions(books: Books) -> list[Decision]:
     with books.store.read() as connection:
         rows = connection.execute(query.order_by(events.c.number)).all()
         moved = amounts_by_event(connection, run)
+        if any(row.kind == "paid out" for row in rows):
+            moved |= _amounts_of_transfers(rows, paid_by_batch(connection, books))
     found = []
     for row in rows:
         body = json.loads(row.body)
@@ -122,7 +90,41 @@ COMMANDS = (
 """The kinds of events that operators' commands append."""
 
 
+def _amounts_of_transfers(
+    rows: Sequence[Any], paid: Mapping[int, Mapping[str, int]]
+) -> dict[int, int]:
+    """Return what each event about batches paid, or is said to be transferred or returned.
+
+    Args:
+        rows: The events of commands.
+        paid: What each batch pays to each client.
+    """
+    found = {}
+    for row in rows:
+        body = json.loads(row.body)
+        if row.kind == "paid out":
+            found[row.number] = sum(paid[body["batch"]].values())
+        for batch, clients in _transfers(body).items():
+            sums = found.get(row.number, 0)
+            found[row.number] = sums + sum(paid[batch][client] for client in clients)
+    return found
+
+
+def _transfers(body: Mapping[str, Any]) -> dict[int, list[str]]:
+    """Return the clients whose transfers an event names, by their batch."""
+    if "clients" in body:
+        return {body["batch"]: body["clients"]}
+    found: dict[int, list[str]] = {}
+    for batch, client, _ in body.get("transfers", ()):
+        found.setdefault(batch, []).append(client)
+    return found
+
+
 def _about(row: Any, body: Mapping[str, Any]) -> str:
+    transfers = _transfers(body)
+    if transfers:
+        named = (f"batch {batch}: {', '.join(who)}" for batch, who in transfers.items())
+        return "; ".join(named)
     if "corrects" in body:
         return f"{body['client']}, round {body['corrects']}"
     if "batch" in body:

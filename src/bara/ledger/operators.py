@@ -24,8 +24,8 @@ from bara.ledger._reading import (
     topped_up,
     waiting_round,
 )
+from bara.ledger._signed import signed
 from bara.ledger.books import Books
-from bara.ledger.decisions import signed
 from bara.ledger.store import insert
 from bara.records import MAX_MONEY, Entry
 from bara.text import UNSTORABLE, nearest, note

@@ -24,9 +24,9 @@ from bara.files import read_whole
 from bara.ledger import _schema as schema
 from bara.ledger._events import Draft, Event
 from bara.ledger._reading import bodies_of
+from bara.ledger._signed import signed
 from bara.ledger._verification import paid_in, require_whole
 from bara.ledger.books import Books
-from bara.ledger.decisions import signed
 from bara.ledger.operators import require_place, writing
 from bara.ledger.statements import lines, stored_corrections
 from bara.ledger.store import fetch
@@ -116,6 +116,17 @@ def payment(books: Books, number: int, client: str) -> list[Part]:
             raise LedgerError(f"batch {number} of {books.name!r} pays nothing to {client!r}")
         settled = {line.round: line.at for line in lines(books, client) if line.correction is None}
     return [replace(one, at=one.at or settled.get(one.round or 0) or "") for one in parts]
+
+
+def paid_by_batch(connection: sa.Connection, books: Books) -> dict[int, dict[str, int]]:
+    """Return what each batch pays to each client, in micro-units, by the batch's number.
+
+    Args:
+        connection: The database.
+        books: The run's books, whose record must be whole.
+    """
+    made = _Account(connection, books).batches
+    return {one.number: {who: amount for who, amount, _ in one.payments} for one in made}
 
 
 def payments_of(books: Books, client: str, round_number: int) -> list[dict[str, Any]]:
